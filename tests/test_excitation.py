@@ -8,6 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.contact.collision.hulls import Hulls
 from dyn_core.control.trajectory import make_trajectory
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.identification import base_parameters
@@ -21,6 +22,7 @@ from dyn_core.identification.excitation.capsules import (
 from dyn_core.identification.excitation.fourier import Fourier
 from dyn_core.identification.excitation.kernels import motion_programs
 from dyn_core.identification.excitation.limits import KINDS, motion_limits
+from dyn_core.identification.excitation.link_pairs import LinkPairs
 from dyn_core.identification.excitation.problem import DesignProblem
 from dyn_core.recordings import read_motion
 from ros_nodes.trajectory_files import message_rows, read_trajectories
@@ -213,13 +215,13 @@ def _problem(model, start=None, signal=0.3, scale=0.8):
     limits = motion_limits(
         model, effort_scale=scale, acceleration_limits={model.joint_names[0]: 3.0}
     )
-    capsules = CapsulePairs(model, link_capsules(model), limits.middle, 0.02, "graph")
+    links = LinkPairs(model, limits.middle, 0.02, engine="graph")
     columns = dyn.base_parameters(model).independent
     speeds = np.full(model.nb + 1, 0.1)
     programs = motion_programs(model, columns, speeds, "graph")
     tight = {**dict.fromkeys(KINDS, 0.01), "distance": 0.0}
     return DesignProblem(
-        Fourier(4.0, 3), limits, programs, capsules, 0.02, start,
+        Fourier(4.0, 3), limits, programs, links, start,
         np.full(model.nv, 0.1), 50, tight, signal,
     )  # fmt: skip
 
@@ -230,7 +232,7 @@ def test_gradient_of_the_design_agrees_with_differences(start):
     model = dyn.load(ARM)
     folded = np.array([0.1, 2.0, 1.8])
     problem = _problem(model, folded if start else None)
-    assert len(problem.capsules) == 1
+    assert len(problem.links) == 1
     rng = np.random.default_rng(3)
     x = 0.1 * rng.normal(size=problem.count)
     x[:3] = x[:3] if start else (folded - problem.limits.middle) / problem.limits.half
@@ -252,7 +254,10 @@ def test_gradient_of_the_design_agrees_with_differences(start):
 def test_gradient_of_distances_agrees_with_differences():
     """Of every distance by every joint, for skew segments and for their ends."""
     model = dyn.load(ARM)
-    capsules = CapsulePairs(model, link_capsules(model), np.zeros(3), 0.0, "graph")
+    hulls = Hulls(model.source, {})
+    capsules = CapsulePairs(
+        model, link_capsules(model, hulls), np.zeros(3), 0.0, "graph"
+    )
     rng = np.random.default_rng(4)
     q = rng.uniform(-2.5, 2.5, (40, 3))
     distances = capsules.distances(q)
@@ -274,7 +279,8 @@ def test_capsules_hold_their_shapes():
         '<box size="0.1 0.6 0.2"/>': (math.hypot(0.05, 0.1), 0.6),
     }
     for shape, (radius, length) in shapes.items():
-        capsule = link_capsules(dyn.load(_arm(shape)))[0]
+        model = dyn.load(_arm(shape))
+        capsule = link_capsules(model, Hulls(model.source, {}))[0]
         assert capsule.radius == pytest.approx(radius)
         assert np.linalg.norm(np.diff(capsule.ends, axis=0)) == pytest.approx(length)
     rng = np.random.default_rng(0)

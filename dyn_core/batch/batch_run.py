@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,21 +9,25 @@ from typing import Any
 
 from dyn_core.batch import arguments
 from dyn_core.batch.batch_rows import BatchRows
-from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask, sizes
+from dyn_core.batch.chunk_task import ChunkOutcome, ChunkSums, ChunkTask, sizes
 from dyn_core.batch.cluster_runner import on_cluster
 from dyn_core.batch.failed_rows import FailedRows, Run, joined
-from dyn_core.batch.journal import FORMAT, Journal, beside, dyn_ros_version
+from dyn_core.batch.journal import FORMAT, DoneChunk, Journal, beside
+from dyn_core.batch.program_facts import program_facts
 from dyn_core.batch.reduction import OrderedFold, Reduction, packed, unpacked
-from dyn_core.batch.targets import ResultFiles, Targets, given_arrays, in_memory
+from dyn_core.batch.targets import (
+    ResultFiles,
+    Targets,
+    given_arrays,
+    in_memory,
+    is_url,
+)
 from dyn_core.batch.thread_runner import Chunk, on_threads
 from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
-from dyn_core.errors import BatchError, SettingError
-from dyn_core.model import Model
-from dyn_core.recordings.runs import model_hash
+from dyn_core.errors import BatchError, SettingError, warn
 
 Show = Callable[[int, int], Any]  # called with the rows that were done before, and now
-_UNCHANGED = ("threads", "wait")  # build options that change no bit
 
 
 class BatchRun:
@@ -89,7 +92,7 @@ class BatchRun:
         Raises:
             BatchError: They are of another run, or cannot be written.
         """
-        if files is not None and path is None:
+        if files is not None and path is None and not files.remote:
             path = beside(files.path)
         in_vain = self.targets is None and files is None and self.reduction is None
         if path is not None and in_vain:
@@ -97,19 +100,21 @@ class BatchRun:
                 "results in memory are lost with the process; valid: a path as out"
             )
             raise SettingError(f"journal: {message}", "journal")
-        if path is None:
-            if in_vain:
-                program, count = self.program, self.rows.count
-                self.targets = in_memory(program.outputs, count, program.dtype)
-            yield
-            return
-        name = os.fspath(path)
-        kept = Journal.read_header(name) if resume else None
+        name = "" if path is None else _journal_path(path)
+        kept = Journal.read_header(name) if resume and path is not None else None
         if kept is None and resume and files is not None and files.exists():
             raise BatchError(
                 f"out: '{files.path}' exists and has no journal; valid:"
                 " resume=False, which replaces it, or another path"
             )
+        program, count = self.program, self.rows.count
+        if path is None:
+            if in_vain:
+                self.targets = in_memory(program.outputs, count, program.dtype)
+            elif files is not None:
+                self.targets = files.create(count, program.dtype, self.chunk)
+            yield
+            return
         if kept is not None and self._may_choose:
             self.chunk = int(kept["chunk_rows"])
         journal = self.journal = Journal(name, self._header())
@@ -119,11 +124,9 @@ class BatchRun:
             else:
                 journal.resume(kept)
             if files is not None and journal.done:
-                self.targets = files.open(self.rows.count, self.program.dtype)
+                self.targets = files.open(count, program.dtype, self.chunk)
             elif files is not None:
-                self.targets = files.create(
-                    self.rows.count, self.program.dtype, self.chunk
-                )
+                self.targets = files.create(count, program.dtype, self.chunk)
             yield
         finally:
             journal.close()
@@ -131,16 +134,13 @@ class BatchRun:
     def _header(self) -> dict[str, Any]:
         """Return what a journal keeps of what was asked."""
         program, reduction = self.program, self.reduction
-        model, outputs = program.model, program.outputs
-        robot = model_hash(model) if isinstance(model, Model) else ""
+        dtype = str(program.dtype)
         return {
             "format": FORMAT,
-            "library": dyn_ros_version(),
-            "program": f"{program.recipe.solver.name} {_digest(program)}",
-            "model": f"{model.name} {robot}".strip(),
+            **program_facts(program),
             "rows": self.rows.count,
             "chunk_rows": self.chunk,
-            "outputs": [[x.name, *x.shape, str(program.dtype)] for x in outputs],
+            "outputs": [[x.name, *x.shape, dtype] for x in program.outputs],
             "reduction": None if reduction is None else reduction.facts(),
             "inputs": self.rows.facts(),
         }
@@ -153,12 +153,13 @@ class BatchRun:
             workers: Threads.
             show: Called after each chunk.
         """
-        before = self._recovered()
+        before = self._recovered(workers)
         done = before
         missing = [chunk for chunk in self._chunks() if chunk[0] not in self.runs]
         for k, outcome in self._outcomes(client, workers, missing):
             if self.journal is not None:
-                self.journal.add(k, outcome.failed, packed(outcome.value))
+                chunk = DoneChunk(outcome.failed, packed(outcome.value), outcome.sums)
+                self.journal.add(k, chunk)
             self.runs[k] = outcome.failed
             self._fold.add(k, outcome.value)
             done += self._size(k)
@@ -169,18 +170,38 @@ class BatchRun:
             return self._value()
         return self._value(), self._failed()
 
-    def _recovered(self) -> int:
+    def _recovered(self, workers: int) -> int:
         """Take over what the journal has; return how many rows are done."""
+        self._drop_changed_chunks(workers)
         journal = {} if self.journal is None else self.journal.done
-        for k, (failed, value) in sorted(journal.items()):
-            self.runs[k] = failed
-            self._fold.add(k, unpacked(value))
+        for k, chunk in sorted(journal.items()):
+            self.runs[k] = chunk.failed
+            self._fold.add(k, unpacked(chunk.value))
         if any(self.runs.values()) and not self.status:
             raise BatchError(
                 f"rows failed before this run: {self._failed()}; valid: status=True,"
                 " resume=False, which begins anew"
             )
         return sum(map(self._size, self.runs))
+
+    def _drop_changed_chunks(self, workers: int) -> None:
+        """Forget chunks whose results are not what the journal says; warn of them."""
+        if self.journal is None or self.targets is None or not self.journal.done:
+            return
+        done, changed = self.journal.done, []
+        chunks = {chunk[0]: chunk for chunk in self._chunks() if chunk[0] in done}
+        for k, sums in on_threads(ChunkSums(self.targets), chunks.values(), workers):
+            if sums != done[k].sums:
+                del done[k]
+                changed.append((*chunks[k][1:], "changed"))
+        if changed:
+            runs = joined(sorted(changed))
+            ranges = [f"{first} to {last - 1}" for first, last, _ in runs]
+            more = f" and {len(ranges) - 5} more ranges" if ranges[5:] else ""
+            warn(
+                f"results differ from what the journal '{self.journal.path}' says, in"
+                f" rows {', '.join(ranges[:5])}{more}; these are computed again"
+            )
 
     def _chunks(self) -> Iterator[Chunk]:
         for k, first in enumerate(range(0, self.rows.count, self.chunk)):
@@ -200,8 +221,9 @@ class BatchRun:
             choices = {**program.recipe.choices, "threads": 1}
             program = program.recipe.solver.build(program.model, **choices)
         task = ChunkTask(
-            program, self.rows, self.targets, self.reduction, self.strip, self.status
-        )
+            program, self.rows, self.targets, self.reduction, self.strip, self.status,
+            summed=self.journal is not None and self.targets is not None,
+        )  # fmt: skip
         if client is not None:
             return on_cluster(client, task, missing, self.journal)
         program.prepare(batch=True)
@@ -223,15 +245,14 @@ class BatchRun:
         return FailedRows(self.rows.count, tuple(runs))
 
 
-def _digest(program: Program[Any]) -> str:
-    """Return digits that stand for the algorithm, its options and its engine."""
-    graph = getattr(program, "graph", None)
-    facts: list[Any] = [program.engine, str(program.dtype)]
-    facts += [(port.name, port.shape) for port in (*program.inputs, *program.outputs)]
-    if graph is not None and not graph.calls_programs():
-        facts.append(graph.digest())
-    for name, choice in sorted(program.recipe.choices.items()):
-        if name not in _UNCHANGED:
-            plain = isinstance(choice, int | float | str | tuple | list)
-            facts.append((name, repr(choice) if plain else type(choice).__name__))
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+def _journal_path(path: Any) -> str:
+    """Return the path of a journal.
+
+    Raises:
+        SettingError: It is a URL: lines are added to a file, and written at once.
+    """
+    name = os.fspath(path)
+    if is_url(name):
+        message = f"journal is the URL '{name}'; valid: a path of this machine"
+        raise SettingError(message, "journal")
+    return name

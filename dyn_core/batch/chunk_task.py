@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.failed_rows import Run, joined, runs_of
 from dyn_core.batch.reduction import Reduction
-from dyn_core.batch.targets import Targets
+from dyn_core.batch.targets import Targets, checksums
 from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
 from dyn_core.errors import RowError
@@ -38,13 +38,13 @@ class ChunkOutcome:
         failed: Rows whose status is not 0.
         value: What its results were reduced to; None where they are kept.
         results: Results that are not written yet, one array for each output.
-        seconds: How long it took.
+        sums: Checksum of the results of each output; empty where none are asked for.
     """
 
     failed: tuple[Run, ...]
     value: Any = None
     results: tuple[np.ndarray, ...] | None = None
-    seconds: float = 0.0
+    sums: tuple[int, ...] = ()
 
 
 def sizes(
@@ -93,6 +93,7 @@ class ChunkTask:
         reduction: What they are reduced to instead, or None.
         strip: Rows of a strip.
         status: Whether rows that fail are noted; else they raise.
+        summed: Whether checksums of the results are needed.
     """
 
     def __init__(
@@ -103,9 +104,11 @@ class ChunkTask:
         reduction: Reduction | None,
         strip: int,
         status: bool,
+        summed: bool = False,
     ) -> None:
         self.program, self.rows, self.targets = program, rows, targets
         self.reduction, self.strip, self.status = reduction, strip, status
+        self.summed = summed
 
     def run(
         self,
@@ -131,7 +134,7 @@ class ChunkTask:
         results = memory or self._memory(self.strip if strips else last - first)
         buffers: dict[int, np.ndarray] = {}
         failed: list[Run] = []
-        value = None
+        value, sums = None, (0,) * len(self.program.outputs) * self.summed
         for a in range(first, last, self.strip):
             if stopped():
                 raise Stopped
@@ -141,14 +144,17 @@ class ChunkTask:
             inputs = [self._fit(k, x, buffers) for k, x in enumerate(rows(a, b))]
             bad = self._call(inputs, out, a)
             failed += bad
+            if self.summed:
+                sums = checksums(out, sums)  # while they lie in the cache
             if self.reduction is not None:
                 value = self._reduced(value, out, bad, a)
+        outcome = ChunkOutcome(tuple(joined(failed)), value, sums=sums)
         if strips or memory is not None:
-            return ChunkOutcome(tuple(joined(failed)), value)
-        if self.targets is not None:
-            self.targets.write(first, last, results)
-            return ChunkOutcome(tuple(joined(failed)))
-        return ChunkOutcome(tuple(joined(failed)), results=tuple(results))
+            return outcome
+        if self.targets is None:
+            return replace(outcome, results=tuple(results))
+        self.targets.write(first, last, results)
+        return outcome
 
     def _memory(self, count: int) -> list[np.ndarray]:
         ports, dtype = self.program.outputs, self.program.dtype
@@ -217,6 +223,23 @@ def _error(
         error = detailed
     rows = bad if error.rows is None else error.rows
     return error.of_rows(np.add(rows, first).tolist())
+
+
+class ChunkSums:
+    """The checksums of chunks that are done.
+
+    Attributes:
+        targets: Where their results are.
+    """
+
+    def __init__(self, targets: Targets) -> None:
+        self.targets = targets
+
+    def run(
+        self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
+    ) -> tuple[int, ...] | None:
+        """Return the checksum of each output; None if a chunk cannot be read."""
+        return self.targets.sums(first, last)
 
 
 def _reason(program: Program[Any], number: int) -> str:

@@ -22,10 +22,11 @@ from dyn_core.batch.journal import Journal
 from dyn_core.batch.libraries import library, made_by
 from dyn_core.batch.sources import DaskSource, RowSource, UnseenRows
 from dyn_core.batch.thread_runner import Chunk
-from dyn_core.batch.worker_task import run_chunk, task_facts
+from dyn_core.batch.worker_task import packed, run_chunk, task_facts
 from dyn_core.errors import BatchError
 
-WAIT = 30.0  # for the scheduler, and for its first worker [s]
+ANSWER = 10.0  # for the scheduler [s]
+WAIT = 30.0  # for its first worker [s]
 LOST = "the scheduler is lost; what is done is kept"
 COUNT = 1.0  # time after which the workers are counted anew [s]
 CLOSE = 0.4  # for workers to end, which are ended otherwise after that [s]
@@ -57,7 +58,7 @@ def connected(scheduler: Any, workers: int) -> Iterator[Any]:
             )  # fmt: skip
         client = distributed.Client(
             scheduler if cluster is None else cluster,
-            timeout=WAIT,
+            timeout=ANSWER,
             set_as_default=False,
         )
     except (OSError, ValueError) as error:
@@ -113,8 +114,7 @@ class _ClusterRun:
     ) -> None:
         self.client, self.task, self.chunks = client, task, iter(chunks)
         self.facts = task_facts(task, journal)
-        cloudpickle = library("cloudpickle", "a cluster")
-        self.packed = cloudpickle.dumps(self.facts)
+        self.packed = packed(self.facts)
         self.send_all = False  # workers see no files
         returned = task.reduction is None and self.facts.results is None
         sent = any(

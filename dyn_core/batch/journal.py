@@ -1,9 +1,11 @@
 """The journal beside a result: what was asked, and which chunks are done.
 
 The first line says what was asked; each other one names a chunk that is done, with the
-rows that failed and, in a reduction, its value. A line is written in one piece after
-the results of its chunk, so that a process that is killed loses the chunks it was at,
-and nothing else; half a line at the end of the file is dropped.
+rows that failed, the checksums of its results and, in a reduction, its value. A line is
+written in one piece after the results of its chunk, so that a process that is killed
+loses the chunks it was at, and nothing else; half a line at the end of the file is
+dropped. Each line ends with a checksum of itself and of the mark of its run: a line
+that is damaged, or of another journal, is refused.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import zlib
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, NamedTuple
 
 from dyn_core.batch.failed_rows import Run
+from dyn_core.batch.program_facts import TITLES, fact_differences
 from dyn_core.errors import BatchError
 
 try:
@@ -23,18 +26,31 @@ try:
 except ImportError:  # such as on Windows: nobody is kept from a run that goes on
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
+FORMAT = 2
+LONGEST = 1 << 20  # bytes of a first line
 # What stands in the first line, and what it is called where it differs.
-TITLES = {
+HEADER_TITLES = {
     "format": "format of the journal",
-    "library": "release of dyn_ros",
-    "program": "Program",
-    "model": "robot",
+    **TITLES,
     "rows": "number of rows",
     "chunk_rows": "rows of a chunk",
     "outputs": "outputs",
     "reduction": "reduction",
 }
+
+
+class DoneChunk(NamedTuple):
+    """What a journal says of a chunk that is done.
+
+    Attributes:
+        failed: Rows that failed.
+        value: What its results were reduced to, as JSON keeps it.
+        sums: Checksum of its results, one for each output; empty in a reduction.
+    """
+
+    failed: tuple[Run, ...]
+    value: Any
+    sums: tuple[int, ...]
 
 
 class Journal:
@@ -43,12 +59,12 @@ class Journal:
     Attributes:
         path: File.
         header: What was asked.
-        done: Chunks that are done: rows that failed, and the value as it is kept.
+        done: Chunks that are done.
     """
 
     def __init__(self, path: str, header: Mapping[str, Any]) -> None:
         self.path, self.header = os.path.abspath(path), dict(header)
-        self.done: dict[int, tuple[tuple[Run, ...], Any]] = {}
+        self.done: dict[int, DoneChunk] = {}
         self._file: Any = None
 
     @staticmethod
@@ -59,20 +75,21 @@ class Journal:
             BatchError: The file is no journal.
         """
         try:
-            with open(path, encoding="utf-8") as file:
-                line = file.readline()
+            with open(path, "rb") as file:
+                line = file.readline(LONGEST)
         except FileNotFoundError:
             return None
-        except (OSError, UnicodeError) as error:
-            raise BatchError(f"the journal '{path}' cannot be read: {error}") from error
+        except OSError as error:
+            raise BatchError(
+                f"the journal '{path}' cannot be read: {error}; valid: another path"
+            ) from error
         try:
-            header = json.loads(line)
-            whole = line.endswith("\n") and {"token", "chunk_rows"} <= header.keys()
-        except (ValueError, AttributeError):
-            whole = False
-        if not whole:
-            raise BatchError(f"'{path}' is no journal of a batch; valid: another path")
-        return dict(header)
+            return dict(_content(line, ""))
+        except ValueError as error:
+            raise BatchError(
+                f"'{path}' is no journal of a batch, or its first line is damaged;"
+                " valid: another path, or resume=False, which replaces it"
+            ) from error
 
     def begin(self) -> None:
         """Begin anew: the file has a header, and no chunk is done."""
@@ -82,8 +99,8 @@ class Journal:
             self.close()
         fresh = f"{self.path}.{self.header['token']}"
         try:
-            with open(fresh, "w", encoding="utf-8") as file:
-                file.write(json.dumps(self.header) + "\n")
+            with open(fresh, "wb") as file:
+                file.write(_line(self.header, ""))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(fresh, self.path)
@@ -121,9 +138,10 @@ class Journal:
     def _take(self, number: int, line: bytes) -> None:
         """Take over a chunk that is done."""
         try:
-            k, runs, value = json.loads(line)
-            self.done[int(k)] = tuple((a, b, str(why)) for a, b, why in runs), value
-        except (ValueError, TypeError) as error:
+            k, runs, value, sums = _content(line, self.header["token"])
+            failed = tuple((a, b, str(why)) for a, b, why in runs)
+            self.done[k] = DoneChunk(failed, value, tuple(sums))
+        except ValueError as error:
             raise BatchError(
                 f"the journal '{self.path}' is damaged in line {number + 1}; valid:"
                 " resume=False, which begins anew"
@@ -141,12 +159,12 @@ class Journal:
                 ) from error
         self._file.seek(0, os.SEEK_END)
 
-    def add(self, k: int, failed: tuple[Run, ...], value: Any) -> None:
+    def add(self, k: int, chunk: DoneChunk) -> None:
         """Note a chunk that is done: its results are written."""
         if k in self.done:
             raise BatchError(f"chunk {k} was done twice")
-        self.done[k] = failed, value
-        self._file.write((json.dumps([k, failed, value]) + "\n").encode())
+        self.done[k] = chunk
+        self._file.write(_line([k, *chunk], self.header["token"]))
 
     def close(self) -> None:
         """Close the file; it stays."""
@@ -154,11 +172,27 @@ class Journal:
             self._file.close()
 
 
+def _line(content: Any, mark: str) -> bytes:
+    """Return a line of a journal: JSON, and a checksum of it and of a run's mark."""
+    text = json.dumps(content)
+    return f"{text} {zlib.crc32((mark + text).encode()):08x}\n".encode()
+
+
+def _content(line: bytes, mark: str) -> Any:
+    """Return the content of a line.
+
+    Raises:
+        ValueError: It is no whole line of that run.
+    """
+    text, _, end = line.rpartition(b" ")
+    if end != b"%08x\n" % zlib.crc32(mark.encode() + text):
+        raise ValueError("the checksum of a line differs")
+    return json.loads(text)
+
+
 def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
     """Return what two headers differ in, in words."""
-    for key, title in TITLES.items():
-        if kept.get(key) != asked.get(key):
-            yield f"{title}: {kept.get(key)} there, {asked.get(key)} here"
+    yield from fact_differences(kept, asked, HEADER_TITLES)
     inputs = kept.get("inputs", {}), asked.get("inputs", {})
     for name in {**inputs[0], **inputs[1]}:
         before, now = (x.get(name) for x in inputs)
@@ -175,11 +209,3 @@ def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[
 def beside(path: str) -> str:
     """Return the path of the journal of a result."""
     return os.path.abspath(path) + ".journal"
-
-
-def dyn_ros_version() -> str:
-    """Return the release of this library."""
-    try:
-        return version("dyn_ros")
-    except PackageNotFoundError:
-        return "unknown"

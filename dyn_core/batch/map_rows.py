@@ -48,16 +48,19 @@ def map_rows(
     Program, count and chunk_rows alone.
 
     A result in a file has a journal beside it, with the name of the file and .journal.
-    After Ctrl-C or a kill the same call does the chunks that are missing. A journal of
-    other arguments is refused; it says what differs. Files of inputs are compared in
-    some places, not whole.
+    After Ctrl-C or a kill the same call does the chunks that are missing. It reads
+    those that are done: rows that differ from their checksum in the journal are
+    computed again, with a warning. A journal of other arguments, code or arithmetic is
+    refused; the error says what differs. Files of inputs are compared in some places,
+    not whole.
 
     Args:
         program: What is computed.
         args, named: Its inputs, or the function.
         out: None: new arrays in memory. A path ending in .npy, or in .zarr (a group for
-            several outputs); another path is a folder with a .npy for each output; or
-            arrays, zarr arrays, of exactly the right shape and dtype.
+            several outputs); another path is a folder with a .npy for each output. A
+            URL that ends in .zarr, such as s3://bucket/x.zarr, which has a journal if
+            `journal` names one. Or arrays, zarr arrays, of the right shape and dtype.
         status: Whether rows that fail are returned, instead of raising an error; their
             results are NaN, and a reduction leaves them out.
         reduce: Results are not kept but reduced: by a ufunc over the rows, such as
@@ -82,7 +85,8 @@ def map_rows(
 
     Raises:
         ShapeError, SettingError: An argument does not fit.
-        BatchError: The journal is of another run, or a file or the cluster is lost.
+        BatchError: The journal is of another run or damaged, a worker would compute
+            other bits, or a file or the cluster is lost.
         RowError: Rows failed; has their indices. What is done is kept.
         UnsupportedError: The extra `cluster` is needed, and not installed.
     """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from dyn_core.batch.program_facts import code_digest
 from dyn_core.engines.results import make_result
 from dyn_core.errors import SettingError
 
@@ -62,7 +62,10 @@ class Reduction:
 
     def facts(self) -> dict[str, str]:
         """Return what a journal keeps."""
-        return {"reduce": _shown(self.function), "combine": _shown(self.combine)}
+        return {
+            "reduce": code_digest(self.function),
+            "combine": code_digest(self.combine),
+        }
 
 
 class OrderedFold:
@@ -113,19 +116,6 @@ def _copied(part: Any) -> Any:
 def _like(value: Any, parts: list[Any]) -> Any:
     fields = getattr(value, "_fields", None)
     return tuple(parts) if fields is None else make_result(fields, parts)
-
-
-def _shown(function: Any) -> str:
-    """Return the name of a function, and digits that stand for its code."""
-    name = getattr(function, "__qualname__", None) or getattr(
-        function, "__name__", type(function).__name__
-    )
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return str(name)
-    numbers = [x for x in code.co_consts if isinstance(x, int | float | str)]
-    digest = hashlib.sha256(code.co_code + repr((code.co_names, numbers)).encode())
-    return f"{name} {digest.hexdigest()[:8]}"
 
 
 def packed(value: Any) -> Any:

@@ -180,8 +180,15 @@ def zarr_place(array: Any) -> Reference | None:
     if type(store).__name__ in ("LocalStore", "DirectoryStore", "NestedDirectoryStore"):
         return "zarr", os.path.join(os.path.abspath(str(folder)), path)
     if type(store).__name__ in ("FSStore", "FsspecStore", "ObjectStore"):
-        return "zarr of a store", array
+        return None if _in_memory(store) else ("zarr of a store", array)
     return None
+
+
+def _in_memory(store: Any) -> bool:
+    """Return whether a store is memory of this process, which no other one sees."""
+    inner = getattr(store, "fs", None) or getattr(store, "store", None)
+    protocol = getattr(inner, "protocol", ())
+    return "memory" in protocol or type(inner).__name__ == "MemoryStore"
 
 
 def referred(reference: Reference, mode: str = "r") -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,34 @@ import numpy as np
 from dyn_core.batch.libraries import library, made_by
 from dyn_core.batch.sources import Reference, referred, zarr_place, zarr_rows
 from dyn_core.engines.arrays import check_out
-from dyn_core.errors import BatchError, SettingError, ShapeError
+from dyn_core.errors import (
+    BatchError,
+    SettingError,
+    ShapeError,
+    UnsupportedError,
+    warn,
+)
 from dyn_core.problems import Port
 
 VALID = (
-    "None for memory, a path ending in .npy or .zarr, a folder for several outputs,"
-    " arrays, zarr arrays"
+    "None for memory, a path ending in .npy or .zarr, a folder for several outputs, a"
+    " URL ending in .zarr, arrays, zarr arrays"
 )
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_PURPOSE = "a result in zarr's format"
+
+
+def is_url(path: str) -> bool:
+    """Return whether a path is an address such as s3://bucket/x.zarr."""
+    return _URL.match(path) is not None
+
+
+def checksums(arrays: Sequence[np.ndarray], before: Sequence[int]) -> tuple[int, ...]:
+    """Return checksums of arrays, each appended to rows with the checksum `before`."""
+    return tuple(
+        zlib.crc32(np.ascontiguousarray(x), crc)  # type: ignore[arg-type]
+        for x, crc in zip(arrays, before, strict=True)
+    )
 
 
 class Targets:
@@ -43,9 +66,27 @@ class Targets:
         return [x[first:last] for x in self.arrays]
 
     def write(self, first: int, last: int, results: Sequence[np.ndarray]) -> None:
-        """Write results of some rows."""
-        for array, result in zip(self.arrays, results, strict=True):
-            array[first:last] = result
+        """Write results of some rows.
+
+        Raises:
+            BatchError: The store does not take them, such as a full disk.
+        """
+        try:
+            for array, result in zip(self.arrays, results, strict=True):
+                array[first:last] = result
+        except Exception as error:  # each store and release of zarr has its own
+            raise BatchError(
+                f"out: rows {first} to {last - 1} cannot be written: {error}; what is"
+                " done is kept; valid: the same call where they can, or another path"
+            ) from error
+
+    def sums(self, first: int, last: int) -> tuple[int, ...] | None:
+        """Return the checksums of some rows; None if they cannot be read."""
+        try:
+            rows = [np.asarray(x[first:last]) for x in self.arrays]
+        except Exception:  # each release and codec of zarr has its own
+            return None
+        return checksums(rows, (0,) * len(rows))
 
     def references(self) -> list[Reference] | None:
         """Return how another process finds the arrays; None if it cannot."""
@@ -110,15 +151,20 @@ class ResultFiles:
     """Files that results are written to.
 
     Attributes:
-        path: That of one output's file, or of the folder or group of several.
+        path: That of one output's file, or of the folder or group of several; or a URL.
+        remote: Whether it is a URL, which zarr opens.
         stored: Whether they are zarr arrays.
         names: File of each output.
     """
 
     def __init__(self, path: str, ports: Sequence[Port]) -> None:
-        self.path, self.ports = os.path.abspath(path), tuple(ports)
+        self.remote, self.ports = is_url(path), tuple(ports)
+        self.path = path if self.remote else os.path.abspath(path)
         ending = Path(path).suffix
         self.stored = ending == ".zarr"
+        if self.remote and (not self.stored or "://" not in path):
+            valid = "a URL of zarr, such as s3://bucket/x.zarr; a path of this machine"
+            raise SettingError(f"out is the URL '{path}'; valid: {valid}", "out")
         if ending not in (".npy", ".zarr", ""):
             raise SettingError(f"out is '{path}'; valid: {VALID}", "out")
         if ending == ".npy" and len(ports) > 1:
@@ -131,23 +177,52 @@ class ResultFiles:
         tail = "" if self.stored else ".npy"
         one = ending == ".npy" or (self.stored and len(ports) == 1)
         self.names = [
-            self.path if one else os.path.join(self.path, port.name + tail)
-            for port in ports
+            self.path if one else f"{self.path}{'/' if self.remote else os.sep}{name}"
+            for name in (port.name + tail for port in ports)
         ]
 
     def exists(self) -> bool:
-        """Return whether something is there already."""
-        return any(map(os.path.lexists, self.names))
+        """Return whether something is there already.
+
+        Raises:
+            BatchError: The server of a URL does not say so.
+        """
+        if not self.remote:
+            return any(map(os.path.lexists, self.names))
+        store, place = self._store()
+        try:
+            return bool(store.exists(place))
+        except Exception as error:  # each protocol has its own
+            raise BatchError(f"out: '{self.path}' cannot be read: {error}") from error
+
+    def _store(self) -> tuple[Any, str]:
+        """Return the file system of a URL, and the place in it.
+
+        Raises:
+            UnsupportedError: The library of that protocol is not installed.
+        """
+        fsspec = library("fsspec", f"out='{self.path}'")
+        try:
+            store, place = fsspec.core.url_to_fs(self.path)
+        except Exception as error:  # ImportError, ValueError, or of the protocol
+            raise UnsupportedError(
+                f"out: the URL '{self.path}' cannot be opened: {error}; valid: a"
+                " protocol of fsspec with its library, such as s3fs for s3://; a path"
+            ) from error
+        return store, str(place)
 
     def require(self) -> None:
         """Require the folder around it, and zarr where it is in that format.
 
         Raises:
             SettingError: There is no such folder.
-            UnsupportedError: zarr is not installed.
+            UnsupportedError: zarr, or what opens a URL, is not installed.
         """
         if self.stored:
-            library("zarr", "a result in zarr's format")
+            library("zarr", _PURPOSE)
+        if self.remote:
+            self._store()
+            return
         folder = os.path.dirname(self.path)
         if not os.path.isdir(folder):
             raise SettingError(f"out: there is no folder '{folder}'", "out")
@@ -158,28 +233,38 @@ class ResultFiles:
         Raises:
             BatchError: There is no room, or the place may not be written.
         """
+        shapes = [(count, *port.shape) for port in self.ports]
         try:
-            return self._create(count, dtype, chunk_rows)
+            for name in () if self.remote else self.names:
+                _remove(name)
+            if self.stored:
+                return self._stored(shapes, dtype, chunk_rows)
+            return self._mapped(shapes, dtype)
         except OSError as error:
             raise BatchError(f"out: '{self.path}' cannot be made: {error}") from error
 
-    def _create(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
-        for name in self.names:
-            _remove(name)
-        shapes = [(count, *port.shape) for port in self.ports]
-        if self.stored:
-            zarr = library("zarr", "a result in zarr's format")
+    def _stored(
+        self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype, chunk_rows: int
+    ) -> Targets:
+        """Make arrays of zarr, whose files are the chunks."""
+        zarr = library("zarr", _PURPOSE)
+        try:
             if self.names[0] != self.path:
                 zarr.open_group(self.path, mode="a")
             return Targets(
                 [
                     zarr.open_array(
                         name, mode="w", shape=shape, dtype=str(dtype),
-                        chunks=(max(min(chunk_rows, count), 1), *shape[1:]),
+                        chunks=(_rows_of_a_file(chunk_rows, shape[0]), *shape[1:]),
                     )
                     for name, shape in zip(self.names, shapes, strict=True)
                 ]
             )  # fmt: skip
+        except Exception as error:  # each protocol and release of zarr has its own
+            raise BatchError(f"out: '{self.path}' cannot be made: {error}") from error
+
+    def _mapped(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Targets:
+        """Make mapped files."""
         if self.names[0] != self.path:
             os.makedirs(self.path, exist_ok=True)
         arrays = [
@@ -190,32 +275,67 @@ class ResultFiles:
             _reserve(name)
         return Targets(arrays, self.names)
 
-    def open(self, count: int, dtype: np.dtype) -> Targets:
-        """Open the files of a run that is resumed.
+    def open(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
+        """Open the files of a run that is resumed; one that was cut gets its size.
 
         Raises:
             BatchError: One of them is not what that run made.
         """
         arrays: list[Any] = []
         for port, name in zip(self.ports, self.names, strict=True):
+            shape = (count, *port.shape)
             try:
                 if self.stored:
-                    zarr = library("zarr", "a result in zarr's format")
-                    array = zarr.open_array(name, mode="r+")
+                    array = library("zarr", _PURPOSE).open_array(name, mode="r+")
+                    same = zarr_rows(array) == _rows_of_a_file(chunk_rows, count)
+                    kind = array.shape, array.dtype
                 else:
-                    array = np.lib.format.open_memmap(name, "r+")
+                    kind, same, start = _npy_header(name)
             except Exception as error:  # each release of zarr has its own
                 raise BatchError(
                     f"'{name}' cannot be continued: {error}; valid: resume=False begins"
                     " anew"
                 ) from error
-            if array.shape != (count, *port.shape) or array.dtype != dtype:
+            if kind != (shape, dtype) or not same:
                 raise BatchError(
-                    f"'{name}' is {array.dtype} of shape {array.shape}, not what its"
-                    " journal says; valid: resume=False begins anew"
+                    f"'{name}' is {kind[1]} of shape {kind[0]}, not what its journal"
+                    " says; valid: resume=False begins anew"
                 )
+            if not self.stored:
+                _resize(name, start + int(np.prod(shape)) * dtype.itemsize)
+                array = np.lib.format.open_memmap(name, "r+")
             arrays.append(array)
         return Targets(arrays, () if self.stored else self.names)
+
+
+def _rows_of_a_file(chunk_rows: int, count: int) -> int:
+    """Return the rows of a file of a zarr array: a chunk is one."""
+    return max(min(chunk_rows, count), 1)
+
+
+def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
+    """Return shape and dtype, whether rows lie in order, and where they begin."""
+    with open(name, "rb") as file:
+        np.lib.format.read_magic(file)
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        return (shape, dtype), not fortran, file.tell()
+
+
+def _resize(name: str, size: int) -> None:
+    """Let a file have the size of all rows, and say where it had another.
+
+    Raises:
+        BatchError: There is no room.
+    """
+    before = os.path.getsize(name)
+    if before == size:
+        return
+    warn(f"'{name}' is {before} bytes long, its journal says {size}: it was changed")
+    try:
+        os.truncate(name, size)
+        _reserve(name)
+    except OSError as error:
+        raise BatchError(f"out: '{name}' cannot be made: {error}") from error
 
 
 def _remove(name: str) -> None:

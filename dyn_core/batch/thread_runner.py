@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import Empty, SimpleQueue
-
-from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask
+from typing import Any, Protocol, TypeVar
 
 Chunk = tuple[int, int, int]  # number, first row, the one behind its last
-Result = tuple[int, "ChunkOutcome | BaseException"]
+Outcome = TypeVar("Outcome", covariant=True)
 LOOK = 0.1  # time after which the main thread looks for Ctrl-C [s]
 
 
+class ChunkWork(Protocol[Outcome]):
+    """What is done with chunks; see ChunkTask."""
+
+    def run(
+        self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
+    ) -> Outcome:
+        """Do a chunk."""
+
+
 def on_threads(
-    task: ChunkTask, chunks: Iterable[Chunk], workers: int
-) -> Iterator[tuple[int, ChunkOutcome]]:
+    task: ChunkWork[Outcome], chunks: Iterable[Chunk], workers: int
+) -> Iterator[tuple[int, Outcome]]:
     """Return chunks as they are done; where this ends early, so do all threads.
 
     The main thread waits for simple queues alone: Ctrl-C within `futures.wait` may
@@ -28,7 +36,7 @@ def on_threads(
     """
     ended: list[bool] = []  # not empty: all threads end
     wanted: SimpleQueue[Chunk | None] = SimpleQueue()
-    done: SimpleQueue[Result] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
     threads = [
         threading.Thread(
             target=_work,
@@ -66,9 +74,9 @@ def on_threads(
 
 
 def _work(
-    task: ChunkTask,
+    task: ChunkWork[Any],
     wanted: SimpleQueue[Chunk | None],
-    done: SimpleQueue[Result],
+    done: SimpleQueue[tuple[int, Any]],
     ended: list[bool],
 ) -> None:
     """Run chunks until there is none, or all threads end."""

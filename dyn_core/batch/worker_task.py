@@ -8,6 +8,7 @@ sent their rows, and send results back.
 from __future__ import annotations
 
 import pickle
+import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,14 @@ import numpy as np
 
 from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask
-from dyn_core.batch.journal import Journal, dyn_ros_version
+from dyn_core.batch.journal import Journal
+from dyn_core.batch.libraries import library
+from dyn_core.batch.program_facts import (
+    TITLES,
+    fact_differences,
+    program_facts,
+    release,
+)
 from dyn_core.batch.reduction import Reduction
 from dyn_core.batch.sources import Reference, RowSource, SentSource, referred, source
 from dyn_core.batch.targets import Targets, targets_of
@@ -34,10 +42,9 @@ class TaskFacts:
     """A ChunkTask as it is sent: what another process needs to make it.
 
     Attributes:
-        program, generated, reduction, strip, status: As of the task; generated rows
-            are made where the chunk is done.
+        program, generated, reduction, strip, status, summed: As of the task; generated
+            rows are made where the chunk is done.
         rows: How many rows the batch has.
-        library: Release of dyn_ros.
         values: Inputs that all rows share, by their place.
         references, contents: How inputs are found, None for those that are sent; what
             they hold.
@@ -51,8 +58,8 @@ class TaskFacts:
     reduction: Reduction | None
     strip: int
     status: bool
+    summed: bool
     rows: int
-    library: str
     values: dict[int, np.ndarray]
     references: tuple[Reference | None, ...]
     contents: tuple[str, ...]
@@ -72,8 +79,8 @@ def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
         reduction=task.reduction,
         strip=task.strip,
         status=task.status,
+        summed=task.summed,
         rows=task.rows.count,
-        library=dyn_ros_version(),
         values={
             k: np.asarray(x.load(0, 0)) for k, x in enumerate(sources) if x.rows is None
         },
@@ -88,18 +95,25 @@ def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
     )
 
 
+def packed(facts: TaskFacts) -> bytes:
+    """Return a task as bytes: what decides its bits, then what only equals can read."""
+    content = library("cloudpickle", "a cluster").dumps(facts)
+    return pickle.dumps((program_facts(facts.program), content))
+
+
 def run_chunk(
     packed: bytes, first: int, last: int, sent: Sequence[Any]
 ) -> ChunkOutcome:
     """Do a chunk, in a worker.
 
     Args:
-        packed: TaskFacts.
+        packed: TaskFacts, as `packed` returns them.
         first, last: Its first row, and the one behind its last.
         sent: Inputs that were sent; None for those that it reads itself.
 
     Raises:
         UnseenRows: It does not see the file of an input that was not sent.
+        BatchError: It would compute other bits; says what differs.
     """
     with _OPENING:
         task = _task(packed)
@@ -112,20 +126,35 @@ def run_chunk(
 @lru_cache(maxsize=4)
 def _task(packed: bytes) -> ChunkTask:
     """Return what a worker needs for the chunks of a run."""
-    facts: TaskFacts = pickle.loads(packed)
-    if facts.library != dyn_ros_version():
-        message = (
-            f"a worker has dyn_ros {dyn_ros_version()}, here it is {facts.library}"
-        )
-        raise BatchError(f"{message}; valid: the same release everywhere")
+    asked, content = pickle.loads(packed)
+    _require_equal({"library": asked["library"]}, {"library": release()})
+    facts: TaskFacts = pickle.loads(content)
     program = facts.program
+    _require_equal(asked, program_facts(program))
     program.prepare(batch=True)
     rows = facts.generated
     if rows is None:
         rows = BatchRows([_source(facts, k) for k in range(len(program.inputs))])
     return ChunkTask(
-        program, rows, _targets(facts), facts.reduction, facts.strip, facts.status
-    )
+        program, rows, _targets(facts), facts.reduction, facts.strip, facts.status,
+        facts.summed,
+    )  # fmt: skip
+
+
+def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
+    """Require that results of this worker have the bits of the others.
+
+    Raises:
+        BatchError: They would not; says what differs.
+    """
+    titles = {key: title for key, title in TITLES.items() if key in asked}
+    differences = list(fact_differences(here, asked, titles))
+    if differences:
+        raise BatchError(
+            f"the worker on {socket.gethostname()} would compute other bits:"
+            f" {'; '.join(differences)}; valid: the same release, machine code and kind"
+            " of processor everywhere"
+        )
 
 
 def _source(facts: TaskFacts, k: int) -> Any:

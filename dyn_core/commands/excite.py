@@ -98,7 +98,8 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         )  # fmt: skip
     parser.add_argument(
         "--clearance", type=float, default=0.02, metavar="M",
-        help="least distance of links, as capsules [m] (default: %(default)s)",
+        help="least distance of links: of capsules around their shapes, or where these"
+        " overlap of hulls or meshes [m] (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--no-collision", action="store_true", help="leave distances of links out"
@@ -206,11 +207,33 @@ def lines_of(result: Excitation) -> list[str]:
             f"{name:{width}}  {q[0]:8.3f}  {q.min():8.3f}  {q.max():8.3f}"
             f"  {part:8.0%}  {speed:11.0%}  {effort:9.0%}"
         )
+    if result.costly is not None:
+        name, rank = result.costly.name, result.costly.rank
+        start = result.q[0, result.names.index(name)]
+        lines.append(
+            f"{name} costs most: locked (--lock {name}={start:.3g}), {rank} base"
+            " parameters remain, and the best of random motions has condition number"
+            f" {result.costly.random_condition:.4g}"
+        )
+    lines += _distances(result)
+    return lines + [f"not kept: {broken}" for broken in result.broken]
+
+
+def _distances(result: Excitation) -> list[str]:
+    """Return how far links stay apart, and what was checked of pairs that are close."""
+    if not result.pairs and not result.near:
+        return ["no pairs of collision shapes: nothing is known of self-collision"]
+    lines = []
     if result.pairs:
         lines.append(
             f"{result.pairs} pairs of links stay {result.distance:.3f} m apart"
         )
-    else:
-        lines.append("no pairs of collision shapes: nothing is known of self-collision")
-    lines += [f"not checked, they overlap: {a} and {b}" for a, b in result.left_out]
-    return lines + [f"not kept: {broken}" for broken in result.broken]
+    for (a, b), by, start, _ in result.near:
+        if by == "nothing":
+            lines.append(f"not checked, they touch at the start: {a} and {b}")
+        else:
+            lines.append(
+                f"their capsules overlap, checked by {by} ({start:.3f} m apart at the"
+                f" start): {a} and {b}"
+            )
+    return lines

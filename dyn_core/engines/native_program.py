@@ -335,6 +335,8 @@ def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
 
 def graph_facts(graph: Graph, sizes: kernel.Sizes, width: int) -> GraphFacts:
     """Return what must be known of a Graph to find and call its kernels."""
-    calls = graph.calls_programs()
-    key = "" if calls else kernel.key(graph, sizes, width)
-    return GraphFacts(key, bool(graph.requirements), calls)
+    if graph.calls_programs():
+        return GraphFacts("", bool(graph.requirements), calls=True, graph="")
+    digest = graph.digest()
+    key = kernel.key(digest, sizes, width)
+    return GraphFacts(key, bool(graph.requirements), False, digest.hex())

@@ -2,17 +2,20 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.batch import libraries, worker_task
+from dyn_core.batch import libraries, program_facts, worker_task
 from dyn_core.batch.cluster_runner import connected
 from dyn_core.errors import BatchError
 
@@ -214,7 +217,7 @@ def test_a_worker_that_is_killed_loses_nothing(rnea, states, tmp_path, client):
     assert killed
     assert (tau == rnea(*states)).all()
     chunks = [
-        eval(line.split(",")[0][1:])
+        int(line.split(",")[0][1:])
         for line in (tmp_path / "tau.npy.journal").read_text().splitlines()[1:]
     ]
     assert sorted(chunks) == list(range(ROWS // CHUNK))
@@ -268,6 +271,7 @@ def test_a_local_cluster_is_started_and_ended(rnea, states):
 def test_nobody_answers(rnea, states, monkeypatch):
     from dyn_core.batch import cluster_runner
 
+    monkeypatch.setattr(cluster_runner, "ANSWER", 0.3)
     monkeypatch.setattr(cluster_runner, "WAIT", 0.3)
     with pytest.raises(BatchError, match="no scheduler answers as 'tcp://127.0.0.1:9'"):
         rnea.map(*states, scheduler="tcp://127.0.0.1:9")
@@ -276,6 +280,168 @@ def test_nobody_answers(rnea, states, monkeypatch):
     ) as empty:
         with pytest.raises(BatchError, match="no worker came within"):
             rnea.map(*states, scheduler=empty.scheduler_address)
+
+
+def computes_otherwise(fact):
+    """Let a worker say that one fact of what it computes with is another."""
+
+    def facts(program):
+        return {**program_facts.program_facts(program), fact: "another"}
+
+    worker_task._task.cache_clear()
+    worker_task.program_facts = facts if fact else program_facts.program_facts
+    release = program_facts.release
+    worker_task.release = (lambda: "another") if fact == "library" else release
+
+
+@pytest.mark.parametrize("fact", program_facts.TITLES)
+def test_a_worker_that_computes_otherwise_is_refused(rnea, states, client, fact):
+    """The fact is named, with what it is there and here."""
+    client.run(computes_otherwise, fact)
+    try:
+        with pytest.raises(BatchError) as caught:
+            rnea.map(*states, scheduler=client, chunk_rows=CHUNK)
+    finally:
+        client.run(computes_otherwise, "")
+    here = program_facts.program_facts(rnea)[fact]
+    title = program_facts.TITLES[fact]
+    assert f"{title}: another there, {here} here; valid: " in str(caught.value)
+    assert (rnea.map(*states, scheduler=client) == rnea(*states)).all()
+
+
+def refusal(program, states, **environment):
+    """Return what is said to a worker with settings of its own."""
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0",
+        env=environment, silence_logs=50,
+    ) as cluster, distributed.Client(cluster, set_as_default=False) as client:  # fmt: skip
+        with pytest.raises(BatchError, match="would compute other bits") as caught:
+            program.map(*states, scheduler=client, chunk_rows=CHUNK)
+    return str(caught.value)
+
+
+def test_a_worker_without_machine_code_is_refused(rnea, states):
+    """NumPy rounds otherwise: no fused multiply-add, other sines."""
+    if rnea.engine != "native":
+        pytest.skip("there is no machine code here")
+    said = refusal(rnea, states, DYN_NATIVE="off")
+    assert f"arithmetic: NumPy {np.__version__}, functions" in said
+    assert f"there, {program_facts.arithmetic('native')} here" in said
+
+
+def test_workers_that_compute_by_numpy_are_taken_where_all_do(states, client):
+    """Facts of NumPy are the same in every process here."""
+    program = dyn.solver("rnea").build(dyn.load("arm7"), engine="graph")
+    some = [x[:1000] for x in states]
+    tau = program.map(*some, scheduler=client, chunk_rows=500)
+    assert (tau == program(*some)).all()
+
+
+@pytest.mark.full
+def test_a_worker_of_another_checkout_is_refused(rnea, states, tmp_path):
+    """Its release has the same number. Long: both packages are copied."""
+    for package in program_facts.PACKAGES:
+        source = Path(find_spec(package).origin).parent
+        shutil.copytree(source, tmp_path / package)
+    with open(tmp_path / "dyn_core/engines/llvm/emit.py", "a") as file:
+        file.write("\nLATER = 1\n")
+    module = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny"]
+    with distributed.LocalCluster(
+        n_workers=0, dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        worker = subprocess.Popen(
+            [*module, "--no-dashboard", cluster.scheduler_address],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            with pytest.raises(BatchError, match="would compute other bits") as caught:
+                rnea.map(*states, scheduler=cluster.scheduler_address)
+        finally:
+            worker.kill()
+            worker.wait()
+    facts = str(caught.value).split("release of dyn_ros: ")[1].split("; valid")[0]
+    there, here = facts.removesuffix(" here").split(" there, ")
+    assert there.split()[0] == here.split()[0] and there != here
+
+
+URL = "memory://batches"
+
+
+@pytest.fixture
+def store():
+    """The file system of fsspec in this process's memory, empty."""
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+    files = fsspec.filesystem("memory")
+    yield files
+    files.rm("/batches", recursive=True) if files.exists("/batches") else None
+
+
+def test_results_at_a_url_are_written_by_zarr(rnea, states, store, client):
+    """By threads, and by processes, which send what only this one can write."""
+    for name, ask in (("a", {}), ("b", {"scheduler": client})):
+        url = f"{URL}/{name}.zarr"
+        tau = rnea.map(*states, out=url, chunk_rows=CHUNK, **ask)
+        assert (tau[:] == rnea(*states)).all()
+        assert (zarr.open_array(url, mode="r")[:] == rnea(*states)).all()
+    with pytest.raises(BatchError, match="a.zarr' exists and has no journal"):
+        rnea.map(*states, out=f"{URL}/a.zarr")
+    rnea.map(*states, out=f"{URL}/a.zarr", resume=False)
+
+
+def test_several_outputs_at_a_url_are_a_group(states, store):
+    program = dyn.solver("fd_derivatives").build(dyn.load("two_link"))
+    arrays = [x[:2000, :2] for x in states]
+    wanted = program(*arrays)
+    program.map(*arrays, out=f"{URL}/all.zarr")
+    group = zarr.open_group(f"{URL}/all.zarr", mode="r")
+    for name in wanted._fields:
+        assert (group[name][:] == getattr(wanted, name)).all()
+
+
+@pytest.mark.parametrize("ask", [{}, {"scheduler": True}], ids=["threads", "processes"])
+def test_a_journal_here_lets_a_url_go_on(rnea, states, store, client, tmp_path, ask):
+    """Chunks that are in the store are not done again; those that were lost are."""
+    ask = {"scheduler": client} if ask else ask
+    ask |= {"out": f"{URL}/c.zarr", "journal": tmp_path / "c.journal"}
+    seen = []
+    rnea.map(*states, chunk_rows=CHUNK, **ask)
+    rnea.map(*states, progress=lambda *x: seen.append(x), **ask)
+    assert not seen
+    lost = next(x for x in store.find("/batches/c.zarr") if not x.endswith(".json"))
+    store.rm(lost)
+    with pytest.warns(RuntimeWarning, match="these are computed again"):
+        tau = rnea.map(*states, progress=lambda *x: seen.append(x), **ask)
+    assert len(seen) == 1 and (tau[:] == rnea(*states)).all()
+
+
+MISTAKES = {
+    "npy": ({"out": "s3://bucket/tau.npy"}, "out is the URL 's3://bucket/tau.npy'; valid: a URL of zarr"),
+    "folder": ({"out": "https://host/all"}, "out is the URL .*; valid: a URL of zarr, such as s3://"),
+    "path": ({"out": Path("s3://bucket/x.zarr")}, "out is the URL 's3:/bucket/x.zarr'; valid"),
+    "protocol": ({"out": "abc://x/y.zarr"}, "the URL 'abc://x/y.zarr' cannot be opened: Protocol"),
+    "journal": ({"journal": "s3://b/x.journal", "reduce": np.add}, "journal is the URL"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MISTAKES)
+def test_urls_that_cannot_be_written_are_called_urls(rnea, states, kind):
+    ask, message = MISTAKES[kind]
+    with pytest.raises(dyn.DynError, match=message):
+        rnea.map(*states, **ask)
+
+
+def test_a_url_that_cannot_be_written_is_said(rnea, states, store, monkeypatch):
+    """A store that refuses, as one of https:// does."""
+
+    def refuse(self, *args, **options):
+        raise NotImplementedError("read-only")
+
+    monkeypatch.setattr(type(store), "pipe_file", refuse)
+    with pytest.raises(
+        BatchError, match=f"out: '{URL}/d.zarr' cannot be made: read-only"
+    ):
+        rnea.map(*states, out=f"{URL}/d.zarr")
 
 
 @pytest.mark.parametrize("name", ["dask", "zarr"])

@@ -8,13 +8,14 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.batch.journal import Journal, beside
+from dyn_core.batch.journal import DoneChunk, Journal, beside
 from dyn_core.errors import BatchError
 
 ROWS, CHUNK = 20_000, 1000
@@ -33,7 +34,7 @@ def states():
 def lines(path):
     """Return the journal's lines behind its header."""
     text = path.read_text().splitlines()[1:]
-    return [json.loads(line) for line in text]
+    return [json.loads(line.rpartition(" ")[0]) for line in text]
 
 
 CHILD = """
@@ -115,19 +116,71 @@ def test_a_killed_reduction_goes_on_with_equal_bits(rnea, states, tmp_path):
 
 
 def test_chunks_that_are_done_are_not_done_again(rnea, states, tmp_path):
-    """What a journal calls done stays as it is, even if it is wrong."""
+    """Neither in a run that goes on, nor in one that is finished."""
     out, ask = tmp_path / "tau.npy", {"chunk_rows": CHUNK, "workers": 1}
     interrupted(rnea, states, out, 5, **ask)
-    tau = np.load(out, mmap_mode="r+")
-    tau[:CHUNK] = 7.0
-    del tau
-    result = rnea.map(*states, out=out, **ask)
-    assert (result[:CHUNK] == 7.0).all()
-    assert (result[CHUNK:] == rnea(*states)[CHUNK:]).all()
     seen = []
-    again = rnea.map(*states, out=out, progress=lambda *x: seen.append(x))
-    assert not seen  # nothing is left to do
+    ask["progress"] = lambda *x: seen.append(x)
+    result = rnea.map(*states, out=out, **ask)
+    assert len(seen) == 15
+    assert (result == rnea(*states)).all()
+    again = rnea.map(*states, out=out, **ask)
+    assert len(seen) == 15  # nothing is left to do
     assert (again == result).all()
+
+
+def zeroed(out, start, size):
+    """Write zeros into a file."""
+    with open(out, "r+b") as file:
+        file.seek(start)
+        file.write(bytes(size))
+
+
+def edited(out):
+    """Change one number of a result."""
+    tau = np.load(out, mmap_mode="r+")
+    tau[3 * CHUNK + 17, 4] += 1e-12
+
+
+DAMAGE = {
+    "cut": lambda out: os.truncate(out, 1000),
+    "cut in a row": lambda out: os.truncate(out, 128 + 56 * 4 * CHUNK + 9),
+    "longer": lambda out: os.truncate(out, os.path.getsize(out) + 7),
+    "zeroed": lambda out: zeroed(out, 128 + 56 * CHUNK, 56 * 2 * CHUNK),
+    "edited": edited,
+}
+
+
+@pytest.mark.parametrize("chunks", [5, 20])
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_results_that_were_changed_are_computed_again(
+    rnea, states, tmp_path, kind, chunks
+):
+    """A file that was cut, zeroed or edited: the rows are named, and right afterwards.
+
+    In a run that goes on and in one that is finished; other chunks are not done again.
+    """
+    out, ask = tmp_path / "tau.npy", {"chunk_rows": CHUNK, "workers": 1}
+    if chunks < 20:
+        interrupted(rnea, states, out, chunks, **ask)
+    else:
+        rnea.map(*states, out=out, **ask)
+    DAMAGE[kind](out)
+    seen = []
+    with pytest.warns(RuntimeWarning) as caught:
+        tau = rnea.map(*states, out=out, progress=lambda *x: seen.append(x), **ask)
+    said = " ".join(str(x.message) for x in caught)
+    assert (tau == rnea(*states)).all()
+    assert os.path.getsize(out) == 128 + 56 * ROWS
+    again = {"cut": chunks, "cut in a row": chunks - 4, "longer": 0, "zeroed": 2}
+    assert len(seen) == 20 - chunks + again.get(kind, 1)
+    if kind == "edited":
+        assert "in rows 3000 to 3999; these are computed again" in said
+    if kind in ("cut", "longer"):
+        assert "bytes long, its journal says 1120128: it was changed" in said
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rnea.map(*states, out=out, progress=lambda *x: pytest.fail("done again"), **ask)
 
 
 class Enough(Exception):
@@ -319,9 +372,9 @@ def test_what_is_done_before_rows_fail_is_kept(tmp_path):
 def test_a_chunk_is_noted_once(tmp_path):
     journal = Journal(str(tmp_path / "x.journal"), {"rows": 3})
     journal.begin()
-    journal.add(0, (), None)
+    journal.add(0, DoneChunk((), None, ()))
     with pytest.raises(BatchError, match="chunk 0 was done twice"):
-        journal.add(0, (), None)
+        journal.add(0, DoneChunk((), None, ()))
     journal.close()
     assert beside("a.npy") == os.path.abspath("a.npy.journal")
 
@@ -408,9 +461,23 @@ def test_a_damaged_journal_is_said(rnea, states, tmp_path):
     journal.write_bytes(whole + b"[3, nonsense\n[4, [], null]\n")
     with pytest.raises(BatchError, match="damaged in line 5; valid: resume=False"):
         rnea.map(*states, out=out)
-    journal.write_bytes(b'{"format": 1}\n')
-    with pytest.raises(BatchError, match="is no journal of a batch"):
+    journal.write_bytes(whole.replace(b"[1, [],", b"[7, [],"))
+    with pytest.raises(BatchError, match="damaged in line 3; valid: resume=False"):
         rnea.map(*states, out=out)
+    for header in (b'{"format": 1}\n', whole.replace(b": 1000,", b": 1001,")):
+        journal.write_bytes(header)
+        with pytest.raises(BatchError, match="is no journal of a batch"):
+            rnea.map(*states, out=out)
+
+
+def test_a_line_of_another_run_is_refused(rnea, states, tmp_path):
+    """Even of the same call: its results lie in another file."""
+    for name in ("a.npy", "b.npy"):
+        interrupted(rnea, states, tmp_path / name, 2, chunk_rows=CHUNK, workers=1)
+    a, b = (tmp_path / f"{name}.npy.journal" for name in "ab")
+    a.write_bytes(a.read_bytes() + b.read_bytes().splitlines(keepends=True)[-1])
+    with pytest.raises(BatchError, match="damaged in line 4"):
+        rnea.map(*states, out=tmp_path / "a.npy")
 
 
 def test_a_run_that_goes_on_is_not_replaced(rnea, states, tmp_path):

@@ -44,10 +44,11 @@ class Hull:
     Attributes:
         points: Vertices, (count, 3) [m].
         geometry: The hull as an object of coal.
+        mesh: The mesh itself as an object of coal.
     """
 
-    def __init__(self, geometry: Any) -> None:
-        self.geometry = geometry
+    def __init__(self, geometry: Any, mesh: Any) -> None:
+        self.geometry, self.mesh = geometry, mesh
         self.points = np.array(geometry.points(), float)
 
     @property
@@ -81,5 +82,5 @@ class Hulls:
                 raise ModelError(
                     f"link '{link}': the mesh {path} cannot be used: {error}", link
                 ) from error
-            self._hulls[key] = Hull(model.convex)
+            self._hulls[key] = Hull(model.convex, model)
         return self._hulls[key]

@@ -82,6 +82,8 @@ class Machine:
         width: Lanes of a batch kernel.
         pack: Sines and cosines taken at once for a single state.
         fused: Whether multiply-add is an instruction.
+        code: Digest of the emitter's code and the release of LLVM: with `fused`, all
+            that the numbers of a kernel depend on besides its Graph.
         key: Digest of everything the code depends on besides its Graph.
     """
 
@@ -90,6 +92,7 @@ class Machine:
     width: int
     pack: int
     fused: bool
+    code: str
     key: str
 
 
@@ -156,9 +159,10 @@ def machine() -> Machine:
     else:
         fused, width = True, 2
     digest = hashlib.sha256(of_code(_WRITERS).encode())
-    what = (llvmlite.__version__, llvm.llvm_version_info, cpu, flat)
-    digest.update(repr((*what, llvm.get_process_triple())).encode())
-    return Machine(cpu, flat, width, 8, fused, digest.hexdigest())
+    digest.update(repr((llvmlite.__version__, llvm.llvm_version_info)).encode())
+    code = digest.hexdigest()
+    digest.update(repr((cpu, flat, llvm.get_process_triple())).encode())
+    return Machine(cpu, flat, width, 8, fused, code, digest.hexdigest())
 
 
 def _target(level: int) -> Any:

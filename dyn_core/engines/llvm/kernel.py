@@ -95,9 +95,9 @@ def lanes(dtype: np.dtype) -> int:
     return Lanes(2 * width) if dtype == np.float32 else width
 
 
-def key(graph: Graph, sizes: Sizes, width: int) -> str:
-    """Return the digest of a Graph, its ports, and all that the code depends on."""
-    digest = hashlib.sha256(graph.digest())
+def key(graph: bytes, sizes: Sizes, width: int) -> str:
+    """Return a digest of a Graph's digest, its ports, and all the code depends on."""
+    digest = hashlib.sha256(graph)
     digest.update(repr((sizes, is_single(width))).encode())
     digest.update(compiler.machine().key.encode())
     return digest.hexdigest()

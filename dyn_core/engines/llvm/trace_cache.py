@@ -51,11 +51,14 @@ class GraphFacts(NamedTuple):
         kernel: Key of the kernels; empty where there can be none.
         checked: Whether the algorithm requires something.
         calls: Whether it calls Programs, which machine code cannot.
+        graph: Digest of the Graph, the same on every machine; empty where it calls
+            Programs.
     """
 
     kernel: str
     checked: bool
     calls: bool
+    graph: str
 
 
 class _Pickler(pickle.Pickler):
@@ -84,7 +87,7 @@ def key(function: Any, machine: str) -> str | None:
         return None
     digest = hashlib.sha256(content.getvalue())
     digest.update(fingerprint.of_code(_TRACED).encode() + machine.encode())
-    digest.update(f"{sys.version} {np.__version__}".encode())
+    digest.update(f"{sys.version} {np.__version__} {GraphFacts._fields}".encode())
     return f"trace-{digest.hexdigest()}"
 
 

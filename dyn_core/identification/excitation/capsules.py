@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,9 +33,7 @@ class LinkCapsule(NamedTuple):
     radius: float
 
 
-def link_capsules(
-    model: Model, packages: Mapping[str, Any] | None = None
-) -> list[LinkCapsule]:
+def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
     """Return a capsule around each collision shape of a robot.
 
     Spheres and capsules are what they are; a cylinder, a box and the hull of a mesh lie
@@ -43,13 +41,12 @@ def link_capsules(
 
     Args:
         model: Robot.
-        packages: Folders of package:// addresses of meshes, by name.
+        hulls: Of its meshes.
 
     Raises:
         UnsupportedError: A mesh needs the extra `collision`.
         ModelError: A mesh cannot be used; names the link.
     """
-    hulls = Hulls(model.source, packages or {})
     capsules = []
     for placed in model.shapes:
         ends, radius = _around(placed, hulls)
@@ -122,13 +119,14 @@ class Distances(NamedTuple):
 class CapsulePairs:
     """Pairs of capsules that could touch, and their distances.
 
-    Shapes of one body, of neighbours, of pairs that the sidecar denies, and pairs that
-    are closer than `clearance` in a first position are left out.
+    Shapes of one body, of neighbours, and of pairs that the sidecar denies are left
+    out.
 
     Attributes:
         capsules: Those of the robot.
         pairs: Numbers of both capsules, (pairs, 2).
-        left_out: Names of the links of pairs that are too close in that position.
+        near: The same of pairs that are closer than `clearance` in a first position,
+            and therefore not among them.
     """
 
     def __init__(
@@ -151,7 +149,7 @@ class CapsulePairs:
         self.capsules = tuple(capsules)
         self.pairs = np.array(_possible(model, capsules), int).reshape(-1, 2)
         self._radii = np.array([c.radius for c in capsules])
-        self.left_out: tuple[tuple[str, str], ...] = ()
+        self.near = self.pairs[:0]
         if not len(self.pairs):
             return
         points = [
@@ -159,18 +157,10 @@ class CapsulePairs:
         ]
         self._places, self._pull = point_programs(model, points, engine)
         near = self.distances(first[None]).values[0] < clearance
-        self.left_out = tuple(
-            dict.fromkeys(self.names(int(k)) for k in np.flatnonzero(near))
-        )
-        self.pairs = self.pairs[~near]
+        self.near, self.pairs = self.pairs[near], self.pairs[~near]
 
     def __len__(self) -> int:
         return len(self.pairs)
-
-    def names(self, k: int) -> tuple[str, str]:
-        """Return the links of a pair."""
-        a, b = self.pairs[k]
-        return self.capsules[a].link, self.capsules[b].link
 
     def distances(self, q: np.ndarray) -> Distances:
         """Return the distances in positions, (samples, nv)."""

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.identification.regressor_rank import BaseParameters
+from dyn_core.model import Model
+
 TINY = 1e-300  # least square of a length
 FLOOR = 1e-14  # of the largest eigenvalue: smaller ones are rounding
 
@@ -37,6 +40,28 @@ def condition_number(rows: np.ndarray) -> float:
         return float("inf")
     s = np.linalg.svd(rows / lengths, compute_uv=False)
     return float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+
+
+def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
+    """Return the joint whose parameters are the hardest to distinguish.
+
+    It has the largest part of the right singular vector of the least singular value;
+    bodies that follow a joint count as its own.
+
+    Args:
+        model: Robot.
+        base: Its base parameters.
+        rows: Of their regressor, columns not scaled.
+    """
+    lengths = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
+    last = np.linalg.svd(rows / lengths, full_matrices=False)[2][-1]
+    parts = dict.fromkeys(model.joint_names, 0.0)
+    for k, share in zip(base.independent, last, strict=True):
+        end = ":" if k < 10 * model.nb else "."
+        name = base.names[k].rpartition(end)[0]
+        leader = model.followers.get(name)
+        parts[name if leader is None else leader.leader] += float(share) ** 2
+    return max(parts, key=lambda name: parts[name])
 
 
 def conditions_and_levels(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.identification.blas_threads import one_blas_thread
-from dyn_core.identification.excitation.capsules import CapsulePairs, link_capsules
-from dyn_core.identification.excitation.conditioning import conditions_and_levels
+from dyn_core.identification.excitation.conditioning import (
+    conditions_and_levels,
+    weakest_joint,
+)
 from dyn_core.identification.excitation.fourier import Fourier
 from dyn_core.identification.excitation.kernels import motion_programs
 from dyn_core.identification.excitation.limits import (
@@ -19,9 +22,14 @@ from dyn_core.identification.excitation.limits import (
     MotionLimits,
     motion_limits,
 )
+from dyn_core.identification.excitation.link_pairs import LinkPairs
 from dyn_core.identification.excitation.optimiser import Optimum, optimised
 from dyn_core.identification.excitation.problem import REACH, DesignProblem
-from dyn_core.identification.excitation.result import DenseCheck, Excitation
+from dyn_core.identification.excitation.result import (
+    CostlyJoint,
+    DenseCheck,
+    Excitation,
+)
 from dyn_core.identification.parameter_vector import Layout
 from dyn_core.identification.regressor_rank import BaseParameters, base_parameters
 from dyn_core.model import Model
@@ -34,6 +42,8 @@ MARGIN = 3e-3  # part of a limit that is kept free for what lies between samples
 ROUNDS, STEPS = 8, 60  # of an optimisation
 REPAIRS = 4  # times that limits are tightened where a dense check sees one broken
 MOST = 64  # harmonics
+POOR = 10.0  # condition number from which the joint that costs most is looked for
+MUCH = 3.0  # times that the condition number falls without a joint that is named
 
 Report = Callable[[int, int, float], None]
 
@@ -87,8 +97,9 @@ def excite(
         velocity_scale, effort_scale: Parts of these limits.
         velocity_limits, acceleration_limits, effort_limits: By joint; the first and the
             last replace those of the robot's file.
-        clearance: Least distance of links that are no neighbours; their collision
-            shapes are taken as capsules; None: distances are left out [m].
+        clearance: Least distance of links that are no neighbours, by capsules about
+            their collision shapes, or where these are too close at the start by convex
+            hulls or meshes; None: distances are left out [m].
         packages: Folders of package:// addresses of meshes, by name.
         starts: Number of random motions that are optimised.
         seed: Of the random motions.
@@ -116,18 +127,58 @@ def excite(
     base = base_parameters(model, friction=friction, rotors=rotors)
     if not base.rank:
         raise SettingError("no parameter affects the joint forces: nothing to show")
-    shapes = [] if clearance is None else link_capsules(model, packages)
-    apart = 0.0 if clearance is None else float(clearance)
     with one_blas_thread():
-        capsules = CapsulePairs(
-            model, shapes, limits.middle if first is None else first, apart, engine
+        links = LinkPairs(
+            model, limits.middle if first is None else first, clearance, packages,
+            engine,
         )  # fmt: skip
         series = Fourier(float(duration), harmonics)
-        problem = _problem(model, layout, base, series, limits, capsules, first,
-                           apart, signal, engine)  # fmt: skip
+        problem = _problem(
+            model, layout, base, series, limits, links, first, signal, engine
+        )
         best, random = _best(problem, starts, seed, progress)
-        check = DenseCheck(model, base, limits, capsules, apart, period, engine)
-        return _repaired(problem, best, check, random)
+        check = DenseCheck(model, base, limits, links, period, engine)
+        result = _repaired(problem, best, check, random)
+        if result.condition > POOR:
+            rows = check.rows(result.trajectory)
+            costly = _costly_joint(problem, result, rows, layout, seed, engine)
+            result = replace(result, costly=costly)
+        return result
+
+
+def _costly_joint(
+    problem: DesignProblem,
+    result: Excitation,
+    rows: np.ndarray,
+    layout: Layout,
+    seed: int,
+    engine: str | None,
+) -> CostlyJoint | None:
+    """Return the joint that costs most of a condition number, if one does.
+
+    Args:
+        problem, result: The design.
+        rows: Of its base regressor.
+        layout: Of the parameters.
+        seed, engine: As of the design.
+    """
+    model, limits = layout.model, problem.limits
+    name = weakest_joint(model, result.base, rows)
+    j = limits.names.index(name)
+    rest = model.lock({name: float(result.start[j])})
+    base = base_parameters(
+        rest, friction="damping" in layout.groups, rotors="armature" in layout.groups
+    )
+    if not base.rank:
+        return None
+    others = limits.without(j)
+    problem = _problem(
+        rest, Layout(rest, layout.groups), base, problem.series, others,
+        LinkPairs(rest, others.middle, None), None, problem.signal, engine,
+    )  # fmt: skip
+    least = float(_random_motions(problem, seed)[1].min())
+    much = least < result.random_condition / MUCH
+    return CostlyJoint(name, base.rank, least) if much else None
 
 
 def _check_choices(choices: Mapping[str, Any]) -> None:
@@ -189,9 +240,8 @@ def _problem(
     base: BaseParameters,
     series: Fourier,
     limits: MotionLimits,
-    capsules: CapsulePairs,
+    links: LinkPairs,
     start: np.ndarray | None,
-    clearance: float,
     signal: float,
     engine: str | None,
 ) -> DesignProblem:
@@ -206,7 +256,7 @@ def _problem(
         )
     programs = motion_programs(model, _columns(layout, base), speeds, engine)
     return DesignProblem(
-        series, limits, programs, capsules, clearance, start, dry,
+        series, limits, programs, links, start, dry,
         SAMPLES * series.harmonics,
         {**dict.fromkeys(KINDS, MARGIN), "distance": 0.0}, signal,
     )  # fmt: skip
@@ -218,10 +268,10 @@ def _columns(layout: Layout, base: BaseParameters) -> list[int]:
     return [every.index(layout.names[k]) for k in base.independent]
 
 
-def _best(
-    problem: DesignProblem, starts: int, seed: int, progress: Report | None
-) -> tuple[Optimum, float]:
-    """Return the best optimum, and the least condition number of random motions."""
+def _random_motions(
+    problem: DesignProblem, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return free numbers of random motions, condition numbers and objectives."""
     rng = np.random.default_rng(seed)
     x = np.array([problem.random(rng) for _ in range(TRIALS)])
     motions = [problem.motion(each) for each in x]
@@ -231,6 +281,14 @@ def _best(
     rows = results[:, :-nv].reshape(TRIALS, N * nv, -1)
     conditions, levels = conditions_and_levels(rows)
     values = np.log(conditions) - problem.signal * levels
+    return x, conditions, values
+
+
+def _best(
+    problem: DesignProblem, starts: int, seed: int, progress: Report | None
+) -> tuple[Optimum, float]:
+    """Return the best optimum, and the least condition number of random motions."""
+    x, conditions, values = _random_motions(problem, seed)
     order = np.argsort(values, kind="stable")[:starts]
     least = float(conditions.min())
     best: Optimum | None = None
@@ -255,9 +313,10 @@ def _repaired(
     """Return the motion; limits that are broken between samples are tightened."""
     result = check.excitation(problem.series, problem.coefficients(best.x), random)
     for _ in range(REPAIRS):
-        if result.kept:
+        designed = [x for x in result.broken if x.kind in problem.tightening]
+        if not designed:
             break
-        for broken in result.broken:
+        for broken in designed:
             size = _size(broken, problem)
             less = 1.3 * abs(broken.value - broken.limit) / size + 1e-4
             change = less if broken.kind != "distance" else less * REACH

@@ -20,6 +20,7 @@ UNITS = {
     "acceleration": "rad/s² | m/s²",
     "effort": "N·m | N",
     "distance": "m",
+    "mesh distance": "m",
 }
 TURN = np.pi  # to both sides, of a joint that may turn on and on [rad]
 
@@ -74,6 +75,14 @@ class MotionLimits:
     def half(self) -> np.ndarray:
         """Half the ranges."""
         return (self.upper - self.lower) / 2
+
+    def without(self, j: int) -> MotionLimits:
+        """Return the limits of all joints but one."""
+        arrays = (
+            self.lower, self.upper, self.velocity, self.acceleration, self.effort,
+        )  # fmt: skip
+        names = self.names[:j] + self.names[j + 1 :]
+        return MotionLimits(names, *(np.delete(x, j) for x in arrays))
 
     def broken(
         self,

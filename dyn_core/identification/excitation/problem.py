@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.identification.excitation.capsules import CapsulePairs
 from dyn_core.identification.excitation.conditioning import level, spread
 from dyn_core.identification.excitation.fourier import Fourier
 from dyn_core.identification.excitation.kernels import RowsAndPull
 from dyn_core.identification.excitation.limits import KINDS, MotionLimits
+from dyn_core.identification.excitation.link_pairs import LinkPairs
 
 REACH = (
     0.1  # a distance is one unit short of its clearance when it is this much less [m]
@@ -70,8 +70,7 @@ class DesignProblem:
     series: Fourier
     limits: MotionLimits
     programs: RowsAndPull
-    capsules: CapsulePairs
-    clearance: float
+    links: LinkPairs
     start: np.ndarray | None
     dry: np.ndarray
     samples: int
@@ -178,9 +177,9 @@ class DesignProblem:
             np.concatenate([r, -r]) - (1 - self.tightening[kind])
             for kind, r in zip(KINDS, ratios, strict=True)
         ]
-        apart = self.capsules.distances(motion.q) if len(self.capsules) else None
+        apart = self.links.distances(motion.q) if len(self.links) else None
         if apart is not None:
-            wanted = self.clearance + self.tightening["distance"]
+            wanted = self.links.limits + self.tightening["distance"]
             excess.append((wanted - apart.values) / REACH)
         flat = np.concatenate([e.ravel() for e in excess])
         value = measured.value - self.signal * height
@@ -198,7 +197,7 @@ class DesignProblem:
         slopes = [pulled[:, k * nv : (k + 1) * nv] + parts[k] for k in range(3)]
         if apart is not None:
             weights = -push[used:].reshape(apart.values.shape) / REACH
-            slopes[0] = slopes[0] + self.capsules.gradient(motion.q, apart, weights)
+            slopes[0] = slopes[0] + self.links.gradient(motion.q, apart, weights)
         gradient = sum(
             matrix.T @ slope
             for matrix, slope in zip(self.matrices, slopes, strict=True)

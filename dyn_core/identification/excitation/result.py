@@ -11,16 +11,31 @@ import numpy as np
 
 from dyn_core.control.trajectory import Trajectory, power_rows
 from dyn_core.errors import SettingError, why_unread
-from dyn_core.identification.excitation.capsules import CapsulePairs
 from dyn_core.identification.excitation.conditioning import condition_number
 from dyn_core.identification.excitation.fourier import Fourier
 from dyn_core.identification.excitation.limits import BrokenLimit, MotionLimits
+from dyn_core.identification.excitation.link_pairs import LinkPairs, NearPair
 from dyn_core.identification.regressor_rank import BaseParameters
 from dyn_core.model import Model
 from dyn_core.plots import plot_motion
 from dyn_core.solving.registry import solver
 
 CHECKED = 1e-3  # time between samples of the check [s]
+
+
+@dataclass(frozen=True)
+class CostlyJoint:
+    """A joint without which the other parameters are distinguished much better.
+
+    Attributes:
+        name: Of the joint; bodies that follow it count as its own.
+        rank: Number of base parameters of the robot with this joint locked.
+        random_condition: Least condition number of random motions of that robot.
+    """
+
+    name: str
+    rank: int
+    random_condition: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +57,11 @@ class Excitation:
         limits: What it keeps.
         distance: Least distance of links [m]; infinite where there are no pairs.
         pairs: Pairs of collision shapes that it was checked for.
-        left_out: Links of pairs that overlap at the start, and were not.
+        near: Pairs whose capsules are too close at the start: their hulls or meshes
+            were checked, or nothing where they touch at the start.
         broken: Limits that it does not keep, between its points too: the worst place
             of each, those that are exceeded most first.
+        costly: The joint that costs most of a large condition number, if one does.
     """
 
     names: tuple[str, ...]
@@ -60,13 +77,20 @@ class Excitation:
     limits: MotionLimits
     distance: float
     pairs: int
-    left_out: tuple[tuple[str, str], ...]
+    near: tuple[NearPair, ...]
     broken: tuple[BrokenLimit, ...]
+    costly: CostlyJoint | None = None
 
     @property
     def kept(self) -> bool:
         """Whether all limits are kept."""
         return not self.broken
+
+    @property
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """Links of pairs that touch at the start, and are not checked."""
+        pairs = [pair.links for pair in self.near if pair.by == "nothing"]
+        return tuple(dict.fromkeys(pairs))
 
     @property
     def t(self) -> np.ndarray:
@@ -141,8 +165,7 @@ class DenseCheck:
         model: Model,
         base: BaseParameters,
         limits: MotionLimits,
-        capsules: CapsulePairs,
-        clearance: float,
+        links: LinkPairs,
         period: float,
         engine: str | None = None,
     ) -> None:
@@ -152,13 +175,12 @@ class DenseCheck:
             model: Robot.
             base: Its base parameters.
             limits: What motions keep.
-            capsules: Pairs of links.
-            clearance: Least distance of these [m].
+            links: Pairs of links.
             period: Time between points, rounded so that it divides the motion [s].
             engine: Of the Programs.
         """
-        self.base, self.limits, self.capsules = base, limits, capsules
-        self.clearance, self.period = clearance, period
+        self.base, self.limits, self.links = base, limits, links
+        self.period = period
         self.forces = solver("rnea").build(
             model, joint_friction=True, joint_springs=True, engine=engine
         )
@@ -187,29 +209,44 @@ class DenseCheck:
             row[[0, -1]] = 0.0  # they are, but for rounding
         q[-1] = q[0]
         trajectory = Trajectory(t, q, qd, qdd)
-        Y = np.asarray(self.regressor(q, qd, qdd))[:, :, list(self.base.independent)]
+        rows = self.rows(trajectory)
         dense = dense_samples(trajectory)
         tau = np.asarray(self.forces(*dense[1:]))
         broken = self.limits.broken(*dense, tau)
-        distance = np.inf
-        if len(self.capsules):
-            apart = self.capsules.distances(dense[1]).values
-            distance = float(apart.min())
-            for k in np.flatnonzero(~(apart.min(axis=0) >= self.clearance)):
-                row = int(apart[:, k].argmin())
-                pair = " and ".join(self.capsules.names(int(k)))
-                when, value = float(dense[0][row]), float(apart[row, k])
-                broken.append(
-                    BrokenLimit("distance", pair, when, value, self.clearance)
-                )
+        distance, pairs, too_close = self._distances(*dense[:2])
+        broken += too_close
         broken.sort(key=lambda x: -abs(x.value - x.limit) / max(abs(x.limit), 1e-3))
         even, odd = series.coefficients(c)
         return Excitation(
             self.limits.names, trajectory, np.asarray(self.forces(q, qd, qdd)), series,
-            q[0], even, odd, self.base, condition_number(Y.reshape(-1, Y.shape[2])),
-            random_condition, self.limits, distance, len(self.capsules),
-            self.capsules.left_out, tuple(broken),
+            q[0], even, odd, self.base, condition_number(rows),
+            random_condition, self.limits, distance, pairs, self.links.near,
+            tuple(broken),
         )  # fmt: skip
+
+    def rows(self, trajectory: Trajectory) -> np.ndarray:
+        """Return the rows of the base regressor at the points of a trajectory."""
+        states = trajectory.q, np.asarray(trajectory.qd), np.asarray(trajectory.qdd)
+        Y = np.asarray(self.regressor(*states))[:, :, list(self.base.independent)]
+        return Y.reshape(-1, Y.shape[2])
+
+    def _distances(
+        self, t: np.ndarray, q: np.ndarray
+    ) -> tuple[float, int, list[BrokenLimit]]:
+        """Return the least distance, the number of pairs, and what comes too close."""
+        values = self.links.distances(q).values.T
+        links = zip(self.links.links, self.links.limits, values, strict=True)
+        checked: list[Any] = [("distance", *each) for each in links]
+        for pair, apart in self.links.of_meshes(q):
+            checked.append(("mesh distance", pair.links, pair.limit, apart))
+        least, broken = np.inf, []
+        for kind, names, limit, apart in checked:
+            row = int(apart.argmin())
+            least = min(least, float(apart[row]))
+            if not apart[row] >= limit:
+                place = float(t[row]), float(apart[row]), float(limit)
+                broken.append(BrokenLimit(kind, " and ".join(names), *place))
+        return least, len(checked), broken
 
 
 def dense_samples(

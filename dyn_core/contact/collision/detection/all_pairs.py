@@ -7,8 +7,11 @@ compiled (dyn_core.engines.machine_code).
 
 from __future__ import annotations
 
+import math
+
 from dyn_core.contact.collision.detection.box_pairs import box_or_capsule_box
 from dyn_core.contact.collision.detection.convex import convex_convex
+from dyn_core.contact.collision.detection.distance import closest_points
 from dyn_core.contact.collision.detection.near_pairs import LARGER, near_pairs
 from dyn_core.contact.collision.detection.planes import with_plane
 from dyn_core.contact.collision.detection.rounded import (
@@ -34,7 +37,7 @@ from dyn_core.contact.collision.detection.tables import (
     compose,
     relate,
 )
-from dyn_core.engines.machine_code import Reals2, machine_code
+from dyn_core.engines.machine_code import Reals2, Wholes, machine_code
 
 
 @machine_code
@@ -160,3 +163,45 @@ def find_contacts(
     if count > len(contacts.id):
         return -count
     return count
+
+
+@machine_code
+def separations(
+    shapes: Shapes,
+    first: Wholes,
+    second: Wholes,
+    poses: Reals2,
+    results: Reals2,
+    work: Work,
+) -> int:
+    """Write the distances of pairs of convex shapes, however far apart they are.
+
+        distance = n . (x_a - x_b),   negative in an overlap
+
+    Args:
+        shapes: Table.
+        first, second: Numbers of both shapes of each pair, a and b, (pairs,).
+        poses: Frame of each body in the world, (nb + 1, 12).
+        results: Distance, normal n from b to a, closest or deepest points x_a and x_b,
+            world, (pairs, 10).
+        work: Room.
+
+    Returns:
+        The number of pairs.
+    """
+    place_shapes(shapes, poses, work)
+    for m in range(len(first)):
+        a, b = first[m], second[m]
+        B, row = work.frames[b], results[m]
+        r_a, r_b = shapes.size[a, 3], shapes.size[b, 3]
+        relate(work.frames[a], B, work.relative[0])
+        d, nx, ny, nz, x, y, z = closest_points(shapes, a, b, work, math.inf)
+        row[0] = d - r_a - r_b
+        for i in range(3):
+            r = 3 * i
+            n = B[r] * nx + B[r + 1] * ny + B[r + 2] * nz
+            core = B[r] * x + B[r + 1] * y + B[r + 2] * z + B[9 + i]
+            row[1 + i] = n
+            row[4 + i] = core - n * r_a
+            row[7 + i] = core - n * (d - r_b)
+    return len(first)

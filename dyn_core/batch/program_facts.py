@@ -1,0 +1,140 @@
+"""What decides the bits of a batch, as words that processes and journals compare.
+
+Two processes compute the same bits if they run the same code of this library, the same
+Program of the same robot, and the same arithmetic. The number of a release says little
+of it: two checkouts have one, and one release rounds differently without a fused
+multiply-add or without machine code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines import Program
+from dyn_core.engines.llvm import compiler
+from dyn_core.model import Model
+from dyn_core.recordings.runs import model_hash
+
+# The facts of a Program, and what each is called where two differ.
+TITLES = {
+    "library": "release of dyn_ros",
+    "program": "Program",
+    "model": "robot",
+    "arithmetic": "arithmetic",
+}
+PACKAGES = "dyn_core", "dyn_plugins"
+_UNCHANGED = "threads", "wait"  # build options that change no bit
+_DIGITS = 12
+_FUNCTIONS = "sin", "cos", "arcsin", "arccos", "arctan2", "exp", "log", "tanh"
+_SCALARS = math.sin, math.cos, math.exp, math.log, math.tanh
+
+
+def program_facts(program: Program[Any]) -> dict[str, str]:
+    """Return what decides the bits of a Program's results, by the names of TITLES."""
+    model = program.model
+    robot = model_hash(model) if isinstance(model, Model) else ""
+    return {
+        "library": release(),
+        "program": f"{program.recipe.solver.name} {_digest(program)}",
+        "model": f"{model.name} {robot}".strip(),
+        "arithmetic": arithmetic(program.engine),
+    }
+
+
+def fact_differences(
+    there: Mapping[str, Any], here: Mapping[str, Any], titles: Mapping[str, str]
+) -> Iterator[str]:
+    """Return the facts that differ, in words."""
+    for key, title in titles.items():
+        if there.get(key) != here.get(key):
+            yield f"{title}: {there.get(key)} there, {here.get(key)} here"
+
+
+@cache
+def release() -> str:
+    """Return the release of this library, with a digest of its source files."""
+    try:
+        number = version("dyn_ros")
+    except PackageNotFoundError:
+        number = "unknown"
+    digest = hashlib.sha256()
+    for name in PACKAGES:
+        spec = find_spec(name)
+        for folder in (spec and spec.submodule_search_locations) or ():
+            for path in sorted(Path(folder).rglob("*.py")):
+                digest.update(path.relative_to(folder).as_posix().encode())
+                digest.update(path.read_bytes())
+    return f"{number} (files {digest.hexdigest()[:_DIGITS]})"
+
+
+def arithmetic(engine: str) -> str:
+    """Return how an engine computes here: what decides how its numbers round."""
+    if engine != "native":
+        return f"NumPy {np.__version__}, functions {_numpy_functions()}"
+    machine = compiler.machine()
+    rounding = "fused" if machine.fused else "no fused"
+    return f"machine code {machine.code[:_DIGITS]}, {rounding} multiply-add"
+
+
+@cache
+def _numpy_functions() -> str:
+    """Return a digest of results of NumPy and Python.
+
+    Their functions and products have other bits with other libraries and processors.
+    """
+    x = np.linspace(0.01, 0.99, 501)
+    matrix = np.cos(np.arange(1600.0)).reshape(40, 40) + 40 * np.eye(40)
+    results = [
+        getattr(np, name)(*[x] * (1 + (name == "arctan2"))) for name in _FUNCTIONS
+    ]
+    results += [np.array([f(float(each)) for each in x]) for f in _SCALARS]
+    results += [matrix @ matrix, np.linalg.solve(matrix, x[:40])]
+    digest = hashlib.sha256()
+    for result in results:
+        digest.update(result.tobytes())
+    return digest.hexdigest()[:_DIGITS]
+
+
+def _digest(program: Program[Any]) -> str:
+    """Return digits that stand for the algorithm, its options and its engine."""
+    facts: list[Any] = [program.engine, str(program.dtype), _algorithm(program)]
+    facts += [(port.name, port.shape) for port in (*program.inputs, *program.outputs)]
+    for name, choice in sorted(program.recipe.choices.items()):
+        if name not in _UNCHANGED:
+            plain = isinstance(choice, int | float | str | tuple | list)
+            facts.append((name, repr(choice) if plain else type(choice).__name__))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def _algorithm(program: Program[Any]) -> str:
+    """Return a digest of the operations; of the code where no Graph says them all."""
+    facts = getattr(program, "facts", None)
+    if facts is not None:
+        return str(facts.graph)
+    graph = getattr(program, "graph", None)
+    if graph is not None and not graph.calls_programs():
+        return str(graph.digest().hex())
+    solver: Any = program.recipe.solver
+    return code_digest(getattr(solver, "algorithm", None) or type(solver).solve)
+
+
+def code_digest(function: Any) -> str:
+    """Return the name of a function, and digits that stand for its code."""
+    name = getattr(function, "__qualname__", None) or getattr(
+        function, "__name__", type(function).__name__
+    )
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return str(name)
+    numbers = [x for x in code.co_consts if isinstance(x, int | float | str)]
+    digest = hashlib.sha256(code.co_code + repr((code.co_names, numbers)).encode())
+    return f"{name} {digest.hexdigest()[:8]}"
