@@ -26,7 +26,12 @@ from dyn_core.problems import (
 from dyn_plugins._options import NUMBER
 from dyn_plugins.derivatives._fixed_forces import OPTIONS, VALID
 from dyn_plugins.derivatives.jacobians import ByParameters
-from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spread
+from dyn_plugins.dynamics.hybrid import (
+    known_coordinates,
+    part_where,
+    prescribed_coordinates,
+    spread,
+)
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._implicit import (
     Change,
@@ -39,7 +44,12 @@ from dyn_plugins.loops._implicit import (
 )
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
-from dyn_plugins.loops.loops import inverse_sizes, reason_not_square, require_closed
+from dyn_plugins.loops.loops import (
+    inverse_sizes,
+    motors_of,
+    reason_not_square,
+    require_closed,
+)
 
 
 def _answers(saddle, changes):
@@ -200,7 +210,7 @@ def loop_id_derivatives(
 
     Source: KIM-3.1 (56)-(62), KIM-4.6, differentiated implicitly.
     """
-    motors = prescribed_coordinates(model, active)
+    motors = motors_of(model, active)
     a, p = ([k for k, x in enumerate(motors) if x == side] for side in (True, False))
     rows, n = rows_of(model, q, qd, qdd), range(model.nv)
     require_closed(rows, residual)
@@ -287,8 +297,8 @@ def dyn_solvers():
             "loop_id_derivatives",
             LOOP_ID_DERIVATIVES,
             loop_id_derivatives,
-            options={"active": (), "residual": 1e-6, "paths": (), **OPTIONS},
-            valid={"residual": NUMBER, **VALID},
+            options={"active": None, "residual": 1e-6, "paths": (), **OPTIONS},
+            valid={"active": known_coordinates, "residual": NUMBER, **VALID},
             sizes=_inverse_sizes,
             by_joint=False,
         ),

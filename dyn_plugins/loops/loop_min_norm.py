@@ -44,7 +44,7 @@ from dyn_plugins.loops._least import DRIFTING, least_hybrid, wanted_of
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._ranked import TOLERANCE, RankedRows, maximum_of
 from dyn_plugins.loops.loop_drop_in import DRIFT, motor_coordinates
-from dyn_plugins.loops.loops import inverse_sizes, require_closed
+from dyn_plugins.loops.loops import inverse_sizes, motors_of, require_closed
 
 VALID = {"objective": Name(("torque", "force")), "residual": NUMBER}
 SLACK = 1e-6
@@ -92,7 +92,7 @@ def loop_inverse_least(
     Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
 
     Args:
-        active: Names of the joints that have motors.
+        active: Names of the joints that have motors; None: all that are not `passive`.
         objective: torque or force.
         tolerance: Of ranks, relative.
         slack: How far the passive coordinates may be from balance [N·m | N].
@@ -103,7 +103,7 @@ def loop_inverse_least(
 
     Source: KIM-3.1 (63)-(66).
     """
-    motors = prescribed_coordinates(model, active)
+    motors = motors_of(model, active)
     rows = rows_of(model, q, qd, qdd)
     require_closed(rows, residual)
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -120,10 +120,11 @@ def loop_inverse_least(
     x, _ = B.solve(missing)
     x = _divided(x, scales)
     balance = Vector(column @ x for column in A_p) - missing
-    names = ", ".join(map(str, active))
+    names = model.active_joints if active is None else active
+    names = (names,) if isinstance(names, str) else map(str, names)
     item = (
-        f"the active joints {names} leave the passive ones off balance by more than"
-        f" slack={slack:g}; make more active, or use loop_hybrid_dynamics"
+        f"the active joints {', '.join(names)} leave the passive ones off balance by"
+        f" more than slack={slack:g}; make more active, or use loop_hybrid_dynamics"
     )
     _require_small(balance, slack, [item] * len(missing))
     tau_a = part_where(motors, True, taken)
@@ -326,8 +327,12 @@ def dyn_solvers():
             "loop_inverse_least",
             LOOP_INVERSE_DYNAMICS,
             loop_inverse_least,
-            options={"active": (), "weight": None, **least},
-            valid={**VALID, "weight": Either((Nothing(), numbers()))},
+            options={"active": None, "weight": None, **least},
+            valid={
+                **VALID,
+                "active": known_coordinates,
+                "weight": Either((Nothing(), numbers())),
+            },
             sizes=inverse_sizes,
             by_joint=False,
         ),

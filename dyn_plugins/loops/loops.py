@@ -40,6 +40,7 @@ from dyn_plugins.dynamics._articulated import (
 )
 from dyn_plugins.dynamics.hybrid import (
     hybrid_from_mask,
+    known_coordinates,
     part_where,
     prescribed_coordinates,
     rotor_forces,
@@ -206,13 +207,13 @@ def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active, residual):
     Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
 
     Args:
-        active: Names of the joints that have motors.
+        active: Names of the joints that have motors; None: all that are not `passive`.
         residual: How far q, qd and qdd may leave a row open [m | rad, and by s, s²];
             None: not checked.
 
     Source: KIM-3.1 (56)-(62), case 1.
     """
-    motors = prescribed_coordinates(model, active)
+    motors = motors_of(model, active)
     rows = rows_of(model, q, qd, qdd)
     require_closed(rows, residual)
     A = jacobian_of(model, q, rows)
@@ -230,16 +231,28 @@ def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active, residual):
     return Vector(open_tau[k] - from_loops[k] for k, h in enumerate(motors) if h), x
 
 
+def motors_of(model, active):
+    """Return by coordinate whether it has a motor.
+
+    Args:
+        model: Robot.
+        active: Names of the joints that have motors; None: all that are not `passive`.
+    """
+    names = model.active_joints if active is None else active
+    return prescribed_coordinates(model, names)
+
+
 def reason_not_square(model, active):
     """Return why the forces of active joints are not unique, or None."""
-    passive = model.nv - sum(prescribed_coordinates(model, active))
+    passive = model.nv - sum(motors_of(model, active))
     m = sum(loop.rows for loop in model.loops)
     if m == passive:
         return None
     return (
         f"{m} constraint rows and {passive} passive coordinates: this solver needs as"
         " many of one as of the other; active= names the joints with motors"
-        " (model.active_joints: those of the file); loop_inverse_least takes others"
+        " (default: model.active_joints, those of the file); loop_inverse_least takes"
+        " others"
     )
 
 
@@ -254,7 +267,7 @@ def _hybrid_sizes(model, options):
 
 def inverse_sizes(model, options):
     """Return the numbers of active and passive coordinates, and of rows."""
-    na = sum(prescribed_coordinates(model, options["active"]))
+    na = sum(motors_of(model, options["active"]))
     return {"na": na, "np": model.nv - na, **_loop_sizes(model, options)}
 
 
@@ -290,8 +303,8 @@ def dyn_solvers():
             "loop_inverse_dynamics",
             LOOP_INVERSE_DYNAMICS,
             loop_inverse_dynamics,
-            options={"active": (), "residual": 1e-6},
-            valid={"residual": NUMBER},
+            options={"active": None, "residual": 1e-6},
+            valid={"active": known_coordinates, "residual": NUMBER},
             by_joint=False,
             sizes=_square_sizes,
         ),
