@@ -26,6 +26,7 @@ from dyn_core.model.sources.arguments import (
     robot_settings,
 )
 from dyn_core.simulation.simulator import simulate
+from dyn_core.validation.quoting import plot_text
 from ros_nodes.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_files import NODES, read_parameters
@@ -240,7 +241,7 @@ def _plot(outcome: Outcome, path: Path) -> None:
 
     figure, (top, bottom) = pyplot.subplots(2, 1, sharex=True, figsize=(8, 6))
     for k, name in enumerate(outcome.names):
-        (line,) = top.plot(outcome.t, outcome.q[:, k], label=name)
+        (line,) = top.plot(outcome.t, outcome.q[:, k], label=plot_text(name))
         top.plot(outcome.t, outcome.q_ref[:, k], "--", color=line.get_color(), lw=0.8)
         error = (outcome.q - outcome.q_ref)[:, k]
         bottom.plot(outcome.t, 1e3 * error, color=line.get_color())

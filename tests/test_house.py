@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
-    "errors", "plots", "numbers", "validation", "spatial", "problems", "model", "engines", "solving", "kinematics", "control", "contact", "authoring", "planar",
+    "errors", "numbers", "validation", "plots", "spatial", "problems", "model", "engines", "solving", "kinematics", "control", "contact", "authoring", "planar",
     "simulation", "identification", "recordings", "reports", "tasks", "envs", "view", "testing", "export", "bridges", "batch", "bench", "commands", "cli",
 )  # fmt: skip
 

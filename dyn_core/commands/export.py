@@ -49,7 +49,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE",
-        help="option or slot of the solver, such as frame=tool0",
+        help="option or slot of the solver, such as frame=tool0; a list: active=a,b",
     )  # fmt: skip
     parser.set_defaults(run=run)
 
@@ -74,6 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise UnsupportedError(unknown_name(name, value, valid))
     if not arguments.folder:
         raise ShapeError("folder", "where the files go ('.': here)", "an empty name")
+    if arguments.target in gpu.ARCHITECTURES:
+        _refuse_for_gpu(arguments)
     cycle = arguments.solver in laws.CYCLES
     solver = None if cycle else default_registry().solver(arguments.solver)
     model = load_robot(arguments)
@@ -107,8 +109,24 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_for_gpu(arguments: argparse.Namespace) -> None:
+    """Refuse what no kernel for GPUs has: it is PTX, with rows, named as its solver."""
+    for name, default in (
+        ("form", FORMS[0]), ("variant", VARIANTS[0]), ("name", None),
+        ("multiply_add", MULTIPLY_ADD[0]),
+    ):  # fmt: skip
+        value = getattr(arguments, name)
+        if value != default:
+            raise UnsupportedError(
+                f"--{name.replace('_', '-')} {value}: target {arguments.target} is a"
+                " GPU, whose kernels are PTX; valid: leave it out"
+            )
+
+
 def _read(text: str) -> Any:
-    """Return a value of an option: true, false, a number, or a name."""
+    """Return a value of an option: true, false, a number, a name, or a list of them."""
+    if text[:1] == "[" or "," in text:
+        return [_read(x) for part in text.strip("[]").split(",") if (x := part.strip())]
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):
@@ -128,7 +146,8 @@ def summary(result: Export) -> list[str]:
         lines.append(f"  {title:8}{shown}")
     if result.code:
         lines.append(f"  code    {result.code} bytes, constants {result.constants}")
-    lines.append(f"  scratch {max(x.scratch, x.batch_scratch)} bytes of the caller")
+    memory = max(x.scratch, x.batch_scratch)
+    lines.append(f"  memory  scratch {memory} bytes of the caller, stack {x.stack}")
     needs = ", ".join(result.undefined) or "nothing"
     lines.append(f"  needs   {needs} from elsewhere")
     lines += [f"written: {result.folder / name}" for name in result.files]

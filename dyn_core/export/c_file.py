@@ -5,6 +5,7 @@ from __future__ import annotations
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.export.c_source import write_c
 from dyn_core.export.interface import ALIGNMENT, Interface
+from dyn_core.export.stack import stack_of_c
 from dyn_core.export.table import table_c
 
 _BATCH = """\
@@ -30,7 +31,7 @@ int64_t {prefix}_batch(const {real} *const *in, const int64_t *strides,
 def c_file(
     program: NativeProgram, interface: Interface, batch: bool, exact: bool
 ) -> tuple[str, Interface]:
-    """Return the C source of a Program, and its interface with scratch memory.
+    """Return the C source of a Program, and its interface with the memory it needs.
 
     Args:
         program: What is exported.
@@ -40,7 +41,6 @@ def c_file(
     """
     written = write_c(program, interface, exact)
     scratch = -(-written.scratch // ALIGNMENT) * ALIGNMENT
-    interface = interface.with_scratch(scratch, scratch if batch else 0)
     inputs, outputs = interface.sizes
     parts = [written.text, f'#include "{interface.prefix}.h"\n']
     if batch:
@@ -53,4 +53,8 @@ def c_file(
                 outputs=len(outputs),
             )
         )
+    entries = [interface.prefix, *([f"{interface.prefix}_batch"] if batch else [])]
+    stack = stack_of_c("\n".join(parts), entries)
+    rows = (scratch, 1) if batch else (0, 0)
+    interface = interface.with_memory(scratch, stack, *rows)
     return "\n".join([*parts, table_c(interface, batch)]), interface

@@ -18,9 +18,11 @@ from dyn_core.export.c_operations import (
     literal,
 )
 
-_HARDWARE = """defined(FP_FAST_FMA{0}) || defined(__FMA__) || defined(__AVX512F__) \\
+# Without optimisation GCC calls fma of the C library in place of the instruction.
+_HARDWARE = """(!defined(__GNUC__) || defined(__OPTIMIZE__)) \\
+    && (defined(FP_FAST_FMA{0}) || defined(__FMA__) || defined(__AVX512F__) \\
     || defined(__aarch64__) || (defined(__riscv_flen) && __riscv_flen >= {1}) \\
-    || (defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & {2}))"""
+    || (defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & {2})))"""
 _BITS = """static {whole} P_bits{end}({real} x)
 {{
     union {{ {real} real; {whole} bits; }} both;
@@ -44,6 +46,41 @@ static {real} P_minus{end}({real} x)
 #else
 #define P_minus{end}(x) (-(x))
 #endif
+"""
+# As a function of the C library it may set errno, and is called for that.
+_SQRT = """#if defined(__GNUC__) && defined(__AVX__)
+#define P_SQRT_ASM(y, x) __asm__("vsqrts{x86} %1, %1, %0" : "=x"(y) : "x"(x))
+#elif defined(__GNUC__) && defined(__SSE2_MATH__)
+#define P_SQRT_ASM(y, x) __asm__("sqrts{x86} %1, %0" : "=x"(y) : "x"(x))
+#elif defined(__GNUC__) && defined(__aarch64__)
+#define P_SQRT_ASM(y, x) __asm__("fsqrt %{a64}0, %{a64}1" : "=w"(y) : "w"(x))
+#elif defined(__GNUC__) && defined(__ARM_FP) && (__ARM_FP & {arm})
+#define P_SQRT_ASM(y, x) __asm__("vsqrt.f{bits} {vfp}" : "={reg}"(y) : "{reg}"(x))
+#elif defined(__GNUC__) && defined(__riscv_flen) && __riscv_flen >= {bits}
+#define P_SQRT_ASM(y, x) __asm__("fsqrt.{riscv} %0, %1" : "=f"(y) : "f"(x))
+#endif
+static {real} P_sqrt{end}({real} x)
+{{
+#ifdef P_SQRT_ASM
+    {real} y;
+    P_SQRT_ASM(y, x);
+    return y;
+#undef P_SQRT_ASM
+#else
+    return sqrt{end}(x);
+#endif
+}}
+"""
+_FLOOR = """static {real} P_floor{end}({real} x)
+{{
+    const {real} size = fabs{end}(x);
+    {real} whole;
+    if (!(size < {large})) return x; /* whole, infinite or NaN */
+    whole = (size + {large}) - {large};
+    if (x < 0) whole = P_minus{end}(whole);
+    if (whole == x) return x;
+    return whole > x ? whole - 1 : whole;
+}}
 """
 _WORD = """static const unsigned char P_two_over_pi[{}] = {{
 {}
@@ -90,6 +127,10 @@ class CFunctions:
             "bitsf": (("bitsf", "realf"), self._named(_bits(SINGLE))),
             "minus": (("minus",), self._named(_minus(DOUBLE))),
             "minusf": (("minusf",), self._named(_minus(SINGLE))),
+            "floor": (("floor",), self._named(_floor(DOUBLE))),
+            "floorf": (("floorf",), self._named(_floor(SINGLE))),
+            "sqrt": (("sqrt",), self._named(_sqrt(DOUBLE))),
+            "sqrtf": (("sqrtf",), self._named(_sqrt(SINGLE))),
             "fma": (("fma",), self._fma()),
             "fmaf": (("fmaf",), self._fma_single()),
             "word": (("word",), self._named(_table())),
@@ -230,6 +271,28 @@ def _bits(numbers: CNumbers) -> str:
 def _minus(numbers: CNumbers) -> str:
     sign = literal(2 ** (numbers.bits - 1), "whole", numbers)
     return _MINUS.format(real=numbers.real, end=numbers.end, sign=sign)
+
+
+def _sqrt(numbers: CNumbers) -> str:
+    """Write the square root: an instruction where the compiler is known to have it."""
+    double = numbers is DOUBLE
+    return _SQRT.format(
+        real=numbers.real,
+        end=numbers.end,
+        bits=numbers.bits,
+        x86="d" if double else "s",
+        a64="d" if double else "s",
+        arm=8 if double else 4,
+        vfp="%P0, %P1" if double else "%0, %1",
+        reg="w" if double else "t",
+        riscv="d" if double else "s",
+    )
+
+
+def _floor(numbers: CNumbers) -> str:
+    """Write the floor by a number from which on all are whole."""
+    large = literal(2.0 ** (52 if numbers is DOUBLE else 23), "real", numbers)
+    return _FLOOR.format(real=numbers.real, end=numbers.end, large=large)
 
 
 def _table() -> str:

@@ -98,8 +98,9 @@ class CInstructions:
         return self.call(f"fma{self.numbers.end}", "real", x, y, z)
 
     def intrinsic(self, name: str, x: CValue) -> CValue:
-        """Return fabs, sqrt or floor: functions of C that round as the machine does."""
-        return self.new(f"{name}{self.numbers.end}({x.name})")
+        """Return fabs, a built-in of compilers, or sqrt or floor of this source."""
+        whose = "" if name == "fabs" else f"{self.prefix}_"
+        return self.new(f"{whose}{name}{self.numbers.end}({x.name})")
 
     def select(self, c: CValue, a: Any, b: Any) -> CValue:
         """Return a where c holds, else b."""

@@ -5,10 +5,11 @@ of Python: the Graph is cut and ordered as for machine code (engines/llvm/lower.
 sin, cos and their like are written by the same code. Where the compiler has a fused
 multiply-add it is used; else functions of the source round once as well.
 
-What it needs: doubles of IEEE 754 that are not kept in wider registers, sqrt, fabs,
-floor and fma of <math.h>, and the scratch memory of the caller (CSource.scratch): no
-heap, no static memory that is written. Its own functions hold at most some 400
-operations each, so compilers are quick, and their stack is small.
+What it needs: doubles of IEEE 754 that are not kept in wider registers, and the scratch
+memory of the caller (CSource.scratch): no heap, no static memory that is written. GCC
+and Clang for x86-64, ARM, AArch64 and RISC-V call no C library for it where a square
+root is an instruction; elsewhere it calls sqrt of <math.h>. Its own functions hold at
+most some 400 operations each, so compilers are quick, and their stack is small.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ from dyn_core.export.c_functions import CFunctions
 from dyn_core.export.c_graph import CGraphs, PortEntries
 from dyn_core.export.c_operations import DOUBLE, SINGLE
 from dyn_core.export.interface import Interface
+from dyn_core.validation.quoting import c_comment
 
-_HEAD = """/* {prefix}: {solver} of {robot}, model {model}, kernel {kernel}.
- *
- * Portable C99. Link with -lm. Scratch memory: {scratch} bytes, aligned to 8.
- * Written by a program: changes belong into the algorithm that it comes from. */
+_ABOUT = """\
+{notice}
+
+{prefix}: solver {solver} for robot '{robot}', portable C99. {prefix}.h says how it is
+called, and how much memory it needs. Changes belong into the algorithm that it comes
+from, and the numbers of the robot into its file."""
+_HEAD = """
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
@@ -46,6 +51,8 @@ _HEAD = """/* {prefix}: {solver} of {robot}, model {model}, kernel {kernel}.
 #elif defined(__GNUC__)
 /* GCC 12 forms multiply-add-subtracts of neighbours even without contraction. */
 #pragma GCC optimize ("fp-contract=off", "no-tree-slp-vectorize")
+/* Loops stay loops: no call of memcpy or memset. */
+#pragma GCC optimize ("no-tree-loop-distribute-patterns")
 #elif defined(_MSC_VER)
 #pragma fp_contract (off)
 #else
@@ -143,10 +150,11 @@ def write_c(
             more = more.replace("MINUS", minus)
             parts.insert(0, more.replace("P_", f"{prefix}_"))
     text = "\n".join(parts)
-    head = _HEAD.format(
-        prefix=prefix, solver=interface.solver, robot=interface.robot, scratch=scratch,
-        model=interface.model_hash or "none", kernel=interface.kernel_hash,
+    about = _ABOUT.format(
+        notice="\n".join(interface.notice), prefix=prefix, solver=interface.solver,
+        robot=interface.robot,
     )  # fmt: skip
+    head = c_comment(about) + _HEAD
     functions = CFunctions(prefix, exact).definitions(text)
     return CSource("\n".join([head, functions, text]), scratch)
 

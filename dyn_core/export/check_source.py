@@ -8,12 +8,15 @@ import numpy as np
 
 from dyn_core.export.interface import Interface
 from dyn_core.export.states import TestVector, bits
+from dyn_core.validation.quoting import c_comment
 
 _MORE_ROWS = 3  # rows of a batch besides two full vectors
 
-_CHECK = r"""/* Runs the states of @P@_test.h; prints what differs from Python.
- *
- * Without an operating system: define DYN_PRINT(text), which shows a string. */
+_ABOUT = """
+Runs the states of {}_test.h; prints what differs from Python.
+
+Without an operating system: define DYN_PRINT(text), which shows a string."""
+_CHECK = r"""
 #include "@P@_test.h"
 
 #ifndef DYN_PRINT
@@ -161,7 +164,8 @@ def check_source(x: Interface, batch: bool, exact: bool) -> str:
     rows = 2 * x.lanes + _MORE_ROWS
     run = f"    wrong += run_batch(1);\n    wrong += run_batch({rows});\n"
     double = x.dtype == "float64"
-    source = _CHECK.replace("@BATCH@\n", _BATCH if batch else "")
+    about = c_comment("\n".join(x.notice) + "\n" + _ABOUT.format(x.prefix))
+    source = about + _CHECK.replace("@BATCH@\n", _BATCH if batch else "")
     for name, text in {
         "RUN_BATCH": run if batch else "",
         "P": x.prefix,
@@ -190,9 +194,9 @@ def vector_header(x: Interface, vector: TestVector) -> str:
     """Return the states of a test vector as constants of C, bit by bit."""
     kind = "uint64_t" if x.dtype == "float64" else "uint32_t"
     rows = len(vector.status)
+    what = f"States of {x.prefix}, and what Python returns for them: bits of {x.real}."
     lines = [
-        f"/* States of {x.prefix}, and what Python returns for them: bits of"
-        f" {x.real}. */",
+        c_comment("\n".join([*x.notice, "", what])),
         f"#ifndef {x.macro}_TEST_H",
         f"#define {x.macro}_TEST_H",
         f'#include "{x.prefix}.h"',

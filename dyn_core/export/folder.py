@@ -19,7 +19,7 @@ from dyn_core.export import package_files, wasm
 from dyn_core.export.c_file import c_file
 from dyn_core.export.check_source import check_source, vector_header
 from dyn_core.export.header import header
-from dyn_core.export.interface import ABI, ALIGNMENT, Interface, interface_of
+from dyn_core.export.interface import ABI, ALIGNMENT, LICENSE, Interface, interface_of
 from dyn_core.export.linker import c_compiler, link
 from dyn_core.export.objects import ObjectFile, compile_object
 from dyn_core.export.states import TestVector, bits, test_vector
@@ -109,6 +109,7 @@ def export(
     binary = next(iter(contents))
     facts = {
         "format": _FORMAT,
+        "license": LICENSE,
         "abi": ABI,
         "target": target,
         "variant": variant,
@@ -154,14 +155,14 @@ def _contents(
     """Return the files of an export by name, the one to link or compile first."""
     x, binary = made.interface, made.name
     vector = test_vector(program)
-    readme = package_files.readme(x, target, form, binary, len(made.data))
+    packages = package_files.for_build_systems(x, target, form, binary)
+    readme = package_files.readme(x, target, form, binary, len(made.data), packages)
     texts = {
         f"{x.prefix}.h": header(x, batch, exact),
         f"{x.prefix}_test.h": vector_header(x, vector),
         f"{x.prefix}_test.json": _vector_json(x, vector),
         f"{x.prefix}_check.c": check_source(x, batch, exact),
-        f"{x.prefix}Config.cmake": package_files.cmake_config(x, form, binary),
-        f"{x.prefix}.pc": package_files.pkg_config(x, form, binary),
+        **packages,
         f"{x.prefix}_README.md": readme,
     }
     return {binary: made.data, **{k: text.encode() for k, text in texts.items()}}
@@ -173,7 +174,10 @@ def _vector_json(x: Interface, vector: TestVector) -> str:
         {"in": bits(a), "out": bits(b), "status": int(c)}
         for a, b, c in zip(vector.inputs, vector.outputs, vector.status, strict=True)
     ]
-    facts = {"kernel_hash": x.kernel_hash, "dtype": x.dtype, "states": states}
+    facts = {
+        "license": LICENSE, "model_hash": x.model_hash, "kernel_hash": x.kernel_hash,
+        "dtype": x.dtype, "states": states,
+    }  # fmt: skip
     return json.dumps(facts, indent=1) + "\n"
 
 

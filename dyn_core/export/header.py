@@ -13,7 +13,8 @@ from dyn_core.export.interface import (
     PortInterface,
     identifier,
 )
-from dyn_core.export.table import quoted, structures
+from dyn_core.export.table import structures
+from dyn_core.validation.quoting import c_comment, c_string
 
 _WIDTH = 84  # of lines of comments
 _RULES = (
@@ -22,7 +23,9 @@ _RULES = (
     " {finite}",
     "scratch: {macro}_SCRATCH bytes of the caller, aligned to {alignment} bytes, one"
     " for each thread; what it holds before does not matter. Inputs, outputs and"
-    " scratch must not overlap. Nothing is allocated, locked, or kept between calls.",
+    " scratch must not overlap. Nothing is allocated, locked, or kept between calls."
+    " A call needs at most {macro}_STACK bytes of stack, with any compiler and at any"
+    " level of optimisation.",
 )
 _FINITE = (
     "Inputs with NaN or infinity have the status {macro}_NOT_FINITE_INPUT, such results"
@@ -33,11 +36,25 @@ _NOT_FINITE = (
     " with checked=True they are)."
 )
 _USE = """\
-Use, in C11:
+Use, in C99, C11 and C++:
 
-    _Alignas({alignment}) unsigned char scratch[{macro}_SCRATCH];
+    DYN_ALIGNAS({alignment}) unsigned char scratch[{macro}_SCRATCH];
     {call};
     if (status != 0) puts({prefix}_message(status));"""
+
+_ALIGNAS = """\
+#ifndef DYN_ALIGNAS
+#if defined(__cplusplus) \\
+    || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#define DYN_ALIGNAS(bytes) alignas(bytes)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define DYN_ALIGNAS(bytes) _Alignas(bytes)
+#elif defined(__GNUC__)
+#define DYN_ALIGNAS(bytes) __attribute__((aligned(bytes)))
+#elif defined(_MSC_VER)
+#define DYN_ALIGNAS(bytes) __declspec(align(bytes))
+#endif
+#endif"""
 
 
 def header(interface: Interface, batch: bool, exact: bool = True) -> str:
@@ -51,9 +68,10 @@ def header(interface: Interface, batch: bool, exact: bool = True) -> str:
     x, macro = interface, interface.macro
     guard = f"{macro}_H"
     parts = [
-        _comment(_about(x, exact)),
+        c_comment(_about(x, exact)),
         f"#ifndef {guard}\n#define {guard}\n\n#include <stddef.h>\n#include <stdint.h>",
-        _comment(_rules(x)),
+        c_comment(_rules(x)),
+        _ALIGNAS,
         "\n".join(_macros(x, batch)),
         f"#ifndef DYN_INTERFACE_ABI\n#define DYN_INTERFACE_ABI {ABI}\n"
         "/* What a library is, for programs that load it by name. */\n"
@@ -70,14 +88,9 @@ def header(interface: Interface, batch: bool, exact: bool = True) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _comment(text: str) -> str:
-    """Return a text as a comment; what would end it is taken apart."""
-    lines = text.replace("*/", "* /").replace("/*", "/ *").splitlines()
-    return "/*\n" + "\n".join(f" * {line}".rstrip() for line in lines) + "\n */"
-
-
 def _about(x: Interface, exact: bool) -> str:
-    lines = [f"{x.prefix}: solver {x.solver} ({x.problem}) for robot '{x.robot}'.", ""]
+    what = f"{x.prefix}: solver {x.solver} ({x.problem}) for robot '{x.robot}'."
+    lines = [*x.notice, "", what, ""]
     for title, ports in (("Inputs", x.inputs), ("Outputs", x.outputs)):
         lines.append(f"{title}, {x.real}:")
         for port in ports:
@@ -92,8 +105,9 @@ def _about(x: Interface, exact: bool) -> str:
     lines.append("SI units, matrices row-major, quaternions (x, y, z, w).")
     how = "the bits" if exact else "not the bits (multiply-adds round twice here)"
     lines.append(f"Results have {how} that dyn_ros {x.library} has in Python.")
-    lines.append(f"Robot, with all its numbers: {x.model_hash or 'none'}.")
-    lines.append(f"Algorithm for it, with its inputs and outputs: {x.kernel_hash}.")
+    lines.append(
+        "A model is a robot with all its numbers, a kernel an algorithm for it."
+    )
     return "\n".join(lines)
 
 
@@ -153,21 +167,23 @@ def _macros(x: Interface, batch: bool) -> list[str]:
         (
             "Which robot and algorithm this is",
             [
-                ("MODEL_HASH", quoted(x.model_hash)),
-                ("KERNEL_HASH", quoted(x.kernel_hash)),
+                ("MODEL_HASH", c_string(x.model_hash)),
+                ("KERNEL_HASH", c_string(x.kernel_hash)),
             ],
         ),
         ("Bytes of scratch memory", [("SCRATCH", x.scratch)]),
+        ("Bytes of stack that a call needs at most", [("STACK", x.stack)]),
     ]
     if batch:
-        groups[-1][1].append(("BATCH_SCRATCH", x.batch_scratch))
-        groups.append(("Rows that one instruction works on", [("LANES", x.lanes)]))
+        groups[-2][1].append(("BATCH_SCRATCH", x.batch_scratch))
+        groups.append(("Rows that the batch computes at once", [("LANES", x.lanes)]))
     if x.positions:
         counts = [("NQ", len(x.positions)), ("NV", len(x.velocities))]
         groups += [
             ("Positions, velocities, moving bodies", [*counts, ("NB", len(x.bodies))]),
             ("Places of the joints in q", _places("Q", x.positions)),
             ("Places of the joints in qd", _places("V", x.velocities)),
+            *_limits(x),
         ]
     sizes = [(f"SIZE_{port.c_name}", port.size) for port in x.ports]
     groups.append(("Entries of each input and output", [*sizes]))
@@ -185,6 +201,24 @@ def _macros(x: Interface, batch: bool) -> list[str]:
                 lines.append(f"#define {x.macro}_{name} {value}")
             known.add(name)
     return lines
+
+
+def _limits(x: Interface) -> list[tuple[str, list[tuple[str, object]]]]:
+    """Return the limits of the robot by kind; a limit that it lacks has no name."""
+    groups: list[tuple[str, list[tuple[str, object]]]] = []
+    for kind, unit in (
+        ("lower", "rad | m"), ("upper", "rad | m"), ("velocity", "rad/s | m/s"),
+        ("effort", "N.m | N"),
+    ):  # fmt: skip
+        values = [getattr(limits, kind) for limits in x.limits]
+        names: list[tuple[str, object]] = [
+            (f"{kind.upper()}_{identifier(name)}", f"({value!r})")
+            for name, value in zip(x.velocities, values, strict=True)
+            if value is not None
+        ]
+        if names:
+            groups.append((f"Limits of the robot: {kind} [{unit}]", names))
+    return groups
 
 
 def _places(letter: str, names: Sequence[str]) -> list[tuple[str, object]]:
@@ -220,7 +254,7 @@ def _message(x: Interface) -> str:
         "/* What a status says. */",
         f"static inline const char *{x.prefix}_message(int64_t status) {{",
         "    switch (status) {",
-        *(f"    case {code}: return {quoted(text)};" for code, text in cases),
+        *(f"    case {code}: return {c_string(text)};" for code, text in cases),
         '    default: return "no such status";',
         "    }",
         "}",

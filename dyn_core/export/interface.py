@@ -40,6 +40,8 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
+
 from dyn_core.engines import Program
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.engines.status import NOT_FINITE
@@ -51,6 +53,7 @@ from dyn_core.recordings.runs import model_hash
 
 ABI = 1  # version of the functions and of the table
 ALIGNMENT = 64  # of scratch memory [bytes]
+LICENSE = "Apache-2.0"  # of the text of exports, by its name in SPDX
 _DIGITS = 16  # of a hash
 _AXES = ("nq", "nv", "nb")
 # Names that a port may not have in C and C++, and those of other arguments.
@@ -97,6 +100,22 @@ class PortInterface:
 
 
 @dataclass(frozen=True)
+class CoordinateLimits:
+    """Limits of a coordinate; None where the robot has none.
+
+    Attributes:
+        lower, upper: Of the position [rad | m].
+        velocity: Largest size [rad/s | m/s].
+        effort: Largest size [N·m | N].
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    velocity: float | None = None
+    effort: float | None = None
+
+
+@dataclass(frozen=True)
 class Interface:
     """What a caller outside Python must know of a Program.
 
@@ -114,8 +133,10 @@ class Interface:
         position_units, velocity_units: rad, m or 1; see Coordinates.
         bodies: Names of the moving bodies.
         library: Version of this library.
+        limits: Of the robot, one for each velocity coordinate.
         scratch, batch_scratch: Bytes that a call needs; 0 where it is not exported.
-        lanes: Rows that one instruction of the batch works on; 0 without a batch.
+        stack: Bytes of stack that a call needs at most (stack.py).
+        lanes: Rows that the batch computes at once; 0 without a batch.
     """
 
     prefix: str
@@ -135,8 +156,10 @@ class Interface:
     velocity_units: tuple[str, ...]
     bodies: tuple[str, ...]
     library: str
+    limits: tuple[CoordinateLimits, ...] = ()
     scratch: int = 0
     batch_scratch: int = 0
+    stack: int = 0
     lanes: int = 0
 
     @property
@@ -166,9 +189,18 @@ class Interface:
             return self.statuses[status - 1]
         return known.get(status, f"no status {status} is known")
 
-    def with_scratch(self, scalar: int, batch: int = 0, lanes: int = 0) -> Interface:
+    @property
+    def notice(self) -> tuple[str, ...]:
+        """Lines that each file has: its licence, and which robot it is of."""
+        return notice(self.model_hash, self.kernel_hash)
+
+    def with_memory(
+        self, scratch: int, stack: int = 0, batch_scratch: int = 0, lanes: int = 0
+    ) -> Interface:
         """Return it with the memory that the functions of one target need."""
-        return replace(self, scratch=scalar, batch_scratch=batch, lanes=lanes)
+        return replace(
+            self, scratch=scratch, stack=stack, batch_scratch=batch_scratch, lanes=lanes
+        )
 
 
 def interface_of(program: Program[Any], name: str | None = None) -> Interface:
@@ -194,16 +226,18 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
     symbolic = {p.name: p for p in program.signature.outputs}
     outputs = tuple(_port(p, symbolic.get(p.name), taken) for p in program.outputs)
     coordinates, bodies = Coordinates((), (), (), ()), tuple[str, ...]()
+    limits: tuple[CoordinateLimits, ...] = ()
     if isinstance(model, Model):
         coordinates = coordinates_of(model)
         bodies = tuple(str(body) for body in model.names[1:])
+        limits = _limits(model)
     names = {port.c_name for port in inputs + outputs}
     return Interface(
         _prefix(name, f"{solver.name}_{model.name}", names),
         solver.name,
         program.signature.name,
         model.name,
-        model_hash(model) if isinstance(model, Model) else "",
+        hash_of(model),
         _kernel_hash(program),
         inputs,
         outputs,
@@ -213,7 +247,22 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
         *coordinates,
         bodies,
         _library(),
+        limits,
     )
+
+
+def notice(model: str, kernel: str = "") -> tuple[str, ...]:
+    """Return the lines that each file of an export has: its licence, hashes."""
+    of_kernel = f", kernel {kernel}" if kernel else ""
+    return (
+        f"SPDX-License-Identifier: {LICENSE}",
+        f"Written by dyn_ros {_library()}: model {model or 'none'}{of_kernel}.",
+    )
+
+
+def hash_of(model: Any) -> str:
+    """Return the hash of a robot, of all its numbers; of other systems none."""
+    return model_hash(model) if isinstance(model, Model) else ""
 
 
 def identifier(text: str) -> str:
@@ -252,6 +301,16 @@ def _port(port: Port, symbolic: Port | None, taken: set[str]) -> PortInterface:
         port.kind,
         port.meaning,
         tuple(axis if axis in _AXES else "" for axis in named),
+    )
+
+
+def _limits(model: Model) -> tuple[CoordinateLimits, ...]:
+    """Return the limits of a robot by velocity coordinate."""
+    efforts = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
+    rows = zip(model.lower, model.upper, model.velocity_limit, efforts, strict=True)
+    return tuple(
+        CoordinateLimits(*(float(x) if np.isfinite(x) else None for x in row))
+        for row in rows
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -13,6 +13,7 @@ from dyn_core.export import elf, wasm
 from dyn_core.export.entry_ir import batch_scratch, entry_ir
 from dyn_core.export.interface import Interface
 from dyn_core.export.kernels import Kernels, kernels
+from dyn_core.export.stack import stack_of_ir
 from dyn_core.export.table import table_ir
 from dyn_core.export.targets import Target
 
@@ -26,7 +27,7 @@ class ObjectFile:
 
     Attributes:
         data: Content of the file.
-        interface: With the scratch memory that this code needs.
+        interface: With the memory that this code needs.
         code: Bytes of instructions.
         constants: Bytes of numbers and of the table of the interface.
         undefined: Symbols that the code needs from elsewhere.
@@ -68,8 +69,13 @@ def compile_object(
         )
     written = kernels(program, target, target.fused or exact, batch)
     rows = batch_scratch(interface, written) if batch else 0
-    interface = interface.with_scratch(written.scratch, rows, written.lanes)
-    data = _compiled(interface, written, target, batch)
+    lanes = max(written.lanes, 1) if batch else 0
+    interface = interface.with_memory(written.scratch, 0, rows, lanes)
+    entries = entry_ir(interface, written, batch)
+    functions = [interface.prefix, *([f"{interface.prefix}_batch"] if batch else [])]
+    stack = stack_of_ir([entries, written.scalar, written.batch], functions)
+    interface = replace(interface, stack=stack)
+    data = _compiled(interface, entries, written, target, batch)
     if target.is_arm:
         data = elf.with_hard_float(data)
     code, constants, undefined = _contents(data)
@@ -77,7 +83,7 @@ def compile_object(
 
 
 def _compiled(
-    interface: Interface, written: Kernels, target: Target, batch: bool
+    interface: Interface, entries: str, written: Kernels, target: Target, batch: bool
 ) -> bytes:
     """Return the modules of an export as one object."""
     import llvmlite.binding as llvm
@@ -87,7 +93,7 @@ def _compiled(
     if target.relocation == "pic" and section:
         section = f".data.rel.ro.{interface.prefix}_interface"
     modules = [
-        entry_ir(interface, written, batch),
+        entries,
         table_ir(interface, batch, section),
         written.scalar,
         *([written.batch] if written.lanes else []),

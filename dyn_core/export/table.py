@@ -5,7 +5,6 @@ All members are 64-bit numbers or pointers, so that every compiler lays them out
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from dyn_core.export.interface import (
     Interface,
     PortInterface,
 )
+from dyn_core.validation.quoting import c_string
 
 # Members of the structures in C: type, name, meaning.
 PORT_MEMBERS = (
@@ -56,10 +56,14 @@ MEMBERS = (
     ("int64_t ", "alignment", "of scratch memory [bytes]"),
     ("int64_t ", "scratch", "[bytes]"),
     ("int64_t ", "batch_scratch", "[bytes]"),
-    ("int64_t ", "lanes", "rows that one instruction of the batch works on"),
+    ("int64_t ", "lanes", "rows that the batch computes at once"),
     ("dyn_run ", "run", "one state"),
     ("dyn_run_batch ", "batch", "rows; null where it is not exported"),
 )
+
+
+class ExportedName(str):
+    """Name of an exported function; other strings are constants."""
 
 
 def _values(interface: Interface, batch: bool) -> list[Any]:
@@ -74,7 +78,7 @@ def _values(interface: Interface, batch: bool) -> list[Any]:
         len(x.velocities), x.velocities, x.velocity_units,
         len(x.bodies), x.bodies,
         ALIGNMENT, x.scratch, x.batch_scratch, x.lanes,
-        f"@{x.prefix}", f"@{x.prefix}_batch" if batch else None,
+        ExportedName(x.prefix), ExportedName(f"{x.prefix}_batch") if batch else None,
     ]  # fmt: skip
 
 
@@ -120,8 +124,9 @@ def table_ir(interface: Interface, batch: bool, section: str) -> str:
     fields = []
     for value in _values(interface, batch):
         if value is interface.inputs or value is interface.outputs:
-            value = port[value is interface.outputs]
-        fields.append(writer.field(value))
+            fields.append(f"ptr {port[value is interface.outputs]}")
+        else:
+            fields.append(writer.field(value))
     name = f"@{interface.prefix}"
     pointers = "ptr, ptr, ptr, ptr, i64, i64, ptr"
     writer.lines.append(f"declare i64 {name}(ptr, ptr, ptr)")
@@ -154,8 +159,10 @@ class _TableWriter:
             return "ptr null"
         if isinstance(value, int):
             return f"i64 {value}"
+        if isinstance(value, ExportedName):
+            return f"ptr @{value}"
         if isinstance(value, str):
-            return f"ptr {value if value.startswith('@') else self._string(value)}"
+            return f"ptr {self._string(value)}"
         return f"ptr {self._array([self.field(x) for x in value])}"
 
     def ports(self, ports: Sequence[PortInterface]) -> str:
@@ -203,9 +210,11 @@ def table_c(interface: Interface, batch: bool) -> str:
             return "0"
         if isinstance(value, int):
             return str(value)
+        if isinstance(value, ExportedName):
+            rows = value != interface.prefix
+            return f"({'dyn_run_batch' if rows else 'dyn_run'}){value}"
         if isinstance(value, str):
-            kind = "dyn_run_batch" if value.endswith("_batch") else "dyn_run"
-            return f"({kind}){value[1:]}" if value[:1] == "@" else quoted(value)
+            return c_string(value)
         return array([constant(x) for x in value], value)
 
     def array(entries: Sequence[str], value: Any) -> str:
@@ -235,8 +244,3 @@ def table_c(interface: Interface, batch: bool) -> str:
         f"const dyn_interface {interface.prefix}_interface = {{\n    {body}}};"
     )
     return "\n".join(lines) + "\n"
-
-
-def quoted(text: str) -> str:
-    """Return a text as a string of C, in UTF-8."""
-    return json.dumps(text, ensure_ascii=False)

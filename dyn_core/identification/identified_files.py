@@ -17,6 +17,7 @@ from dyn_core.errors import ModelError, SettingError, why_unread
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.description import FRICTION_SPEED, JointSpec
 from dyn_core.spatial import RigidInertia, Symmetric
+from dyn_core.validation.quoting import mended_name, xml_text, yaml_comment
 
 HEADER = ["name", "value", "prior", "standard deviation"]
 KINDS = (".urdf", ".yaml", ".csv")
@@ -68,7 +69,8 @@ def _rest(joint: JointSpec) -> float | list[float]:
 
 def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> None:
     """Write friction and rotors of a robot's joints as a sidecar; it says from what."""
-    head = f"# Identified from {origin}; masses and inertias are not in a sidecar.\n"
+    what = f"Identified from {origin}; masses and inertias are not in a sidecar."
+    head = yaml_comment([what])
     content = yaml.safe_dump(joints_sidecar(model), sort_keys=False)
     Path(path).write_text(head + content, encoding="utf-8")
 
@@ -139,15 +141,15 @@ def urdf_of(model: Model) -> str:
     new_links = {link.name: link.inertia for link in new.links}
     new_joints = {joint.name: joint for joint in new.joints}
     for element in root.iter("link"):
-        name = element.get("name", "").strip()
+        name = mended_name(element.get("name", "").strip())
         if name in new_links and _differs(links[name], new_links[name]):
             _put_inertia(element, new_links[name])
     for element in root.iter("joint"):
-        name = element.get("name", "").strip()
+        name = mended_name(element.get("name", "").strip())
         if name in new_joints and name in joints:
             _put_joint(element, joints[name], new_joints[name])
     head = text[: text.index("<robot")]
-    return head + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return head + xml_text(root) + "\n"
 
 
 def _differs(one: RigidInertia, other: RigidInertia) -> bool:

@@ -87,9 +87,15 @@ def report(model: Model, result: Reached, tip: str, part: str) -> Iterator[str]:
         values = " ".join(f"{x:.12g}" for x in result.q[model.q_slice(name)])
         yield f"  {name.ljust(width)}  {values}"
     turn, shift = (float(np.linalg.norm(x)) for x in np.split(result.error, 2))
-    left = {"pose": f"{turn:.1e} rad and {shift:.1e} m", "position": f"{shift:.1e} m"}
-    verdict = "is there" if result.converged else "does not get there; the nearest"
+    turned, shifted = f"{_digits(turn)} rad", f"{_digits(shift)} m"
+    left = {"pose": f"{turned} and {shifted}", "position": shifted}.get(part, turned)
+    verdict = "is there:" if result.converged else "is not reached; the search ended"
     yield (
-        f"{tip} {verdict}: {left.get(part, f'{turn:.1e} rad')} from the {part},"
-        f" after {result.iterations} steps from start {result.seed}"
+        f"{tip} {verdict} {left} from the {part}, after {result.iterations} steps from"
+        f" start {result.seed}"
     )
+
+
+def _digits(x: float) -> str:
+    """Return a distance: a rounding error by its size, others with five digits."""
+    return f"{x:.1e}" if x < 1e-6 else f"{x:.5g}"

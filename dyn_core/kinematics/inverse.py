@@ -34,7 +34,7 @@ class Reached:
     """What inverse kinematics reached; of many poses each field has a row for each.
 
     Attributes:
-        q: Joint positions, nq: those wanted, or the nearest that were reached.
+        q: Joint positions, nq: those wanted, or the best that the search met.
         converged: Whether the frame is where it is wanted, within the tolerance.
         error: Displacement that is left, [angular; linear], frame's axes [rad; m].
         residual: Length of the error, of the part that was asked for.
@@ -149,9 +149,10 @@ class InverseKinematics:
         self._half, self._weighted = half.astype(CHOICE), weighted.T.astype(CHOICE)
 
     def __call__(self, pose: ArrayLike, near: ArrayLike | None = None) -> Reached:
-        """Return a position at which the link has a pose, or is nearest to it.
+        """Return a position at which the link has a pose, or comes near it.
 
-        Of several the one that is nearest to `near`, or without it of the least error.
+        A pose out of reach has the best position that the search met, which need not be
+        the closest of all. Of several the one that is nearest to `near`, or without it of the least error.
 
         Args:
             pose: Pose of the link in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).

@@ -20,6 +20,7 @@ from dyn_core.model.checks.inertias import (
     with_inertia_scales,
 )
 from dyn_core.model.checks.mimics import check_mimics
+from dyn_core.model.checks.names import with_mended_names
 from dyn_core.model.checks.tree import check_loops, check_point_springs
 from dyn_core.model.coordinates.order import coordinate_slices
 from dyn_core.model.description import Description, JointSpec, Mimic
@@ -40,11 +41,12 @@ ROOT_JOINT = "root_joint"
 
 
 def assemble_tree(build: Build) -> Tree:
-    """Return the Tree of what a Build says, checked.
+    """Return the Tree of what a Build says, checked, with plain names.
 
     Joints are numbered depth first, siblings in document order. Fixed and locked
     joints are merged exactly; their links stay as frames.
     """
+    build = with_mended_names(build)
     description = build.description
     findings = Findings(build.strict, description.warnings)
     root, made = check_tree(description)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 
 from dyn_core.model.tree import Tree
+from dyn_core.validation.quoting import html_text
 
 _HEADER = ("joint", "kind", "lower", "upper", "velocity", "effort", "carries")
 MOST = 60  # joints that are shown
@@ -18,13 +17,13 @@ def html_table(tree: Tree) -> str:
     table = "".join(f"<tr>{_row(row, 'td')}</tr>" for row in rows)
     more = f"<p>and {tree.nb - MOST} more</p>" if tree.nb > MOST else ""
     return (
-        f"<div><b>{escape(tree.name)}</b>: {tree.nb} moving bodies, nq {tree.nq},"
+        f"<div><b>{html_text(tree.name)}</b>: {tree.nb} moving bodies, nq {tree.nq},"
         f" nv {tree.nv}<table><tr>{_row(_HEADER, 'th')}</tr>{table}</table>{more}</div>"
     )
 
 
 def _row(cells: tuple[str, ...], tag: str) -> str:
-    return "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+    return "".join(f"<{tag}>{html_text(cell)}</{tag}>" for cell in cells)
 
 
 def _cells(tree: Tree, i: int) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.validation.quoting import plot_text
 
 # Okabe and Ito's colours, which differ for any sight, without the yellow that
 # is too light for lines; beyond seven curves the line style changes.
@@ -136,10 +137,17 @@ def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> 
                 loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=_columns(shown),
                 borderaxespad=0.2, fontsize=8, frameon=False,
             )  # fmt: skip
-    column[-1].set_xlabel(across)
-    if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    column[-1].set_xlabel(plot_text(across))
+    put_title(figure, title)
     return figure
+
+
+def put_title(figure: Any, title: str) -> None:
+    """Write a title above a figure; empty for none."""
+    if title:
+        figure.suptitle(
+            plot_text(title), x=0.01, ha="left", fontsize=11, fontweight="bold"
+        )
 
 
 def _columns(labels: Sequence[str]) -> int:
@@ -156,7 +164,7 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
         style = curve.style or STYLES[k // len(COLOURS) % len(STYLES)]
         axis.plot(
             curve.t, curve.y, style, color=colour, lw=curve.width,
-            label=curve.label or None,
+            label=plot_text(curve.label) or None,
         )  # fmt: skip
         finite = curve.y[np.isfinite(curve.y)]
         if k < len(panel.limits) and 0 < panel.limits[k] < np.inf:
@@ -168,15 +176,15 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
         colour = by_limit[limit][0] if len(by_limit[limit]) == 1 else GREY
         for level in (-limit, limit):
             axis.axhline(level, color=colour, lw=0.9, ls=(0, (1, 2)))
-    axis.set_ylabel(panel.label)
+    axis.set_ylabel(plot_text(panel.label))
     axis.margins(x=0.01)
     said = [panel.remark] if panel.remark else []
     if by_limit:
         far = f"limits from ±{min(by_limit):g} on"
         said.append("dotted: limits that are near" if near else far)
     axis.annotate(
-        ", ".join(said), (1.0, 1.0), xycoords="axes fraction", ha="right", va="bottom",
-        fontsize=8, color=GREY,
+        plot_text(", ".join(said)), (1.0, 1.0), xycoords="axes fraction", ha="right",
+        va="bottom", fontsize=8, color=GREY,
     )  # fmt: skip
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.plots.figures import COLOURS, GREY, new_figure
+from dyn_core.plots.figures import COLOURS, GREY, new_figure, put_title
+from dyn_core.validation.quoting import plot_text
 
 _SMALLEST = 1e-18  # what is drawn for zero
 _ROW = 0.22  # height of a row [inch]
@@ -38,18 +39,18 @@ def plot_errors(
         lift = 0.5 * (k / max(len(columns) - 1, 1) - 0.5)
         axis.plot(
             values, np.arange(len(names)) + lift, MARKS[k % len(MARKS)],
-            color=COLOURS[k % len(COLOURS)], label=column, ms=5,
+            color=COLOURS[k % len(COLOURS)], label=plot_text(column), ms=5,
         )  # fmt: skip
     axis.set_xscale("log")
     if allowed is not None:
         axis.axvline(allowed, color=GREY, ls="--", lw=1.0, label=f"allowed {allowed:g}")
-    axis.set_yticks(range(len(names)), names)
+    axis.set_yticks(range(len(names)), [*map(plot_text, names)])
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.set_xlabel(across)
     axis.legend(
         loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, fontsize=8, frameon=False
     )
-    _put_title(figure, title)
+    put_title(figure, title)
     return figure
 
 
@@ -93,16 +94,11 @@ def plot_ranges(
             color=COLOURS[1], label="only in combinations with others",
         )  # fmt: skip
     axis.set_xlim(-2.0, 2.0)
-    axis.set_yticks(rows, names, fontsize=7)
+    axis.set_yticks(rows, [*map(plot_text, names)], fontsize=7)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.set_xlabel("value / larger of the values before and after")
     axis.legend(
         loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, fontsize=8, frameon=False
     )
-    _put_title(figure, title)
+    put_title(figure, title)
     return figure
-
-
-def _put_title(figure: Any, title: str) -> None:
-    if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")

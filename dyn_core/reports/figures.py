@@ -11,6 +11,7 @@ from dyn_core.identification import Identification
 from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw, new_figure
 from dyn_core.plots.motions import plot_motion, thinned
 from dyn_core.recordings import MotionRecord
+from dyn_core.validation.quoting import plot_text
 
 _BINS = 40  # of a histogram
 
@@ -49,7 +50,7 @@ def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) ->
     axis.barh(rows, 100 * largest, 0.7, color=COLOURS[5], label="largest")
     axis.barh(rows, 100 * rms, 0.35, color=COLOURS[0], label="root mean square")
     axis.axvline(100, color=COLOURS[1], lw=1.2, ls="--", label="limit")
-    axis.set_yticks(rows, names)
+    axis.set_yticks(rows, [*map(plot_text, names)])
     axis.invert_yaxis()
     axis.set_xlim(0, max(105.0, 105 * float(largest.max(initial=0.0))))
     axis.set_xlabel("joint force, part of its limit [%]")
@@ -128,7 +129,7 @@ def times_figure(times: Mapping[str, np.ndarray]) -> Any:
     axis = axes[0, 0]
     for k, (name, x) in enumerate(parts.items()):
         colour = COLOURS[k % len(COLOURS)]
-        axis.hist(x, bins, histtype="step", color=colour, lw=1.4, label=name)
+        axis.hist(x, bins, histtype="step", color=colour, lw=1.4, label=plot_text(name))
         axis.axvline(float(np.median(x)), color=colour, lw=0.8, ls=":")
     axis.set_xscale("log")
     axis.set_yscale("log")

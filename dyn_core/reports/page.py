@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 from typing import Any, NamedTuple
 
 from dyn_core.plots.figures import NO_PICTURES, can_draw, data_uri
+from dyn_core.validation.quoting import html_text
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -59,15 +59,15 @@ def page(title: str, sections: Iterable[ReportSection], introduction: str = "") 
         '<html lang="en">',
         '<head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(title)}</title>",
+        f"<title>{html_text(title)}</title>",
         f"<style>{_STYLE}</style></head>",
-        f"<body><h1>{escape(title)}</h1>",
-        f'<p class="meaning">{escape(introduction)}</p>' if introduction else "",
+        f"<body><h1>{html_text(title)}</h1>",
+        f'<p class="meaning">{html_text(introduction)}</p>' if introduction else "",
     ]
     for section in sections:
         mark = ' class="run"' if section.opens else ""
-        parts.append(f"<section><h2{mark}>{escape(section.title)}</h2>")
-        parts.append(f'<p class="meaning">{escape(section.meaning)}</p>')
+        parts.append(f"<section><h2{mark}>{html_text(section.title)}</h2>")
+        parts.append(f'<p class="meaning">{html_text(section.meaning)}</p>')
         parts.append(f"{section.content}</section>")
     return "\n".join([*filter(None, parts), "</body></html>", ""])
 
@@ -88,10 +88,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
                 numeric[k] = numeric[k] or number
             mark = ' class="number"' if number else ""
             shown = f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-            cells.append(f"<td{mark}>{escape(shown)}</td>")
+            cells.append(f"<td{mark}>{html_text(shown)}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     heads = [
-        f'<th class="number">{escape(x)}</th>' if right else f"<th>{escape(x)}</th>"
+        f'<th class="number">{html_text(x)}</th>'
+        if right
+        else f"<th>{html_text(x)}</th>"
         for x, right in zip(header, numeric, strict=True)
     ]
     head = f"<thead><tr>{''.join(heads)}</tr></thead>" if heads else ""
@@ -109,20 +111,20 @@ def picture(drawn: Callable[[], Any], meaning: str) -> str:
     """
     if not can_draw():
         return note(f"No picture ({meaning}): {NO_PICTURES}")
-    return f'<img src="{data_uri(drawn())}" alt="{escape(meaning)}">'
+    return f'<img src="{data_uri(drawn())}" alt="{html_text(meaning)}">'
 
 
 def folded(summary: str, content: str) -> str:
     """Return content that is shown when its summary is clicked."""
-    head = f"<summary>{escape(summary)}</summary>"
+    head = f"<summary>{html_text(summary)}</summary>"
     return f"<details>{head}{content}</details>"
 
 
 def note(sentence: str) -> str:
     """Return a sentence that stands out."""
-    return f'<p class="note">{escape(sentence)}</p>'
+    return f'<p class="note">{html_text(sentence)}</p>'
 
 
 def paragraph(sentence: str) -> str:
     """Return a plain sentence."""
-    return f"<p>{escape(sentence)}</p>"
+    return f"<p>{html_text(sentence)}</p>"

@@ -24,6 +24,7 @@ from dyn_core.validation.kinds import (
     refuse,
     shown,
 )
+from dyn_core.validation.quoting import mended_name
 from dyn_core.validation.tables import REQUIRED, Field, Table, Tagged
 from dyn_core.validation.yaml_files import read_yaml
 
@@ -48,6 +49,7 @@ __all__ = [
     "known_keywords",
     "known_name",
     "label",
+    "mended_name",
     "numbers",
     "one_state",
     "read_yaml",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from pathlib import Path
 
 import numpy as np
 
+from dyn_core.validation.quoting import html_text
 from dyn_core.view.film import frame_times
 from dyn_core.view.replay import Replay
 from dyn_core.view.scene import VisualScene
@@ -41,7 +41,7 @@ class NotebookView:
 
     def _repr_html_(self) -> str:
         """Return a frame with the page in it, which a notebook shows."""
-        page = html.escape(self.page(), quote=True)
+        page = html_text(self.page())
         return (
             f'<iframe srcdoc="{page}" width="100%" height="{self.height}"'
             ' style="border:1px solid #ddd"></iframe>'

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import DynError
+from dyn_core.validation.quoting import html_text
 from dyn_core.view import colors
 from dyn_core.view.curves import Curves
 from dyn_core.view.replay import Arrows, Replay
@@ -133,7 +134,7 @@ class Viewer:
                 self._colored = gui.add_checkbox(COLORED, False)
                 self._colored.on_update(self._switch_colors)
                 gui.add_html(colors.torque_legend("share of the effort limit"))
-        self._notes = gui.add_markdown(self._said(""))
+        self._notes = gui.add_html(self._said(""))
         if self._movable and self.scene.sliders and self.replay is None:
             self._fill_joints(gui)
         if self.replay is not None and self.replay.curves:
@@ -190,9 +191,10 @@ class Viewer:
             chosen.on_update(lambda event: self._set_speed(event.target.value))
 
     def _said(self, more: str) -> str:
-        """Return the notes of the panel."""
+        """Return the notes of the panel as HTML; they may name links and files."""
         reading = "meshes are being read" if self.scene.sketch else ""
-        return "\n\n".join(f"*{x}*" for x in [*self.scene.notes, reading, more] if x)
+        notes = [html_text(x) for x in [*self.scene.notes, reading, more] if x]
+        return "".join(f'<p style="padding:0 12px"><i>{x}</i></p>' for x in notes)
 
     # What a person does.
 

@@ -76,8 +76,10 @@ def prescribed_coordinates(model, prescribed):
 
     Args:
         model: Robot.
-        prescribed: Names of joints, or pairs (joint, number of its coordinate).
+        prescribed: Names of joints, or pairs (joint, number of its coordinate); one
+            name alone will do.
     """
+    prescribed = (prescribed,) if isinstance(prescribed, str) else prescribed
     chosen = [False] * model.nv
     for entry in prescribed:
         pair = isinstance(entry, (list, tuple)) and len(entry) == 2
@@ -107,10 +109,10 @@ def prescribed_coordinates(model, prescribed):
 
 
 def known_coordinates(model, entries):
-    """Refuse what is neither None nor a list as prescribed_coordinates takes it."""
+    """Refuse what is neither None nor what prescribed_coordinates takes."""
     if entries is None:
         return
-    if not isinstance(entries, (list, tuple)):
+    if not isinstance(entries, (str, list, tuple)):
         raise UnsupportedError(f"{entries!r} is no list of joints; valid: a list, None")
     if model is not None:
         prescribed_coordinates(model, entries)

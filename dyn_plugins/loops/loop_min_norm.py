@@ -124,10 +124,11 @@ def loop_inverse_least(
     x, _ = B.solve(missing)
     x = _divided(x, scales)
     balance = Vector(column @ x for column in A_p) - missing
-    names = ", ".join(map(str, model.active_joints if active is None else active))
+    names = model.active_joints if active is None else active
+    names = (names,) if isinstance(names, str) else map(str, names)
     item = (
-        f"the active joints {names} leave the passive ones off balance by more than"
-        f" slack={slack:g}; make more active, or use loop_hybrid_dynamics"
+        f"the active joints {', '.join(names)} leave the passive ones off balance by"
+        f" more than slack={slack:g}; make more active, or use loop_hybrid_dynamics"
     )
     _require_small(balance, slack, [item] * len(missing))
     tau_a = part_where(motors, True, taken)

@@ -66,7 +66,7 @@ typedef struct dyn_interface {
     int64_t alignment; /* of scratch memory [bytes] */
     int64_t scratch; /* [bytes] */
     int64_t batch_scratch; /* [bytes] */
-    int64_t lanes; /* rows that one instruction of the batch works on */
+    int64_t lanes; /* rows that the batch computes at once */
     dyn_run run; /* one state */
     dyn_run_batch batch; /* rows; null where it is not exported */
 } dyn_interface;

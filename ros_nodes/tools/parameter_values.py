@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from dyn_core.errors import SettingError, one_line
+from dyn_core.validation.quoting import yaml_comment
 
 
 class ParameterKind(NamedTuple):
@@ -182,8 +183,8 @@ def dumped(
         values: By name with dots.
         unset: Types of parameters without a value.
     """
-    missing = [f"    # {k}: not set ({label_of(n)})" for k, n in (unset or {}).items()]
-    missing += [f"    # {k}: [] is left out" for k, x in values.items() if x == []]
+    missing = [f"{k}: not set ({label_of(n)})" for k, n in (unset or {}).items()]
+    missing += [f"{k}: [] is left out" for k, x in values.items() if x == []]
     values = {name: value for name, value in values.items() if value != []}
     tree: dict[str, Any] = {}
     for name in sorted(values):
@@ -193,7 +194,7 @@ def dumped(
         branch[leaf] = _quoted(values[name])
     content = {node: {"ros__parameters": tree}}
     text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-    return text + "".join(f"{line}\n" for line in sorted(missing))
+    return text + yaml_comment(sorted(missing), "    ")
 
 
 def _path(name: str, names: Mapping[str, Any]) -> Sequence[str]:

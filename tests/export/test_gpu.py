@@ -252,7 +252,9 @@ def test_the_header_is_c_and_cpp(tmp_path):
     for name in ("fd_derivatives", "semi_implicit_euler", "energy"):
         kernel = ptx(dyn.solver(name).build(model, dtype="float32"))
         code, header = kernel.write(tmp_path)
-        assert code.read_text() == kernel.ptx
+        licence, robot, rest = code.read_text().split("\n", 2)
+        assert licence == "// SPDX-License-Identifier: Apache-2.0"
+        assert kernel.model_hash in robot and rest == kernel.ptx
         for language in ("c", "c++"):
             command = ["gcc", "-x", language, "-Wall", "-Wextra", "-Werror"]
             command += ["-fsyntax-only", f"-I{tmp_path}", str(header)]

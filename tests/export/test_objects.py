@@ -109,21 +109,22 @@ def test_the_header_says_units_joints_and_how_to_call(tmp_path):
     for name in ("arm7", "every_joint"):
         made(build("aba", name), tmp_path)
     arm = (tmp_path / "aba_arm7.h").read_text()
-    assert "*   q[7] [rad]: " in arm and "*   tau[7] [N·m]: " in arm
+    assert "*   q[7] [rad]: " in arm and "*   tau[7] [N.m]: " in arm
     assert "Entries of q, qd and of vectors like them: 0 joint1, 1 joint2" in arm
     other = (tmp_path / "aba_every_joint.h").read_text()
-    assert "*   tau[17] [N·m | N]: " in other
+    assert "*   tau[17] [N.m | N]: " in other
     assert "7 slide [m]," in other and "7 slide [m/s]," in other
     assert max(map(len, (arm + other).splitlines())) <= 90
     need("cc")
-    lines = arm[arm.index("Use, in C11:") :].split(" *\n")[1].splitlines()
+    lines = arm[arm.index("Use, in C99, C11 and C++:") :].split(" *\n")[1].splitlines()
     use = "\n".join(line.removeprefix(" *") for line in lines)
     (tmp_path / "main.c").write_text(
         '#include "aba_arm7.h"\n#include <stdio.h>\nint main(void) {\n'
         "double q[ABA_ARM7_NQ] = {0}, qd[ABA_ARM7_NV] = {0}, tau[7] = {0}, qdd[7];\n"
         f'{use}\nprintf("%d %a", (int)status, qdd[ABA_ARM7_V_joint2]);\n}}\n'
     )
-    sh("cc", "-std=c11", "main.c", "aba_arm7.o", "-o", "main", cwd=tmp_path)
+    for standard in ("c99", "c11"):
+        sh("cc", f"-std={standard}", "main.c", "aba_arm7.o", "-o", "main", cwd=tmp_path)
     zero = np.zeros(7)
     status, value = sh(tmp_path / "main").split()
     assert status == "0"

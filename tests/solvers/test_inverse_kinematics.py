@@ -311,7 +311,7 @@ def test_the_command_prints_positions(capsys):
     other = dict(x.split() for x in capsys.readouterr().out.splitlines()[:7])
     assert float(other["joint1"]) == pytest.approx(q[0], abs=1e-8)
     assert cli.main(["ik", "arm7", "--tip", "tool", "--xyz", "3", "0", "0"]) == 1
-    assert "does not get there" in capsys.readouterr().out
+    assert "is not reached; the search ended" in capsys.readouterr().out
     turn = ["--rpy", "0", "0", "1", "--fixed", "joint1", "--seeds", "4", "--rng", "2"]
     assert cli.main(["ik", "arm7", "--tip", "tool", *turn]) == 0
     out = capsys.readouterr().out

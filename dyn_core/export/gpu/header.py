@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.export.interface import identifier, notice
 from dyn_core.problems import Port
+from dyn_core.validation.quoting import c_comment
 
 _REALS = {"float64": "double", "float32": "float"}
 
@@ -27,6 +29,7 @@ class GpuInterface:
             requirement that failed; such a state's outputs are NaN. If not, nothing
             reads the address.
         block: Threads of a block, at most.
+        model_hash: Of the robot; empty for other systems.
     """
 
     name: str
@@ -38,6 +41,12 @@ class GpuInterface:
     outputs: tuple[Port, ...]
     checked: bool
     block: int
+    model_hash: str
+
+    @property
+    def notice(self) -> tuple[str, ...]:
+        """Lines that each file has: its licence, and which robot it is of."""
+        return notice(self.model_hash)
 
 
 def header(kernel: GpuInterface) -> str:
@@ -46,25 +55,36 @@ def header(kernel: GpuInterface) -> str:
     upper = name.upper()
     ports = [*_ports(kernel.inputs, "const "), *_ports(kernel.outputs, "")]
     parameters = "".join(
-        f"    CUdeviceptr {port.name}, /* {what}{real}: {_meaning(kernel, port)} */\n"
+        f"    CUdeviceptr {identifier(port.name)},"
+        f" {c_comment(f'{what}{real}: {_meaning(port)}')}\n"
         for port, what in ports
     )
-    addresses = ", ".join(f"&{port.name}" for port, _ in ports)
+    names = [identifier(port.name) for port, _ in ports]
+    addresses = ", ".join(f"&{name}" for name in names)
     sizes = "".join(
-        f"#define {upper}_{port.name.upper()} {port.size}\n" for port, _ in ports
+        f"#define {upper}_{port_name.upper()} {port.size}\n"
+        for port_name, (port, _) in zip(names, ports, strict=True)
     )
     where = "k * n + i" if kernel.layout == "entries" else "i * size + k"
     status = "status is not used, and may be 0."
     if kernel.checked:
         status = (
             "status: int32_t, one a state: 0, or the number of the requirement that\n"
-            " * failed; the outputs of such a state are NaN."
+            "failed; the outputs of such a state are NaN."
         )
-    return f"""/* {kernel.name}, {kernel.dtype.name}, for {kernel.arch} and later.
- *
- * Entry k of state i of a port lies at [{where}]. {status}
- * Not measured: no GPU has run this kernel.
- */
+    about = c_comment(
+        "\n".join(
+            [
+                *kernel.notice,
+                "",
+                f"{kernel.name}, {kernel.dtype.name}, for {kernel.arch} and later.",
+                "",
+                f"Entry k of state i of a port lies at [{where}]. {status}",
+                "Not measured: no GPU has run this kernel.",
+            ]
+        )
+    )
+    return f"""{about}
 #ifndef {upper}_H
 #define {upper}_H
 #include <cuda.h>
@@ -92,8 +112,8 @@ def _ports(ports: tuple[Port, ...], what: str) -> list[tuple[Port, str]]:
     return [(port, what) for port in ports]
 
 
-def _meaning(kernel: GpuInterface, port: Port) -> str:
+def _meaning(port: Port) -> str:
     """Return shape, meaning and unit of a port."""
     shape = " x ".join(str(size) for size in port.shape) or "1"
     unit = f" [{port.unit}]" if port.unit else ""
-    return f"{shape}, {port.meaning}{unit}".replace("*/", "* /")
+    return f"{shape}, {port.meaning}{unit}"

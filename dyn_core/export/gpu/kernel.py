@@ -9,7 +9,6 @@ The numbers are proven on the processor (host.py), the resources by the assemble
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from dyn_core.errors import UnsupportedError
 from dyn_core.export.gpu import target
 from dyn_core.export.gpu.header import GpuInterface, header
 from dyn_core.export.gpu.kernel_ir import BLOCK, gpu_kernel
+from dyn_core.export.interface import hash_of, identifier
 
 LAYOUTS = ("entries", "states")
 # Operations up to which a kernel is one function, by its numbers' bytes; beyond, more
@@ -62,7 +62,8 @@ class GpuKernel(GpuInterface):
         """Write ENTRY.ptx and ENTRY.h into a folder; return their paths."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        files = {f"{self.entry}.ptx": self.ptx, f"{self.entry}.h": self.header()}
+        head = "".join(f"// {line}\n" for line in self.notice)
+        files = {f"{self.entry}.ptx": head + self.ptx, f"{self.entry}.h": self.header()}
         for name, content in files.items():
             (place / name).write_text(content, encoding="utf-8")
         return [place / name for name in files]
@@ -105,7 +106,7 @@ def ptx(
     width = Lanes(1) if program.dtype == np.float32 else 1
     inputs = [port.size for port in program.inputs]
     outputs = [port.size for port in program.outputs]
-    entry = re.sub(r"\W", "_", program.recipe.solver.name)
+    entry = identifier(program.recipe.solver.name)
 
     def written(inline: bool) -> Any:
         by_entries = layout == "entries"
@@ -127,6 +128,7 @@ def ptx(
         outputs=program.outputs,
         checked=bool(graph.requirements),
         block=BLOCK,
+        model_hash=hash_of(program.model),
         memory=made.memory,
         steps=made.steps,
         whole=whole,

@@ -25,6 +25,7 @@ from dyn_core.planar.chain.chain import (
     make_chain,
 )
 from dyn_core.planar.conversion import serial
+from dyn_core.validation.quoting import xml_text
 
 TRACK = 1e3  # URDF wants limits of sliding joints [m]
 AXIS = "0 -1 0"
@@ -87,7 +88,7 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
         parent = after
     ElementTree.indent(robot)
     left_out, side = _left_out(chain)
-    text = ElementTree.tostring(robot, encoding="unicode") + "\n"
+    text = xml_text(robot) + "\n"
     return ChainURDF(text, left_out, side)
 
 

@@ -19,6 +19,7 @@ from dyn_core.model.description import Description, Geometry, JointSpec, LinkSpe
 from dyn_core.model.frames import origin as placement
 from dyn_core.model.sources.origin import Origin
 from dyn_core.model.urdf_xml.geometry import read_shapes
+from dyn_core.validation import mended_name
 
 ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
 LIMITED = ("revolute", "prismatic")
@@ -183,7 +184,12 @@ def of_xml(robot: Element, origin: Origin) -> RobotFacts:
     """
     links = tuple(_link_of_xml(x) for x in robot.iterfind("link"))
     joints = tuple(_joint_of_xml(x) for x in robot.iterfind("joint"))
-    return RobotFacts(robot.get("name", "robot"), links, joints, origin)
+    return RobotFacts(_name(robot, default="robot"), links, joints, origin)
+
+
+def _name(element: Element | None, key: str = "name", default: str = "") -> str:
+    """Return a name as a Model has it."""
+    return mended_name("" if element is None else element.get(key, default))
 
 
 def _floats(element: Element | None, key: str, count: int) -> tuple[float, ...] | None:
@@ -202,7 +208,7 @@ def _triple(element: Element | None, key: str) -> Triple:
 
 
 def _link_of_xml(link: Element) -> LinkFacts:
-    name, inertial = link.get("name", ""), link.find("inertial")
+    name, inertial = _name(link), link.find("inertial")
     shapes = [x for x in link if x.tag in ("visual", "collision")]
     try:
         geometry = read_shapes(name, shapes, Findings())
@@ -225,18 +231,15 @@ def _link_of_xml(link: Element) -> LinkFacts:
 
 def _joint_of_xml(joint: Element) -> JointFacts:
     place, limit, rule = (joint.find(x) for x in ("origin", "limit", "mimic"))
-    parent, child = (
-        "" if part is None else part.get("link", "")
-        for part in (joint.find("parent"), joint.find("child"))
-    )
+    parent, child = (_name(joint.find(tag), "link") for tag in ("parent", "child"))
     keys = ("lower", "upper", "velocity", "effort")
     limits = {key: _floats(limit, key, 1) for key in keys}
     mimic = None
     if rule is not None:
-        mimic = rule.get("joint", ""), (_floats(rule, "multiplier", 1) or (1.0,))[0]
+        mimic = _name(rule, "joint"), (_floats(rule, "multiplier", 1) or (1.0,))[0]
     axis = joint.find("axis")
     return JointFacts(
-        joint.get("name", ""),
+        _name(joint),
         joint.get("type", ""),
         parent,
         child,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from dyn_core.reports.doctor.kinds import ERROR, HINT, SEVERITIES, WARNING
 from dyn_core.reports.doctor.report import RobotFinding, RobotReport
+from dyn_core.validation.quoting import html_text
 
 # Vermilion, orange and blue of Okabe and Ito: apart for every kind of colour vision.
 # A shape says the same as the colour.
@@ -87,8 +86,8 @@ for (const button of document.querySelectorAll("button")) {
 def page(report: RobotReport) -> str:
     """Return a report as the text of an HTML file."""
     body = [
-        f"<h1>{escape(report.robot)}</h1>",
-        *(f'<p class="source">{escape(line)}</p>' for line in report.source),
+        f"<h1>{html_text(report.robot)}</h1>",
+        *(f'<p class="source">{html_text(line)}</p>' for line in report.source),
         f'<div class="counts">{"".join(_count(report, x) for x in SEVERITIES)}</div>',
     ]
     if not report.findings:
@@ -103,12 +102,12 @@ def page(report: RobotReport) -> str:
         table = f'<div class="measured"><table>{rows}</table></div>'
         body.append(f"<h2>Measured</h2>{table}")
     if report.notes:
-        notes = "".join(f"<li>{escape(note)}</li>" for note in report.notes)
+        notes = "".join(f"<li>{html_text(note)}</li>" for note in report.notes)
         body.append(f"<h2>Not looked at</h2><ul>{notes}</ul>")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(report.summary)}</title><style>{_STYLE}</style></head>\n"
+        f"<title>{html_text(report.summary)}</title><style>{_STYLE}</style></head>\n"
         f"<body><main>{''.join(body)}</main><script>{_SCRIPT}</script></body></html>\n"
     )
 
@@ -124,7 +123,7 @@ def _count(report: RobotReport, severity: str) -> str:
 
 def _row(pair: tuple[str, str]) -> str:
     """Return a row of a table: who, and what; one cell where it is the whole robot."""
-    owner, fact = map(escape, pair)
+    owner, fact = map(html_text, pair)
     if not owner:
         return f'<tr><td class="whole" colspan="2">{fact}</td></tr>'
     return f"<tr><td>{owner}</td><td>{fact}</td></tr>"
@@ -139,19 +138,19 @@ def _finding(finding: RobotFinding, sidecar: str) -> str:
     lines = ""
     if finding.lines:
         lines = (
-            f"<dt>Lines for</dt><dd><code>{escape(sidecar)}</code>, beside the robot's"
-            ' file (each section once)<div class="paste">'
+            f"<dt>Lines for</dt><dd><code>{html_text(sidecar)}</code>, beside the"
+            ' robot\'s file (each section once)<div class="paste">'
             '<button type="button">copy</button>'
-            f"<pre>{escape(finding.lines)}</pre></div></dd>"
+            f"<pre>{html_text(finding.lines)}</pre></div></dd>"
         )
     opened = " open" if kind.severity == ERROR else ""
     return (
         f'<details class="{kind.severity}"{opened}><summary>'
         f'<span class="sign">{_SIGNS[kind.severity]}</span>'
-        f'<span class="title">{escape(kind.title)}</span>'
-        f'<span class="where">{escape(first)}</span></summary><div class="body">'
+        f'<span class="title">{html_text(kind.title)}</span>'
+        f'<span class="where">{html_text(first)}</span></summary><div class="body">'
         f"<table>{rows}</table><dl>"
-        f"<dt>What it means</dt><dd>{escape(kind.meaning)}</dd>"
-        f"<dt>What to do</dt><dd>{escape(kind.remedy)}</dd>{lines}</dl>"
-        f'<p class="code">{escape(kind.code)}</p></div></details>'
+        f"<dt>What it means</dt><dd>{html_text(kind.meaning)}</dd>"
+        f"<dt>What to do</dt><dd>{html_text(kind.remedy)}</dd>{lines}</dl>"
+        f'<p class="code">{html_text(kind.code)}</p></div></details>'
     )

@@ -15,6 +15,7 @@ from dyn_core.reports.doctor.kinds import (
     WARNING,
     FindingKind,
 )
+from dyn_core.validation.quoting import html_text
 
 WIDTH = 88  # columns of the text
 SHOWN = 8  # places of a finding in the text; JSON and HTML have all
@@ -145,9 +146,7 @@ class RobotReport:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the text, unchanged."""
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
+        return f"<pre>{html_text(str(self))}</pre>"
 
 
 def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,12 +9,11 @@ import numpy as np
 from dyn_core.model.frames import origin
 from dyn_core.reports.doctor.facts import LIMITED, ONE_AXIS, JointFacts, RobotFacts
 from dyn_core.reports.doctor.report import Met
+from dyn_core.validation.quoting import yaml_text
 
 ACROSS = 0.05  # cosine of two axes that cross at a right angle
 SAME_PLACE = 1e-4  # between the axes of a ball joint [m]
 _RESISTANCE = ("N·m·s/rad, N·m", "N·s/m, N")  # units of damping and friction
-_PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
-_RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
@@ -49,12 +46,6 @@ def _first_effort(joint: JointFacts) -> tuple[str, str]:
     return f"joint '{joint.name}'", f"effort is {absent}"
 
 
-def quoted(name: str) -> str:
-    """Return a name as YAML has it."""
-    plain = _PLAIN.match(name) and name.lower() not in _RESERVED
-    return name if plain else json.dumps(name, ensure_ascii=False)
-
-
 def _entries(
     section: str, joints: Sequence[JointFacts], entry: str, *units: str
 ) -> str:
@@ -69,7 +60,7 @@ def _entries(
     lines = [f"{section}:"]
     for joint in joints:
         unit = units[joint.kind == "prismatic"]
-        lines.append(f"  {quoted(joint.name)}: {entry}  # {unit}")
+        lines.append(f"  {yaml_text(joint.name)}: {entry}  # {unit}")
     return "\n".join(lines)
 
 
@@ -90,7 +81,7 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
         apart = max(float(np.linalg.norm(joint.xyz)) for joint in chain[1:])
         if apart > SAME_PLACE or not _all_cross(chain):
             continue
-        a, b, c = (quoted(joint.name) for joint in chain)
+        a, b, c = (yaml_text(joint.name) for joint in chain)
         names = ", ".join(f"'{joint.name}'" for joint in chain)
         lines = f"joints:\n  {a}: {{type: fixed}}\n  {b}: {{type: fixed}}\n"
         lines += f"  {c}: {{type: spherical}}"
@@ -122,7 +113,7 @@ def _fingers(robot: RobotFacts) -> Iterator[Met]:
         free = all(joint.mimic is None for joint in pair)
         if len(pair) == 2 and free and 0 < span < 0.3:
             ratio = 1.0 if pair[0].range == pair[1].range else -1.0
-            a, b = (quoted(joint.name) for joint in pair)
+            a, b = (yaml_text(joint.name) for joint in pair)
             lines = f"gears:\n  - {{joints: [{a}, {b}], ratio: {ratio}}}"
             names = " and ".join(f"'{joint.name}'" for joint in pair)
             what = f"both slide {span:g} m on link '{parent}'"

@@ -1,0 +1,108 @@
+"""A bound of the stack of exported code, from its text.
+
+Each value of a function has at most one place on the stack, whatever the compiler does
+with it, and a chain of calls needs no more than the sum of its functions; compilers
+that put functions into one another share their places. Nothing recurses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+FRAME = 192  # bytes of a call besides: saved registers, return address, alignment
+WORD = 8  # bytes of a number or an address
+_C = re.compile(r"^[\w *]*\b(\w+)\(([^;{)]*)\)\n\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_DECLARED = re.compile(
+    r"^ +(?:const |static const )?(?:double|float|int|u?int\d+_t|union)\b(.*)$",
+    re.MULTILINE,
+)
+_INNER = re.compile(r"\([^()]*\)|\{[^{}]*\}")
+_IR = re.compile(r"^define [^@]*@([\w.]+)\([^\n]*\{\n(.*?)^\}", re.M | re.S)
+_VALUE = re.compile(r"^ +%\S+ = (.*)$", re.MULTILINE)
+_LANES = re.compile(r"<(\d+) x (?:double|i64|float|i32)>")
+_ROOM = re.compile(r"alloca \[?(\d*)")
+
+
+class StackFrame(NamedTuple):
+    """What a function needs.
+
+    Attributes:
+        size: Bytes of its own.
+        calls: Names in its text, those of the functions it calls among them.
+    """
+
+    size: int
+    calls: frozenset[str]
+
+
+def stack_of_c(text: str, entries: Sequence[str]) -> int:
+    """Return the bytes of stack that functions of a source in C need at most."""
+    frames: dict[str, StackFrame] = {}
+    for name, arguments, body in _C.findall(text):
+        size = FRAME + WORD * (2 * arguments.count(",") + sum(_declared(body)))
+        calls = frozenset(re.findall(r"\b(\w+)\(", body))
+        before = frames.get(name, StackFrame(0, frozenset()))  # of another #if
+        frames[name] = StackFrame(max(size, before.size), calls | before.calls)
+    return _deepest(frames, entries)
+
+
+def _declared(body: str) -> Iterator[int]:
+    """Yield how many words each line of declarations needs."""
+    for line in _DECLARED.findall(body):
+        clean, before = line, ""
+        while clean != before:
+            clean, before = _INNER.sub("", clean), clean
+        yield clean.count(",") + 1 + sum(map(int, re.findall(r"\[(\d+) \+ 1\]", clean)))
+    yield body.count("for (int")
+
+
+def stack_of_ir(modules: Sequence[str], entries: Sequence[str]) -> int:
+    """Return the bytes of stack that functions of modules of LLVM IR need at most.
+
+    Args:
+        modules: The first calls functions of the others, which share no function.
+        entries: Names of functions of the first.
+    """
+    first, *others = map(_frames, modules)
+    for frames in others:
+        for name in frames.keys() & {"scalar", "batch"}:
+            first[name] = StackFrame(_deepest(frames, [name]), frozenset())
+    return _deepest(first, entries)
+
+
+def _frames(module: str) -> dict[str, StackFrame]:
+    """Return the functions of a module of LLVM IR."""
+    return {
+        name: StackFrame(FRAME + sum(_values(body)), frozenset(_called(body)))
+        for name, body in _IR.findall(module)
+    }
+
+
+def _values(body: str) -> Iterator[int]:
+    """Yield the bytes of each value of a function, and of its own memory."""
+    for value in _VALUE.findall(body):
+        lanes = max([1, *map(int, _LANES.findall(value))])
+        count = _ROOM.match(value)
+        yield WORD * lanes * (int(count[1] or 1) if count else 1)
+
+
+def _called(body: str) -> list[str]:
+    return re.findall(r"call [^@\n]*@([\w.]+)\(", body)
+
+
+def _deepest(frames: Mapping[str, StackFrame], entries: Sequence[str]) -> int:
+    """Return the largest sum of sizes along calls."""
+    known: dict[str, int] = {}
+
+    def depth(name: str) -> int:
+        if name not in frames:
+            return 0
+        if name not in known:
+            known[name] = 0  # nothing recurses
+            below = max(map(depth, frames[name].calls), default=0)
+            known[name] = frames[name].size + below
+        return known[name]
+
+    return max(map(depth, entries), default=0)
