@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from dyn_core.engines.llvm import compiler
@@ -15,6 +14,7 @@ from dyn_core.export.interface import Interface
 from dyn_core.export.kernels import Kernels, kernels
 from dyn_core.export.table import table_ir
 from dyn_core.export.targets import Target
+from dyn_core.sharing import once
 
 _INNER = ("scalar", "batch")  # functions that only the entry calls
 _GENERATES = 1  # optimisation level of LLVM's code generator
@@ -120,7 +120,7 @@ def _compiled(
         ) from error
 
 
-@cache
+@once
 def _initialize() -> None:
     """Let LLVM know all targets."""
     import llvmlite.binding as llvm

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -155,15 +154,14 @@ def _head(lines: TextIO) -> tuple[list[str], list[str]]:
 def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
     """Return the numbers below the labels, rows x columns."""
     start = lines.tell()
+    if not any(line.partition("#")[0].strip() for line in iter(lines.readline, "")):
+        raise ValueError("it has no row")
+    lines.seek(start)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # there is no row
-            numbers = np.loadtxt(lines, delimiter=",", comments="#", ndmin=2)
+        numbers = np.loadtxt(lines, delimiter=",", comments="#", ndmin=2)
     except ValueError:
         lines.seek(start)
         return _numbers_one_by_one(lines, labels)
-    if not numbers.size:
-        raise ValueError("it has no row")
     if numbers.shape[1] != len(labels):
         raise ValueError(f"row 1 has {numbers.shape[1]} cells for {len(labels)} labels")
     return numbers

@@ -12,6 +12,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.sharing import once
+from dyn_core.solving import registry
 from dyn_core.solving.registry import Registry
 from dyn_core.testing import random_model
 
@@ -248,7 +250,9 @@ def command(monkeypatch, tmp_path, capsys):
             _package(tmp_path, name, module)
         monkeypatch.syspath_prepend(str(tmp_path))
         importlib.invalidate_caches()
-        monkeypatch.setattr("dyn_core.solving.registry._registry", None)
+        monkeypatch.setattr(
+            registry, "_installed", once(registry._installed.__wrapped__)
+        )
         try:
             status = cli.main(arguments)
         except SystemExit as error:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
 from xml.parsers import expat
 
 from dyn_core.errors import ModelError, UnsupportedError, why_unread
 from dyn_core.model.urdf_xml.source import Source, declared_encoding, escapes
+from dyn_core.sharing import Lock, cached_property
 
 NEEDS = (
     "reading MJCF needs mujoco 3.2.5 or later, which is not installed; valid: pip"
     " install 'dyn_ros[mjcf]', or a URDF of the robot"
 )
-_ALONE = threading.Lock()  # what takes MuJoCo's warnings is one for the process
+_ALONE = Lock()  # what takes MuJoCo's warnings is one for the process
 # By array of mjModel: the enumeration of its numbers.
 _KINDS = {
     "actuator_biastype": "mjtBias",

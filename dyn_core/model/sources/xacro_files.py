@@ -6,11 +6,9 @@ nobody else sees is used here, under a lock, and $(find PKG) asks packages.py.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import importlib.util
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
@@ -19,10 +17,11 @@ from typing import Any
 from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model.sources.packages import Packages
 from dyn_core.model.urdf_xml.attributes import EXTRA
+from dyn_core.sharing import Lock, once
 from dyn_core.validation import shown
 
 _COPY = "_xacro_of_dyn_ros"
-_LOCK = threading.Lock()
+_LOCK = Lock()
 _MARKS = ("<xacro:", "${", "$(")
 
 
@@ -129,7 +128,7 @@ class _Arguments(dict[str, str]):
         return super().__getitem__(name)
 
 
-@functools.cache
+@once
 def _copy(origin: str) -> tuple[Any, Any]:
     """Return a copy of the package xacro, and its module of substitutions."""
     loader = SourceFileLoader(_COPY, origin)
