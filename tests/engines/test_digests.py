@@ -50,7 +50,6 @@ NOT_TRACED = {
     "dyn_core.kinematics": "calls Programs",
     "dyn_core.reports": "calls Programs",
     "dyn_core.simulation": "calls Programs",
-    "dyn_core.sharing": "locks and caches: results are of the functions behind them",
     "dyn_core.plots": "draws",
     "dyn_core.robots": "data",
     "dyn_core.testing": "laws of plugins",
