@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import http
+import importlib
 import io
 import ipaddress
 import socket
@@ -69,8 +70,7 @@ def _guarded(host: str) -> Iterator[list[Any]]:
     viser has no door for that: what it calls to listen is replaced while it starts.
     Yields a list that is filled once the check is there.
     """
-    import websockets.asyncio.server as module
-
+    module: Any = importlib.import_module("websockets.asyncio.server")
     listen, guarded = module.serve, []
 
     def serve(handler: Any, *arguments: Any, **options: Any) -> Any:
