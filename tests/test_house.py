@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
-    "errors", "numbers", "validation", "plots", "spatial", "problems", "model", "engines", "solving", "kinematics", "control", "contact", "authoring", "planar",
+    "errors", "sharing", "numbers", "validation", "plots", "spatial", "problems", "model", "engines", "solving", "kinematics", "control", "contact", "authoring", "planar",
     "simulation", "identification", "recordings", "reports", "tasks", "envs", "view", "testing", "export", "bridges", "batch", "bench", "commands", "cli",
 )  # fmt: skip
 
@@ -149,6 +149,22 @@ def test_core_imports_only_what_stands_before():
     core = [p for p in MODULES if p.relative_to(ROOT).parts[0] == "dyn_core"]
     assert len(core) > 100
     assert not _faults(_imports_from_behind, core)
+
+
+def _caches_of_functools(path):
+    """Return caches that two threads would each make, or that a fork copies closed."""
+    text = path.read_text(encoding="utf-8")
+    yield from re.findall(r"functools\.(?:cache|cached_property)\b", text)
+    yield from re.findall(r"^from functools import .*\bcache.*", text, re.MULTILINE)
+    yield from re.findall(r"^\w+ = threading\.R?Lock\(\)", text, re.MULTILINE)
+    if "from threading import" in text:
+        yield from re.findall(r"^\w+ = R?Lock\(\)", text, re.MULTILINE)
+
+
+def test_what_threads_share_is_made_once():
+    """Caches and locks of modules are of dyn_core/sharing.py, which knows forks."""
+    others = [path for path in MODULES if path.name != "sharing.py"]
+    assert not _faults(_caches_of_functools, others)
 
 
 def _import_graph():

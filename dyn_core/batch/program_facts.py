@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +22,7 @@ from dyn_core.engines import Program
 from dyn_core.engines.llvm import compiler
 from dyn_core.model import Model
 from dyn_core.recordings.runs import model_hash
+from dyn_core.sharing import once
 
 # The facts of a Program, and what each is called where two differ.
 TITLES = {
@@ -59,7 +59,7 @@ def fact_differences(
             yield f"{title}: {there.get(key)} there, {here.get(key)} here"
 
 
-@cache
+@once
 def release() -> str:
     """Return the release of this library, with a digest of its source files."""
     try:
@@ -85,7 +85,7 @@ def arithmetic(engine: str) -> str:
     return f"machine code {machine.code[:_DIGITS]}, {rounding} multiply-add"
 
 
-@cache
+@once
 def _numpy_functions() -> str:
     """Return a digest of results of NumPy and Python.
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from dyn_core.batch.sources import Reference, RowSource, SentSource, referred, s
 from dyn_core.batch.targets import Targets, targets_of
 from dyn_core.engines import Program
 from dyn_core.errors import BatchError
+from dyn_core.sharing import Lock
 
 _OPENING = Lock()
 

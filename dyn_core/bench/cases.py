@@ -5,7 +5,6 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from dyn_core.model import Model, load_urdf
 from dyn_core.model.sources import example_robots
 from dyn_core.model.sources.loading import read_robot
 from dyn_core.model.sources.locate import Located, locate
+from dyn_core.sharing import cached_property
 
 DT = 1e-3  # of steps [s]
 STATES = 64  # single calls go through so many, one after the other

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.sources import example_robots
 from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.sharing import cached_property
 from dyn_core.solving.registry import solver, solvers
 
 ROWS, DT, SETTLE = 4096, 1e-3, 400

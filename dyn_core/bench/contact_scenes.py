@@ -6,7 +6,6 @@ import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -18,6 +17,7 @@ from dyn_core.contact.stepping.world import World
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.sources import example_robots
 from dyn_core.model.sources.locate import locate
+from dyn_core.sharing import cached_property
 from dyn_core.simulation import ContactSimulator
 from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.solving.registry import solver

@@ -28,6 +28,7 @@ from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.problems import Port
+from dyn_core.sharing import Lock
 
 try:
     import jax
@@ -41,6 +42,7 @@ except ImportError as error:
     ) from error
 
 _HANDLERS: dict[str, ffi_handler.CallHandler] = {}  # XLA may call them until the end
+_REGISTERING = Lock()
 
 
 def function(program: Program[Any], status: bool = False) -> JaxFunction:
@@ -245,10 +247,11 @@ def _registered(program: Program[Any]) -> str:
     """Return the name of XLA's target of a Program, made where it is new."""
     minor = ffi_handler.require_version(jax.ffi.include_dir())
     name = ffi_handler.target_name(program)
-    if name not in _HANDLERS:
-        handler = _HANDLERS[name] = ffi_handler.CallHandler(program, minor)
-        capsule = jax.ffi.pycapsule(handler.pointer)
-        jax.ffi.register_ffi_target(name, capsule, platform="cpu")
+    with _REGISTERING:
+        if name not in _HANDLERS:
+            handler = _HANDLERS[name] = ffi_handler.CallHandler(program, minor)
+            capsule = jax.ffi.pycapsule(handler.pointer)
+            jax.ffi.register_ffi_target(name, capsule, platform="cpu")
     return name
 
 

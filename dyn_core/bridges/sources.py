@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from dyn_core.engines import Program
+from dyn_core.sharing import cached_property
 
 Arrays = Mapping[str, Any]
 

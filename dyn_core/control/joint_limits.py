@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from numbers import Real
 
 import numpy as np
 
 from dyn_core.errors import SettingError, TrajectoryError
 from dyn_core.model import Model
+from dyn_core.sharing import once
 
 ROUNDING = 1e-9  # of interpolation, relative to limits of size 1
 SPEED_MARGIN = 0.01  # by which interpolation may exceed a velocity limit, relative
@@ -211,7 +211,7 @@ def first_excess(
     return k, j, _extreme(c[k, :, j], float(low[j]), float(high[j]))
 
 
-@cache
+@once
 def _bernstein(order: int) -> np.ndarray:
     """Return the matrix from powers to Bernstein coefficients."""
     top = order - 1
@@ -223,7 +223,7 @@ def _bernstein(order: int) -> np.ndarray:
     )
 
 
-@cache
+@once
 def _halves(order: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the matrices from Bernstein coefficients to those of the two halves."""
     left = np.array(

@@ -6,7 +6,6 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import comb
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from dyn_core.control.joint_limits import JointLimits
 from dyn_core.errors import SHOWN, TrajectoryError
+from dyn_core.sharing import cached_property
 from dyn_core.validation import known_keywords
 
 METHODS = ("splines", "none")

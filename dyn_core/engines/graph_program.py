@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from dyn_core.engines.graph.source import Runner, compile_graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.plain import PlainProgram
 from dyn_core.errors import RowError
+from dyn_core.sharing import cached_property
 
 
 class GraphProgram(Program[Any]):

@@ -31,12 +31,13 @@ from dyn_core.engines.llvm import (
 from dyn_core.engines.llvm.blocks import DEAF, STEP, Blocks
 from dyn_core.engines.llvm.kernel import Kernel, Variant, offsets, pointers
 from dyn_core.engines.llvm.kernel_ir import KernelIR
-from dyn_core.engines.llvm.threads import WORKERS, Lock, count
+from dyn_core.engines.llvm.threads import WORKERS, count
 from dyn_core.engines.llvm.trace_cache import GraphFacts
 from dyn_core.engines.quick_tier import QuickTier
 from dyn_core.engines.results import result_type
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import Port
+from dyn_core.sharing import Lock
 
 _HOLD = 100e-6  # work that keeps the GIL at most [s]
 _SPREAD = 400e-6  # work from which several threads pay [s]
@@ -128,7 +129,9 @@ class NativeProgram(BlockCalls, GraphProgram):
             table.ports("inputs", [port.shape for port in self.inputs])
             table.ports("outputs", [port.shape for port in self.outputs])
         names = tuple(port.name for port in self.outputs)
-        table["result_type"] = id(result_type(names))
+        of_results = result_type(names)
+        table.kept.append(of_results)
+        table["result_type"] = id(of_results)
         table["finite"] = self.finite
         table["width"] = table["max_rows"] = self.lanes
         self._table = table

@@ -14,6 +14,7 @@ from dyn_core.engines.llvm import interpreter, kernel
 from dyn_core.engines.llvm.kernel import Variant
 from dyn_core.engines.llvm.trace_cache import GraphFacts
 from dyn_core.errors import warn
+from dyn_core.sharing import Lock
 
 AT_ONCE = 4000  # nodes up to which a kernel is compiled at once: a third of a second
 
@@ -31,6 +32,7 @@ class QuickTier:
         self._program, self._facts, self._sizes = ref(program), facts, sizes
         self._made: interpreter.Interpreter | None = None
         self._started: set[tuple[str, int]] = set()
+        self._lock = Lock()
 
     def variant(self, name: str) -> Variant | None:
         """Return what serves now and begin to make the kernel, scalar or batch.
@@ -38,6 +40,10 @@ class QuickTier:
         None where the kernel is at hand, or so small that it can be compiled at once,
         and for float32, which the interpreter does not know.
         """
+        with self._lock:
+            return self._variant(name)
+
+    def _variant(self, name: str) -> Variant | None:
         made, started = self._made, (name, os.getpid())  # threads do not survive a fork
         if made is not None and started in self._started:
             return made.variants[name]
@@ -65,9 +71,10 @@ class QuickTier:
             warn(f"a kernel could not be made, a slower form serves on: {job.error}")
         elif program is not None:
             program.adopt(name, job.result)
-            self._started.discard((name, os.getpid()))
-            if not self._started:
-                self._made = None
+            with self._lock:
+                self._started.discard((name, os.getpid()))
+                if not self._started:
+                    self._made = None
 
 
 def graph_size(graph: Graph) -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+
+from dyn_core.sharing import once
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -36,7 +37,7 @@ else:
         __slots__ = ()
 
 
-@cache
+@once
 def result_type(names: tuple[str, ...]) -> Any:
     """Make the named tuple of several outputs; it pickles by its names."""
     base: Any = namedtuple("Result", list(names))  # type: ignore[misc]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from dyn_core.engines.llvm import compiler
@@ -16,6 +15,7 @@ from dyn_core.export.kernels import Kernels, kernels
 from dyn_core.export.stack import stack_of_ir
 from dyn_core.export.table import table_ir
 from dyn_core.export.targets import Target
+from dyn_core.sharing import once
 
 _INNER = ("scalar", "batch")  # functions that only the entry calls
 _GENERATES = 1  # optimisation level of LLVM's code generator
@@ -126,7 +126,7 @@ def _compiled(
         ) from error
 
 
-@cache
+@once
 def _initialize() -> None:
     """Let LLVM know all targets."""
     import llvmlite.binding as llvm

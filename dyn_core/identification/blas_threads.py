@@ -9,10 +9,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 import numpy as np
+
+from dyn_core.sharing import CommonSetting, once
 
 _NAMES = tuple(
     (
@@ -31,17 +32,26 @@ def one_blas_thread() -> Iterator[None]:
 
     Another BLAS keeps its threads. The number is that of the whole process.
     """
-    before = [(switch, switch[0]()) for switch in _switches()]
-    try:
-        for (_, set_threads), _ in before:
-            set_threads(1)
+    with _ONE_THREAD:
         yield
-    finally:
-        for (_, set_threads), count in before:
-            set_threads(count)
 
 
-@cache
+def _take_one() -> list[int]:
+    """Set one thread for each library; return what there were."""
+    before = [read() for read, _ in _switches()]
+    _set_back([1] * len(before))
+    return before
+
+
+def _set_back(counts: list[int]) -> None:
+    for (_, set_threads), count in zip(_switches(), counts, strict=True):
+        set_threads(count)
+
+
+_ONE_THREAD = CommonSetting(_take_one, _set_back)
+
+
+@once
 def _switches() -> tuple[Switch, ...]:
     """Return the functions of each OpenBLAS that lies beside NumPy and SciPy."""
     import scipy

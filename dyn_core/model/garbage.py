@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dyn_core.sharing import CommonSetting
+
 SELDOM = 1_000_000  # new objects before the collector looks again
-_ALONE = threading.Lock()
 
 
 @contextmanager
@@ -16,18 +16,27 @@ def seldom_collected() -> Iterator[None]:
     """Let the collector look seldom while many objects are made that stay.
 
     Else it goes through all objects of the process again and again, for a part of the
-    time that grows with them. Its thresholds are those of all threads: one thread at a
-    time raises them, and puts them back unless somebody else has set them meanwhile.
+    time that grows with them. Its thresholds are those of all threads: they are put
+    back at the end unless somebody else has set them meanwhile.
     """
-    if not _ALONE.acquire(blocking=False):
+    with _SELDOM:
         yield
-        return
+
+
+def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Return the thresholds of before and those that are set now."""
     before = gc.get_threshold()
     raised = (max(before[0], SELDOM), *before[1:]) if before[0] else before
-    try:
-        gc.set_threshold(*raised)
-        yield
-    finally:
-        if gc.get_threshold() == raised:
-            gc.set_threshold(*before)
-        _ALONE.release()
+    gc.set_threshold(*raised)
+    return before, raised
+
+
+def _put_back(
+    thresholds: tuple[tuple[int, int, int], tuple[int, int, int]],
+) -> None:
+    before, raised = thresholds
+    if gc.get_threshold() == raised:
+        gc.set_threshold(*before)
+
+
+_SELDOM = CommonSetting(_raise_thresholds, _put_back)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model.build import Build, ForceFunction
 from dyn_core.model.frames import Frame, Lead
 from dyn_core.model.joints import Joint
+from dyn_core.sharing import cached_property
 from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
 
 

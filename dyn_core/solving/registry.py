@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import threading
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -23,6 +22,7 @@ from dyn_core.errors import (
 )
 from dyn_core.problems import Signature
 from dyn_core.problems.system import SystemKind
+from dyn_core.sharing import once
 from dyn_core.solving import hookspecs, offers
 from dyn_core.solving.offers import Law, isolated
 from dyn_core.solving.shipped_names import OneArray, SeveralArrays, WithNumbers
@@ -237,14 +237,15 @@ class Registry:
                 f"no plugin offers the problem '{problem.name}' (hook dyn_problems);"
                 f" known: {known}"
             )
-        if self._laws is None:
-            self._laws = self._collected("dyn_laws", offers.more_laws)
-        if problem not in self._laws:
+        laws = self._laws
+        if laws is None:
+            laws = self._laws = self._collected("dyn_laws", offers.more_laws)
+        if problem not in laws:
             raise PluginError(
                 f"no plugin offers a law of the problem '{problem.name}';"
                 " valid: one or more by the hook dyn_laws"
             )
-        return self._laws[problem]
+        return laws[problem]
 
     def system(self, name: str) -> SystemKind:
         """Return the kind of System of a name.
@@ -252,15 +253,17 @@ class Registry:
         Raises:
             PluginError: No plugin offers it; lists those that are known.
         """
-        if self._systems is None:
-            self._systems = self._collected("dyn_systems", offers.new_systems)
-        if name not in self._systems:
-            known = ", ".join(sorted(self._systems))
+        systems = self._systems
+        if systems is None:
+            systems = self._collected("dyn_systems", offers.new_systems)
+            self._systems = systems
+        if name not in systems:
+            known = ", ".join(sorted(systems))
             raise PluginError(
                 f"no plugin offers the kind of system '{name}' (hook dyn_systems);"
                 f" known: {known}"
             )
-        return self._systems[name]
+        return systems[name]
 
     def _collected(
         self, hook: str, read: Callable[..., dict[Any, Any]]
@@ -336,19 +339,16 @@ def _check_hooks(plugin: Any, who: str) -> None:
             raise PluginError(f"{who}: {unknown_name('hook', name, hooks)}", who)
 
 
-_registry: Registry | None = None
-_lock = threading.RLock()
-
-
 def default_registry() -> Registry:
     """Return the Registry of the installed plugins, loaded at the first call."""
-    global _registry
-    with _lock:
-        if _registry is None:
-            fresh = Registry()
-            fresh.load()
-            _registry = fresh
-    return _registry
+    return _installed()
+
+
+@once
+def _installed() -> Registry:
+    registry = Registry()
+    registry.load()
+    return registry
 
 
 # A name of the project's own serves its own solver or, offered twice, none; so it is

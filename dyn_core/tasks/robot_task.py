@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from dyn_core.errors import ModelError, ShapeError
 from dyn_core.model import Model
+from dyn_core.sharing import cached_property
 from dyn_core.solving.registry import solver
 from dyn_core.tasks.robot_steps import STEPS
 from dyn_core.validation import known_keywords, known_name, shown

@@ -1,16 +1,27 @@
-"""The server of the viewer: viser, on this machine alone unless asked."""
+"""The server of the viewer: viser, on this machine alone unless asked.
+
+A page of another site, open in the same browser, can send requests here, too. They say
+so in their headers Host and Origin, and are refused before viser sees them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import http
+import importlib
 import io
+import ipaddress
 import socket
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.sharing import Lock
 
 HOST, PORT = "127.0.0.1", 8080
+_STARTING = Lock()  # one at a time has its guard in websockets
 
 
 def viser_module() -> Any:
@@ -37,12 +48,98 @@ def start_server(host: str, port: int, label: str) -> Any:
     """
     viser = viser_module()
     _check_free(host, port)
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints the address in a box
-        server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
+    with _STARTING, _guarded(host) as guarded:
+        with contextlib.redirect_stdout(io.StringIO()):  # the address in a box
+            server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
+    if not guarded:
+        stop_server(server)
+        raise UnsupportedError(
+            f"viser {viser.__version__} would serve pages of other sites, too; valid:"
+            " pip install 'viser>=1.1,<2'"
+        )
     if port and server.get_port() != port:
         stop_server(server)
         raise SettingError(_used(host, port), "port")
     return server
+
+
+@contextlib.contextmanager
+def _guarded(host: str) -> Iterator[list[Any]]:
+    """Put a check before the requests of the server of viser that starts meanwhile.
+
+    viser has no door for that: what it calls to listen is replaced while it starts.
+    Yields a list that is filled once the check is there.
+    """
+    module: Any = importlib.import_module("websockets.asyncio.server")
+    listen, guarded = module.serve, []
+
+    def serve(handler: Any, *arguments: Any, **options: Any) -> Any:
+        if not str(handler.__module__).startswith("viser."):
+            return listen(handler, *arguments, **options)
+        answer = options["process_request"]
+
+        def process_request(connection: Any, request: Any) -> Any:
+            reason = refusal(host, request.headers)
+            if reason:
+                return connection.respond(http.HTTPStatus.FORBIDDEN, f"{reason}\n")
+            return answer(connection, request)
+
+        guarded.append(process_request)
+        return listen(
+            handler, *arguments, **{**options, "process_request": process_request}
+        )
+
+    module.serve = serve
+    try:
+        yield guarded
+    finally:
+        module.serve = listen
+
+
+def refusal(host: str, headers: Any) -> str:
+    """Return why a request is not answered; empty where it is of the page served here.
+
+    Args:
+        host: What the server listens on.
+        headers: Of the request, with `get_all`.
+    """
+    asked, origins = headers.get_all("Host"), headers.get_all("Origin")
+    if len(asked) != 1 or not _is_name_of(host, asked[0]):
+        return "the viewer answers by its own address alone"
+    if any(origin.lower() != f"http://{asked[0].lower()}" for origin in origins):
+        return "the viewer answers its own page alone"
+    return ""
+
+
+def _is_name_of(host: str, asked: str) -> bool:
+    """Check that an address, with or without a port, names the server on a host.
+
+    Anybody can let a name of a domain stand for this machine, so only numbers,
+    localhost and the names of this machine count; on a loopback address numbers of such
+    addresses and localhost. Ports may differ: those of tunnels do.
+    """
+    try:
+        name = urlsplit(f"//{asked}").hostname or ""
+    except ValueError:
+        return False
+    if _is_loopback(name) or _is_loopback(host):
+        return _is_loopback(name)
+    mine = socket.gethostname().lower()
+    names = host.lower(), mine, f"{mine}.local"
+    return name in names or _ip_address(name) is not None
+
+
+def _is_loopback(name: str) -> bool:
+    address = _ip_address(name)
+    return name.lower() == "localhost" if address is None else address.is_loopback
+
+
+def _ip_address(name: str) -> Any:
+    """Return a name as an IP address; None for one that is none."""
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
 
 
 def stop_server(server: Any) -> None:

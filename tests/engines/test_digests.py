@@ -30,6 +30,7 @@ NOT_WRITERS = {
     LLVM: "a docstring",
     "dyn_core.engines.graph.graph": "a Graph is in the key by its content",
     "dyn_core.errors": "what is raised where nothing is written",
+    "dyn_core.sharing": "locks and caches: results are of the functions behind them",
     "dyn_core.numbers.product": "the shape of a product is in the key with its Graph",
 }
 # What algorithms and plugins import that shapes no Graph: by module or package.

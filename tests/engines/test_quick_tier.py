@@ -20,7 +20,8 @@ from dyn_core.engines.llvm import (
     pieces,
     result_memory_code,
 )
-from dyn_core.engines.llvm.threads import Lock, LongTasks
+from dyn_core.engines.llvm.threads import LongTasks
+from dyn_core.sharing import Lock
 from dyn_core.testing.models import chain
 
 pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())

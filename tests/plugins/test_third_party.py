@@ -6,15 +6,19 @@ import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.sharing import once
+from dyn_core.solving import registry
 from dyn_core.solving.registry import Registry
 from dyn_core.testing import random_model
 
+README = Path(__file__).parents[2] / "README.md"
 GOOD = '''"""A foreign solver."""
 from dyn_core.problems import GRAVITY_FORCE
 from dyn_core.authoring import TracedSolver, hookimpl
@@ -248,7 +252,9 @@ def command(monkeypatch, tmp_path, capsys):
             _package(tmp_path, name, module)
         monkeypatch.syspath_prepend(str(tmp_path))
         importlib.invalidate_caches()
-        monkeypatch.setattr("dyn_core.solving.registry._registry", None)
+        monkeypatch.setattr(
+            registry, "_installed", once(registry._installed.__wrapped__)
+        )
         try:
             status = cli.main(arguments)
         except SystemExit as error:
@@ -390,28 +396,15 @@ def test_a_solver_object_does_where_a_name_does(shipped):
     np.testing.assert_array_equal(tau, law.build(model)(*x))
 
 
-PROJECT = """[build-system]
-requires = ["setuptools"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "shell_dyn"
-version = "1.0"
-
-[project.entry-points.dyn_core]
-shell_dyn = "shell_dyn"
-
-[tool.setuptools]
-py-modules = ["shell_dyn"]
-"""
-
-
 def test_a_package_installed_by_pip(tmp_path):
-    """pip installs it; `dyn plugins` lists it; `dyn check-plugin` puts it to the laws."""
+    """The two files of the README: `dyn plugins` lists it, `dyn check-plugin` tests it."""
     source, target = tmp_path / "source", tmp_path / "target"
     source.mkdir()
-    (source / "pyproject.toml").write_text(PROJECT)
-    (source / "shell_dyn.py").write_text(GOOD)
+    page = README.read_text(encoding="utf-8").split("## Write a solver")[1]
+    for name, language in (("my_solvers.py", "python"), ("pyproject.toml", "toml")):
+        assert f"`{name}`" in page
+        content = re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)[1]
+        (source / name).write_text(content)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
            "--no-build-isolation", "--target", str(target), str(source)]  # fmt: skip
     subprocess.run(pip, check=True, capture_output=True)
@@ -426,11 +419,11 @@ def test_a_package_installed_by_pip(tmp_path):
 
     listed = dyn_command("plugins")
     assert listed.returncode == 0, listed.stderr
-    assert "my_gravity" in listed.stdout
-    assert "shell_dyn" in listed.stdout
-    checked = dyn_command("check-plugin", "shell_dyn", "--robot", "two_link")
+    assert "weight" in listed.stdout
+    assert "my_solvers" in listed.stdout
+    checked = dyn_command("check-plugin", "weight", "--robot", "two_link")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "my_gravity on two_link (graph): 7 of 7 laws hold" in checked.stdout
+    assert "weight on two_link (graph): 7 of 7 laws hold" in checked.stdout
     wrong = dyn_command("check-plugin", "nobody")
     assert wrong.returncode == 1
     assert "no solver is called 'nobody'" in wrong.stderr

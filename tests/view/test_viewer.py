@@ -4,7 +4,9 @@ import socket
 import subprocess
 import sys
 import time
+import types
 import urllib.request
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ import dyn_core as dyn
 from dyn_core.cli import main
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.simulation import Recording
-from dyn_core.view import colors, replay
+from dyn_core.view import colors, replay, server
 from dyn_core.view.command import announce
 from dyn_core.view.film import colors_of_bodies, write_film
 from dyn_core.view.robot_scene import RobotScene
@@ -438,3 +440,83 @@ def test_ctrl_c_ends_the_command_with_success():
     finally:
         process.kill()
         process.wait()
+
+
+def _answer(port, *headers):
+    """Return the first line of the answer to a request with these headers."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30.0) as connection:
+        request = "\r\n".join(("GET / HTTP/1.1", *headers, "", ""))
+        connection.sendall(request.encode())
+        return connection.makefile("rb").readline().decode().strip()
+
+
+def _handshake(port, *headers):
+    """Return the first line of the answer to a handshake of a WebSocket."""
+    return _answer(
+        port, *headers, "Upgrade: websocket", "Connection: Upgrade",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13",
+        f"Sec-WebSocket-Protocol: viser-v{viser.__version__}",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def port():
+    """The port of a viewer as `--live` has it."""
+    with Viewer(RobotScene(dyn.load("two_link")), port=0, sliders=False) as made:
+        yield made.server.get_port()
+
+
+OK, SWITCHED, REFUSED = "200 OK", "101 Switching Protocols", "403 Forbidden"
+
+
+@pytest.mark.parametrize("host, origin, allowed", [
+    ("127.0.0.1:{port}", "http://127.0.0.1:{port}", True),
+    ("localhost:{port}", "http://localhost:{port}", True),
+    ("LocalHost:{port}", "http://localhost:{port}", True),
+    ("localhost:9000", "http://localhost:9000", True),  # by a tunnel
+    ("127.0.0.1:{port}", "", True),  # no browser
+    ("127.0.0.1:{port}", "http://evil.example", False),
+    ("127.0.0.1:{port}", "null", False),
+    ("127.0.0.1:{port}", "http://127.0.0.1:3000", False),  # another server here
+    ("127.0.0.1:{port}", "https://127.0.0.1:{port}", False),
+    ("localhost:{port}", "http://127.0.0.1:{port}", False),
+    ("evil.example:{port}", "http://evil.example:{port}", False),  # DNS rebinding
+    ("evil.example:{port}", "", False),
+    ("127.0.0.1.evil.example", "", False),
+    ("192.168.0.1:{port}", "", False),
+    ("[", "", False),
+    ("", "", False),
+])  # fmt: skip
+def test_requests_of_other_sites_are_refused(port, host, origin, allowed):
+    """Pages and WebSockets are for the page that this server has sent, alone."""
+    headers = [f"Host: {host}"] * bool(host) + [f"Origin: {origin}"] * bool(origin)
+    headers = [x.format(port=port) for x in headers]
+    assert _answer(port, *headers).endswith(OK if allowed else REFUSED)
+    assert _handshake(port, *headers).endswith(SWITCHED if allowed else REFUSED)
+
+
+def test_two_hosts_of_one_request_are_refused(port):
+    """The first could be right and the second be the one that counts elsewhere."""
+    hosts = f"Host: 127.0.0.1:{port}", "Host: evil.example"
+    assert _answer(port, *hosts).endswith(REFUSED)
+    assert _handshake(port, *hosts).endswith(REFUSED)
+
+
+@pytest.mark.parametrize("name, allowed", [
+    ("10.0.0.7:8080", True), ("[fe80::1]", True), ("robot.lan", True), ("localhost", True),
+    ("mine", True), ("mine.local:80", True), ("evil.example", False), ("robot.lan.evil", False),
+])  # fmt: skip
+def test_on_a_network_numbers_and_names_of_the_machine_are_answered(
+    monkeypatch, name, allowed
+):
+    """What `--host robot.lan` is reached by; no name that somebody else may give out."""
+    monkeypatch.setattr("socket.gethostname", lambda: "Mine")
+    headers = types.SimpleNamespace(get_all=lambda key: [name] * (key == "Host"))
+    assert bool(server.refusal("robot.lan", headers)) is not allowed
+
+
+def test_a_viser_that_cannot_be_guarded_is_refused(monkeypatch):
+    """Another release may listen otherwise: then nothing is served."""
+    monkeypatch.setattr("dyn_core.view.server._guarded", lambda host: nullcontext([]))
+    with pytest.raises(UnsupportedError, match="pages of other sites"):
+        Viewer(RobotScene(dyn.load("two_link")), port=0)

@@ -7,7 +7,7 @@ convex hull of its corners, which are checked before coal has them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dyn_core.model.shapes import Mesh
 from dyn_core.model.sources.mesh_corners import check_solid, mesh_corners
 from dyn_core.model.sources.meshes import mesh_file
 from dyn_core.model.sources.origin import Origin
+from dyn_core.sharing import cached_property
 
 NEEDS = (
     "install the extra: pip install 'dyn_ros[collision]' (coal); or give the link a"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 from dyn_core.errors import ModelError
 from dyn_core.problems.system import System
+from dyn_core.sharing import cached_property
 
 KINDS = (
     "bilateral",  # u = 0, any impulse

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem_arrays import ProblemArrays
 from dyn_core.errors import ModelError
+from dyn_core.sharing import cached_property
 
 Sweep = Callable[[np.ndarray], np.ndarray]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from dyn_core.contact.problem.residuals import (
     law_residuals,
     weights,
 )
+from dyn_core.sharing import cached_property
 
 _FREE = ("bilateral", "prescribed")
 RANK = 1e-10  # relative to the largest eigenvalue of G with unit diagonal

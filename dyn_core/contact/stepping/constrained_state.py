@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from dyn_core.contact.stepping.constraints import Constraint
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.errors import SingularError
 from dyn_core.model import Model
+from dyn_core.sharing import cached_property
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from dyn_core.model.passive_forces import (
 )
 from dyn_core.model.payload import PayloadInput
 from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.sharing import cached_property
 from dyn_core.solving.registry import solver, solvers
 from dyn_core.solving.solver import Solver
 from dyn_core.spatial import Vector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from dyn_core.contact.problem.solution import ContactSolution, Residuals
 from dyn_core.contact.stepping.constrained_state import ConstrainedState
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import turning
+from dyn_core.sharing import cached_property
 
 _NO_CONSTRAINTS = ("friction", "prescribed")  # roles that belong to other terms
 

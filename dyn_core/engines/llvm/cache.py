@@ -15,11 +15,11 @@ import stat
 import tempfile
 import time
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dyn_core.errors import SettingError, warn
+from dyn_core.sharing import once
 
 FOLDER = "DYN_CACHE_DIR"  # environment: where to keep entries; "off" for nowhere
 LIMIT = "DYN_CACHE_LIMIT"  # environment: bound on the folder [MB]
@@ -49,13 +49,13 @@ def folder() -> Path | None:
     return path if _usable(path) else None
 
 
-@cache
+@once
 def _warn_off(path: str, why: str) -> None:
     """Say once that nothing is kept, and why."""
     warn(f"compiled kernels are not kept: {path}: {why}; {FOLDER} names another folder")
 
 
-@cache
+@once
 def _usable(path: Path) -> bool:
     """Check, once, that a folder belongs to this user alone; make it if needed."""
     try:

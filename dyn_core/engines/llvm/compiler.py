@@ -11,15 +11,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from time import monotonic
 from typing import Any
 
 from dyn_core.engines.llvm.cache import limit as cache_limit
 from dyn_core.engines.llvm.fingerprint import of_code
-from dyn_core.engines.llvm.threads import Lock
 from dyn_core.engines.llvm.threads import count as count_threads
 from dyn_core.errors import CompileError, SettingError, unknown_name, warn
+from dyn_core.sharing import Lock, forks_wait_for, once
 
 SWITCH = "DYN_NATIVE"  # environment: off forbids machine code
 VARIABLES = (  # every setting of the environment; others that begin so are warned of
@@ -67,10 +66,10 @@ _WRITERS = tuple(
     )
 )
 # LLVM at work would not survive a fork, nor the end of the process: both wait for it.
+# Who has this lock makes no value once: machine() is called before it is taken.
 _lock = Lock()
 atexit.register(_lock.__enter__)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
+forks_wait_for(_lock)
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Machine:
     key: str
 
 
-@cache
+@once
 def missing() -> str:
     """Return why there is no machine code here; empty where there is.
 
@@ -131,7 +130,7 @@ def missing() -> str:
     return ""
 
 
-@cache
+@once
 def _warn_of_unknown_variables() -> None:
     """Say once which settings of the environment are none: they change nothing."""
     for name in sorted(os.environ):
@@ -139,13 +138,13 @@ def _warn_of_unknown_variables() -> None:
             warn(f"{unknown_name('environment variable', name, VARIABLES)}; ignored")
 
 
-@cache
+@once
 def warn_missing() -> None:
     """Say once that Programs run without machine code."""
     warn(f"Programs run on engine 'graph', some hundred times slower: {missing()}")
 
 
-@cache
+@once
 def machine() -> Machine:
     """Return the machine this process runs on."""
     import llvmlite
@@ -165,11 +164,10 @@ def machine() -> Machine:
     return Machine(cpu, flat, width, 8, fused, code, digest.hexdigest())
 
 
-def _target(level: int) -> Any:
+def _target(host: Machine, level: int) -> Any:
     """Make a code generator at an optimisation level; loaded code owns one."""
     import llvmlite.binding as llvm
 
-    host = machine()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
         cpu=host.cpu,
@@ -193,8 +191,9 @@ def compile_ir(ir: str, inline: bool = False) -> bytes:
     """
     import llvmlite.binding as llvm
 
+    host = machine()
     with _lock.shared():
-        target = _target(2 if inline else 1)
+        target = _target(host, 2 if inline else 1)
         with llvm.create_context() as context:
             with _parsed(ir, context) as module:
                 if inline:
@@ -276,8 +275,9 @@ def assembly(ir: str) -> str:
     """Return the machine instructions of a module, to be read."""
     import llvmlite.binding as llvm
 
+    host = machine()
     with _lock:
-        return _target(1).emit_assembly(llvm.parse_assembly(ir))
+        return _target(host, 1).emit_assembly(llvm.parse_assembly(ir))
 
 
 class Loaded:
@@ -286,9 +286,10 @@ class Loaded:
     def __init__(self, *codes: bytes) -> None:
         import llvmlite.binding as llvm
 
+        host = machine()
         with _lock:
             empty = llvm.parse_assembly("")
-            self._engine = llvm.create_mcjit_compiler(empty, _target(1))
+            self._engine = llvm.create_mcjit_compiler(empty, _target(host, 1))
             try:
                 for code in codes:
                     self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))

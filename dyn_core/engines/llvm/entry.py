@@ -10,7 +10,6 @@ protocol. DYN_ENTRY=python calls Program.__call__ instead.
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import os
 import platform
@@ -29,6 +28,7 @@ from dyn_core.engines.llvm import (
 )
 from dyn_core.engines.llvm.kernel import Variant
 from dyn_core.errors import SettingError
+from dyn_core.sharing import once
 
 VARIABLE = "DYN_ENTRY"  # environment: struct, buffer or python
 MODES = ("struct", "buffer", "python")
@@ -94,7 +94,7 @@ def mode() -> str:
     return "struct" if asked == "struct" and arrays_lie_as_expected() else "buffer"
 
 
-@functools.cache
+@once
 def arrays_lie_as_expected() -> bool:
     """Compare NumPy's array struct, read at the places used here, with what it says."""
     if np.ndarray.__basicsize__ < max(entry_code.FLAGS, entry_code.KIND) + 8:
@@ -138,7 +138,7 @@ def _safely_read(address: int, size: int) -> bytes | None:
         os.close(here)
 
 
-@functools.cache
+@once
 def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
     """Return the entry's machine code, compiled or from the cache.
 
@@ -161,7 +161,7 @@ def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
     return compiler.Loaded(code)
 
 
-@functools.cache
+@once
 def fast_type(base: Any, how: str) -> tuple[type, int]:
     """Return the type whose calls go to the entry, and where its two fields lie."""
     offset = base.__basicsize__
@@ -210,8 +210,9 @@ def connect(
     base = id(program) + offset
     table = ctypes.addressof(descriptor.table)
     ctypes.c_int64.from_address(base + 8).value = table
-    address = _loaded(how, offset + 8, single).address("entry")
-    ctypes.c_int64.from_address(base).value = address
+    code = _loaded(how, offset + 8, single)
+    descriptor.kept.append(code)
+    ctypes.c_int64.from_address(base).value = code.address("entry")
 
 
 def _vectorcall() -> Any:
@@ -222,7 +223,7 @@ def _vectorcall() -> Any:
     return api._PyFunction_Vectorcall
 
 
-@functools.cache
+@once
 def constants(single: bool = False) -> dict[str, int]:
     """Return the addresses of what the entry compares and calls."""
     owner = result_memory.memory()

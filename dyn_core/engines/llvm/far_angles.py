@@ -13,10 +13,10 @@ ACM SIGNUM Newsletter 18 (1983).
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from dyn_core.engines.llvm.ir import Instructions, Value, constant
+from dyn_core.sharing import once
 
 TABLE = "@two_over_pi"
 FUNCTION = "@far_angles"
@@ -30,7 +30,7 @@ _PARTS = (1.5707963109016418, 1.5893254712295857e-08)  # of the first: 26 bits, 
 _SIGN = -(2**63)
 
 
-@cache
+@once
 def table() -> bytes:
     """Return the first bits of 2/pi, the last ones first."""
     guard = _BITS + 64

@@ -19,6 +19,7 @@ from dyn_core.engines.llvm.ir import Lanes, is_single, lanes_like
 from dyn_core.engines.llvm.kernel_ir import KernelIR, batch_kernel, scalar_kernel
 from dyn_core.engines.llvm.pieces import compile_pieces
 from dyn_core.engines.llvm.threads import LONG_TASKS
+from dyn_core.sharing import Lock
 
 VARIANTS = ("scalar", "batch")
 _P, _I = ctypes.c_void_p, ctypes.c_int64
@@ -87,6 +88,7 @@ class Kernel(Variant):
 
 
 _known: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
+_LOADING = Lock()
 
 
 def lanes(dtype: np.dtype) -> int:
@@ -161,9 +163,13 @@ def later(
 def at_hand(variant: str, name: str) -> Kernel | None:
     """Return a kernel in memory or from the disk, None where there is none."""
     full = f"{variant}-{name}"
-    kernel = _known.get(full)
-    if kernel is not None:
-        return kernel
+    with _LOADING:
+        kernel = _known.get(full)
+        return _from_disk(full) if kernel is None else kernel
+
+
+def _from_disk(full: str) -> Kernel | None:
+    """Load a kernel from the disk, if it is there."""
     start = perf_counter()
     entry = cache.load(full)
     if entry is None:

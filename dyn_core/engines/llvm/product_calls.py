@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
@@ -12,6 +11,7 @@ from dyn_core.engines.llvm.lower import CHUNK, Schedule, ScheduledStep
 from dyn_core.engines.llvm.product_arrays import Array
 from dyn_core.engines.llvm.products import Products
 from dyn_core.engines.llvm.value_tables import MANY, ValueTables
+from dyn_core.sharing import cached_property
 
 COPIES = 100  # runs of values that one function copies
 

@@ -12,7 +12,6 @@ it, like of any memory.
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import math
 import sys
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.engines.llvm import cache, compiler, python_to_llvm, result_memory_code
+from dyn_core.sharing import once
 
 _FUNCTIONS = ("take", "take_zeroed", "resize", "give")  # malloc, calloc, realloc, free
 _TRIM = "trim"
@@ -88,7 +88,7 @@ class ResultMemory:
         return self._counts[field // 8]
 
 
-@functools.cache
+@once
 def memory() -> ResultMemory | None:
     """Return the memory of large results; None where it cannot be had."""
     if sys.platform != "linux" or compiler.missing():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -30,57 +29,6 @@ def count(asked: int | None = None) -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-class Lock:
-    """A lock one thread may take twice, or several share; a fork gets it anew, free.
-
-    It is fair: who releases it and takes it again comes after those who wait, and
-    nobody joins those who share it while another waits to have it alone.
-    """
-
-    def __init__(self) -> None:
-        self._begin()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._begin)
-
-    def _begin(self) -> None:
-        self._lock, self._door = threading.RLock(), threading.Lock()
-        self._sharing: list[int] = []  # threads, one entry for each time
-        self._left = threading.Condition(threading.Lock())
-
-    def __enter__(self) -> None:
-        if self._lock._is_owned():  # type: ignore[attr-defined]
-            self._lock.acquire()
-            return
-        mine = threading.get_ident()
-        with self._door:
-            self._lock.acquire()
-            try:
-                with self._left:
-                    self._left.wait_for(lambda: all(x == mine for x in self._sharing))
-            except BaseException:  # Ctrl-C
-                self._lock.release()
-                raise
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        """Share the lock: nobody has it alone meanwhile but who has it already."""
-        mine, left, sharing = threading.get_ident(), self._left, self._sharing
-        if self._lock._is_owned():  # type: ignore[attr-defined]
-            yield
-            return
-        with self._door, self._lock, left:
-            sharing.append(mine)
-        try:
-            yield
-        finally:
-            with left:
-                sharing.remove(mine)
-                left.notify_all()
 
 
 class _Job:

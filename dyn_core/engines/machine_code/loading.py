@@ -10,7 +10,6 @@ import ctypes
 import functools
 import hashlib
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import ModuleType
@@ -35,6 +34,7 @@ from dyn_core.engines.machine_code.types import (
     of_function,
 )
 from dyn_core.errors import ShapeError, TraceError
+from dyn_core.sharing import Lock, once
 
 _WRITERS = ("dyn_core.engines.machine_code",)  # what decides which code is made
 _C_TYPES: dict[NumberType, Any] = {
@@ -70,7 +70,7 @@ def compiled(
     return _compiled(python_of(function), checked, lanes)
 
 
-@functools.cache
+@once
 def _compiled(
     function: Callable[..., Any], checked: bool, lanes: int
 ) -> CompiledFunction:
@@ -106,7 +106,7 @@ class CompiledFunction:
         self._loaded: compiler.Loaded | None = None
         self._address = 0
         self._places: list[Place] = []
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @property
     def native(self) -> bool:

@@ -15,9 +15,10 @@ trajectories for the dynamic identification of robots, Robotica 24 (2006).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+
+from dyn_core.sharing import cached_property
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
 from xml.parsers import expat
@@ -13,6 +12,7 @@ from dyn_core.errors import ModelError, UnsupportedError, why_unread
 from dyn_core.model.mjcf.extent import check_extent
 from dyn_core.model.sources.bounded_process import JobError, run_job
 from dyn_core.model.urdf_xml.source import Source, declared_encoding, escapes
+from dyn_core.sharing import cached_property
 
 NEEDS = (
     "reading MJCF needs mujoco 3.2.5 or later, which is not installed; valid: pip"

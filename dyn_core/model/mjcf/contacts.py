@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations, product
 
 from dyn_core.model.checks.findings import Findings
 from dyn_core.model.mjcf.compiled import Compiled
 from dyn_core.model.mjcf.geoms import touching
 from dyn_core.model.shapes import ANY, WORLD, PairRules, Shape
+from dyn_core.sharing import once
 
 Bits = tuple[int, int]  # contype, conaffinity
 
@@ -105,7 +105,7 @@ class _Welds:
         return self.weld[b] == self.above[a] and self.weld[a] in self.single
 
 
-@cache
+@once
 def _matches(a: frozenset[Bits], b: frozenset[Bits]) -> tuple[bool, bool]:
     """Return whether some, and whether all, bits of two bodies' geoms match."""
     results = [bool(x[0] & y[1] or y[0] & x[1]) for x, y in product(a, b)]

@@ -15,7 +15,6 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dyn_core.model.sources import job_server
+from dyn_core.sharing import Lock
 
 LIMIT = 60.0  # CPU time of a job [s]
 CLOCK = 4.0  # time by the clock that it may take, by its CPU time
@@ -98,7 +98,7 @@ class _Server:
     """
 
     def __init__(self, job: Path) -> None:
-        self.job, self.alone = job, threading.Lock()
+        self.job, self.alone = job, Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._content: dict[str, Any] = {}
 

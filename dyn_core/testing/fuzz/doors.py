@@ -7,7 +7,6 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from dyn_core.planar.chain.files import (
     load_chain_file,
 )
 from dyn_core.recordings import MotionRecord
+from dyn_core.sharing import once
 from dyn_core.simulation import ContactSimulator
 from dyn_core.simulation.robot_overview import describe
 from dyn_core.solving.registry import solver
@@ -199,7 +199,7 @@ def _examine_world(world: World, file: FuzzFile) -> None:
         _demand(np.isfinite(robot.q).all(), "the simulation is not finite")
 
 
-@cache
+@once
 def _robot() -> Model:
     """Return a robot that touches the floor of most worlds."""
     ball = {"type": "sphere", "radius": 0.1}

@@ -7,7 +7,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from dyn_core.planar.chain.files import load_chain
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.recordings import MotionRecord, bags, read_motion
 from dyn_core.reports.write import write_report
+from dyn_core.sharing import once
 from dyn_core.solving.registry import solver
 from dyn_core.testing.fuzz.fuzz_file import FuzzFile
 from dyn_core.validation import read_yaml, shown
@@ -49,7 +49,7 @@ def _written(file: FuzzFile) -> Iterator[Path]:
         yield path
 
 
-@cache
+@once
 def _two_link() -> Model:
     return load_urdf(robots.path("two_link"))
 
@@ -129,7 +129,7 @@ def read_options(file: FuzzFile, mode: str) -> Any:
     return chosen.build(system, **{"engine": "plain", **options})
 
 
-@cache
+@once
 def _chain() -> Any:
     return load_chain(robots.chain_path("double_pendulum"))
 

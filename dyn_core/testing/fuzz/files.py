@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,6 +15,7 @@ from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.model.sidecar import SIDECAR
 from dyn_core.planar.chain.files import CHAIN
 from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.sharing import once
 from dyn_core.solving.registry import solvers
 from dyn_core.testing.fuzz.draws import Draws
 from dyn_core.testing.fuzz.fuzz_file import FuzzFile
@@ -84,7 +84,7 @@ def _written(
     return replace(file, content=content, source=source, valid=style == "valid")
 
 
-@cache
+@once
 def _shipped(name: str) -> bytes:
     """Return the URDF of a shipped robot."""
     return robots.path(name).read_bytes()

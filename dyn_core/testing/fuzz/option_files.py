@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from functools import cache
 from typing import Any
 
 import yaml
 
+from dyn_core.sharing import once
 from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver, solvers
 from dyn_core.testing.fuzz.draws import Draws
@@ -18,7 +18,7 @@ from dyn_core.testing.fuzz.yaml_files import change_data
 LINKS = ("base", "link1", "link2", "tip")
 
 
-@cache
+@once
 def _solvers() -> tuple[str, ...]:
     """Return the names of solvers, those with options four times."""
     names = solvers()

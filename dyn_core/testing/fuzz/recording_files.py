@@ -7,7 +7,6 @@ import json
 import tempfile
 import zipfile
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from dyn_core.recordings import bags
 from dyn_core.recordings.bag_files import ACCELERATIONS, POINTS
+from dyn_core.sharing import once
 from dyn_core.testing.fuzz.draws import Draws
 from dyn_core.testing.fuzz.fuzz_file import FuzzFile
 from dyn_core.testing.fuzz.mutations import change_bytes
@@ -170,7 +170,7 @@ def draw_bag(draws: Draws, file: FuzzFile) -> FuzzFile:
     return replace(file, content=content, suffix=kind, valid=style == "valid")
 
 
-@cache
+@once
 def _bag(
     suffix: str, rows: int, accelerations: int, sizes: tuple[int, ...], names: int
 ) -> bytes:

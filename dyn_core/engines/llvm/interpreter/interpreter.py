@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from dyn_core.engines.llvm.fingerprint import of_code
 from dyn_core.engines.llvm.interpreter import control, operations
 from dyn_core.engines.llvm.interpreter.table import OperationTable
 from dyn_core.model.garbage import seldom_collected
+from dyn_core.sharing import once
 
 _ENTRIES = {"scalar": ("scalar",), "batch": ("batch", "blocked")}
 _SLOWER = 4  # an operation takes so many times what it takes in a kernel, about
@@ -53,7 +53,7 @@ def machine_code() -> MachineCode:
     return _machine_code(compiler.machine())
 
 
-@functools.cache
+@once
 def _machine_code(host: compiler.Machine) -> MachineCode:
     digest = hashlib.sha256((of_code(_MODULES) + host.key).encode()).hexdigest()
     widths, name = [1, host.width], f"interpreter-{digest}"
