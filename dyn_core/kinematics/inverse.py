@@ -152,7 +152,8 @@ class InverseKinematics:
         """Return a position at which the link has a pose, or comes near it.
 
         A pose out of reach has the best position that the search met, which need not be
-        the closest of all. Of several the one that is nearest to `near`, or without it of the least error.
+        the closest of all. Of several the one that is nearest to `near`, or without it
+        of the least error.
 
         Args:
             pose: Pose of the link in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).
