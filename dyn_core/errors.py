@@ -75,6 +75,15 @@ def why_unread(error: Exception) -> str:
     return getattr(error, "strerror", None) or "no path has such characters"
 
 
+def why_no_json(error: Exception) -> str:
+    """Return what is wrong with JSON and where, without the words of the program."""
+    if isinstance(error, RecursionError):
+        return "lists and objects are nested too deep"
+    line, column = getattr(error, "lineno", 0), getattr(error, "colno", 0)
+    reason = getattr(error, "msg", "a number has too many digits")
+    return f"line {line}, column {column}: {reason}" if line else str(reason)
+
+
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     """Return the valid names that look most like this one, the best first."""
     folded: dict[str, str] = {}

@@ -13,7 +13,7 @@ import yaml
 
 from dyn_core.control.goal_requests import TrajectoryRows
 from dyn_core.control.trajectory import Trajectory
-from dyn_core.errors import ModelError, why_unread
+from dyn_core.errors import ModelError, why_no_json, why_unread
 from dyn_core.validation import (
     REQUIRED,
     Field,
@@ -62,7 +62,8 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
         try:
             documents = [json.loads(content)]
         except (ValueError, RecursionError) as error:
-            raise ModelError(f"{path}: not JSON: {error}") from error
+            reason = why_no_json(error)
+            raise ModelError(f"{path}: not JSON: {reason}") from error
     else:
         parts = re.split(r"^---[ \t]*$", content, flags=re.MULTILINE)
         texts = [part for part in parts if part.strip()]

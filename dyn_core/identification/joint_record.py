@@ -8,11 +8,8 @@ do, and lines that begin with # are left out, as dyn sim writes them.
 
 from __future__ import annotations
 
-import csv
 import os
 import re
-import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import SettingError, ShapeError, unknown_name, why_unread
+from dyn_core.errors import SettingError, ShapeError, unknown_name
 from dyn_core.model import Model
 from dyn_core.validation import float_array
+from dyn_core.validation.array_files import csv_table, npz_arrays
 
 COLUMNS = ("q", "qd", "tau", "command")
 FILES = (".npz", ".csv")
 _BRACKETS = re.compile(r"^(\w+)\[(.*)\]$")
-_BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, csv.Error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +128,9 @@ def read_record(path: str | os.PathLike[str]) -> JointRecord:
         raise SettingError(f"{path}: no recording; valid: {', '.join(FILES)}", "file")
     try:
         columns = _of_npz(file) if file.suffix == ".npz" else _of_csv(file)
-    except OSError as error:
-        raise SettingError(f"{path}: {why_unread(error)}", "file") from error
-    except _BROKEN as error:
+    except SettingError:
+        raise  # names the file
+    except ValueError as error:
         message = f"{path}: no {file.suffix[1:].upper()} that can be read: {error}"
         raise SettingError(message, "file") from error
     missing = [name for name in ("t", "q") if name not in columns]
@@ -147,26 +144,15 @@ def read_record(path: str | os.PathLike[str]) -> JointRecord:
 
 def _of_npz(file: Path) -> dict[str, Any]:
     """Return the arrays of an NPZ that a record has."""
-    arrays = np.load(file, allow_pickle=False)
-    if isinstance(arrays, np.ndarray):
-        raise ValueError("it holds one array; valid: t, q, qd, tau, names")
-    with arrays:
-        columns = {k: arrays[k] for k in ("t", *COLUMNS) if k in arrays.files}
-        names = np.atleast_1d(arrays["names"]).tolist() if "names" in arrays else []
+    columns = npz_arrays(file, "t, q, qd, tau, names", ("t", *COLUMNS, "names"))
+    names = np.atleast_1d(columns.pop("names", ())).tolist()
     return {"names": tuple(map(str, names)), **columns}
 
 
 def _of_csv(file: Path) -> dict[str, Any]:
     """Return the columns of a CSV that a record has; others are left out."""
-    with file.open(newline="", encoding="utf-8") as lines:
-        rows = list(csv.reader(x for x in lines if not x.startswith("#")))
-    if not rows:
-        raise ValueError("it is empty")
-    header = [_BRACKETS.sub(r"\1.\2", label.strip()) for label in rows[0]]
-    numbers = np.array(
-        [[float(x) if x.strip() else np.nan for x in row] for row in rows[1:] if row],
-        float,
-    ).reshape(-1, len(header))
+    _, labels, numbers = csv_table(file)
+    header = [_BRACKETS.sub(r"\1.\2", label) for label in labels]
     by_label = dict(zip(header, numbers.T, strict=True))
     names = tuple(x.removeprefix("q.") for x in header if x.startswith("q."))
     columns: dict[str, Any] = {"names": names}

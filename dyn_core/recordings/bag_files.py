@@ -49,19 +49,41 @@ def read_bag(path: Path, joint_states: str, joints: Sequence[str]) -> MotionReco
         UnsupportedError: rosbags is not installed.
     """
     record = of_joints(bags.read(path, joint_states, joints=joints))
-    names, rows = record.names("qd"), []
-    with bags.rosbags().highlevel.AnyReader([path]) as reader:
-        chosen = [x for x in reader.connections if x.topic == ACCELERATIONS]
-        chosen = [x for x in chosen if x.msgtype == _POINTS]
-        for connection, _, data in reader.messages(chosen) if chosen else ():
-            message = reader.deserialize(data, connection.msgtype)
-            there = list(message.joint_names)
-            if len(message.points) != 1 or any(x not in there for x in names):
-                return record
-            row = message.points[0].accelerations
-            rows.append(row[[there.index(x) for x in names]])
-    complete = len(rows) == len(record.t) and len(rows)
-    return replace(record, qdd=np.array(rows)) if complete else record
+    with bags.opened(path) as bag:
+        if ACCELERATIONS not in bag.topics(_POINTS):
+            return record
+        messages = [message for _, message in bag.messages(_POINTS, ACCELERATIONS)]
+    try:
+        return replace(record, qdd=_accelerations(messages, record))
+    except ValueError as error:
+        notes = f"{ACCELERATIONS} is left out: {error}"
+        return replace(record, notes=(*record.notes, notes))
+
+
+def _accelerations(messages: Sequence[Any], record: MotionRecord) -> np.ndarray:
+    """Return the accelerations of the rows of a record, rows x joints.
+
+    Raises:
+        ValueError: Rows or joints have none; says which.
+    """
+    if len(messages) != len(record.t):
+        raise ValueError(f"{len(messages)} messages for {len(record.t)} joint states")
+    rows = []
+    for number, message in enumerate(messages, 1):
+        names = list(message.joint_names)
+        missing = [name for name in record.names("qd") if name not in names]
+        if missing:
+            raise ValueError(f"message {number} lacks joint {missing[0]}")
+        sizes = [len(point.accelerations) for point in message.points]
+        if sizes != [len(names)]:
+            listed = ", ".join(map(str, sizes)) or "no point"
+            raise ValueError(
+                f"message {number} has {listed} accelerations for {len(names)} joints;"
+                " valid: one point with one for each"
+            )
+        order = [names.index(name) for name in record.names("qd")]
+        rows.append(np.asarray(message.points[0].accelerations, float)[order])
+    return np.array(rows).reshape(len(rows), -1)
 
 
 def check_joints(record: MotionRecord, path: Path) -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
+from dyn_core.errors import (
+    DynError,
+    SettingError,
+    UnsupportedError,
+    unknown_name,
+    why_unread,
+)
 from dyn_core.identification import JointRecord, read_record
 from dyn_core.identification.joint_record import FILES
 
@@ -61,18 +68,32 @@ def read(
             what = "--joint-states and --commands change nothing"
             raise SettingError(f"{path}: {what}; valid: a bag, with topics", "file")
         return read_record(file)
+    with opened(file) as bag:
+        return _record(bag, joint_states, commands, joints)
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[Bag]:
+    """Open a bag; whatever fails inside, for a file of any content, is one error.
+
+    Raises:
+        SettingError: It cannot be read.
+        UnsupportedError: rosbags is not installed.
+    """
     _check_place(file)
     library = rosbags()
     try:
         with library.highlevel.AnyReader([file]) as reader:
-            return _record(_Bag(reader, str(path)), joint_states, commands, joints)
-    except (SettingError, ShapeError):
+            yield Bag(reader, str(file))
+    except DynError:
         raise
+    except OSError as error:
+        raise SettingError(f"{file}: {why_unread(error)}", "file") from error
     except Exception as error:  # of rosbags, for a file of any content
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise SettingError(f"{path}: no bag that can be read: {reason}", "file") from (
-            error
-        )
+        spoken = type(error).__module__.partition(".")[0] in ("rosbags", "sqlite3")
+        reason = " ".join(str(error).split()) if spoken else "it is damaged"
+        message = f"{file}: no bag that can be read: {reason}"
+        raise SettingError(message, "file") from error
 
 
 def _check_place(file: Path) -> None:
@@ -88,7 +109,7 @@ def _check_place(file: Path) -> None:
         )
 
 
-class _Bag(NamedTuple):
+class Bag(NamedTuple):
     """An open bag."""
 
     reader: Any
@@ -98,9 +119,10 @@ class _Bag(NamedTuple):
         """Return the topics of a type."""
         return sorted({c.topic for c in self.reader.connections if c.msgtype == kind})
 
-    def messages(self, topic: str) -> Iterator[tuple[float, Any]]:
+    def messages(self, kind: str, topic: str) -> Iterator[tuple[float, Any]]:
         """Return time of arrival [s] and message of a topic, in order."""
-        chosen = [c for c in self.reader.connections if c.topic == topic]
+        every = self.reader.connections
+        chosen = [c for c in every if (c.msgtype, c.topic) == (kind, topic)]
         for connection, stamp, data in self.reader.messages(chosen):
             yield 1e-9 * stamp, self.reader.deserialize(data, connection.msgtype)
 
@@ -118,7 +140,7 @@ class _Bag(NamedTuple):
 
 
 def _record(
-    bag: _Bag, joint_states: str, commands: str, joints: Sequence[str]
+    bag: Bag, joint_states: str, commands: str, joints: Sequence[str]
 ) -> JointRecord:
     """Return the joints of a bag."""
     topic = bag.chosen(STATES, joint_states, "joint_states", "joint states")
@@ -133,7 +155,7 @@ def _record(
             )
         topic = topics[0]
     states = _States(joints)
-    for arrival, message in bag.messages(topic):
+    for arrival, message in bag.messages(STATES, topic):
         states.add(arrival, message)
     if not states.rows:
         needed = f" that has {', '.join(joints)}" if joints else ""
@@ -209,7 +231,7 @@ def _or_none(array: np.ndarray) -> np.ndarray | None:
 
 
 def _commands(
-    bag: _Bag, topic: str, states: _States, joints: Sequence[str]
+    bag: Bag, topic: str, states: _States, joints: Sequence[str]
 ) -> np.ndarray | None:
     """Return the last command before each joint state; NaN before the first.
 
@@ -217,7 +239,7 @@ def _commands(
     of arrival. None where it has another size.
     """
     width = len(joints or states.names)
-    pairs = [(t, np.asarray(m.data, float)) for t, m in bag.messages(topic)]
+    pairs = [(t, np.asarray(m.data, float)) for t, m in bag.messages(ARRAY, topic)]
     if not pairs or any(data.shape != (width,) for _, data in pairs):
         return None
     times = np.array([t for t, _ in pairs])

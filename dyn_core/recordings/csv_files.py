@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from dyn_core.recordings.motion import (
     named_coordinates,
 )
 from dyn_core.recordings.progress import RowProgress
+from dyn_core.validation.array_files import csv_table
 
 _LABEL = re.compile(rf"({'|'.join(KINDS)})(?:\[(.*)\]|\.(.*))", re.DOTALL)
 _UNITS = "# units:"
@@ -66,9 +66,7 @@ def read_csv(file: Path) -> MotionRecord:
         SettingError: No time or positions, a unit that is not ours, a cell that is no
             number; names row and column.
     """
-    with file.open(newline="", encoding="utf-8-sig") as lines:
-        units, labels = _head(lines)
-        numbers = _numbers(lines, labels)
+    units, labels, numbers = csv_table(file)
     columns: dict[str, dict[str, np.ndarray]] = {}
     units_by_name: dict[str, dict[str, str]] = {}
     for k, (label, column) in enumerate(zip(labels, numbers.T, strict=True)):
@@ -136,58 +134,3 @@ def _own_unit(kind: str, unit: str, label: str) -> str:
     if not base:
         raise ValueError(f"column {label} has the unit {unit!r}; valid: {valid}")
     return base
-
-
-def _head(lines: TextIO) -> tuple[list[str], list[str]]:
-    """Return units, if there are some, and labels of the columns."""
-    units: list[str] = []
-    while line := lines.readline():
-        if line.startswith(_UNITS):
-            units = [x.strip() for x in line.removeprefix(_UNITS).split(",")]
-        elif line.strip() and not line.startswith("#"):
-            labels = [label.strip() for label in next(csv.reader([line]))]
-            if units and len(units) != len(labels):
-                raise ValueError(f"{len(units)} units for {len(labels)} columns")
-            return units, labels
-    raise ValueError("it is empty")
-
-
-def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
-    """Return the numbers below the labels, rows x columns."""
-    start = lines.tell()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # there is no row
-            numbers = np.loadtxt(lines, delimiter=",", comments="#", ndmin=2)
-    except ValueError:
-        lines.seek(start)
-        return _numbers_one_by_one(lines, labels)
-    if not numbers.size:
-        raise ValueError("it has no row")
-    if numbers.shape[1] != len(labels):
-        raise ValueError(f"row 1 has {numbers.shape[1]} cells for {len(labels)} labels")
-    return numbers
-
-
-def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
-    """Return numbers where cells are empty, or say which cell is none."""
-    rows: list[list[float]] = []
-    for row in csv.reader(lines):
-        if not row or row[0].startswith("#"):
-            continue
-        if len(row) != len(labels):
-            raise ValueError(
-                f"row {len(rows) + 1} has {len(row)} cells for {len(labels)} labels"
-            )
-        cells = []
-        for label, cell in zip(labels, row, strict=True):
-            try:
-                cells.append(float(cell) if cell.strip() else np.nan)
-            except ValueError as error:
-                raise ValueError(
-                    f"row {len(rows) + 1}: {label} is {cell!r}, no number"
-                ) from error
-        rows.append(cells)
-    if not rows:
-        raise SettingError("it has no row", "file")
-    return np.array(rows)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import tempfile
-import zipfile
-import zlib
 from pathlib import Path
 
-from dyn_core.errors import DynError, SettingError, why_unread
+from dyn_core.errors import DynError, SettingError
 from dyn_core.model import Model
 from dyn_core.recordings import bags
 from dyn_core.recordings.bag_files import read_bag, write_bag
@@ -20,7 +17,6 @@ from dyn_core.recordings.progress import RowProgress
 from dyn_core.validation import known_keywords
 
 WRITTEN = (".npz", ".csv", ".mcap")
-_BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, csv.Error)
 
 
 @known_keywords
@@ -58,11 +54,11 @@ def _read(file: Path, model: Model | None) -> MotionRecord:
     kind = file.suffix[1:].upper()
     try:
         return read_npz(file, model) if kind == "NPZ" else read_csv(file)
-    except OSError as error:
-        raise SettingError(f"{file}: {why_unread(error)}", "file") from error
+    except SettingError:
+        raise  # names the file
     except DynError as error:
         raise SettingError(f"{file}: {error}", "file") from error
-    except _BROKEN as error:
+    except ValueError as error:
         message = f"{file}: no {kind} that can be read: {error}"
         raise SettingError(message, "file") from error
 

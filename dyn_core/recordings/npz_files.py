@@ -14,11 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import why_no_json
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
 from dyn_core.recordings.motion import KINDS, MotionRecord, named_coordinates
+from dyn_core.validation import shown
+from dyn_core.validation.array_files import npz_arrays
 
 _CONTACTS = "contacts."
+# Facts that are looked into, by type.
+_FACTS: dict[str, type] = {
+    "notes": list, "effort_limit": list, "settings": dict, "counters": dict,
+    "versions": dict, "joints": dict,
+}  # fmt: skip
 _NAMES = ("positions", "velocities", "position_units", "velocity_units")
 
 
@@ -45,13 +53,10 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
         model: Robot whose order the columns have where the file has no names.
 
     Raises:
-        ValueError: It holds one array, or t or q is missing.
+        SettingError: It cannot be read.
+        ValueError: An array is missing, or not as it must be.
     """
-    arrays = np.load(file, allow_pickle=False)
-    if isinstance(arrays, np.ndarray):
-        raise ValueError("it holds one array; valid: t, q, qd, qdd, tau, names")
-    with arrays:
-        content = {name: arrays[name] for name in arrays.files}
+    content = npz_arrays(file, "t, q, qd, qdd, tau, names")
     missing = [name for name in ("t", "q") if name not in content]
     if missing:
         raise ValueError(f"{' and '.join(missing)} missing; valid: {', '.join(KINDS)}")
@@ -60,14 +65,10 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
         name = next(k for k, array in columns.items() if array.ndim != 2)
         shape = columns[name].shape
         raise ValueError(f"{name} has shape {shape}; valid: rows x columns")
-    facts = json.loads(str(content.pop("facts", "{}")))
+    facts = _facts(str(content.pop("facts", "{}")))
     t, notes = content.pop("t"), tuple(map(str, facts.pop("notes", ())))
     coordinates = _coordinates(content, columns, model)
-    contacts = {
-        name.removeprefix(_CONTACTS): content.pop(name)
-        for name in list(content)
-        if name.startswith(_CONTACTS)
-    }
+    contacts = _contacts(content)
     series = {
         name: array
         for name, array in content.items()
@@ -79,6 +80,49 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
     )  # fmt: skip
 
 
+def _facts(text: str) -> dict[str, Any]:
+    """Return the facts of a string of JSON; those that are known have their type."""
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"facts are no JSON: {why_no_json(error)}") from error
+    if not isinstance(facts, dict):
+        raise ValueError(f"facts are {shown(facts)}; valid: an object of JSON")
+    for name, kind in _FACTS.items():
+        if not isinstance(facts.get(name, kind()), kind):
+            valid = "a list" if kind is list else "an object of JSON"
+            raise ValueError(f"fact {name} is {shown(facts[name])}; valid: {valid}")
+    for limit in facts.get("effort_limit", ()):
+        if limit is not None and type(limit) not in (int, float):
+            valid = "numbers, or null for none"
+            raise ValueError(f"fact effort_limit has {shown(limit)}; valid: {valid}")
+    return facts
+
+
+def _contacts(content: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return rows, points and forces of contacts, all of them or none."""
+    names = [name for name in content if name.startswith(_CONTACTS)]
+    contacts = {name.removeprefix(_CONTACTS): content.pop(name) for name in names}
+    if not contacts:
+        return {}
+    count = len(np.atleast_1d(contacts.get("row", ())))
+    shapes = {"row": (count,), "point": (count, 3), "force": (count, 3)}
+    for name, shape in shapes.items():
+        array = contacts.get(name)
+        if array is None or array.shape != shape or array.dtype.kind not in "fiu":
+            valid = f"numbers of shape {shape}"
+            raise ValueError(f"{_CONTACTS}{name} is missing or wrong; valid: {valid}")
+    return contacts
+
+
+def _labels(content: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
+    """Return the names or units of an array."""
+    array = np.atleast_1d(content.pop(name, ()))
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}; valid: a list of names")
+    return tuple(map(str, array.tolist()))
+
+
 def _coordinates(
     content: dict[str, np.ndarray],
     columns: dict[str, np.ndarray],
@@ -86,13 +130,15 @@ def _coordinates(
 ) -> Coordinates:
     """Return the names of the columns; those of the robot where a file has none."""
     if all(name in content for name in _NAMES):
-        parts = [tuple(map(str, content.pop(name).tolist())) for name in _NAMES]
-        return Coordinates(*parts)
+        parts = Coordinates(*(_labels(content, name) for name in _NAMES))
+        if any(len(parts[k]) != len(parts[k + 2]) for k in range(2)):
+            raise ValueError("there are not as many units as positions or velocities")
+        return parts
     wide = [columns[x].shape[1] for x in ("qd", "qdd", "tau") if x in columns]
     narrow = columns["q"].shape[1]
     if "names" not in content and model is not None:
         return coordinates_of(model)
-    names = tuple(map(str, np.atleast_1d(content.pop("names", ())).tolist()))
+    names = _labels(content, "names")
     positions = named_coordinates(names or [str(k + 1) for k in range(narrow)])
     others = names or [str(k + 1) for k in range(wide[0] if wide else narrow)]
     velocities = named_coordinates(others)

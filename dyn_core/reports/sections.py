@@ -10,6 +10,7 @@ from dyn_core.recordings import MotionRecord
 from dyn_core.reports import figures
 from dyn_core.reports.page import ReportSection, note, paragraph, picture, table
 
+_CONTACT_SERIES = ("contacts", "contact_residual", "contact_gap", "contact_force")
 AT_LIMIT = 0.999  # part of a limit that counts as reached
 QUIET = 1e-9  # of 1 J and the energy at hand: less is rounding, nothing to compare with
 
@@ -33,7 +34,7 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
     names = ("kinetic", "potential", "work", "dissipation", "constraints", "residual")
     if all(name in record.series for name in names):
         yield _energy(record)
-    if "contacts" in record.series:
+    if all(name in record.series for name in _CONTACT_SERIES):
         yield _contacts(record)
     times = record.series.get("cycle_time")
     if times is not None and (times > 0).any():

@@ -1,0 +1,195 @@
+"""The one reader of NPZ and CSV: sizes are checked before memory is taken.
+
+Whatever is wrong with the content of a file is a SettingError in plain words that names
+the file. What the arrays mean is for others to check.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import warnings
+import zipfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+
+from dyn_core.errors import SettingError, why_unread
+
+SIZE = 2**30  # bytes of arrays in any file; in a larger file, RATIO bytes for each byte
+RATIO = 20
+_UNITS = "# units:"
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENCRYPTED = 0x1  # flag of a member
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class CsvTable(NamedTuple):
+    """The columns of a CSV.
+
+    Attributes:
+        units: One for each column; empty where the file has no line of units.
+        labels: First line that is no comment.
+        numbers: Rows x columns; NaN where a cell is empty.
+    """
+
+    units: list[str]
+    labels: list[str]
+    numbers: np.ndarray
+
+
+def npz_arrays(
+    file: Path, valid: str, names: Collection[str] | None = None
+) -> dict[str, np.ndarray]:
+    """Return the arrays of an NPZ.
+
+    Args:
+        file: Path.
+        valid: Names of arrays that it may have, for errors.
+        names: Arrays that are read, where they are there; None: all.
+
+    Raises:
+        SettingError: It cannot be read, or its arrays are larger than they may be.
+    """
+    try:
+        with file.open("rb") as start:
+            if start.read(6) == np.lib.format.MAGIC_PREFIX:
+                raise _refused(file, f"it holds one array; valid: {valid}")
+        with zipfile.ZipFile(file) as archive:
+            members = {x.filename.removesuffix(".npy"): x for x in archive.infolist()}
+            chosen = [x for x in members if names is None or x in names]
+            _check_total(file, sum(members[name].file_size for name in chosen))
+            return {name: _array(file, archive, members[name]) for name in chosen}
+    except OSError as error:
+        raise SettingError(f"{file}: {why_unread(error)}", "file") from error
+    except SettingError:
+        raise
+    except zipfile.BadZipFile as error:
+        reason = "it is no archive of arrays, or a damaged one"
+        raise _refused(file, reason) from error
+    except MemoryError as error:
+        raise _refused(file, "it needs more memory than there is") from error
+    except Exception as error:  # of zipfile and NumPy, for a file of any content
+        raise _refused(file, "it is damaged") from error
+
+
+def _refused(file: Path, reason: str) -> SettingError:
+    """Return the error of a file whose content is not valid."""
+    kind = file.suffix[1:].upper()
+    return SettingError(f"{file}: no {kind} that can be read: {reason}", "file")
+
+
+def _check_total(file: Path, total: int) -> None:
+    """Refuse a small file whose arrays would fill the memory."""
+    limit = max(SIZE, RATIO * file.stat().st_size)
+    if total > limit:
+        reason = f"its arrays have {total} bytes; valid: at most {limit}"
+        raise _refused(file, reason)
+
+
+def _array(file: Path, archive: Any, member: zipfile.ZipInfo) -> np.ndarray:
+    """Return one array of an NPZ, whose header fits its size."""
+    name = member.filename.removesuffix(".npy")
+    if member.flag_bits & _ENCRYPTED:
+        raise _refused(file, f"array {name} is encrypted")
+    if member.compress_type not in _COMPRESSIONS:
+        valid = "what numpy.savez and savez_compressed write"
+        raise _refused(file, f"array {name} is compressed otherwise; valid: {valid}")
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        shape, _, dtype = _HEADERS[version](stream)
+        rest = member.file_size - stream.tell()
+    if dtype.hasobject:
+        valid = "numbers, names"
+        raise _refused(file, f"array {name} holds objects of Python; valid: {valid}")
+    if min(shape, default=0) < 0 or math.prod(shape) * max(dtype.itemsize, 1) > rest:
+        reason = f"array {name} should have shape {shape} and type {dtype.str}"
+        raise _refused(file, f"{reason}, and has {rest} bytes")
+    with archive.open(member) as stream:
+        array: np.ndarray = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
+def csv_table(file: Path) -> CsvTable:
+    """Return the columns of a CSV: its numbers below one line of labels.
+
+    Lines that begin with # are left out, but for one that begins with `# units:`.
+
+    Raises:
+        SettingError: It cannot be read, or has a cell that is no number; names row and
+            column.
+    """
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            units, labels = _head(lines)
+            return CsvTable(units, labels, _numbers(lines, labels))
+    except OSError as error:
+        raise SettingError(f"{file}: {why_unread(error)}", "file") from error
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise _refused(file, f"it is not in UTF-8: byte 0x{byte:02x}") from error
+    except csv.Error as error:
+        reason = "a line is longer than it may be, or has a character of value 0"
+        raise _refused(file, reason) from error
+    except ValueError as error:
+        raise _refused(file, str(error)) from error
+
+
+def _head(lines: TextIO) -> tuple[list[str], list[str]]:
+    """Return units, if there are some, and labels of the columns."""
+    units: list[str] = []
+    while line := lines.readline():
+        if line.startswith(_UNITS):
+            units = [x.strip() for x in line.removeprefix(_UNITS).split(",")]
+        elif line.strip() and not line.startswith("#"):
+            labels = [label.strip() for label in next(csv.reader([line]))]
+            if units and len(units) != len(labels):
+                raise ValueError(f"{len(units)} units for {len(labels)} columns")
+            return units, labels
+    raise ValueError("it is empty")
+
+
+def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
+    """Return the numbers below the labels, rows x columns."""
+    start = lines.tell()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # there is no row
+            numbers = np.loadtxt(lines, delimiter=",", comments="#", ndmin=2)
+    except ValueError:
+        lines.seek(start)
+        return _numbers_one_by_one(lines, labels)
+    if not numbers.size:
+        raise ValueError("it has no row")
+    if numbers.shape[1] != len(labels):
+        raise ValueError(f"row 1 has {numbers.shape[1]} cells for {len(labels)} labels")
+    return numbers
+
+
+def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
+    """Return numbers where cells are empty, or say which cell is none."""
+    rows: list[list[float]] = []
+    for row in csv.reader(lines):
+        if not row or row[0].startswith("#"):
+            continue
+        if len(row) != len(labels):
+            raise ValueError(
+                f"row {len(rows) + 1} has {len(row)} cells for {len(labels)} labels"
+            )
+        cells = []
+        for label, cell in zip(labels, row, strict=True):
+            try:
+                cells.append(float(cell) if cell.strip() else np.nan)
+            except ValueError as error:
+                raise ValueError(
+                    f"row {len(rows) + 1}: {label} is {cell!r}, no number"
+                ) from error
+        rows.append(cells)
+    if not rows:
+        raise ValueError("it has no row")
+    return np.array(rows)
