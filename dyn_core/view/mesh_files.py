@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.errors import UnsupportedError
+from dyn_core.model.sources.mesh_corners import LONGEST, SIZE, check_solid
 from dyn_core.view.colors import Color
 from dyn_core.view.solids import Triangles
 
@@ -48,11 +49,15 @@ def read_mesh(path: Path) -> list[MeshPiece]:
         UnsupportedError: It cannot be read.
     """
     trimesh = trimesh_module()
+    if path.stat().st_size > SIZE:
+        raise UnsupportedError(f"mesh {path} is larger than {SIZE // 1_000_000} MB")
     try:
         scene = trimesh.load_scene(path)
         pieces = [_piece(path, mesh) for mesh in scene.dump() if hasattr(mesh, "faces")]
+    except UnsupportedError as error:
+        raise UnsupportedError(f"mesh {path}: {error}") from error
     except Exception as error:  # of trimesh, for a file of any content
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        reason = "it is damaged, or of a kind that trimesh does not read"
         raise UnsupportedError(f"mesh {path} cannot be read: {reason}") from error
     pieces = [piece for piece in pieces if len(piece.triangles.faces)]
     if not pieces:
@@ -61,17 +66,25 @@ def read_mesh(path: Path) -> list[MeshPiece]:
 
 
 def convex_hull(pieces: list[MeshPiece]) -> Triangles:
-    """Return the convex hull of all pieces, which is what touches."""
+    """Return the convex hull of all pieces, which is what touches.
+
+    Raises:
+        UnsupportedError: They span no volume.
+    """
     points = np.concatenate([piece.triangles.vertices for piece in pieces])
-    hull = trimesh_module().Trimesh(points, process=False).convex_hull
+    try:
+        check_solid(points)
+        hull = trimesh_module().Trimesh(points, process=False).convex_hull
+    except (ValueError, RuntimeError) as error:  # QhullError is one of the latter
+        raise UnsupportedError(f"the convex hull of a mesh: {error}") from error
     return Triangles(np.asarray(hull.vertices, float), np.asarray(hull.faces, int))
 
 
 def _piece(path: Path, mesh: Any) -> MeshPiece:
     """Return a piece of a scene of trimesh."""
     vertices = np.asarray(mesh.vertices, float) * _unit(path, mesh)
-    if not np.isfinite(vertices).all():
-        raise ValueError("a corner that is not finite")
+    if not np.isfinite(vertices).all() or np.abs(vertices).max(initial=0.0) > LONGEST:
+        raise UnsupportedError(f"a corner is not finite, or beyond {LONGEST:g} m")
     triangles = Triangles(vertices, np.asarray(mesh.faces, int))
     return MeshPiece(triangles, _color(mesh), path.suffix.lower() == ".stl")
 

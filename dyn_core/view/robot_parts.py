@@ -152,8 +152,12 @@ class RobotParts:
     def _shape(self, link: str, shape: Shape) -> Triangles:
         """Return the surface of a shape in its own frame."""
         if isinstance(shape, Mesh):
-            hull = convex_hull(self._mesh(shape.file, link))
-            return hull.scaled(shape.scale)
+            pieces = self._mesh(shape.file, link)
+            try:
+                return convex_hull(pieces).scaled(shape.scale)
+            except UnsupportedError as error:
+                message = f"link '{link}': mesh {shape.file}: {error}"
+                raise ModelError(message, link) from error
         if isinstance(shape, Box):
             return solids.box(shape.size)
         if isinstance(shape, (Cylinder, Capsule)):

@@ -3,6 +3,7 @@
 import io
 import re
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -573,7 +574,7 @@ BAD = {
     "mesh": (_mjcf("", '<asset><mesh file="gone.obj"/></asset>'), "gone.obj"),
     "number": (_mjcf('<geom size="nan"/>'), "nan size in geom"),
     "memory": ('<mujoco><size memory="1000000G"/></mujoco>', "llocate memory"),
-    "deep": ("<mujoco>" + "<a>" * 9999 + "</a>" * 9999 + "</mujoco>", "nesting is too deep"),
+    "deep": ("<mujoco>" + "<a>" * 9999 + "</a>" * 9999 + "</mujoco>", "elements nest more than 500 deep"),
     "bytes": (b"\xff\xfe<mujoco/>", "is no XML"),
     "encoding": (b'<mujoco model="\xff"/>', "is no XML|not in UTF-8"),
     "declared": (b'<?xml version="1.0" encoding="hex"?><mujoco/>', "an encoding that is unknown"),
@@ -709,6 +710,7 @@ def test_threads_may_load_together():
 
 def test_warnings_point_to_the_line_that_loads(recwarn):
     """The ModelWarning is that of the caller, of either function."""
+    warnings.simplefilter("always")  # two of one line
     for reader in (dyn.load, dyn.load_mjcf):
         reader(_mjcf(FLOOR))
     files = [

@@ -1,18 +1,20 @@
-"""Convex hulls of mesh files, read by coal.
+"""Convex hulls of mesh files, by coal.
 
-coal is the extra `collision`, imported when a robot needs it. A mesh is replaced by its
-convex hull; its file is read here.
+coal is the extra `collision`, imported when a robot needs it. A mesh is replaced by the
+convex hull of its corners, which are checked before coal has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import ModelError, UnsupportedError
 from dyn_core.model.shapes import Mesh
+from dyn_core.model.sources.mesh_corners import check_solid, mesh_corners
 from dyn_core.model.sources.meshes import mesh_file
 from dyn_core.model.sources.origin import Origin
 
@@ -44,12 +46,16 @@ class Hull:
     Attributes:
         points: Vertices, (count, 3) [m].
         geometry: The hull as an object of coal.
-        mesh: The mesh itself as an object of coal.
     """
 
-    def __init__(self, geometry: Any, mesh: Any) -> None:
-        self.geometry, self.mesh = geometry, mesh
+    def __init__(self, geometry: Any, load: Callable[[], Any]) -> None:
+        self.geometry, self._load = geometry, load
         self.points = np.array(geometry.points(), float)
+
+    @cached_property
+    def mesh(self) -> Any:
+        """The mesh itself as an object of coal; its corners were checked."""
+        return self._load()
 
     @property
     def reach(self) -> float:
@@ -76,11 +82,15 @@ class Hulls:
             coal = coal_module(f"link '{link}' (mesh {mesh.file}): contact")
             path = mesh_file(mesh.file, link, self.origin, self.packages)
             try:
-                model = coal.MeshLoader().load(str(path), np.array(mesh.scale))
-                model.buildConvexHull(True, "Qt")
+                corners = mesh_corners(path) * np.array(mesh.scale)
+                check_solid(corners)
+                points = coal.StdVec_Vec3s()
+                points.extend(corners)
+                hull = coal.ConvexBase.convexHull(points, True, "Qt")
             except (ValueError, RuntimeError) as error:
                 raise ModelError(
                     f"link '{link}': the mesh {path} cannot be used: {error}", link
                 ) from error
-            self._hulls[key] = Hull(model.convex, model)
+            load = partial(coal.MeshLoader().load, str(path), np.array(mesh.scale))
+            self._hulls[key] = Hull(hull, load)
         return self._hulls[key]

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,13 +10,15 @@ from typing import Any, TypeGuard
 from xml.parsers import expat
 
 from dyn_core.errors import ModelError, UnsupportedError, why_unread
+from dyn_core.model.mjcf.extent import check_extent
+from dyn_core.model.sources.bounded_process import JobError, run_job
 from dyn_core.model.urdf_xml.source import Source, declared_encoding, escapes
 
 NEEDS = (
     "reading MJCF needs mujoco 3.2.5 or later, which is not installed; valid: pip"
     " install 'dyn_ros[mjcf]', or a URDF of the robot"
 )
-_ALONE = threading.Lock()  # what takes MuJoCo's warnings is one for the process
+_JOB = Path(__file__).with_name("compile_job.py")
 # By array of mjModel: the enumeration of its numbers.
 _KINDS = {
     "actuator_biastype": "mjtBias",
@@ -120,12 +118,13 @@ def unused(name: str, taken: set[str]) -> str:
     return name
 
 
-def compile_mjcf(source: Source) -> Compiled:
+def compile_mjcf(source: Source, trusted: bool = False) -> Compiled:
     """Return an MJCF as MuJoCo compiles it.
 
     Args:
         source: Path, XML as str or bytes, or open file. Files that XML names are
             searched from the folder of the path, else from the current one.
+        trusted: Whether MuJoCo reads it in this process, not in one of its own.
 
     Raises:
         ModelError: MuJoCo cannot read it; has MuJoCo's reason.
@@ -134,33 +133,28 @@ def compile_mjcf(source: Source) -> Compiled:
     content, path = _content(source)
     where = "the MJCF" if path is None else f"the MJCF file {path}"
     _check_root(content, where)
+    check_extent(content, where)
     mujoco = _mujoco_module()
-    with _ALONE, _remarks(mujoco) as remarks:
-        try:
-            if path is None:
-                spec = mujoco.MjSpec.from_string(_text(content, where))
-            else:
-                spec = mujoco.MjSpec.from_file(str(path))
-            spec.compiler.fusestatic = False  # it would drop links
-            spec.compiler.usethread = False  # warnings come back to this thread
-            model = spec.compile()
-        except (ValueError, mujoco.FatalError) as error:
-            reason = " ".join(str(error).split())
-            if isinstance(error, UnicodeError):
-                reason = "it is not in UTF-8"
-            elif "could not find decoder" in reason and path is not None:
-                reason = f"the file is called *{path.suffix}; valid: *.xml"
-            raise ModelError(f"{where} cannot be read by MuJoCo: {reason}") from error
-    moved = (x.id for x in spec.meshes if any(x.refpos) or any(x.refquat[1:]))
-    folders = (getattr(x, "meshdir", "") for x in (spec.compiler, spec))
+    request = {"path": None if path is None else str(path)}
+    xml = _text(content, where).encode() if path is None else b""
+    try:
+        facts, binary = run_job(_JOB, request, xml, apart=not trusted)
+    except JobError as error:
+        raise ModelError(f"{where} cannot be read by MuJoCo, which {error}") from error
+    if "refused" in facts:
+        reason = facts["refused"]
+        if "could not find decoder" in reason and path is not None:
+            reason = f"the file is called *{path.suffix}; valid: *.xml"
+        raise ModelError(f"{where} cannot be read by MuJoCo: {reason}")
+    model = mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": binary})
     return Compiled(
         mujoco,
         model,
-        spec.modelname,
+        facts["name"],
         path,
-        tuple(remarks),
-        frozenset(moved),
-        next(filter(None, folders), ""),
+        tuple(facts["remarks"]),
+        frozenset(facts["turned_meshes"]),
+        facts["mesh_folder"],
     )
 
 
@@ -173,25 +167,6 @@ def _mujoco_module() -> Any:
     if not hasattr(getattr(mujoco, "MjSpec", None), "from_string"):
         raise UnsupportedError(NEEDS)
     return mujoco
-
-
-@contextmanager
-def _remarks(mujoco: Any) -> Iterator[list[str]]:
-    """Collect MuJoCo's warnings, which it would print, raise or write to a file."""
-    remarks: list[str] = []
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(remarks.append)
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield remarks
-        for x in caught:
-            if x.category is UserWarning:
-                remarks.append(str(x.message))
-            else:  # of another thread
-                warnings.warn_explicit(x.message, x.category, x.filename, x.lineno)
-    finally:
-        mujoco.set_mju_user_warning(before)
 
 
 def is_path(source: Source) -> TypeGuard[str | os.PathLike[str]]:

@@ -112,7 +112,7 @@ def read_mjcf(
         raise ModelError(f"root_joint '{root_joint}': valid are None, fixed, floating")
     strict = check == "error"
     wanted = None if gravity is None else check_gravity(gravity)
-    mjcf = compile_mjcf(source)
+    mjcf = compile_mjcf(source, trusted=bool(origin.collection))
     findings = Findings(strict)
     description = describe_mjcf(mjcf, root_joint, findings)
     g = _gravity(mjcf, findings) if wanted is None else wanted

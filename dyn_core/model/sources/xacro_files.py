@@ -1,28 +1,23 @@
 """Expansion of xacro by pip's package xacro, the extra `xacro`.
 
-That package finds packages by ament alone, and its state is global. A copy of it that
-nobody else sees is used here, under a lock, and $(find PKG) asks packages.py.
+A xacro is a program that may never end, and that package has global state: it runs in a
+process of its own, where $(find PKG) asks packages.py.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
 import importlib.util
-import sys
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dyn_core.errors import ModelError, unknown_name
+from dyn_core.model.sources.bounded_process import JobError, run_job
 from dyn_core.model.sources.packages import Packages
 from dyn_core.model.urdf_xml.attributes import EXTRA
 from dyn_core.validation import shown
 
-_COPY = "_xacro_of_dyn_ros"
-_LOCK = threading.Lock()
+_JOB = Path(__file__).with_name("xacro_job.py")
 _MARKS = ("<xacro:", "${", "$(")
 
 
@@ -74,98 +69,35 @@ def expand(
             argument.
     """
     where = "the xacro text" if file is None else str(file)
-    spec = importlib.util.find_spec("xacro")
-    if spec is None or spec.origin is None:
+    if importlib.util.find_spec("xacro") is None:
         raise ModelError(f"{where} needs the package xacro, which is missing: {EXTRA}")
-    values = _Arguments(arguments)
-    values.asked.update(optional)
-    with _LOCK:
-        xacro, substitution = _copy(spec.origin)
-        _search_in(packages, substitution)
-        xacro.filestack = []
+
+    def folder_of(name: str) -> dict[str, str]:
         try:
-            if file is None:
-                document = xacro.parse(text)
-                xacro.process_doc(document, mappings=values, verbosity=0)
-            else:
-                document = xacro.process_file(where, mappings=values, verbosity=0)
-            result = str(document.toxml())
-        except Exception as error:  # xacro raises what its expressions raise
-            inside = [x for x in xacro.filestack or () if x not in (None, where)]
-            place = f"{where}, in {inside[-1]}" if inside else where
-            reasons = [_reason(error), *values.unknown()]
-            raise ModelError(f"{place}: {'; '.join(reasons)}") from error
-    for fault in values.unknown():
+            return {"folder": str(packages.folder(name))}
+        except ModelError as error:
+            return {"fault": str(error)}
+
+    request = {
+        "file": None if file is None else str(file),
+        "arguments": dict(arguments),
+        "optional": list(optional),
+    }
+    content = text.encode("utf-8", "surrogatepass")
+    try:
+        facts, xml = run_job(_JOB, request, content, folder_of)
+    except JobError as error:
+        raise ModelError(f"{where} cannot be expanded by xacro, which {error}") from (
+            error
+        )
+    unknown = [
+        unknown_name("xacro argument", name, facts["declared"])
+        for name in facts["unknown"]
+    ]
+    if "refused" in facts:
+        inside = f", in {facts['inside']}" if facts["inside"] else ""
+        unknown.insert(0, facts["refused"])
+        raise ModelError(f"{where}{inside}: {'; '.join(unknown)}")
+    for fault in unknown:
         raise ModelError(f"{where}: {fault}")
-    return result
-
-
-class _Arguments(dict[str, str]):
-    """Arguments that note which of them the file asks for.
-
-    Attributes:
-        asked: Names that the file looks up, or need not.
-        declared: Names that it has an <xacro:arg> of.
-    """
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        super().__init__(values)
-        self.asked: set[str] = set()
-        self.declared: set[str] = set()
-
-    def unknown(self) -> list[str]:
-        """Return what is wrong with arguments that the file never asked for."""
-        known = sorted(self.declared)
-        names = [name for name in self if name not in self.asked]
-        return [unknown_name("xacro argument", name, known) for name in names]
-
-    def __contains__(self, name: object) -> bool:
-        self.asked.add(str(name))
-        self.declared.add(str(name))
-        return super().__contains__(name)
-
-    def __getitem__(self, name: str) -> str:
-        self.asked.add(name)
-        return super().__getitem__(name)
-
-
-@functools.cache
-def _copy(origin: str) -> tuple[Any, Any]:
-    """Return a copy of the package xacro, and its module of substitutions."""
-    loader = SourceFileLoader(_COPY, origin)
-    spec = ModuleSpec(_COPY, loader, origin=origin, is_package=True)
-    spec.submodule_search_locations = [str(Path(origin).parent)]
-    spec.has_location = True
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[_COPY] = module
-    loader.exec_module(module)
-    return module, importlib.import_module(f"{_COPY}.substitution_args")
-
-
-def _search_in(packages: Packages, substitution: Any) -> None:
-    """Let $(find PKG) and find('PKG') of the copy search these packages."""
-
-    def find(name: str) -> str:
-        return str(packages.folder(name))
-
-    substitution._eval_find = substitution._eval_dict["find"] = find
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the errors that xacro has wrapped in it, outermost first."""
-    inner: Any = error
-    while isinstance(inner, BaseException):
-        yield inner
-        inner = getattr(inner, "exc", None)
-
-
-def _reason(error: Exception) -> str:
-    """Return what is wrong, in one line."""
-    causes = list(_causes(error))
-    last = causes[-1]
-    if isinstance(last, ModelError):
-        return str(last)
-    if type(last).__name__ == "ArgException":
-        return f"argument '{last}' has no value; give xacro_arguments={{'{last}': ...}}"
-    said = " ".join(str(causes[0]).split()) or type(last).__name__
-    return f"xacro cannot expand it: {said}"
+    return xml.decode("utf-8", "surrogatepass")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +10,7 @@ import numpy as np
 
 from dyn_core.errors import DynError, UnsupportedError
 from dyn_core.model.description import Geometry
+from dyn_core.model.sources.mesh_corners import mesh_corners
 from dyn_core.model.sources.meshes import mesh_file
 from dyn_core.model.sources.origin import Origin
 from dyn_core.reports.doctor.facts import LinkFacts
@@ -75,7 +75,13 @@ class Solids:
             return primitive_points(shape.shape, shape.size)
         path = mesh_file(shape.mesh or "", link, self.origin)
         if path not in self._files:
-            self._files[path] = mesh_points(path)
+            if path.stat().st_size > LARGEST:
+                what = f"{path.name} is larger than {LARGEST // 1_000_000} MB"
+                raise UnsupportedError(what)
+            try:
+                self._files[path] = mesh_corners(path)
+            except ValueError as error:
+                raise UnsupportedError(f"{path.name}: {error}") from error
         return self._files[path] * np.array(shape.size, float)
 
 
@@ -108,54 +114,3 @@ def primitive_points(kind: str, size: Iterable[float]) -> np.ndarray:
         return ball
     half = np.array([0.0, 0.0, sizes[1] / 2])
     return np.concatenate([ball + half, ball - half])
-
-
-def mesh_points(path: Path) -> np.ndarray:
-    """Return the corners of a mesh file, (n, 3): STL and OBJ, others by coal.
-
-    Raises:
-        UnsupportedError: The file is very large, or of a kind that needs coal.
-        ValueError: It is damaged.
-    """
-    if path.stat().st_size > LARGEST:
-        raise UnsupportedError(f"{path.name} is larger than {LARGEST // 1_000_000} MB")
-    suffix = path.suffix.lower()
-    if suffix == ".stl":
-        points = _stl_points(path.read_bytes())
-    elif suffix == ".obj":
-        points = _obj_points(path.read_text(encoding="utf-8", errors="replace"))
-    else:
-        points = _coal_points(path)
-    if not len(points) or not np.isfinite(points).all():
-        raise ValueError(f"{path.name} has no corners, or numbers that are not finite")
-    return points
-
-
-def _stl_points(content: bytes) -> np.ndarray:
-    """Return the corners of a binary or ASCII STL."""
-    count = struct.unpack_from("<I", content, 80)[0] if len(content) >= 84 else -1
-    if count >= 0 and len(content) >= 84 + 50 * count and count > 0:
-        if not content.lstrip().startswith(b"solid") or len(content) == 84 + 50 * count:
-            rows = np.frombuffer(content, np.uint8, 50 * count, 84).reshape(count, 50)
-            corners = rows[:, 12:48].copy().view("<f4").reshape(-1, 3)
-            return np.unique(corners.astype(float), axis=0)
-    lines = content.decode("ascii", "replace").split("\n")
-    rows_of = [x.split()[1:4] for x in lines if x.lstrip().startswith("vertex")]
-    return np.array(rows_of, float).reshape(-1, 3)
-
-
-def _obj_points(text: str) -> np.ndarray:
-    """Return the corners of an OBJ."""
-    rows = [line.split()[1:4] for line in text.split("\n") if line.startswith("v ")]
-    return np.array(rows, float).reshape(-1, 3)
-
-
-def _coal_points(path: Path) -> np.ndarray:
-    """Return the corners of a mesh of another kind, such as DAE."""
-    try:
-        import coal
-    except ImportError as error:
-        raise UnsupportedError(
-            f"{path.suffix} files need coal: pip install 'dyn_ros[collision]'"
-        ) from error
-    return np.array(coal.MeshLoader().load(str(path), np.ones(3)).vertices(), float)

@@ -1,0 +1,74 @@
+"""MuJoCo's compiler as a job: MJCF -> a compiled model in MuJoCo's binary form.
+
+It runs in a process of its own, by its path, and imports nothing of dyn_core.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+
+def prepare() -> None:
+    """Import the library."""
+    import mujoco  # noqa: F401
+
+
+def run(
+    request: Mapping[str, Any], data: bytes, ask: object
+) -> tuple[dict[str, Any], bytes]:
+    """Return facts on an MJCF and its model, or `refused`, the reason.
+
+    Args:
+        request: `path`, of a file that MuJoCo reads; None for XML.
+        data: XML.
+        ask: Not used.
+    """
+    import mujoco
+
+    path = request["path"]
+    with _remarks(mujoco) as remarks:
+        try:
+            if path is None:
+                spec = mujoco.MjSpec.from_string(data.decode())
+            else:
+                spec = mujoco.MjSpec.from_file(path)
+            spec.compiler.fusestatic = False  # it would drop links
+            spec.compiler.usethread = False  # warnings come back to this thread
+            model = spec.compile()
+        except UnicodeError:
+            return {"refused": "it is not in UTF-8"}, b""
+        except (ValueError, RuntimeError, mujoco.FatalError) as error:
+            return {"refused": " ".join(str(error).split())}, b""
+    moved = [x.id for x in spec.meshes if any(x.refpos) or any(x.refquat[1:])]
+    folders = (getattr(x, "meshdir", "") for x in (spec.compiler, spec))
+    facts = {
+        "name": spec.modelname, "remarks": remarks, "turned_meshes": moved,
+        "mesh_folder": next(filter(None, folders), ""),
+    }  # fmt: skip
+    buffer = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, buffer)
+    return facts, buffer.tobytes()
+
+
+@contextmanager
+def _remarks(mujoco: Any) -> Iterator[list[str]]:
+    """Collect MuJoCo's warnings, which it would print, raise or write to a file."""
+    remarks: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(remarks.append)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield remarks
+        for x in caught:
+            if x.category is UserWarning:
+                remarks.append(str(x.message))
+            else:  # of another thread
+                warnings.warn_explicit(x.message, x.category, x.filename, x.lineno)
+    finally:
+        mujoco.set_mju_user_warning(before)

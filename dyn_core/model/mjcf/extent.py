@@ -1,0 +1,74 @@
+"""Bounds of an MJCF: size, depth and number of elements, before MuJoCo reads it.
+
+MuJoCo has none: it copies what a <replicate> holds as often as that says. Files that
+are included are not followed, and what expat cannot read is left to MuJoCo; the limits
+of the process that reads the file bound both.
+"""
+
+from __future__ import annotations
+
+import math
+from xml.parsers import expat
+
+from dyn_core.errors import ModelError
+
+SIZE = 100_000_000  # bytes
+DEPTH = 500  # elements in elements
+ELEMENTS = 100_000  # with all their copies
+_COPIES = ("replicate", "composite", "flexcomp")  # elements with a count of copies
+
+
+class _TooMuch(Exception):
+    """More than there may be; the message says of what."""
+
+
+class _Count:
+    """Elements that are open and elements in all, while a file is parsed."""
+
+    def __init__(self) -> None:
+        self.copies = [1]
+        self.elements = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Count an element, and how often its children are copied."""
+        if len(self.copies) > DEPTH:
+            raise _TooMuch(f"elements nest more than {DEPTH} deep")
+        times = self.copies[-1]
+        if name in _COPIES:
+            times *= _copies(attributes.get("count", ""))
+        self.elements += times
+        self.copies.append(times)
+        if self.elements > ELEMENTS:
+            raise _TooMuch(f"it has more than {ELEMENTS} elements, copies counted")
+
+    def end(self, name: str) -> None:
+        """Close an element."""
+        self.copies.pop()
+
+
+def _copies(count: str) -> int:
+    """Return how many copies numbers ask for; 1 where that is unclear."""
+    try:
+        return max(1, math.prod(map(int, count.split())))
+    except ValueError:
+        return 1
+
+
+def check_extent(content: bytes, where: str) -> None:
+    """Refuse an MJCF that is larger than it may be.
+
+    Raises:
+        ModelError: Says of what there is too much.
+    """
+    try:
+        if len(content) > SIZE:
+            raise _TooMuch(f"it is larger than {SIZE} bytes")
+        count, parser = _Count(), expat.ParserCreate()
+        parser.StartElementHandler, parser.EndElementHandler = count.start, count.end
+        parser.Parse(content.lstrip(), True)
+    except expat.ExpatError:
+        return  # for MuJoCo to read or to refuse
+    except (LookupError, ValueError):  # an encoding, which is checked elsewhere
+        return
+    except _TooMuch as error:
+        raise ModelError(f"{where}: {error}; valid: less") from error

@@ -1,0 +1,122 @@
+"""The process that runs jobs; started as a script, so it imports nothing of dyn_core.
+
+A message is the sizes of two parts, then a mapping in JSON, then bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import runpy
+import select
+import struct
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+IDLE = 60.0  # time without a job after which the server ends [s]
+_SIZES = struct.Struct(">QQ")
+Read = Callable[[int], bytes]
+
+
+def write(target: int, head: Mapping[str, Any], data: bytes = b"") -> None:
+    """Write a message to a descriptor."""
+    line = json.dumps(head).encode()
+    for part in (_SIZES.pack(len(line), len(data)), line, data):
+        rest = memoryview(part)
+        while rest:
+            rest = rest[os.write(target, rest) :]
+
+
+def read(source: Read, largest: int = 2**40) -> tuple[dict[str, Any], bytes]:
+    """Return a message: its mapping and its bytes.
+
+    Args:
+        source: Returns at most so many bytes, none at the end.
+        largest: Bytes of a part.
+
+    Raises:
+        EOFError: The other side is gone.
+        ValueError: That is no message.
+    """
+    sizes = _SIZES.unpack(_exactly(source, _SIZES.size))
+    if max(sizes) > largest:
+        raise ValueError("more bytes than there may be")
+    head, data = (_exactly(source, size) for size in sizes)
+    return json.loads(head), data
+
+
+def _exactly(source: Read, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = source(min(size - len(data), 1 << 20))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
+
+
+def main() -> None:
+    """Serve jobs until the parent is gone, or has not asked for a while."""
+    target = os.dup(1)
+    os.dup2(2, 1)  # what a library prints is no message
+
+    def source(size: int) -> bytes:
+        return os.read(0, size)
+
+    try:
+        first, _ = read(source)
+        sys.path[:] = first["path"]
+        job = runpy.run_path(first["job"])
+        job["prepare"]()
+        while select.select([0], [], [], IDLE)[0]:
+            message, data = read(source)
+            child = os.fork()
+            if child == 0:
+                _serve(job, message, data, source, target)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if status != 0:
+                write(target, {"status": status})
+    except EOFError:
+        pass
+
+
+def _serve(
+    job: Mapping[str, Any], message: Any, data: bytes, source: Read, target: int
+) -> None:
+    """Run one job within its bounds, write its result, and end this process."""
+
+    def ask(question: str) -> Any:
+        write(target, {"question": question})
+        return read(source)[0]["answer"]
+
+    try:
+        _bound(float(message["seconds"]), int(message["memory"]))
+        os.environ.clear()
+        os.environ.update(message["environment"])
+        os.chdir(message["folder"])
+        facts, result = job["run"](message["request"], data, ask)
+        write(target, {"result": facts}, result)
+        os._exit(0)
+    except MemoryError:
+        os._exit(2)
+    finally:
+        os._exit(1)
+
+
+def _bound(seconds: float, memory: int) -> None:
+    """Bound time and memory of this process, where the system can."""
+    try:
+        import resource
+
+        whole = math.ceil(seconds)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    except (ImportError, OSError, ValueError):
+        pass
+
+
+if __name__ == "__main__":
+    main()

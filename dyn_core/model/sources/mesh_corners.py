@@ -1,0 +1,140 @@
+"""Corners of mesh files, checked before any library computes with them.
+
+STL and OBJ are read here; files of other kinds by coal, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from dyn_core.errors import why_unread
+from dyn_core.model.sources.bounded_process import JobError, run_job
+
+SIZE = 100_000_000  # bytes of a file
+LONGEST = 1e9  # a coordinate [m]
+_FLAT = 1e-7  # thickness of a mesh by its length, below which it has no hull
+_JOB = Path(__file__).with_name("mesh_job.py")
+_VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)", re.IGNORECASE)
+
+
+def mesh_corners(path: Path) -> np.ndarray:
+    """Return the corners of the faces of a mesh, each once, (n, 3) [the file's unit].
+
+    Raises:
+        ValueError: The file cannot be read, or a corner is not finite; the message is
+            a clause on the mesh.
+    """
+    try:
+        size = path.stat().st_size
+        content = path.read_bytes() if size <= SIZE else b""
+    except OSError as error:
+        raise ValueError(why_unread(error)) from error
+    if size > SIZE:
+        raise ValueError(f"it is larger than {SIZE // 1_000_000} MB")
+    suffix = path.suffix.lower()
+    if suffix == ".stl":
+        corners = _stl_corners(content)
+    elif suffix == ".obj":
+        corners = _obj_corners(content)
+    else:
+        corners = _other_corners(path)
+    if not len(corners):
+        raise ValueError("it has no faces")
+    if not np.isfinite(corners).all() or np.abs(corners).max() > LONGEST:
+        raise ValueError(f"a corner is not finite, or farther away than {LONGEST:g} m")
+    _, first = np.unique(corners, axis=0, return_index=True)
+    return np.asarray(corners[np.sort(first)])
+
+
+def check_solid(corners: np.ndarray) -> None:
+    """Check that corners span a volume.
+
+    Args:
+        corners: (n, 3) [m].
+
+    Raises:
+        ValueError: There are too few, or they lie in a plane.
+    """
+    around = corners - corners.mean(axis=0)
+    length = float(np.abs(around).max())
+    thickness = 0.0
+    if length > 0:
+        spread = np.linalg.eigvalsh(np.cov((around / length).T, bias=True))
+        thickness = float(np.sqrt(max(spread[0], 0.0)))
+    if len(corners) < 4 or thickness < _FLAT:
+        raise ValueError(
+            "it has no volume: its corners lie in one plane, or there are fewer than 4"
+        )
+
+
+def _numbers(rows: list[list[bytes]]) -> np.ndarray:
+    """Return rows of three numbers as an array, rounded to single precision.
+
+    A binary STL has no more digits, and other readers of meshes keep no more.
+    """
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(rows, float).reshape(-1, 3).astype(np.float32).astype(float)
+    except ValueError as error:
+        raise ValueError("a corner has something else than three numbers") from error
+
+
+def _stl_corners(content: bytes) -> np.ndarray:
+    """Return the corners of a binary or ASCII STL."""
+    count = struct.unpack_from("<I", content, 80)[0] if len(content) >= 84 else 0
+    size = 84 + 50 * count
+    text = content.lstrip().startswith(b"solid") and len(content) != size
+    if count and len(content) >= size and not text:
+        rows = np.frombuffer(content, np.uint8, 50 * count, 84).reshape(count, 50)
+        return rows[:, 12:48].copy().view("<f4").reshape(-1, 3).astype(float)
+    return _numbers([list(x) for x in _VERTEX.findall(content)])
+
+
+def _obj_corners(content: bytes) -> np.ndarray:
+    """Return the corners of the faces of an OBJ."""
+    rows: list[list[bytes]] = []
+    used: list[int] = []
+    for line in content.replace(b"\\\n", b" ").splitlines():
+        entries = line.split()
+        if entries[:1] == [b"v"]:
+            rows.append(entries[1:4])
+        elif entries[:1] == [b"f"]:
+            for entry in entries[1:]:
+                used.append(_corner(entry, len(rows)))
+    corners = _numbers(rows)
+    return corners[np.array(used, int)] if used else corners[:0]
+
+
+def _corner(entry: bytes, count: int) -> int:
+    """Return which of the corners so far an entry of a face names."""
+    try:
+        number = int(entry.partition(b"/")[0])
+    except ValueError as error:
+        raise ValueError("a face names a corner by something else than a number") from (
+            error
+        )
+    index = number - 1 if number > 0 else count + number
+    if not 0 <= index < count or number == 0:
+        raise ValueError(f"a face names corner {number} of {count}")
+    return index
+
+
+def _other_corners(path: Path) -> np.ndarray:
+    """Return the corners of a mesh of another kind, such as DAE."""
+    if importlib.util.find_spec("coal") is None:
+        raise ValueError(
+            f"{path.suffix} files need coal: pip install 'dyn_ros[collision]'; valid"
+            " without it: .stl, .obj"
+        )
+    try:
+        facts, data = run_job(_JOB, {"path": str(path.absolute())})
+    except JobError as error:
+        raise ValueError(f"reading it by coal {error}") from error
+    if "refused" in facts:
+        raise ValueError(facts["refused"])
+    return np.frombuffer(data, float).reshape(-1, 3)

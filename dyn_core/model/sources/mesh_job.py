@@ -1,0 +1,35 @@
+"""The mesh reader of coal as a job: a file of any kind that it knows -> corners.
+
+It runs in a process of its own, by its path, and imports nothing of dyn_core: the
+reader and the tree of boxes that coal makes at once end the process on some files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def prepare() -> None:
+    """Import the library."""
+    import coal  # noqa: F401
+
+
+def run(
+    request: Mapping[str, Any], data: bytes, ask: object
+) -> tuple[dict[str, Any], bytes]:
+    """Return no facts and the corners of a mesh, or `refused`, the reason.
+
+    Args:
+        request: `path` of the file.
+        data, ask: Not used.
+    """
+    import coal
+
+    try:
+        corners = coal.MeshLoader().load(request["path"], np.ones(3)).vertices()
+    except (ValueError, RuntimeError) as error:
+        return {"refused": " ".join(str(error).split())}, b""
+    return {}, np.ascontiguousarray(corners, float).tobytes()

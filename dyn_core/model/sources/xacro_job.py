@@ -1,0 +1,111 @@
+"""The package xacro as a job: text or a file -> XML.
+
+It runs in a process of its own, by its path, and imports nothing of dyn_core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+
+class _NoPackage(Exception):
+    """A package that is not there; the message says where it was searched."""
+
+
+def prepare() -> None:
+    """Import the library."""
+    import xacro  # noqa: F401
+
+
+def run(
+    request: Mapping[str, Any], data: bytes, ask: Callable[[str], Any]
+) -> tuple[dict[str, Any], bytes]:
+    """Return facts on a file and its XML, or `refused`, the reason.
+
+    Args:
+        request: `file`, its path, or None for text; `arguments`, by name; `optional`,
+            names of those that the file need not have.
+        data: Text.
+        ask: Returns the `folder` of a package, or the `fault` that there is none.
+    """
+    import xacro
+    from xacro import substitution_args
+
+    def find(name: str) -> str:
+        answer = ask(name)
+        if "fault" in answer:
+            raise _NoPackage(answer["fault"])
+        return str(answer["folder"])
+
+    values, file = _Arguments(request["arguments"]), request["file"]
+    values.asked.update(request["optional"])
+    table = substitution_args._eval_dict
+    before = substitution_args._eval_find, table["find"]
+    substitution_args._eval_find = table["find"] = find
+    xacro.filestack = []
+    try:
+        if file is None:
+            document = xacro.parse(data.decode("utf-8", "surrogatepass"))
+            xacro.process_doc(document, mappings=values, verbosity=0)
+        else:
+            document = xacro.process_file(file, mappings=values, verbosity=0)
+        return values.facts(), document.toxml().encode("utf-8", "surrogatepass")
+    except MemoryError:
+        raise
+    except Exception as error:  # xacro raises what its expressions raise
+        inside = [x for x in xacro.filestack or () if x not in (None, file)]
+        fault = {"refused": _reason(error), "inside": inside[-1] if inside else None}
+        return {**values.facts(), **fault}, b""
+    finally:
+        substitution_args._eval_find, table["find"] = before
+
+
+class _Arguments(dict[str, str]):
+    """Arguments that note which of them the file asks for.
+
+    Attributes:
+        asked: Names that the file looks up, or need not.
+        declared: Names that it has an <xacro:arg> of.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self.asked: set[str] = set()
+        self.declared: set[str] = set()
+
+    def facts(self) -> dict[str, list[str]]:
+        """Return names that the file never asked for, and those that it has."""
+        unknown = [name for name in self if name not in self.asked]
+        return {"unknown": unknown, "declared": sorted(self.declared)}
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        self.declared.add(str(name))
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors that xacro has wrapped in it, outermost first."""
+    inner: Any = error
+    while isinstance(inner, BaseException):
+        yield inner
+        inner = getattr(inner, "exc", None)
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong, in one line."""
+    causes = list(_causes(error))
+    last = causes[-1]
+    if isinstance(last, _NoPackage):
+        return str(last)
+    if isinstance(last, RecursionError):
+        return "xacro cannot expand it: macros or includes that contain themselves"
+    if type(last).__name__ == "ArgException":
+        return f"argument '{last}' has no value; give xacro_arguments={{'{last}': ...}}"
+    said = " ".join(str(causes[0]).split()) or type(last).__name__
+    return f"xacro cannot expand it: {said}"
