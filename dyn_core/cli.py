@@ -26,6 +26,7 @@ from dyn_core.errors import (
     PluginError,
     UnsupportedError,
     unknown_name,
+    why_unread,
 )
 from dyn_core.kinematics import command as inverse_kinematics
 from dyn_core.model import Model
@@ -60,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         _drop_output()
-        return _failed(str(error))
+        place = f"{error.filename}: " if error.filename else "output: "
+        return _failed(place + why_unread(error))
     except KeyboardInterrupt:
         return _failed("interrupted", INTERRUPTED)
 

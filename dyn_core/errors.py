@@ -45,10 +45,12 @@ def unknown_name(
     valid: Iterable[str],
     purpose: str = "",
     limit: int | None = SHOWN,
+    listed_by: str = "",
 ) -> str:
     """Return the sentence for an unknown name: the nearest valid ones, then all.
 
-    Of names with dots those with the same first part stand before the others.
+    Names that begin with it stand before the others, and of names with dots those with
+    the same first part.
 
     Args:
         kind: What the name should be of: solver, link, build option, ...
@@ -56,15 +58,17 @@ def unknown_name(
         valid: Every name that would do.
         purpose: For what the valid ones are valid, if only for that.
         limit: Most names that are listed; None for all.
+        listed_by: Command or function that lists all, where they are more.
     """
     names = list(valid)
     near = [repr(one_line(x)) for x in nearest(str(name), names)]
     guess = f"; did you mean {' or '.join(near)}?" if near else ";"
     group = str(name).split(".")[0] + "."  # of gains.kp, that are gains.JOINT.p, ...
-    names.sort(key=lambda x: not x.startswith(group))
+    names.sort(key=lambda x: not (_begins(x, str(name)) or x.startswith(group)))
     shown = ", ".join(map(one_line, names[:limit])) or "none"
     cut = limit is not None and len(names) > limit
-    more = f", ... ({len(names)} in all)" if cut else ""
+    command = f": {listed_by}" if listed_by else ""
+    more = f", ... ({len(names)} in all{command})" if cut else ""
     what = f" for {purpose}" if purpose else ""
     called = one_line(str(name))
     return f"no {kind} is called '{called}'{guess} valid{what}: {shown}{more}"
@@ -85,12 +89,21 @@ def why_no_json(error: Exception) -> str:
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the valid names that look most like this one, the best first."""
+    """Return the valid names that look most like this one, the best first.
+
+    Those that begin with it come before those that differ in a few letters.
+    """
     folded: dict[str, str] = {}
     for known in valid:
         folded.setdefault(known[:_RUN].lower(), known)
+    longer = [x for x in folded if _begins(x, name)]
     close = get_close_matches(name[:_RUN].lower(), folded, limit)
-    return [folded[x] for x in close]
+    return [folded[x] for x in dict.fromkeys([*longer, *close])][:limit]
+
+
+def _begins(known: str, name: str) -> bool:
+    """Check whether a valid name begins with another one, small or capital."""
+    return bool(name) and known.lower().startswith(name[:_RUN].lower())
 
 
 def warn(message: str, stacklevel: int = 2) -> None:
@@ -161,7 +174,7 @@ class SolverNotFound(DynError, LookupError):
         failures: Sequence[str] = (),
         problem: str = "",
     ) -> None:
-        message = unknown_name("solver", name, known, problem)
+        message = unknown_name("solver", name, known, problem, listed_by="dyn plugins")
         if failures:
             message += "; plugins that failed to load: " + "; ".join(failures)
         super().__init__(message)

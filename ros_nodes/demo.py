@@ -25,6 +25,7 @@ from dyn_core.model.sources.arguments import (
     load_with,
     robot_settings,
 )
+from dyn_core.plots import save
 from dyn_core.simulation.simulator import simulate
 from dyn_core.validation.quoting import plot_text
 from ros_nodes.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
@@ -250,8 +251,4 @@ def _plot(outcome: Outcome, path: Path) -> None:
     bottom.set_xlabel("time [s]")
     top.legend(fontsize=7, ncol=4)
     figure.tight_layout()
-    try:
-        figure.savefig(path, dpi=110)
-    except (OSError, ValueError) as error:
-        raise dyn.SettingError(f"--plot {path}: {error}", "plot") from error
-    print(f"plot: {path}")
+    save(figure, path)

@@ -1,6 +1,7 @@
 """Every command of `dyn` with every kind of mistake: words and a status, no traceback."""
 
 import argparse
+import errno
 import io
 import json
 import os
@@ -231,6 +232,45 @@ def test_arguments_that_change_nothing_are_refused(files, capsys, case):
     arguments, message = IDLE[case]
     assert _status(arguments) in (1, 2)
     assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+IN_OUR_WORDS = {  # arguments, what is said
+    "q0": (["sim", "two_link", "--q0", "joint1=abc"], "--q0 joint1=abc; valid: NAME=NUMBER"),
+    "q0 row": (["sim", "two_link", "--q0", "abc", "1"], "--q0 abc 1; valid: JOINT=VALUE, or 2 finite numbers"),
+    "q0 joint": (["sim", "two_link", "--q0", "elbow=1"], "--q0 elbow=1: no moving joint is called 'elbow'"),
+    "start": (["excite", "two_link", "--start", "joint1=abc"], "--start joint1=abc; valid: NAME=NUMBER"),
+    "lock": (["evaluate", "run.npz", "--robot", "two_link", "--lock", "joint1=a"], "--lock joint1=a; valid: NAME=NUMBER"),
+    "export": (["export", "rnea", "two_link", "gone/deep"], "there is no such folder as "),
+    "random": (["id", "two_link", "random.npz"], "it is no archive of arrays, or a damaged one"),
+    "table": (["evaluate", "run.npz", "--robot", "two_link", "--parameters", "table.csv"], "no table of parameters: a has no number; valid: rows of name, value"),
+    "utf8": (["evaluate", "run.npz", "--robot", "two_link", "--parameters", "bytes.csv"], "it is not in UTF-8: byte 0xb7"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", IN_OUR_WORDS)
+def test_mistakes_are_told_in_our_words(files, tmp_path, capsys, case):
+    """No float(), no codec and no NumPy speaks to the user; nothing is made by halves."""
+    (tmp_path / "random.npz").write_bytes(bytes(range(256)))
+    (tmp_path / "table.csv").write_text("name,value\na,b\n")
+    (tmp_path / "bytes.csv").write_bytes(b"name,value\na,\xb7\n")
+    arguments, message = IN_OUR_WORDS[case]
+    assert _status(arguments) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_full_device_is_told_in_words(monkeypatch, capsys):
+    """Without the number of the error; with the file, where there is one."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(cli, "_run", full)
+    assert cli.main([]) == 1
+    assert capsys.readouterr().err == "dyn: output: No space left on device\n"
+    monkeypatch.setattr(cli, "_run", lambda _: open("/nowhere/a"))
+    assert cli.main([]) == 1
+    assert capsys.readouterr().err == "dyn: /nowhere/a: No such file or directory\n"
 
 
 PARAMETERS = """

@@ -8,7 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.authoring import TracedSolver
-from dyn_core.errors import unknown_name
+from dyn_core.errors import nearest, unknown_name
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.tasks import JointTargets, RobotTask, planar_task
 from dyn_core.tasks.robots import robot_task
@@ -66,6 +66,19 @@ def test_a_parameters_own_group_is_listed_first():
     message = unknown_name("parameter", "gains.stiffness", valid)
     assert "valid: gains.elbow.p, gains.elbow.d, collision.0, " in message
     assert message.endswith("... (52 in all)")
+
+
+def test_names_that_begin_with_the_typed_one_come_first():
+    """Before those that differ in a letter; where a list is cut, who lists all."""
+    names = ["go1", "arm7", *(f"a{k}" for k in range(20)), "g1_29dof", "G1_23dof"]
+    assert nearest("g1", names) == ["g1_29dof", "G1_23dof", "go1"]
+    assert nearest("", names) == []
+    message = unknown_name("robot", "g1", names, listed_by="dyn list")
+    assert "did you mean 'g1_29dof' or 'G1_23dof' or 'go1'?" in message
+    assert "valid: g1_29dof, G1_23dof, go1, arm7, a0, " in message
+    assert message.endswith("... (24 in all: dyn list)")
+    with pytest.raises(dyn.SolverNotFound, match=r"in all: dyn plugins\)"):
+        dyn.solver("no_such_solver")
 
 
 def damped(model, q, qd, tau, f_ext, inner):

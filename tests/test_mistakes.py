@@ -9,6 +9,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.errors import ModelWarning
+from dyn_core.simulation import simulator
 from dyn_core.simulation.rollout import Rollout
 
 
@@ -47,6 +48,11 @@ SETTINGS = [  # settings of simulate, what is said
     ),
     ({"begin": 3}, "begin is 3; valid: a function of the time, or None"),
     ({"progress": "no"}, "progress is 'no'; valid: True, False"),
+    (
+        {"duration": 1e9, "period": 1e-9},
+        "duration 1e.09 s has more than 100000000 periods of 1e-09 s; valid: a longer",
+    ),
+    ({"duration": 1e300, "period": 1e-300}, "has more than 100000000 periods"),
     (
         {"prescribed": ("joint1",), "forward_dynamics": "dense"},
         "forward_dynamics changes nothing where accelerations are prescribed",
@@ -407,6 +413,27 @@ def test_what_is_no_number_is_no_state(shipped):
     ):
         with pytest.raises(dyn.ModelError, match=message):
             model.position(joints)
+
+
+def test_a_run_without_enough_memory_is_refused(shipped, monkeypatch):
+    """NumPy's words on sizes are not the user's."""
+
+    def no_memory(*_):
+        raise MemoryError("Unable to allocate 6.94 EiB for an array")
+
+    monkeypatch.setattr(simulator.np, "full", no_memory)
+    with pytest.raises(dyn.SettingError, match="a run of 2 periods needs more memory"):
+        _run(shipped["two_link"])
+
+
+@pytest.mark.parametrize("lock", [{3: 1.0}, {"joint1": 0.0, 3: 1.0}, {None: 0.0}])
+def test_joints_to_lock_are_names(shipped, lock):
+    """What is no name is no joint, whoever locks."""
+    message = "lock: no moving joint is called (3|None); known: joint"
+    with pytest.raises(dyn.ModelError, match=message):
+        dyn.load_urdf(dyn.robots.path("two_link"), lock=lock)
+    with pytest.raises(dyn.ModelError, match=message):
+        shipped["two_link"].lock(lock)
 
 
 def test_options_of_loading_are_of_their_type():

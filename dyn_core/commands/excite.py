@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dyn_core.errors import SettingError
 from dyn_core.identification.excitation import Excitation, excite
 from dyn_core.identification.excitation.result import check_file
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
-from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
+from dyn_core.model.sources.arguments import add_robot, load_robot, named_numbers
 from dyn_core.plots import check_plot, save
 from dyn_core.recordings import MotionRecord, write_motion
 from dyn_core.recordings.files import check_output
@@ -115,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         check_plot(arguments.plot)
     model = load_robot(arguments)
-    locked = _numbers("lock", arguments.lock)
+    locked = named_numbers("lock", arguments.lock)
     model = model.lock(locked) if locked else model
     result = excite(
         model,
@@ -128,11 +127,11 @@ def run(arguments: argparse.Namespace) -> int:
         position_scale=arguments.position_scale,
         velocity_scale=arguments.velocity_scale,
         effort_scale=arguments.effort_scale,
-        velocity_limits=_numbers("velocity-limits", arguments.velocity_limits),
-        acceleration_limits=_numbers(
+        velocity_limits=named_numbers("velocity-limits", arguments.velocity_limits),
+        acceleration_limits=named_numbers(
             "acceleration-limits", arguments.acceleration_limits
         ),
-        effort_limits=_numbers("effort-limits", arguments.effort_limits),
+        effort_limits=named_numbers("effort-limits", arguments.effort_limits),
         clearance=None if arguments.no_collision else arguments.clearance,
         starts=arguments.starts,
         seed=arguments.seed,
@@ -167,22 +166,9 @@ def _show(done: int, count: int, condition: float) -> None:
     print(message, end=end, file=sys.stderr, flush=True)
 
 
-def _numbers(option: str, typed: Sequence[str] | None) -> dict[str, float]:
-    """Return what JOINT=VALUE entries say."""
-    values = {}
-    for name, value in named_values(typed or (), f"--{option}").items():
-        try:
-            values[name] = float(value)
-        except ValueError as error:
-            raise SettingError(
-                f"--{option} {name}={value}; valid: {PLACE} with a number", option
-            ) from error
-    return values
-
-
 def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
     """Return positions by joint; joints that are not named stay neutral."""
-    return None if typed is None else model.position(_numbers("start", typed))
+    return None if typed is None else model.position(named_numbers("start", typed))
 
 
 def lines_of(result: Excitation) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+from pathlib import Path
 from typing import Any
 
-from dyn_core.errors import ShapeError, UnsupportedError, unknown_name
+from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
 from dyn_core.export import TARGETS, Export, export, gpu, laws
 from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
@@ -74,6 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
             raise UnsupportedError(unknown_name(name, value, valid))
     if not arguments.folder:
         raise ShapeError("folder", "where the files go ('.': here)", "an empty name")
+    place = Path(os.path.abspath(arguments.folder)).parent
+    if not place.is_dir():  # a folder is made, those above it are not
+        raise SettingError(
+            f"folder {arguments.folder!r}; there is no such folder as {place}", "folder"
+        )
     if arguments.target in gpu.ARCHITECTURES:
         _refuse_for_gpu(arguments)
     cycle = arguments.solver in laws.CYCLES

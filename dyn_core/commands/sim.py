@@ -13,10 +13,10 @@ import numpy as np
 from dyn_core.commands.drives import LAWS, drive_of
 from dyn_core.commands.motions import check_arguments
 from dyn_core.contact.stepping.world import FLOOR, World
-from dyn_core.errors import ModelWarning, SettingError
+from dyn_core.errors import ModelError, ModelWarning, SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
-from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
+from dyn_core.model.sources.arguments import add_robot, load_robot, named_numbers
 from dyn_core.plots import save
 from dyn_core.recordings import MotionRecord, run_record, write_motion
 from dyn_core.reports.figures import motion_figure
@@ -171,21 +171,21 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
         return None
     coordinates = coordinates_of(model)
     labels = coordinates.positions if name == "q0" else coordinates.velocities
-    try:
-        if all("=" in entry for entry in typed):
-            pairs = named_values(typed, f"--{name}")
-            values = {joint: float(value) for joint, value in pairs.items()}
-            parts = {k: values.pop(k) for k in labels if k in values and "." in k}
-            by_name = model.position if name == "q0" else model.velocity
+    if all("=" in entry for entry in typed):
+        values = named_numbers(name, typed)
+        parts = {k: values.pop(k) for k in labels if k in values and "." in k}
+        by_name = model.position if name == "q0" else model.velocity
+        try:
             start = by_name(values)
-            for label, value in parts.items():
-                start[labels.index(label)] = value
-            return start
+        except ModelError as error:
+            raise SettingError(f"--{name} {' '.join(typed)}: {error}", name) from error
+        for label, value in parts.items():
+            start[labels.index(label)] = value
+        return start
+    try:
         numbers = np.array([float(entry) for entry in typed])
-    except ValueError as error:
-        if isinstance(error, SettingError):
-            raise
-        raise SettingError(f"--{name} {' '.join(typed)}: {error}", name) from error
+    except ValueError:
+        numbers = np.zeros(0)
     if len(numbers) != len(labels) or not np.isfinite(numbers).all():
         raise SettingError(
             f"--{name} {' '.join(typed)}; valid: JOINT=VALUE, or {len(labels)} finite"

@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.errors import NonFiniteError, ShapeError
 from dyn_core.problems import Port
+from dyn_core.validation import shown
 
 
 def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
@@ -25,7 +26,7 @@ def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
             raise
         raise ShapeError(port.name, f"shape {port.shape}", "a ragged list") from error
     if array.dtype.kind not in "fiubc":
-        raise ShapeError(port.name, "numbers", f"dtype {array.dtype}")
+        raise ShapeError(port.name, f"numbers of shape {port.shape}", shown(value))
     if array.dtype.kind != "c":
         array = array.astype(dtype, copy=False)
     dims = len(port.shape)

@@ -14,7 +14,7 @@ from typing import Any
 from dyn_core.engines import Program
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.native_program import NativeProgram
-from dyn_core.errors import SettingError, UnsupportedError, unknown_name
+from dyn_core.errors import SettingError, UnsupportedError, unknown_name, why_unread
 from dyn_core.export import package_files, wasm
 from dyn_core.export.c_file import c_file
 from dyn_core.export.check_source import check_source, vector_header
@@ -277,7 +277,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
             if (folder / name).exists() and _digest(folder / name) == known[name]:
                 os.unlink(folder / name)  # of another form
     except OSError as error:
-        raise SettingError(f"{folder} cannot be written: {error}", "folder") from error
+        reason = why_unread(error)
+        raise SettingError(f"{folder} cannot be written: {reason}", "folder") from error
 
 
 def _digest(file: Path) -> str:

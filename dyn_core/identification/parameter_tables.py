@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 from pathlib import Path
 
 import numpy as np
 
-from dyn_core.errors import ModelError, SettingError, why_unread
+from dyn_core.errors import ModelError, SettingError
 from dyn_core.identification.fitting.sought_robot import with_paths
 from dyn_core.identification.identified_files import write_columns
 from dyn_core.identification.parameter_vector import (
@@ -19,6 +18,7 @@ from dyn_core.identification.parameter_vector import (
 from dyn_core.identification.result import Identification
 from dyn_core.identification.selection import number_names
 from dyn_core.model import Model
+from dyn_core.validation.array_files import csv_rows
 
 
 def write_table(path: str | os.PathLike[str], result: Identification) -> None:
@@ -34,19 +34,9 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
         SettingError: It cannot be read, or its parameters are not those of the robot.
         ModelError: No robot can have them; names it.
     """
-    try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.reader(file) if row]
-        values = {row[0]: float(row[1]) for row in rows[1:]}
-        if not values:
-            raise ValueError("it has no rows")
-    except OSError as error:
-        raise SettingError(f"{path}: {why_unread(error)}", "parameters") from error
-    except (ValueError, IndexError, csv.Error) as error:
-        raise SettingError(
-            f"{path}: no table of parameters ({error}); valid: rows of name, value",
-            "parameters",
-        ) from error
+    values = {row[0]: _value(path, row) for row in csv_rows(Path(path))[1:]}
+    if not values:
+        raise _no_table(path, "it has no rows")
     joints = [name.rpartition(".")[2].partition("[")[0] for name in values]
     groups = {
         "friction": "damping" in joints and "friction" in joints,
@@ -64,6 +54,20 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
     return with_linear_parameters(
         made, np.array([values[name] for name in names]), **groups
     )
+
+
+def _value(path: str | os.PathLike[str], row: list[str]) -> float:
+    """Return the value of a parameter."""
+    try:
+        return float(row[1])
+    except (ValueError, IndexError) as error:
+        raise _no_table(path, f"{row[0]} has no number") from error
+
+
+def _no_table(path: str | os.PathLike[str], reason: str) -> SettingError:
+    valid = "rows of name, value"
+    message = f"{path}: no table of parameters: {reason}; valid: {valid}"
+    return SettingError(message, "parameters")
 
 
 def _with_names(

@@ -126,7 +126,7 @@ class _Walk:
         unknown = set(self.build.lock) - self.locked
         if unknown:
             known = ", ".join(s.name for s in self.specs[1:])
-            names = ", ".join(sorted(unknown))
+            names = ", ".join(sorted(map(str, unknown)))
             raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
 
     def root_joint_name(self) -> str:

@@ -17,6 +17,7 @@ from dyn_core.errors import ModelError
 from dyn_core.model import parameter_paths, passive_forces
 from dyn_core.model.assembly import assemble_tree
 from dyn_core.model.build import Build, ForceFunction, ForceOfPotential
+from dyn_core.model.checks.description import check_choices
 from dyn_core.model.checks.tree import check_loops
 from dyn_core.model.coordinates import by_name, clusters, order, pivots
 from dyn_core.model.coordinates import configuration_space as space
@@ -326,6 +327,7 @@ class Model(Tree, System):
 
     def lock(self, joints: Mapping[str, ArrayLike]) -> Model:
         """Return the robot with some joints fixed at positions, merged exactly."""
+        check_choices("warn", joints)
         return self.rebuilt(lock={**self.build.lock, **joints})
 
     def drive(self, joint: str, pose: Drive) -> Model:

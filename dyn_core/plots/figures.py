@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.errors import SettingError, UnsupportedError, why_unread
 from dyn_core.validation.quoting import plot_text
 
 # Okabe and Ito's colours, which differ for any sight, without the yellow that
@@ -215,7 +215,9 @@ def save(figure: Any, path: str) -> None:
     """
     try:
         figure.savefig(path, dpi=110)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise SettingError(f"plot {path}: {why_unread(error)}", "plot") from error
+    except ValueError as error:  # of matplotlib: the kinds of files that it writes
         raise SettingError(f"plot {path}: {error}", "plot") from error
     print(f"plot: {path}")
 

@@ -13,6 +13,7 @@ from dyn_core.errors import SettingError
 from dyn_core.validation import check_keywords
 
 ControlLaw = Callable[..., Any]  # of t, q, qd; returns joint forces, or None
+MOST_ROWS = 100_000_000  # of a run: an hour of computing, and gigabytes
 NEITHER = ("model", "world", "counters")  # fields that are no settings
 ALSO = ("controller", "world", "duration", "begin", "progress")  # of simulate itself
 
@@ -52,7 +53,13 @@ def row_count(duration: Any, period: float) -> int:
             f"duration is {duration!r}; valid: a finite number of seconds, 0 or more",
             "duration",
         )
-    count = round(float(duration) / period)
+    count = round(min(float(duration) / period, 10.0 * MOST_ROWS))
+    if count > MOST_ROWS:
+        raise SettingError(
+            f"duration {duration:g} s has more than {MOST_ROWS} periods of"
+            f" {period:g} s; valid: a longer period, or several runs",
+            "duration",
+        )
     if duration > 0 and count == 0:
         raise SettingError(
             f"duration is {duration!r}, less than half a period of {period:g} s; valid:"

@@ -221,9 +221,16 @@ class _RunRecorder:
 
     def __init__(self, model: Model, count: int, joint_springs: bool) -> None:
         self.model = model
-        self.t, self.cycle_time = np.arange(count, dtype=float), np.zeros(count)
-        self.q, self.q_ref = np.full((2, count, model.nq), np.nan)
-        self.qd, self.tau = np.full((2, count, model.nv), np.nan)
+        try:
+            self.t, self.cycle_time = np.arange(count, dtype=float), np.zeros(count)
+            self.q, self.q_ref = np.full((2, count, model.nq), np.nan)
+            self.qd, self.tau = np.full((2, count, model.nv), np.nan)
+        except MemoryError as error:
+            raise SettingError(
+                f"a run of {count} periods needs more memory than there is; valid: a"
+                " longer period, or several runs",
+                "duration",
+            ) from error
         self.reports: list[Sequence[StepReport]] = []
         self.commanded = not count  # whether there was a command
         name = solvers(ENERGY)[0]

@@ -10,7 +10,8 @@ import csv
 import math
 import warnings
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -124,10 +125,27 @@ def csv_table(file: Path) -> CsvTable:
         SettingError: It cannot be read, or has a cell that is no number; names row and
             column.
     """
+    with _csv_lines(file, "utf-8-sig") as lines:
+        units, labels = _head(lines)
+        return CsvTable(units, labels, _numbers(lines, labels))
+
+
+def csv_rows(file: Path) -> list[list[str]]:
+    """Return the cells of a CSV, row by row, without empty rows.
+
+    Raises:
+        SettingError: It cannot be read.
+    """
+    with _csv_lines(file, "utf-8") as lines:
+        return [row for row in csv.reader(lines) if row]
+
+
+@contextmanager
+def _csv_lines(file: Path, encoding: str) -> Iterator[TextIO]:
+    """Open a CSV; whatever is wrong with its content is a SettingError."""
     try:
-        with file.open(newline="", encoding="utf-8-sig") as lines:
-            units, labels = _head(lines)
-            return CsvTable(units, labels, _numbers(lines, labels))
+        with file.open(newline="", encoding=encoding) as lines:
+            yield lines
     except OSError as error:
         raise SettingError(f"{file}: {why_unread(error)}", "file") from error
     except UnicodeDecodeError as error:

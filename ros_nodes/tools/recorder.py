@@ -30,7 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingError(f"{output} is there already; valid: a new name", "output")
     wanted = [x if x.startswith("/") else f"/{x}" for x in arguments.topics or ()]
     alone = output.suffix == ".mcap"
-    output.parent.mkdir(parents=True, exist_ok=True)
+    if not output.parent.is_dir():
+        raise SettingError(
+            f"--output {str(output)!r}; there is no such folder", "output"
+        )
     work = Path(tempfile.mkdtemp(prefix=".dyn_record_", dir=output.parent))
     folder = work / output.stem if alone else output
     kind = library.rosbag2.StoragePlugin[arguments.storage.upper()]

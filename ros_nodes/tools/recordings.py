@@ -15,7 +15,7 @@ from dyn_core.identification import (
 )
 from dyn_core.identification.joint_record import FILES
 from dyn_core.model import Model
-from dyn_core.model.sources.arguments import load_robot, named_values
+from dyn_core.model.sources.arguments import load_robot, named_numbers
 from dyn_core.plots import check_plot, save
 from dyn_core.recordings import bags, read_motion
 from dyn_core.reports import (
@@ -49,14 +49,7 @@ def plot(arguments: argparse.Namespace) -> int:
 def _robot(arguments: argparse.Namespace) -> Model:
     """Return the robot of `dyn evaluate`, locked joints and parameters as given."""
     model = load_robot(arguments)
-    locked = {}
-    for name, typed in named_values(arguments.lock, "--lock").items():
-        try:
-            locked[name] = float(typed)
-        except ValueError as error:
-            raise SettingError(
-                f"--lock {name}={typed}; valid: a position [rad | m]", "lock"
-            ) from error
+    locked = named_numbers("lock", arguments.lock)
     model = model.lock(locked) if locked else model
     return with_table(model, arguments.parameters) if arguments.parameters else model
 

@@ -45,7 +45,8 @@ def test_lists_ints_and_float32_are_converted(arm, engine):
     [
         (np.zeros(6), r"q: wanted shape \(7,\) or \(batch, 7\), got shape \(6,\)"),
         (np.zeros((2, 3, 7)), "q: wanted"),
-        (["a"] * 7, "q: wanted numbers"),
+        (["a"] * 7, r"q: wanted numbers of shape \(7,\), got \['a', 'a'"),
+        ("abc", "q: wanted numbers of shape .*, got 'abc'"),
         ([[1.0], [1.0, 2.0]], "q: wanted"),
         (3.0, "q: wanted"),
     ],

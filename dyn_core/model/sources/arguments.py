@@ -74,6 +74,23 @@ def named_values(pairs: Iterable[str], where: str) -> dict[str, str]:
     return values
 
 
+def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
+    """Return what NAME=NUMBER entries of an option say.
+
+    Raises:
+        SettingError: An entry is of another form, or a name is there twice.
+    """
+    values = {}
+    for name, text in named_values(typed or (), f"--{option}").items():
+        try:
+            values[name] = float(text)
+        except ValueError as error:
+            raise SettingError(
+                f"--{option} {name}={text}; valid: NAME=NUMBER", option
+            ) from error
+    return values
+
+
 def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
     """Return the parameters of nodes that say the same as add_search, if any do."""
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")

@@ -122,7 +122,8 @@ def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
 def _unknown(name: str) -> ModelError:
     """Return the error of a name that no robot has."""
     every = [*robots.names(), *robot_descriptions.names(), *example_robots.files()]
-    message = unknown_name("robot", name, dict.fromkeys(every))
+    listed = "dyn.robots.names() has the shipped ones"
+    message = unknown_name("robot", name, dict.fromkeys(every), listed_by=listed)
     tried = ", ".join(["a file of this name", *_tried()])
     what = f"tried: {tried}; valid, too: a path, {SCHEME}PKG/FILE, XML"
     return ModelError(f"{message}; {what}", name)
