@@ -61,7 +61,7 @@ def unknown_name(
         listed_by: Command or function that lists all, where they are more.
     """
     names = list(valid)
-    near = [repr(one_line(x)) for x in nearest(str(name), names)]
+    near = [repr(one_line(x)) for x in nearest(name, names)]
     guess = f"; did you mean {' or '.join(near)}?" if near else ";"
     group = str(name).split(".")[0] + "."  # of gains.kp, that are gains.JOINT.p, ...
     names.sort(key=lambda x: not (_begins(x, str(name)) or x.startswith(group)))
@@ -70,7 +70,7 @@ def unknown_name(
     command = f": {listed_by}" if listed_by else ""
     more = f", ... ({len(names)} in all{command})" if cut else ""
     what = f" for {purpose}" if purpose else ""
-    called = one_line(str(name))
+    called = one_line(str(name)[: 2 * _RUN])
     return f"no {kind} is called '{called}'{guess} valid{what}: {shown}{more}"
 
 
@@ -88,16 +88,17 @@ def why_no_json(error: Exception) -> str:
     return f"line {line}, column {column}: {reason}" if line else str(reason)
 
 
-def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
+def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
     """Return the valid names that look most like this one, the best first.
 
     Those that begin with it come before those that differ in a few letters.
     """
+    called = str(name)
     folded: dict[str, str] = {}
     for known in valid:
         folded.setdefault(known[:_RUN].lower(), known)
-    longer = [x for x in folded if _begins(x, name)]
-    close = get_close_matches(name[:_RUN].lower(), folded, limit)
+    longer = [x for x in folded if _begins(x, called)]
+    close = get_close_matches(called[:_RUN].lower(), folded, limit)
     return [folded[x] for x in dict.fromkeys([*longer, *close])][:limit]
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import SettingError, ShapeError, unknown_name
+from dyn_core.errors import SettingError, ShapeError, one_line, unknown_name
 from dyn_core.model import Model
 from dyn_core.validation import float_array
 from dyn_core.validation.array_files import csv_table, npz_arrays
@@ -131,7 +131,8 @@ def read_record(path: str | os.PathLike[str]) -> JointRecord:
     except SettingError:
         raise  # names the file
     except ValueError as error:
-        message = f"{path}: no {file.suffix[1:].upper()} that can be read: {error}"
+        kind = file.suffix[1:].upper()
+        message = one_line(f"{path}: no {kind} that can be read: {error}")
         raise SettingError(message, "file") from error
     missing = [name for name in ("t", "q") if name not in columns]
     if missing:

@@ -137,8 +137,8 @@ class Tree:
 
     def frame(self, link: str) -> Frame:
         """Return the frame of a link."""
-        if link not in self.frames:
-            raise ModelError(unknown_name("link", link, self.frames), link)
+        if not isinstance(link, str) or link not in self.frames:
+            raise ModelError(unknown_name("link", link, self.frames), str(link))
         return self.frames[link]
 
     def body_of(self, link: str) -> int:

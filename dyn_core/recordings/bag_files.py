@@ -25,7 +25,7 @@ from dyn_core.recordings.progress import RowProgress
 
 _FIRST = 1.0  # stamp of the first row, since zero means none [s]
 ACCELERATIONS = "/joint_accelerations"
-_POINTS = "trajectory_msgs/msg/JointTrajectory"
+POINTS = "trajectory_msgs/msg/JointTrajectory"
 
 
 def of_joints(record: JointRecord) -> MotionRecord:
@@ -50,9 +50,9 @@ def read_bag(path: Path, joint_states: str, joints: Sequence[str]) -> MotionReco
     """
     record = of_joints(bags.read(path, joint_states, joints=joints))
     with bags.opened(path) as bag:
-        if ACCELERATIONS not in bag.topics(_POINTS):
+        if ACCELERATIONS not in bag.topics(POINTS):
             return record
-        messages = [message for _, message in bag.messages(_POINTS, ACCELERATIONS)]
+        messages = [message for _, message in bag.messages(POINTS, ACCELERATIONS)]
     try:
         return replace(record, qdd=_accelerations(messages, record))
     except ValueError as error:
@@ -137,7 +137,7 @@ def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) ->
     states = writer.add_connection("/joint_states", bags.STATES, typestore=store)
     points = None
     if record.qdd is not None:
-        points = writer.add_connection(ACCELERATIONS, _POINTS, typestore=store)
+        points = writer.add_connection(ACCELERATIONS, POINTS, typestore=store)
     duration = types["builtin_interfaces/msg/Duration"](sec=0, nanosec=0)
     for k, t in enumerate(record.t - record.t[0] if len(record.t) else ()):
         nanoseconds = round(1e9 * (float(t) + _FIRST))
@@ -154,5 +154,5 @@ def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) ->
             point = types["trajectory_msgs/msg/JointTrajectoryPoint"](
                 none, none, record.qdd[k], none, duration
             )
-            message = types[_POINTS](header, names, [point])
-            writer.write(points, nanoseconds, store.serialize_cdr(message, _POINTS))
+            message = types[POINTS](header, names, [point])
+            writer.write(points, nanoseconds, store.serialize_cdr(message, POINTS))

@@ -14,6 +14,7 @@ from dyn_core.errors import (
     DynError,
     SettingError,
     UnsupportedError,
+    one_line,
     unknown_name,
     why_unread,
 )
@@ -92,7 +93,7 @@ def opened(file: Path) -> Iterator[Bag]:
     except Exception as error:  # of rosbags, for a file of any content
         spoken = type(error).__module__.partition(".")[0] in ("rosbags", "sqlite3")
         reason = " ".join(str(error).split()) if spoken else "it is damaged"
-        message = f"{file}: no bag that can be read: {reason}"
+        message = one_line(f"{file}: no bag that can be read: {reason}")
         raise SettingError(message, "file") from error
 
 

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from dyn_core.errors import DynError, SettingError
+from dyn_core.errors import DynError, SettingError, one_line
 from dyn_core.model import Model
 from dyn_core.recordings import bags
 from dyn_core.recordings.bag_files import read_bag, write_bag
@@ -57,9 +57,9 @@ def _read(file: Path, model: Model | None) -> MotionRecord:
     except SettingError:
         raise  # names the file
     except DynError as error:
-        raise SettingError(f"{file}: {error}", "file") from error
+        raise SettingError(one_line(f"{file}: {error}"), "file") from error
     except ValueError as error:
-        message = f"{file}: no {kind} that can be read: {error}"
+        message = one_line(f"{file}: no {kind} that can be read: {error}")
         raise SettingError(message, "file") from error
 
 

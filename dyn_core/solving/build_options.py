@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 
 from dyn_core.engines import ENGINES
-from dyn_core.errors import ModelError, UnsupportedError, nearest, unknown_name
+from dyn_core.errors import (
+    ModelError,
+    UnsupportedError,
+    nearest,
+    one_line,
+    unknown_name,
+)
 from dyn_core.model.coordinates.matrix_forms import FORMS, changes_some, kept_places
 from dyn_core.model.parameter_paths import kind_of
 from dyn_core.numbers.scalar import Number
 from dyn_core.problems import PASSIVE, Port, Signature
-from dyn_core.validation import Quantity, kind_like
+from dyn_core.validation import Quantity, kind_like, shown
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +72,7 @@ def read_option(solver: Any, model: Any, key: str, value: Any) -> Any:
         return value  # of an algorithm that fills a slot as it runs
     for kind, taken, valid in _COLLECTIONS:
         if isinstance(default, kind) and not isinstance(value, taken):
-            raise UnsupportedError(f"{where} is {value!r}; valid: {valid}")
+            raise UnsupportedError(f"{where} is {shown(value)}; valid: {valid}")
     if callable(rule):
         rule(model, value)
         return value
@@ -155,21 +161,22 @@ class BuildOptions:
             ("dtype", ("float64", "float32")),
         ):
             value = getattr(self, option)
-            if value not in valid:
-                shown = ", ".join(valid)
-                raise UnsupportedError(f"{name}: {option} {value!r}; valid: {shown}")
+            if not isinstance(value, str) or value not in valid:
+                listed = ", ".join(valid)
+                what = f"{name}: {option} {shown(value)}"
+                raise UnsupportedError(f"{what}; valid: {listed}")
         for option in ("joint_friction", "joint_springs", "finite", "wait"):
             value = getattr(self, option)
             if not isinstance(value, (bool, np.bool_)):  # "no" would count as True
                 raise UnsupportedError(
-                    f"{name}: {option} {value!r}; valid: True, False"
+                    f"{name}: {option} {shown(value)}; valid: True, False"
                 )
         threads = self.threads
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UnsupportedError(
-                f"{name}: threads {threads!r}; valid: a whole number >= 1, or None"
+                f"{name}: threads {shown(threads)}; valid: a whole number >= 1, or None"
             )
-        if self.engine is not None and self.engine not in ENGINES:
+        if self.engine is not None and str(self.engine) not in ENGINES:
             raise UnsupportedError(unknown_name("engine", self.engine, ENGINES))
         if self.engine in ("graph", "plain"):
             self.refuse_native(name, f"on engine '{self.engine}'")
@@ -181,7 +188,7 @@ class BuildOptions:
             value = getattr(self, option)
             if value != default:
                 raise UnsupportedError(
-                    f"{name}: {option}={value!r} changes nothing {where}; valid:"
+                    f"{name}: {option}={shown(value)} changes nothing {where}; valid:"
                     f" {default!r}, or engine='native' of a TracedSolver"
                 )
 
@@ -216,7 +223,7 @@ class BuildOptions:
         valid = ", ".join(form for form in FORMS if changes_some(form, kinds))
         if self.matrices not in valid.split(", "):
             raise UnsupportedError(
-                f"{name}: matrices {self.matrices!r} changes nothing in"
+                f"{name}: matrices {shown(self.matrices)} changes nothing in"
                 f" {signature.name}; valid: {valid}"
             )
 
@@ -281,7 +288,7 @@ def _input_names(solver: str, inputs: Any) -> tuple[str, ...]:
     listed = isinstance(names, (list, tuple, set, frozenset))
     if not listed or not all(isinstance(name, str) for name in names):
         raise UnsupportedError(
-            f"{solver}: inputs {inputs!r}; valid: names of optional inputs and"
+            f"{solver}: inputs {shown(inputs)}; valid: names of optional inputs and"
             " parameter paths"
         )
     twice = sorted({name for name in names if list(names).count(name) > 1})
@@ -329,5 +336,5 @@ def check_names(what: str, names: Iterable[str], valid: Sequence[str]) -> None:
         near = [x for name in unknown for x in nearest(name, valid, 1)]
         guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
         raise UnsupportedError(
-            f"{what} {', '.join(unknown)}{guess} valid: {', '.join(valid)}"
+            f"{what} {one_line(', '.join(unknown))}{guess} valid: {', '.join(valid)}"
         )

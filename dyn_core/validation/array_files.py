@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from dyn_core.errors import SettingError, why_unread
+from dyn_core.errors import SettingError, one_line, why_unread
+from dyn_core.validation.kinds import shown
 
 SIZE = 2**30  # bytes of arrays in any file; in a larger file, RATIO bytes for each byte
 RATIO = 20
@@ -82,7 +83,8 @@ def npz_arrays(
 def _refused(file: Path, reason: str) -> SettingError:
     """Return the error of a file whose content is not valid."""
     kind = file.suffix[1:].upper()
-    return SettingError(f"{file}: no {kind} that can be read: {reason}", "file")
+    message = one_line(f"{file}: no {kind} that can be read: {reason}")
+    return SettingError(message, "file")
 
 
 def _check_total(file: Path, total: int) -> None:
@@ -205,7 +207,7 @@ def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
                 cells.append(float(cell) if cell.strip() else np.nan)
             except ValueError as error:
                 raise ValueError(
-                    f"row {len(rows) + 1}: {label} is {cell!r}, no number"
+                    f"row {len(rows) + 1}: {label} is {shown(cell)}, no number"
                 ) from error
         rows.append(cells)
     if not rows:

@@ -83,6 +83,8 @@ def convex_hull(pieces: list[MeshPiece]) -> Triangles:
 def _piece(path: Path, mesh: Any) -> MeshPiece:
     """Return a piece of a scene of trimesh."""
     vertices = np.asarray(mesh.vertices, float) * _unit(path, mesh)
+    if vertices.shape[1:] != (3,):
+        raise UnsupportedError("a corner has something else than three numbers")
     if not np.isfinite(vertices).all() or np.abs(vertices).max(initial=0.0) > LONGEST:
         raise UnsupportedError(f"a corner is not finite, or beyond {LONGEST:g} m")
     triangles = Triangles(vertices, np.asarray(mesh.faces, int))

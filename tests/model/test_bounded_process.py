@@ -82,7 +82,7 @@ def test_no_job_meets_what_an_earlier_one_left(job):
 
 ENDS = {
     "loop": "was stopped after 1 s of computing",
-    "sleep": "was stopped after 0.5 s",
+    "sleep": "was stopped, since it did not end in time",
     "crash": "ended the process that read it by signal 11",
     "memory": "needs more than 16 GiB of memory",
     "error": "ended the process that read it",
@@ -174,7 +174,7 @@ def test_an_mjcf_that_takes_too_long_is_refused(tmp_path, monkeypatch):
     """MuJoCo hears no signal; its process is ended."""
     pytest.importorskip("mujoco", reason="mujoco is not installed (extra mjcf)")
     _waiting_job(monkeypatch, compiled, tmp_path)
-    with pytest.raises(dyn.ModelError, match="by MuJoCo, which was stopped after"):
+    with pytest.raises(dyn.ModelError, match="by MuJoCo, which was stopped"):
         dyn.load("<mujoco><worldbody/></mujoco>")
 
 
@@ -186,7 +186,7 @@ def test_a_xacro_that_takes_too_long_is_refused(tmp_path, monkeypatch):
     path.write_text('<robot name="r"><link name="${9**9**9}"/></robot>')
     with pytest.raises(
         dyn.ModelError,
-        match=r"r\.xacro cannot be expanded by xacro, which was stopped after",
+        match=r"r\.xacro cannot be expanded by xacro, which was stopped",
     ):
         dyn.load(path)
     assert xacro_files.uses_xacro(path.read_text())

@@ -18,7 +18,7 @@ ELEMENTS = 100_000  # with all their copies
 _COPIES = ("replicate", "composite", "flexcomp")  # elements with a count of copies
 
 
-class _TooMuch(Exception):
+class _TooLarge(Exception):
     """More than there may be; the message says of what."""
 
 
@@ -32,14 +32,14 @@ class _Count:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """Count an element, and how often its children are copied."""
         if len(self.copies) > DEPTH:
-            raise _TooMuch(f"elements nest more than {DEPTH} deep")
+            raise _TooLarge(f"elements nest more than {DEPTH} deep")
         times = self.copies[-1]
         if name in _COPIES:
             times *= _copies(attributes.get("count", ""))
         self.elements += times
         self.copies.append(times)
         if self.elements > ELEMENTS:
-            raise _TooMuch(f"it has more than {ELEMENTS} elements, copies counted")
+            raise _TooLarge(f"it has more than {ELEMENTS} elements, copies counted")
 
     def end(self, name: str) -> None:
         """Close an element."""
@@ -62,7 +62,7 @@ def check_extent(content: bytes, where: str) -> None:
     """
     try:
         if len(content) > SIZE:
-            raise _TooMuch(f"it is larger than {SIZE} bytes")
+            raise _TooLarge(f"it is larger than {SIZE} bytes")
         count, parser = _Count(), expat.ParserCreate()
         parser.StartElementHandler, parser.EndElementHandler = count.start, count.end
         parser.Parse(content.lstrip(), True)
@@ -70,5 +70,5 @@ def check_extent(content: bytes, where: str) -> None:
         return  # for MuJoCo to read or to refuse
     except (LookupError, ValueError):  # an encoding, which is checked elsewhere
         return
-    except _TooMuch as error:
+    except _TooLarge as error:
         raise ModelError(f"{where}: {error}; valid: less") from error

@@ -58,6 +58,7 @@ def run_job(
     data: bytes = b"",
     ask: Ask = _no_questions,
     apart: bool = True,
+    limit: float | None = None,
 ) -> JobResult:
     """Return what a job makes of a request, in the current folder and environment.
 
@@ -70,6 +71,7 @@ def run_job(
         ask: Answers what the job asks for while it runs, in values of JSON.
         apart: Whether it runs in a process of its own, where the system can start one;
             False for files that are trusted.
+        limit: CPU time of the job [s]; None: LIMIT.
 
     Raises:
         JobError: It took too long, or its process ended.
@@ -77,7 +79,8 @@ def run_job(
     server = _SERVERS.setdefault(job, _Server(job))
     with server.alone:
         if apart and _can_start():
-            return server.run(request, data, ask)
+            seconds = LIMIT if limit is None else limit
+            return server.run(request, data, ask, seconds)
         return server.run_here(request, data, ask)
 
 
@@ -97,7 +100,6 @@ class _Server:
     def __init__(self, job: Path) -> None:
         self.job, self.alone = job, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._parent = 0
         self._content: dict[str, Any] = {}
 
     def run_here(self, request: Mapping[str, Any], data: bytes, ask: Ask) -> JobResult:
@@ -107,42 +109,47 @@ class _Server:
             self._content["prepare"]()
         return JobResult(*self._content["run"](request, data, ask))
 
-    def run(self, request: Mapping[str, Any], data: bytes, ask: Ask) -> JobResult:
+    def run(
+        self, request: Mapping[str, Any], data: bytes, ask: Ask, seconds: float
+    ) -> JobResult:
         """Return the result of a job; the server is started where it does not run."""
         message = {
-            "request": dict(request), "folder": _folder(), "seconds": LIMIT,
+            "request": dict(request), "folder": _folder(), "seconds": seconds,
             "memory": MEMORY, "environment": dict(os.environ),
         }  # fmt: skip
-        end = time.monotonic() + CLOCK * LIMIT
+        end = time.monotonic() + CLOCK * seconds
         try:
-            self._send(message, data)
-            while "question" in (answer := self._receive(end)):
-                job_server.write(self._input(), {"answer": ask(answer["question"])})
+            try:
+                answer = self._answer(message, data, ask, end)
+            except (EOFError, BrokenPipeError):  # it ended, as it does after a while
+                self.end()
+                answer = self._answer(message, data, ask, end)
+        except (EOFError, BrokenPipeError) as error:
+            self.end()
+            raise JobError(_how_it_ended(1, seconds)) from error
         except BaseException:
             self.end()
             raise
         if "result" not in answer:
-            raise JobError(_how_it_ended(int(answer["status"])))
+            raise JobError(_how_it_ended(int(answer["status"]), seconds))
         return JobResult(answer["result"], answer["data"])
 
-    def _send(self, message: Mapping[str, Any], data: bytes) -> None:
-        """Send a job to the server."""
-        if not self._runs():
-            self._start()
-        try:
-            job_server.write(self._input(), message, data)
-        except BrokenPipeError:  # it ended just now, as it does after a while
-            self._start()
-            job_server.write(self._input(), message, data)
+    def _answer(
+        self, message: Mapping[str, Any], data: bytes, ask: Ask, end: float
+    ) -> dict[str, Any]:
+        """Return what the server answers to a job; answer its questions before.
 
-    def _runs(self) -> bool:
-        """Check whether there is a server, and of this process, not of its parent."""
-        process = self._process
-        return (
-            process is not None
-            and self._parent == os.getpid()
-            and process.poll() is None
-        )
+        Raises:
+            EOFError: The server is gone.
+            BrokenPipeError: The same.
+            JobError: It took too long.
+        """
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        job_server.write(self._input(), message, data)
+        while "question" in (answer := self._receive(end)):
+            job_server.write(self._input(), {"answer": ask(answer["question"])})
+        return answer
 
     def _start(self) -> None:
         self.end()
@@ -154,8 +161,7 @@ class _Server:
             env={**os.environ, **single},
             start_new_session=True,
         )
-        self._parent = os.getpid()
-        first = {"job": os.fspath(self.job), "path": sys.path}
+        first = {"job": os.fspath(self.job), "path": list(map(str, sys.path))}
         job_server.write(self._input(), first)
 
     def _input(self) -> int:
@@ -168,7 +174,8 @@ class _Server:
         """Return a message of the server, its bytes as `data`.
 
         Raises:
-            JobError: None came in time, or the server ended.
+            EOFError: The server is gone.
+            JobError: None came in time.
         """
         assert self._process is not None
         assert self._process.stdout is not None
@@ -177,19 +184,16 @@ class _Server:
         def source(size: int) -> bytes:
             left = max(end - time.monotonic(), 0.0)
             if not select.select([output], [], [], left)[0]:
-                raise JobError(f"was stopped after {CLOCK * LIMIT:g} s")
+                raise JobError("was stopped, since it did not end in time")
             return os.read(output, size)
 
-        try:
-            head, data = job_server.read(source, LARGEST)
-        except (EOFError, ValueError) as error:
-            raise JobError(_how_it_ended(1)) from error
+        head, data = job_server.read(source, LARGEST)
         return {**head, "data": data}
 
     def end(self) -> None:
-        """End the server and what it runs; one of a forked parent is left to that."""
+        """End the server and what it runs."""
         process, self._process = self._process, None
-        if process is None or self._parent != os.getpid():
+        if process is None:
             return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -207,10 +211,10 @@ def _folder() -> str:
         return os.sep
 
 
-def _how_it_ended(status: int) -> str:
+def _how_it_ended(status: int, seconds: float) -> str:
     """Return how the process of a job ended, by its status as subprocess has it."""
     if status == -signal.SIGXCPU:
-        return f"was stopped after {LIMIT:g} s of computing"
+        return f"was stopped after {seconds:g} s of computing"
     if status == _NO_MEMORY:
         return f"needs more than {MEMORY >> 30} GiB of memory"
     how = f" by signal {-status}" if status < 0 else ""
@@ -218,6 +222,8 @@ def _how_it_ended(status: int) -> str:
 
 
 _SERVERS: dict[Path, _Server] = {}
+if hasattr(os, "register_at_fork"):  # pipes and locks of a parent are the parent's
+    os.register_at_fork(after_in_child=_SERVERS.clear)
 
 
 @atexit.register

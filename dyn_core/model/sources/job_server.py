@@ -37,12 +37,11 @@ def read(source: Read, largest: int = 2**40) -> tuple[dict[str, Any], bytes]:
         largest: Bytes of a part.
 
     Raises:
-        EOFError: The other side is gone.
-        ValueError: That is no message.
+        EOFError: The other side is gone, or sends more than it may.
     """
     sizes = _SIZES.unpack(_exactly(source, _SIZES.size))
     if max(sizes) > largest:
-        raise ValueError("more bytes than there may be")
+        raise EOFError
     head, data = (_exactly(source, size) for size in sizes)
     return json.loads(head), data
 

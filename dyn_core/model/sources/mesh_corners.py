@@ -18,6 +18,7 @@ from dyn_core.model.sources.bounded_process import JobError, run_job
 SIZE = 100_000_000  # bytes of a file
 LONGEST = 1e9  # a coordinate [m]
 _FLAT = 1e-7  # thickness of a mesh by its length, below which it has no hull
+_PER_BYTE = 1e-6  # time for reading by coal: ten times what a large mesh takes [s]
 _JOB = Path(__file__).with_name("mesh_job.py")
 _VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)", re.IGNORECASE)
 
@@ -132,7 +133,8 @@ def _other_corners(path: Path) -> np.ndarray:
             " without it: .stl, .obj"
         )
     try:
-        facts, data = run_job(_JOB, {"path": str(path.absolute())})
+        limit = 4.0 + _PER_BYTE * path.stat().st_size
+        facts, data = run_job(_JOB, {"path": str(path.absolute())}, limit=limit)
     except JobError as error:
         raise ValueError(f"reading it by coal {error}") from error
     if "refused" in facts:

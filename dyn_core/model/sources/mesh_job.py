@@ -6,6 +6,7 @@ reader and the tree of boxes that coal makes at once end the process on some fil
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,8 +29,14 @@ def run(
     """
     import coal
 
+    stderr, silent = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 2)  # assimp talks there
     try:
         corners = coal.MeshLoader().load(request["path"], np.ones(3)).vertices()
     except (ValueError, RuntimeError) as error:
         return {"refused": " ".join(str(error).split())}, b""
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(silent)
     return {}, np.ascontiguousarray(corners, float).tobytes()

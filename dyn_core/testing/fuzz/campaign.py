@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from dyn_core.testing.fuzz.files import FuzzFile, draw_file
+from dyn_core.testing.fuzz.files import draw_file
+from dyn_core.testing.fuzz.fuzz_file import FuzzFile
 from dyn_core.testing.fuzz.minimise import BUDGET, minimised
 from dyn_core.testing.fuzz.trial import LIMIT, Failure, try_file
 
@@ -21,7 +22,7 @@ class Campaign:
     """Random files of one kind, from a seed.
 
     Attributes:
-        kind: urdf, mjcf, sidecar, chain or world.
+        kind: urdf, mjcf, sidecar, ...: one of KINDS.
         count: How many files.
         seed: Seed of all of them.
         limit: CPU time for one file [s].

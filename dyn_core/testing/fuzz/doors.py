@@ -24,10 +24,12 @@ from dyn_core.planar.chain.files import (
     load_chain,
     load_chain_file,
 )
+from dyn_core.recordings import MotionRecord
 from dyn_core.simulation import ContactSimulator
 from dyn_core.simulation.robot_overview import describe
 from dyn_core.solving.registry import solver
-from dyn_core.testing.fuzz.files import FuzzFile
+from dyn_core.testing.fuzz import file_doors
+from dyn_core.testing.fuzz.fuzz_file import FuzzFile
 
 _COMMON = 1e12  # products of a few numbers below it are finite
 _NO_NUMBER = re.compile(r"\b(nan|inf)\b")
@@ -60,7 +62,8 @@ def _from_file(file: FuzzFile, read: Callable[[Any], Any]) -> Any:
     if file.source == "text":
         return read(content.decode("utf-8", "surrogateescape"))
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / ("file.xml" if file.kind == "mjcf" else "file")
+        suffix = file.suffix or (".xml" if file.kind == "mjcf" else "")
+        path = Path(folder) / f"file{suffix}"
         path.write_bytes(content)
         return read(path)
 
@@ -204,13 +207,46 @@ def _robot() -> Model:
     return load_urdf(robots.path("two_link"), extras=extras)
 
 
+def _examine_recording(motion: MotionRecord, file: FuzzFile) -> None:
+    _demand_none(file_doors.examine_recording(motion, file))
+
+
+def _examine_mesh(read: Any, file: FuzzFile) -> None:
+    _demand_none(file_doors.examine_mesh(read, file))
+
+
+def _examine_options(read: Any, file: FuzzFile) -> None:
+    if isinstance(read, World):
+        _examine_world(read, file)
+    else:
+        file_doors.examine_program(read, file)
+
+
+def _demand_none(faults: list[str]) -> None:
+    if faults:
+        raise BrokenResult("; ".join(faults))
+
+
 _CHECKS = ("warn", "error")
+_RECORDING = Door(("",), file_doors.read_recording, _examine_recording)
 DOORS = {
     "urdf": Door(_CHECKS, _read_urdf, _examine_model),
     "mjcf": Door(_CHECKS, _read_mjcf, _examine_model),
     "sidecar": Door(_CHECKS, _read_sidecar, _examine_model),
     "chain": Door(("",), _read_chain, _examine_chain),
     "world": Door(("",), _read_world, _examine_world),
+    "xacro": Door(_CHECKS, file_doors.read_xacro, _examine_model),
+    "npz": _RECORDING,
+    "csv": _RECORDING,
+    "bag": _RECORDING,
+    "mesh": Door(("",), file_doors.read_mesh_of_link, _examine_mesh),
+    "options": Door(("",), file_doors.read_options, _examine_options),
 }
-# MJCF is read by MuJoCo, where it is installed.
-KINDS = tuple(kind for kind in DOORS if kind != "mjcf" or find_spec("mujoco"))
+# What is read by a library, where that is installed.
+_LIBRARIES = {
+    "mjcf": ("mujoco",),
+    "xacro": ("xacro",),
+    "bag": ("rosbags",),
+    "mesh": ("coal", "trimesh"),
+}
+KINDS = tuple(kind for kind in DOORS if all(map(find_spec, _LIBRARIES.get(kind, ()))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from xml.etree import ElementTree
@@ -18,9 +18,14 @@ from dyn_core.planar.chain.files import CHAIN
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.registry import solvers
 from dyn_core.testing.fuzz.draws import Draws
+from dyn_core.testing.fuzz.fuzz_file import FuzzFile
+from dyn_core.testing.fuzz.mesh_files import draw_mesh
 from dyn_core.testing.fuzz.mjcf_files import draw_mjcf
 from dyn_core.testing.fuzz.mutations import change_bytes
+from dyn_core.testing.fuzz.option_files import draw_options
+from dyn_core.testing.fuzz.recording_files import draw_bag, draw_csv, draw_npz
 from dyn_core.testing.fuzz.urdf_files import change_elements, draw_robot
+from dyn_core.testing.fuzz.xacro_text import draw_xacro
 from dyn_core.testing.fuzz.yaml_files import ValueGrammar, change_data
 
 Names = Mapping[str, tuple[str, ...]]
@@ -29,49 +34,6 @@ _SIZES = {  # of lists in a chain, less the number of joints
     "link_masses": -1, "link_coms": -1, "link_inertias": -1, "theta": -1,
     "theta_dot": -1,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class FuzzFile:
-    """A file, and how it is given to the product.
-
-    Attributes:
-        kind: urdf, mjcf, sidecar, chain or world.
-        seed, number: What it was drawn from.
-        content: Its bytes, or the mapping that stands for a file.
-        source: As what bytes are given: bytes, text or path.
-        robot: Shipped robot that a sidecar or world is for.
-        root_joint: fixed or floating.
-        valid: Whether it must be read.
-        deep: Whether what is read is also computed with.
-    """
-
-    kind: str
-    seed: int
-    number: int
-    content: Any
-    source: str = "path"
-    robot: str = "two_link"
-    root_joint: str = "fixed"
-    valid: bool = field(default=False, kw_only=True)
-    deep: bool = field(default=False, kw_only=True)
-
-    @property
-    def draws(self) -> Draws:
-        """A new random generator of this file."""
-        return Draws(f"{self.kind} {self.seed} {self.number}")
-
-    def with_content(self, content: Any) -> FuzzFile:
-        """Return the same file with another content, which need not be valid."""
-        return replace(self, content=content, valid=False)
-
-    def __str__(self) -> str:
-        content = self.content
-        if isinstance(content, bytes):
-            content = content.decode("utf-8", "backslashreplace")
-        source = f"given as {self.source}" if self.source != "mapping" else "a mapping"
-        more = f", for {self.robot}" if self.kind in ("sidecar", "world") else ""
-        return f"{self.kind}, {source}{more}, {self.root_joint}:\n{content}"
 
 
 def draw_file(kind: str, seed: int, number: int) -> FuzzFile:
@@ -216,4 +178,6 @@ def _as_yaml(
 
 _DRAWN = {
     "urdf": _urdf, "mjcf": _mjcf, "sidecar": _sidecar, "chain": _chain, "world": _world,
+    "xacro": draw_xacro, "npz": draw_npz, "csv": draw_csv, "bag": draw_bag,
+    "mesh": draw_mesh, "options": draw_options,
 }  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 from xml.etree import ElementTree
 
-from dyn_core.testing.fuzz.files import FuzzFile
+from dyn_core.testing.fuzz.fuzz_file import FuzzFile
 from dyn_core.testing.fuzz.trial import LIMIT, Failure, try_file
 from dyn_core.testing.fuzz.yaml_files import copied, part_of, places
 
