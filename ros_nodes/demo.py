@@ -251,4 +251,4 @@ def _plot(outcome: Outcome, path: Path) -> None:
     bottom.set_xlabel("time [s]")
     top.legend(fontsize=7, ncol=4)
     figure.tight_layout()
-    save(figure, path)
+    save(figure, str(path))

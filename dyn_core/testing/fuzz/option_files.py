@@ -22,13 +22,18 @@ LINKS = ("base", "link1", "link2", "tip")
 def _solvers() -> tuple[str, ...]:
     """Return the names of solvers, those with options four times."""
     names = solvers()
-    return tuple(x for x in names for _ in range(4 if solver(x).options else 1))
+    return tuple(x for x in names for _ in range(4 if _options(x) else 1))
+
+
+def _options(name: str) -> dict[str, Any]:
+    """Return the options of a solver, with their defaults."""
+    return dict(getattr(solver(name), "options", {}))
 
 
 def draw_options(draws: Draws, file: FuzzFile) -> FuzzFile:
     """Draw a configuration as a mapping or as YAML."""
     name = draws.choice(_solvers())
-    options = dict(solver(name).options)
+    options = _options(name)
     common = [field.name for field in fields(BuildOptions)]
     chosen: dict[str, Any] = {}
     for key, default in options.items():
