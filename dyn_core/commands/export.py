@@ -76,6 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
             raise UnsupportedError(unknown_name(name, value, valid))
     if not arguments.folder:
         raise ShapeError("folder", "where the files go ('.': here)", "an empty name")
+    place = Path(os.path.abspath(arguments.folder)).parent
+    if not place.is_dir():  # a folder is made, those above it are not
+        raise SettingError(
+            f"folder {arguments.folder!r}; there is no such folder as {place}", "folder"
+        )
     if arguments.target in gpu.ARCHITECTURES:
         _refuse_for_gpu(arguments)
     place = Path(os.path.abspath(arguments.folder)).parent
