@@ -83,11 +83,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.target in gpu.ARCHITECTURES:
         _refuse_for_gpu(arguments)
-    place = Path(os.path.abspath(arguments.folder)).parent
-    if not place.is_dir():  # a folder is made, those above it are not
-        raise SettingError(
-            f"folder {arguments.folder!r}; there is no such folder as {place}", "folder"
-        )
     cycle = arguments.solver in laws.CYCLES
     solver = None if cycle else default_registry().solver(arguments.solver)
     model = load_robot(arguments)
