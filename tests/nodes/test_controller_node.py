@@ -919,7 +919,7 @@ def test_errors_have_the_sign_of_goals(make, monkeypatch):
     np.testing.assert_allclose(said[0].position, [0.01] * 7, atol=1e-12)
 
 
-def test_a_slow_answer_leaves_time_to_other_callbacks(make, monkeypatch):
+def test_slow_answers_leave_time_to_other_callbacks(make, monkeypatch):
     """Else each state that comes meanwhile waits, and ~/estop behind all of them."""
     node, clock = make(), [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
@@ -938,7 +938,7 @@ def test_a_slow_answer_leaves_time_to_other_callbacks(make, monkeypatch):
         return node.report.states > before
 
     assert all(answered(0.0, 0.004) for _ in range(12))
-    assert answered(0.02, 0.004)
+    assert all(answered(0.02, 0.001) for _ in range(3))
     assert not answered(0.02, 0.001)
     assert not answered(0.02, 0.001)
     assert answered(0.0005, 0.003)
