@@ -37,7 +37,7 @@ from dyn_core.reports.doctor import command as doctor
 from dyn_core.simulation.robot_overview import describe
 from dyn_core.solving.describe import summary
 from dyn_core.solving.offers import isolated, shown
-from dyn_core.solving.registry import BUILT_IN, LEFT_OUT, default_registry
+from dyn_core.solving.registry import BUILT_IN, LEFT_OUT, default_registry, normalized
 from dyn_core.solving.solver import Solver
 from dyn_core.testing import conformance, derivative_check
 
@@ -319,11 +319,14 @@ def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
 def _check(arguments: argparse.Namespace) -> int:
     registry = default_registry()
     names = registry.names(references=True)
+    owners = {arguments.name, normalized(arguments.name)}
     wanted = [n for n in names if n == arguments.name] or [
-        n for n in names if arguments.name in _owners(registry.solver(n).origin)
+        n for n in names if not owners.isdisjoint(_owners(registry.solver(n).origin))
     ]
     if not wanted:
-        failures = [str(f) for f in registry.failures if arguments.name in str(f)]
+        failures = [
+            str(f) for f in registry.failures if any(x in str(f) for x in owners)
+        ]
         if failures:
             raise PluginError("; ".join(failures))
         registry.solver(arguments.name)

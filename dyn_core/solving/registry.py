@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -65,7 +66,8 @@ class Registry:
                 self._load(point)
 
     def _load(self, point: EntryPoint) -> None:
-        who = f"{point.dist.name if point.dist else 'unknown'} ({point.value})"
+        distribution = normalized(point.dist.name) if point.dist else "unknown"
+        who = f"{distribution} ({point.value})"
         try:
             with isolated(who, "cannot be loaded"):
                 plugin = point.load()
@@ -74,7 +76,7 @@ class Registry:
             return
         for module in self._modules(plugin, who):
             try:
-                self.register(module, f"{who.split(' (')[0]} ({_name(module)})")
+                self.register(module, f"{distribution} ({_name(module)})")
             except PluginError as error:
                 self.report(error)
 
@@ -311,6 +313,15 @@ def _name(plugin: Any) -> str:
     """Return the name of a module, or of an object's class."""
     name = getattr(plugin, "__name__", None)
     return name if isinstance(name, str) else type(plugin).__name__
+
+
+def normalized(distribution: str) -> str:
+    """Return a distribution's name as wheels spell it.
+
+    `My.Dyn-Solvers` and `my_dyn_solvers` are one name (PEP 503), and metadata may have
+    either.
+    """
+    return re.sub(r"[-_.]+", "_", distribution).lower()
 
 
 def _package(point: EntryPoint) -> str:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import types
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
@@ -40,14 +41,14 @@ def dyn_solvers():
 '''
 
 
-def _package(folder, name, module):
+def _package(folder, name, module, spelling=None):
     """Write a package as pip would leave it: module and entry point metadata."""
     (folder / name).mkdir()
     (folder / name / "__init__.py").write_text(module)
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        f"Metadata-Version: 2.1\nName: {spelling or name}\nVersion: 1.0\n"
     )
     (info / "entry_points.txt").write_text(f"[dyn_core]\n{name} = {name}\n")
     return folder
@@ -77,6 +78,42 @@ def test_a_foreign_package_is_found_beside_the_built_ins(fresh):
     assert "good_dyn" in solver.origin
     assert solver.source == "nobody."
     assert not registry.failures
+
+
+@pytest.mark.parametrize("spelling", ["dyn-ros", "Dyn.Ros", "dyn_ros"])
+def test_an_installation_has_one_name_however_it_is_spelt(monkeypatch, spelling):
+    """Origins of the project's own solvers begin with dyn_ros (PEP 503)."""
+    points = [
+        types.SimpleNamespace(
+            name=point.name,
+            value=point.value,
+            load=point.load,
+            dist=types.SimpleNamespace(name=spelling),
+        )
+        for point in entry_points(group=registry.GROUP)
+        if point.name in registry.BUILT_IN
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    loaded = Registry()
+    loaded.load()
+    origins = {loaded.solver(name).origin for name in loaded.names(references=True)}
+    assert "dyn_ros (dyn_plugins.dynamics.rnea)" in origins
+    assert all(origin.startswith("dyn_ros (") for origin in origins)
+
+
+@pytest.mark.parametrize("asked", ["Spelt.Dyn", "spelt-dyn", "spelt_dyn"])
+def test_a_plugin_is_checked_by_any_spelling_of_its_name(
+    monkeypatch, tmp_path, capsys, asked
+):
+    """Its metadata says Spelt-Dyn; pip takes all of these."""
+    _package(tmp_path, "spelt_dyn", GOOD, "Spelt-Dyn")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    loaded = Registry()
+    loaded.load()
+    monkeypatch.setattr(cli, "default_registry", lambda: loaded)
+    assert cli.main(["check-plugin", asked, "--robot", "two_link"]) == 0
+    assert "1 solvers, 1 robots: 0 laws broken" in capsys.readouterr().out
 
 
 def test_a_broken_package_is_reported_and_the_rest_loads(fresh):
@@ -175,7 +212,7 @@ BAD = {  # what a plugin does, its module, what is said of it
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_plugin_is_left_out_and_the_rest_serves(fresh, what):
     """Whatever it does, it is named with its distribution, and hurts nobody else."""
-    name = "bad_" + what.replace(" ", "_")
+    name = "bad_" + what.replace(" ", "_").lower()
     module, message = BAD[what]
     with pytest.warns(RuntimeWarning, match=f"plugin left out: {name}"):
         registry = fresh(**{name: module, name + "_after": GOOD})
