@@ -14,7 +14,8 @@ from dyn_core.export import export
 from dyn_core.export.cycle import REQUESTS, STATUS
 from dyn_core.export.table import structures
 
-CPP = Path(__file__).parents[2] / "examples" / "cpp"
+ROOT = Path(__file__).parents[2]
+CPP = ROOT / "examples" / "cpp"
 COMPILER = shutil.which("g++") or shutil.which("c++")
 needs_compiler = pytest.mark.skipif(
     COMPILER is None or shutil.which("cc") is None, reason="no C and C++ compiler"
@@ -48,6 +49,13 @@ int main(int, char **argv) {
 """
 
 
+def _documented():
+    """Return the blocks of docs/cpp.md by names of programs."""
+    page = (ROOT / "docs" / "cpp.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```cpp\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    return {f"documented_{k}": block for k, block in enumerate(blocks)}
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The folder of the exported kernels and of the compiled programs."""
@@ -59,7 +67,7 @@ def built(tmp_path_factory):
     for program in module.programs():
         export(program, folder, form="shared")
         programs[program.recipe.solver.name] = program
-    more = {"loader": LOADER, "without_reference": WITHOUT_REFERENCE}
+    more = {"loader": LOADER, "without_reference": WITHOUT_REFERENCE, **_documented()}
     for name, program in more.items():
         (folder / f"{name}.cpp").write_text(program, encoding="utf-8")
     sources = {"arm": CPP, "measure": CPP} | dict.fromkeys(more, folder)
@@ -133,6 +141,26 @@ def test_without_a_reference_the_robot_is_carried_where_it_is(built):
     expected = law(q, 0.1 * n, q, 0 * n, 0 * n, 400 * n, 40 * n)
     assert drives
     np.testing.assert_allclose(tau, expected, rtol=1e-12)
+
+
+@needs_compiler
+def test_the_block_of_the_documentation_runs(built, tmp_path):
+    """It compiles without a warning, beside the kernels drives, and has Python's torque."""
+    folder, programs = built
+    assert len(_documented()) == 1
+    (tmp_path / "kernels").symlink_to(folder)
+    done = subprocess.run(
+        [str(folder / "documented_0")],
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    torques = [float(x) for x in done.stdout.split()]
+    law = dyn.solver("computed_torque").build(programs["computed_torque_cycle"].model)
+    q, zero, ones = np.array([0, 0.3, 0, -1.2, 0, 1, 0]), np.zeros(7), np.ones(7)
+    wanted = law(
+        q, zero, q + 0.1 * (np.arange(7) == 6), zero, zero, 400 * ones, 40 * ones
+    )
+    assert len(torques) == 100
+    np.testing.assert_allclose(torques[-1], wanted[6], rtol=1e-12)
 
 
 @needs_compiler
