@@ -22,7 +22,7 @@ QUICK = (
     "solvers/test_identities.py", "contact/test_cases.py", "contact/test_robots.py", "doctor",
     "planar/test_files.py", "planar/test_states.py", "oracles/test_kim_derivatives.py",
     "oracles/test_kim_hybrid.py", "plugins", "nodes/test_conversions.py", "reports/test_motion_files.py",
-    "nodes/test_transitions.py", "launch_files", "test_control.py", "test_docs.py",
+    "nodes/test_transitions.py", "launch_files", "test_control.py", "docs/test_docs.py",
     "test_house.py", "test_identification.py", "test_simulate.py", "test_trajectory.py",
     "view/test_scene.py", "export/test_laws.py", "bridges/test_casadi.py", "batch/test_map_rows.py",
 )  # fmt: skip

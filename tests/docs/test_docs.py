@@ -3,15 +3,14 @@
 import ast
 import importlib.util
 import json
-import os
 import re
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from pages import DOCS, PAGES, ROOT, TEXTS, blocks, programs
 
 import dyn_core as dyn
 from dyn_core.model.sidecar import SIDECAR
@@ -19,65 +18,14 @@ from dyn_core.solving import shipped_names
 from dyn_core.validation import read_yaml
 from ros_nodes.parameter_files import read_parameters
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-PAGES = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "dyn_plugins/README.md",
-    *(f"docs/{path.name}" for path in sorted(DOCS.glob("*.md"))),
-]
-TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
 # What pages may need that a small installation lacks.
 OPTIONAL = {"gymnasium", "mujoco", "clarabel", "coal", "matplotlib", "rosbags", "torch",
             "viser", "xacro", "jax", "casadi", "dask", "zarr"}  # fmt: skip
 
 
-def _blocks(page, language):
-    return re.findall(rf"```{language}\n(.*?)```", TEXTS[page], re.DOTALL)
+PROGRAMS = programs("python")
 
 
-CONTINUED = "# continued\n"  # how a block begins that goes on from the one before it
-
-
-def _programs():
-    """Return the programs of the pages: a block, and the continued ones after it."""
-    programs = {}
-    for page, text in TEXTS.items():
-        blocks = []
-        for match in re.finditer(r"```python\n(.*?)```", text, re.DOTALL):
-            line, code = text.count("\n", 0, match.start(1)), match[1]
-            if not code.startswith(CONTINUED):
-                blocks = programs[f"{page}:{line + 1}"] = []
-            blocks.append((line, code))
-    return programs
-
-
-PROGRAMS = _programs()
-
-
-@pytest.fixture(scope="module")
-def alone():
-    """Return a function that runs a program in a process of its own.
-
-    Its processes are forks of one that has imported the library: they cost no import.
-    """
-    script = Path(__file__).with_name("block_processes.py")
-    environment = {**os.environ, "MPLBACKEND": "agg"}
-    with subprocess.Popen([sys.executable, str(script)], env=environment, text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:  # fmt: skip
-
-        def run(blocks, page, folder):
-            program = {"blocks": blocks, "page": page, "folder": str(folder)}
-            server.stdin.write(json.dumps(program) + "\n")
-            server.stdin.flush()
-            return json.loads(server.stdout.readline())
-
-        yield run
-        server.stdin.close()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_blocks_of_python_run(name, alone, tmp_path):
     """Each alone, in a folder and process of its own, with the continued ones after it.
@@ -93,7 +41,7 @@ def test_blocks_of_python_run(name, alone, tmp_path):
     assert not done["error"], done["text"] or done["error"]
 
 
-YAML = [(page, block) for page in PAGES for block in _blocks(page, "yaml")]
+YAML = [(page, block) for page in PAGES for block in blocks(page, "yaml")]
 
 
 @pytest.mark.parametrize("page, block", YAML, ids=[page for page, _ in YAML])

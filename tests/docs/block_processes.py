@@ -2,18 +2,26 @@
 
 It reads lines of JSON, {"blocks": [[line, code], ...], "page": name, "folder": path},
 and writes one for each: {"error": class and message or "", "text": traceback, "missing":
-name of a module that is not there, or ""}. A program without fork is run by its reader.
+name of a module that is not there, or ""}. Code is Python, or the words of one command.
 """
 
+import importlib
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
 import traceback
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import StringIO
+from pathlib import Path
 
 import dyn_core as dyn
+from dyn_core import cli
 
+# What many programs import: once for all.
+SHARED = ("dyn_core.engines.llvm", "scipy.optimize", "matplotlib.pyplot")
 LONG = 1200  # no page takes so long [s]
 
 
@@ -23,6 +31,9 @@ def run(program):
     space = {}  # not __main__: what only a script does is left out
     try:
         for line, code in program["blocks"]:
+            if not isinstance(code, str):
+                execute(code)
+                continue
             place = "\n" * line + code  # so that errors name the line of the page
             exec(compile(place, program["page"], "exec"), space)
     except BaseException as error:
@@ -30,6 +41,29 @@ def run(program):
         said = f"{type(error).__name__}: {error}"
         return {"error": said, "text": traceback.format_exc(), "missing": missing}
     return {"error": "", "text": "", "missing": ""}
+
+
+def execute(line):
+    """Run `dyn ...` or `python -c CODE` as a shell would; its output may go to a file.
+
+    Raises:
+        RuntimeError: It failed, or neither printed nor wrote anything.
+    """
+    line = [re.sub("^~", os.getcwd(), word) for word in line]  # it is the home, too
+    command, file = (line[:-2], line[-1]) if ">" in line else (line, None)
+    out, err, status = StringIO(), StringIO(), 0
+    with redirect_stdout(out), redirect_stderr(err):
+        if command[0] == "dyn":
+            status = cli.main(command[1:])
+        else:
+            exec(command[2], {})
+    if file:
+        Path(file).write_text(out.getvalue(), encoding="utf-8")
+    if status:
+        raise RuntimeError(f"{' '.join(line)}: {err.getvalue()}")
+    written = file or (line[line.index("-o") + 1] if "-o" in line else None)
+    if not (Path(written).exists() if written else out.getvalue().strip()):
+        raise RuntimeError(f"{' '.join(line)}: it wrote nothing")
 
 
 def in_a_fork(program):
@@ -54,5 +88,8 @@ def in_a_fork(program):
 
 if __name__ == "__main__":
     dyn.default_registry()
+    for module in SHARED:
+        with suppress(ImportError):
+            importlib.import_module(module)
     for request in sys.stdin:
         print(json.dumps(in_a_fork(json.loads(request))), flush=True)

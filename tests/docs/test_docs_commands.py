@@ -1,10 +1,11 @@
-"""Commands that the documents show are run as they stand, in a folder of their own.
+"""Commands that the documents show are run as they stand, block by block.
 
-What installs, builds or tests the project is left out: `.ci/run` does that. Commands that
-need ROS 2 run against nodes (`ros`), those that take minutes with --full.
+Each block has a folder of its own with the reader's files, and a process of its own; one
+that begins with `# continued` goes on from the block before it. What installs, builds or
+tests the project is left out: `.ci/run` does that. Commands that need ROS 2 run against
+nodes (`ros`), those that take minutes with --full.
 """
 
-import os
 import re
 import shlex
 import shutil
@@ -18,63 +19,56 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import ROOT, programs
 
 import dyn_core as dyn
 from dyn_core import cli
-from dyn_core.tasks.robots.humanoid_stand import humanoid_urdf
 from ros_nodes.processes import private_environment
 
-ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CONTRIBUTING.md", "dyn_plugins/README.md",
-         *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]  # fmt: skip
 # First words of lines that install, build or test the project.
 SET_UP = {"python3", "python", "pip", "sudo", "source", "export", "rosdep", "colcon",
           "cd", ".", "pytest", "bash"}  # fmt: skip
 WITH_ROS = {"up", "param", "lifecycle", "record", "demo", "check-node"}
-LONG = {"demo", "check-node"}  # with --full only
 # Minutes to hours of measuring each; tests/test_bench*.py run short ones of all kinds.
 MEASURING = {"bench", "bench-planar", "bench-envs"}
-# Pages of commands that serve or watch until Ctrl-C, which have tests of their own.
-ONLY_PARSED = {"docs/viewing.md", "docs/doctor.md"}
-SLOW = {"docs/reports.md"}  # with --full only: many kernels; its commands have tests
+# Pages with --full only: many kernels, films; their commands have tests of their own.
+SLOW = {"docs/doctor.md", "docs/reports.md", "docs/viewing.md"}
 
 
-def _commands(page):
-    """Return the commands of a page as lists of words."""
-    text = (ROOT / page).read_text(encoding="utf-8")
+def _commands(program):
+    """Return the commands of a program as pairs of line and words."""
     lines = [
-        shlex.split(line, comments=True)
-        for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
-        for line in block.replace("\\\n", " ").splitlines()
+        (number, shlex.split(line, comments=True))
+        for number, code in program
+        for line in code.replace("\\\n", " ").splitlines()
     ]
-    return [command for command in lines if command]
+    return [(number, command) for number, command in lines if command]
 
 
-COMMANDS = {page: _commands(page) for page in PAGES}
-# Of all pages each command of `dyn` once, by its first page.
-FIRST = {
-    tuple(command[1:]): page
-    for page in reversed(PAGES)
-    for command in COMMANDS[page]
-    if command[0] == "dyn"
-}
+PROGRAMS = {name: _commands(program) for name, program in programs("bash").items()}
 
 
-def _of(page, verbs):
-    """Return the commands of `dyn` with these verbs that a page is the first to show."""
-    shown = [tuple(x[1:]) for x in COMMANDS[page] if x[0] == "dyn"]
-    return [x for x in dict.fromkeys(shown) if FIRST[x] == page and x[0] in verbs]
+def _ends(command):
+    """Return whether a command does its work alone, and ends."""
+    if command[0] != "dyn":
+        return command[:2] == ["python", "-c"]
+    serves = command[1] == "view" and not {"--film", "--html"}.intersection(command)
+    return not serves and command[1] not in WITH_ROS | MEASURING
 
 
-ALL = {command[0] for command in FIRST}
-PLAIN = [page for page in PAGES
-         if page not in ONLY_PARSED and _of(page, ALL - WITH_ROS - MEASURING)]  # fmt: skip
+def _ending(name):
+    """Return the commands of a program that need no node, and end."""
+    return [(line, command) for line, command in PROGRAMS[name] if _ends(command)]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if COMMANDS[page]])
-def test_commands_are_understood(page):
+def _all_commands():
+    return [command for commands in PROGRAMS.values() for _, command in commands]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_commands_are_understood(name):
     """Each `dyn` command has a parser that takes it; others are those of set-up and ROS."""
-    for command in COMMANDS[page]:
+    for _, command in PROGRAMS[name]:
         if command[0] == "dyn":
             cli.parser().parse_args(command[1:])
         else:
@@ -91,9 +85,7 @@ def test_what_runs_over_ros2_is_there():
         "autostart",
         "supervise",
     }
-    asked = [
-        command for page in PAGES for command in COMMANDS[page] if command[0] == "ros2"
-    ]
+    asked = [command for command in _all_commands() if command[0] == "ros2"]
     assert len(asked) > 3
     for _, verb, package, name, *more in asked:
         assert (verb in ("run", "launch"), package) == (True, "dyn_ros")
@@ -117,8 +109,8 @@ points:
 
 
 @pytest.fixture(scope="module")
-def scratch(tmp_path_factory):
-    """Return a folder with the files that the pages speak of; it is the home, too."""
+def original(tmp_path_factory):
+    """Return a folder with the files that a reader has: robots, recordings, motions."""
     folder = tmp_path_factory.mktemp("documented")
     urdf = Path(dyn.robots.path("two_link")).read_text(encoding="utf-8")
     (folder / "my_robot.urdf").write_text(urdf.replace("</robot>", FINGER))
@@ -131,20 +123,18 @@ def scratch(tmp_path_factory):
     body = re.search(r"<robot[^>]*>(.*)</robot>", urdf, re.DOTALL)[1]
     for place in (folder, package):
         (place / "my_arm.urdf.xacro").write_text(XACRO.format(body=body))
-    (folder / "humanoid.urdf").write_text(humanoid_urdf())
-    _motion(folder / "motion.csv", folder / "tau.csv")
+    _motion(folder / "motion.csv")
     for name, seed in (("run", 0), ("other", 1)):
         _record(folder, name, seed)
     return folder
 
 
-def _motion(motion, tau):
-    """Write a motion of arm7 from its home, and the joint forces of it."""
+def _motion(motion):
+    """Write a motion of arm7 from its home."""
     t = np.arange(0.0, 1.0, 0.01)[:, None]
     q = np.array([0, -0.4, 0, -2, 0, 1.6, 0]) + 0.2 * (1 - np.cos(3.0 * t)) * np.ones(7)
     head = ",".join(["t", *(f"q[joint{k}]" for k in range(1, 8))])
     np.savetxt(motion, np.hstack([t, q]), delimiter=",", header=head, comments="")
-    assert cli.main(["id", "arm7", str(motion), "--out", str(tau)]) == 0
 
 
 def _record(folder, name, seed):
@@ -180,33 +170,45 @@ def _record(folder, name, seed):
 
 
 @pytest.fixture
-def in_scratch(scratch, monkeypatch):
-    """Work in the folder."""
-    monkeypatch.chdir(scratch)
-    monkeypatch.setenv("HOME", str(scratch))
-    return scratch
+def folder(original, tmp_path):
+    """Return a copy of the folder for one block alone."""
+    return Path(shutil.copytree(original, tmp_path / "home", symlinks=True))
 
 
-def _run(command, capsys):
-    """Run a command in this process as a shell would; skip where an extra is missing."""
-    status = cli.main([os.path.expanduser(word) for word in command])
-    out, err = capsys.readouterr()
-    if status and "pip install" in err:
-        pytest.skip(err.strip())
-    assert status == 0, f"dyn {' '.join(command)}: {err}"
-    if "-o" in command:
-        assert Path(command[command.index("-o") + 1]).exists(), command
-    else:
-        assert out.strip(), command
+@pytest.fixture
+def run_alone(alone, folder):
+    """Return a function that runs commands in the folder, in one further process."""
+
+    def run(name, commands):
+        done = alone(commands, name.partition(":")[0], folder)
+        if "pip install" in done["error"]:
+            pytest.skip(done["error"])
+        assert not done["error"], done["text"]
+
+    return run
 
 
-@pytest.mark.parametrize("page", PLAIN)
-def test_commands_run(page, in_scratch, capsys, full):
-    """Those that need no node, in the order of the page; long ones with --full."""
-    if page in SLOW and not full:
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if _ending(name)])
+def test_commands_run(name, run_alone, full):
+    """Each block alone: its commands that need no node, in the order of the page."""
+    if name.partition(":")[0] in SLOW and not full:
         pytest.skip("with --full only")
-    for command in _of(page, ALL - WITH_ROS - MEASURING - (set() if full else LONG)):
-        _run(command, capsys)
+    run_alone(name, _ending(name))
+
+
+def test_blocks_of_commands_do_not_see_each_other(alone, tmp_path):
+    """One that needs a file of another fails; a continued one has it."""
+    writes = (0, shlex.split("python -c 'print(7)' > made.csv"))
+    reads = (4, ["dyn", "fd", "arm7", "made.csv", "--out", "qdd.npz"])
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir(), other.mkdir()
+    assert not alone([writes], "page", one)["error"]
+    assert (one / "made.csv").read_text() == "7\n"
+    missing = "made.csv: No such file"
+    assert missing in alone([reads], "page", other)["error"]
+    assert missing not in alone([writes, reads], "page", other)["error"]
+    silent = alone([(0, ["python", "-c", "pass"])], "page", other)
+    assert "it wrote nothing" in silent["error"]
 
 
 @pytest.fixture(scope="module")
@@ -217,15 +219,15 @@ def environment():
 
 
 @pytest.fixture
-def start(environment, in_scratch):
+def start(environment, folder):
     """Return a function that starts a program, waits for its nodes, and can end it."""
     running = []
 
     def begin(command, nodes):
         process = subprocess.Popen(
-            [word if ":=" in word else re.sub("^~", str(in_scratch), word)
+            [word if ":=" in word else re.sub("^~", str(folder), word)
              for word in command],
-            env={**environment, "HOME": str(in_scratch)}, text=True,
+            env={**environment, "HOME": str(folder)}, text=True, cwd=folder,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         running.append(process)
@@ -269,23 +271,33 @@ def graph(environment, monkeypatch):
         yield one
 
 
+def _run(command, capsys):
+    """Run a command in this process."""
+    status = cli.main(command[1:])
+    out, err = capsys.readouterr()
+    assert status == 0, f"{' '.join(command)}: {err}"
+    assert out.strip(), command
+
+
 @pytest.mark.ros
-def test_commands_of_running_nodes(start, graph, environment, in_scratch, capsys):
+def test_commands_of_running_nodes(start, graph, environment, folder, capsys):
     """`dyn param`, `dyn lifecycle` and `dyn record` of docs/tools.md, one after another."""
-    start(_python(["up", "demo", "--params", "my.yaml"]), 2)
-    recording = subprocess.Popen(
-        _python(["record", "-o", "all"]),
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    asking = _of("docs/tools.md", {"param", "lifecycle"})
+    (asking,) = (x for x in PROGRAMS.values() if any(c[1] == "param" for _, c in x))
+    (_, up), *asking = asking
     assert len(asking) == 8
+    record = next(
+        command for command in _all_commands() if command[:2] == ["dyn", "record"]
+    )
+    start(_python(up[1:]), 2)
+    recording = subprocess.Popen(
+        _python(record[1:]),
+        env=environment, cwd=folder, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     deadline = time.monotonic() + 60
     while graph.node.count_subscribers("/joint_states") < 2:  # it records
         assert time.monotonic() < deadline
-        _run(asking[0], capsys)
-    for command in asking:
+        _run(asking[0][1], capsys)
+    for _, command in asking:
         _run(command, capsys)
     recording.send_signal(signal.SIGINT)
     out = recording.communicate(timeout=30)[0]
@@ -294,41 +306,54 @@ def test_commands_of_running_nodes(start, graph, environment, in_scratch, capsys
 
 
 def _graphs():
-    """Return the commands that start nodes, and how many nodes each starts."""
+    """Return the commands that start nodes: block, command, and how many nodes."""
     counts = {"demo": 2, "chain": 1, "contact": 1}
-    graphs = []
-    for command in FIRST:
-        if command[0] == "up" and FIRST[command] not in ONLY_PARSED:
-            nodes = counts.get(command[1], 1) + ("--supervise" in command)
-            graphs.append((_python(command), nodes))
-    for page in PAGES:
-        for _, verb, _, name, *more in (x for x in COMMANDS[page] if x[0] == "ros2"):
-            if verb == "run":
-                graphs.append(
-                    ([sys.executable, str(ROOT / "scripts" / name), *more], 1)
+    graphs = {}
+    for name, commands in PROGRAMS.items():
+        for _, command in commands:
+            if command[:2] == ["dyn", "up"]:
+                nodes = counts.get(command[2], 1) + ("--supervise" in command)
+                graphs.setdefault(
+                    " ".join(command), (name, _python(command[1:]), nodes)
                 )
-    return graphs
+            elif command[:2] == ["ros2", "run"]:
+                program = [
+                    sys.executable,
+                    str(ROOT / "scripts" / command[3]),
+                    *command[4:],
+                ]
+                graphs.setdefault(" ".join(command), (name, program, 1))
+    return [pytest.param(*graph, id=key[-60:]) for key, graph in graphs.items()]
 
 
 @pytest.mark.full
 @pytest.mark.ros
-@pytest.mark.parametrize("command, nodes", _graphs(), ids=lambda x: str(x)[-60:])
-def test_nodes_start_as_documented(start, command, nodes):
-    """Seconds for each: with --full only."""
+@pytest.mark.parametrize("name, command, nodes", _graphs())
+def test_nodes_start_as_documented(start, run_alone, name, command, nodes):
+    """Seconds for each: with --full only. The block's other commands write files."""
+    if ends := _ending(name):
+        run_alone(name, ends)
     process = start(command, nodes)
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 0
 
 
+DEMONSTRATIONS = {
+    " ".join(command): command[1:]
+    for command in _all_commands()
+    if command[0] == "dyn" and command[1] in ("demo", "check-node")
+}
+
+
 @pytest.mark.full
 @pytest.mark.ros
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("command", [x for x in FIRST if x[0] in ("demo", "check-node")],
-                         ids=" ".join)  # fmt: skip
-def test_demonstrations_run(command, environment, in_scratch):
+@pytest.mark.parametrize("command", DEMONSTRATIONS)
+def test_demonstrations_run(command, environment, folder):
     """The demos and campaigns of faults: minutes, with --full only."""
     done = subprocess.run(
-        _python(command), env=environment, capture_output=True, text=True, timeout=1800
-    )
+        _python(DEMONSTRATIONS[command]), env={**environment, "HOME": str(folder)},
+        cwd=folder, capture_output=True, text=True, timeout=1800,
+    )  # fmt: skip
     late = re.search("machine paused", done.stdout)
     assert done.returncode == 0 or late, done.stdout + done.stderr
