@@ -154,9 +154,10 @@ def test_a_controller_carries_a_payload(arms):
     controller.attach(LOAD)
     np.testing.assert_allclose(controller.watch(0.5), bare, atol=1e-9)
     np.testing.assert_allclose(controller.watch(0.51), heavy, atol=1e-9)
+    made = controller.safety.envelope
+    load = q, 0.1 + still, *[still] * 4, 0.01, made.bounds
     energies = [
-        controller.safety.envelope.program(q, 0.1 + still, *[still] * 4, 0.01, ten)[-2]
-        for ten in (np.zeros(10), LOAD.parameters)
+        made.program(*load, ten).values[-2] for ten in (np.zeros(10), LOAD.parameters)
     ]
     assert energies[1] > 1.1 * energies[0]
     with pytest.raises(dyn.ModelError, match="tol"):

@@ -77,12 +77,15 @@ def release() -> str:
 
 
 def arithmetic(engine: str) -> str:
-    """Return how an engine computes here: what decides how its numbers round."""
+    """Return how an engine computes here: what decides how its numbers round.
+
+    What writes machine code is part of the library's files.
+    """
     if engine != "native":
         return f"NumPy {np.__version__}, functions {_numpy_functions()}"
     machine = compiler.machine()
     rounding = "fused" if machine.fused else "no fused"
-    return f"machine code {machine.code[:_DIGITS]}, {rounding} multiply-add"
+    return f"machine code by LLVM {machine.llvm}, {rounding} multiply-add"
 
 
 @once

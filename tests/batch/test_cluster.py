@@ -22,6 +22,7 @@ from dyn_core.errors import BatchError
 zarr = pytest.importorskip("zarr", reason="zarr is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+cloudpickle = pytest.importorskip("cloudpickle", reason="distributed is not installed")
 
 ROWS, CHUNK = 20_000, 1000
 
@@ -297,12 +298,15 @@ def computes_otherwise(fact):
 @pytest.mark.parametrize("fact", program_facts.TITLES)
 def test_a_worker_that_computes_otherwise_is_refused(rnea, states, client, fact):
     """The fact is named, with what it is there and here."""
+    these = sys.modules[__name__]  # workers cannot import them
+    cloudpickle.register_pickle_by_value(these)
     client.run(computes_otherwise, fact)
     try:
         with pytest.raises(BatchError) as caught:
             rnea.map(*states, scheduler=client, chunk_rows=CHUNK)
     finally:
         client.run(computes_otherwise, "")
+        cloudpickle.unregister_pickle_by_value(these)
     here = program_facts.program_facts(rnea)[fact]
     title = program_facts.TITLES[fact]
     assert f"{title}: another there, {here} here; valid: " in str(caught.value)

@@ -132,7 +132,7 @@ def test_a_misspelt_hook_is_an_error(fresh):
     with pytest.warns(RuntimeWarning, match="no hook is called 'dyn_solver'"):
         registry = fresh(misspelt_dyn=bad)
     assert "my_gravity" not in registry.names()
-    with pytest.raises(dyn.PluginError, match="valid: dyn_commands, .*dyn_solvers"):
+    with pytest.raises(dyn.PluginError, match="valid: dyn_solvers, dyn_commands"):
         registry.register(importlib.import_module("misspelt_dyn"))
 
 
@@ -413,7 +413,7 @@ def test_importing_registers_nothing():
     code = (
         "import sys, dyn_core, dyn_core.solving.registry as r; "
         "bad = {'rclpy', 'matplotlib', 'llvmlite', 'dyn_plugins'} & set(sys.modules); "
-        "assert not bad, bad; assert r._registry is None"
+        "assert not bad, bad; assert not r._installed._results"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -813,7 +813,7 @@ def test_unknown_names_name_the_nearest(shipped):
     model, step = shipped["two_link"], dyn.solver("semi_implicit_euler")
     for ask, message in (
         (lambda: dyn.solver("RNEA"), "did you mean 'rnea'"),
-        (lambda: dyn.solvers("step_"), "did you mean 'step'"),
+        (lambda: dyn.solvers("step_"), "did you mean 'step_derivatives' or 'step'"),
         (lambda: dyn.problems.find("jacobean"), "did you mean 'jacobian'"),
         (lambda: step.build(model, limit_stop=True), "did you mean 'limit_stops'"),
         (lambda: step.build(model, forward_dynamic="aba"), "mean 'forward_dynamics'"),

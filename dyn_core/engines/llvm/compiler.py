@@ -81,8 +81,7 @@ class Machine:
         width: Lanes of a batch kernel.
         pack: Sines and cosines taken at once for a single state.
         fused: Whether multiply-add is an instruction.
-        code: Digest of the emitter's code and the release of LLVM: with `fused`, all
-            that the numbers of a kernel depend on besides its Graph.
+        llvm: Release of LLVM.
         key: Digest of everything the code depends on besides its Graph.
     """
 
@@ -91,7 +90,7 @@ class Machine:
     width: int
     pack: int
     fused: bool
-    code: str
+    llvm: str
     key: str
 
 
@@ -159,9 +158,9 @@ def machine() -> Machine:
         fused, width = True, 2
     digest = hashlib.sha256(of_code(_WRITERS).encode())
     digest.update(repr((llvmlite.__version__, llvm.llvm_version_info)).encode())
-    code = digest.hexdigest()
     digest.update(repr((cpu, flat, llvm.get_process_triple())).encode())
-    return Machine(cpu, flat, width, 8, fused, code, digest.hexdigest())
+    release = ".".join(map(str, llvm.llvm_version_info))
+    return Machine(cpu, flat, width, 8, fused, release, digest.hexdigest())
 
 
 def _target(host: Machine, level: int) -> Any:
