@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.errors import ModelWarning
 from dyn_core import cli
+from dyn_core.errors import ModelWarning
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import Curve, Panel, draw
 from dyn_core.plots.tables import plot_errors
