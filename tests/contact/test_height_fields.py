@@ -1,6 +1,7 @@
 """Height fields and groups of a World: contacts, simulation, what is refused."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -329,6 +330,23 @@ def test_a_ball_comes_to_rest_in_a_hollow_and_a_box_on_a_level_field():
     level = {"half_spaces": [], "height_fields": [FLAT]}
     run = dyn.simulate(free_box(), world=level, duration=0.4, q0=start)
     assert run.q[-1, 2] == pytest.approx(0.55, abs=1e-4)
+
+
+def test_a_ball_that_leaves_the_grid_is_in_the_warnings():
+    """It falls for ever; one on the grid, or with a half-space below, does not."""
+    ball = free_ball(r=0.1)
+    q, qd = [0.9, 0, 0.1, 0, 0, 0, 1], [0, 0, 0, 2.0, 0, 0]
+    small = HeightField(np.zeros((3, 3)), (1.0, 1.0), point=(-1.0, -1.0, 0.0))
+    for floor, speed, falls in (([], 1.0, True), ([], 0.0, False),
+                               ([{"point": [0, 0, -0.5]}], 1.0, False)):  # fmt: skip
+        world = {"half_spaces": floor, "height_fields": [small]}
+        velocity = speed * np.array(qd)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run = dyn.simulate(ball, world=world, duration=0.6, q0=q, qd0=velocity)
+        sentences = [x for x in run.warnings if "link 'ball' has left the grid" in x]
+        assert bool(sentences) == falls == any("has left" in str(x) for x in caught)
+        assert all("m below its lowest ground" in x for x in sentences)
 
 
 def test_links_of_a_group_do_not_touch_one_another():

@@ -1,8 +1,8 @@
 """Contacts of shapes with a height field: the surface over a grid of heights.
 
 Each cell of the grid is two triangles. A shape touches with its candidate points, the
-same as on a half-space (planes.py): each is the centre of a ball whose distance from the
-surface is exact. The deepest point of a cylinder's rim depends on the normal: there is
+same as on a half-space (planes.py): each is the centre of a ball whose distance from
+the surface is exact. The deepest point of a rim depends on the normal: there is
 one for each triangle, and one for the closest edge or corner. A capsule and the side of
 a cylinder also touch with the point of their axis that is closest to an edge of the
 surface, and a shape with faces touches tops of the surface (tops.py).
@@ -179,8 +179,8 @@ def ball_on_surface(
         which: The contacts to add: ALL, BORDERS, NONE, or one triangle.
 
     Returns:
-        The new number, the signed distance of the centre (inf beyond the reach), and the
-        closest point.
+        The new number, the signed distance of the centre (inf beyond the reach), and
+        the closest point.
     """
     ground = surface_below(shapes, k, x, y)
     below = z < ground
@@ -231,7 +231,7 @@ def ball_on_surface(
 def deepest_point(
     shapes: Shapes, a: int, m: int, C: Reals, nx: float, ny: float, nz: float
 ) -> tuple[float, float, float]:
-    """Return a candidate point of a shape against a normal, both in the field's frame."""
+    """Return a candidate point against a normal, both in the field's frame."""
     x, y, z = local_point(
         shapes, a, m,
         C[0] * nx + C[3] * ny + C[6] * nz,
