@@ -135,6 +135,18 @@ class ContactSimulator(RobotPlant):
         where = f"{worst.id.link_a}/{worst.id.link_b}"
         return (f"the start overlaps by {-worst.gap:.3g} m at {where}: {how}",)
 
+    def fallen(self) -> tuple[str, ...]:
+        """Return a sentence on each link that has left all height fields and falls."""
+        pairs = self.contact_model.pairs
+        depths = {} if pairs is None else pairs.fallen(self.q)
+        fields = ", ".join(field.name for field in self.world.height_fields)
+        return tuple(
+            f"link '{link}' has left the grid of {fields} and ends {depth:.3g} m below"
+            " its lowest ground: there is no ground beside a grid; valid: a larger"
+            " grid, or a half-space below"
+            for link, depth in depths.items()
+        )
+
     def reset(self) -> None:
         """Reset the state to the start, and clear commands and impulses."""
         super().reset()

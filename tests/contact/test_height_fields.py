@@ -1,6 +1,7 @@
 """Height fields and groups of a World: contacts, simulation, what is refused."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -49,6 +50,15 @@ def _capsule(radius=0.1, length=0.8):
     )
 
 
+def _cylinder(radius=0.3, length=0.5, **extras):
+    shape = f'<cylinder radius="{radius}" length="{length}"/>'
+    return robot(
+        link("can", 1.0, (0.005, 0.005, 0.005), shape),
+        joint("free", "floating", "base", "can"),
+        **extras,
+    )
+
+
 def _triangles(field):
     """Return the corners of all triangles of a field, (count, 3, 3)."""
     z, (a, b) = np.array(field.heights), field.cell
@@ -78,11 +88,11 @@ def _distance(field, x):
 
 
 def test_a_level_field_is_a_floor():
-    """Ball, capsule, box: same gaps, points and normals as a half-space, same count."""
+    """Every shape: same gaps, points and normals as a half-space, same count."""
     rng = np.random.default_rng(0)
     floor = dyn.HalfSpace("flat", (0.0, 0.0, 0.3))
-    for model in (free_ball(), free_box(), _capsule()):
-        for _ in range(20):
+    for model in (free_ball(), free_box(), _capsule(), _cylinder()):
+        for _ in range(40):
             R = Rotation.random(random_state=rng).as_matrix()
             p = rng.uniform((-2, -2, 0.2), (2, 2, 0.9))
             wanted = _contacts(model, floor, R, p)
@@ -109,6 +119,69 @@ def test_a_sloping_field_is_a_slope():
         (contact,) = _contacts(free_ball(r=0.1), field, np.eye(3), p)
         assert contact.gap == pytest.approx(n @ p - 0.1, abs=1e-12)
         np.testing.assert_allclose(contact.normal, n, atol=1e-9)
+
+
+def test_shapes_touch_a_slope_as_a_half_space():
+    """Random poses over a field of one plane: the same least gap to 1e-12."""
+    rng = np.random.default_rng(8)
+    grid = np.arange(31) * 0.2 - 3.0
+    for model in (free_ball(), free_box(), _capsule(), _cylinder()):
+        for _ in range(40):
+            slope = rng.uniform(-0.5, 0.5, 2)
+            heights = slope[0] * grid[:, None] + slope[1] * grid
+            field = HeightField(heights, (0.2, 0.2), point=(-3.0, -3.0, 0.0))
+            plane = dyn.HalfSpace(normal=(*-slope, 1.0))
+            R = Rotation.random(random_state=rng).as_matrix()
+            p = np.array((*rng.uniform(-1, 1, 2), 0.0))
+            p[2] = slope @ p[:2] + rng.uniform(0.05, 0.7)
+            wanted = [c.gap for c in _contacts(model, plane, R, p, 1.0)]
+            gaps = [c.gap for c in _contacts(model, field, R, p, 1.0)]
+            assert min(gaps) == pytest.approx(min(wanted), abs=1e-12)
+
+
+def test_a_cylinder_rolls_on_a_level_field():
+    """A rolling wheel covers the same way as on a half-space, at the same height."""
+    model = _cylinder(0.1, 0.2, materials={"default": {"mu": 0.8}})
+    q, qd = [0, 0, 0.1, np.sqrt(0.5), 0, 0, np.sqrt(0.5)], [0, 0, -10.0, 1, 0, 0]
+    level = HeightField(np.zeros((31, 31)), (0.1, 0.1), point=(-1.5, -1.5, 0.0))
+    ways = [
+        dyn.simulate(model, world=world, duration=0.5, q0=q, qd0=qd, period=1e-3)
+        for world in ({}, {"half_spaces": [], "height_fields": [level]})
+    ]
+    assert ways[0].q[-1, 0] == pytest.approx(0.5, abs=2e-3)
+    np.testing.assert_allclose(ways[1].q[:, :3], ways[0].q[:, :3], atol=1e-6)
+
+
+def test_a_wheel_touches_both_sides_of_a_groove_and_a_ridge_once():
+    """Each side of a groove at the deepest point against it; on a ridge its edge."""
+    x = np.abs(np.arange(-4.0, 5.0)) * 0.5
+    groove = HeightField(np.tile(x[:, None], (1, 9)), (0.5, 0.5), point=(-2, -2, 0))
+    ridge = HeightField(np.tile(-x[:, None], (1, 9)), (0.5, 0.5), point=(-2, -2, 0))
+    wheel = _cylinder(0.1, 0.04)
+    rolling = Rotation.from_euler("x", 90, degrees=True).as_matrix()
+    sides = _contacts(wheel, groove, rolling, (0, 0.1, 0.1 * np.sqrt(2)), 1e-6)
+    np.testing.assert_allclose([c.gap for c in sides], 0.0, atol=1e-12)
+    normals = {tuple(np.round(c.normal * np.sqrt(2), 9)) for c in sides}
+    assert normals == {(1.0, 0.0, 1.0), (-1.0, 0.0, 1.0)}
+    for gap in (0.004, 0.0, -0.004):
+        over = _contacts(wheel, ridge, rolling, (0.01, 0.1, 0.1 + gap), 0.02)
+        wanted = np.hypot(0.01, 0.1 + gap) - 0.1
+        if gap >= 0:
+            assert min(c.gap for c in over) == pytest.approx(wanted, abs=1e-9)
+        else:
+            assert min(c.gap for c in over) < -0.002
+        assert len({c.id for c in over}) == len(over)
+
+
+def test_the_side_of_a_cylinder_touches_a_ridge():
+    """A log across a ridge touches between its ends, as a capsule does."""
+    x = np.abs(np.arange(-4.0, 5.0)) * 0.5
+    ridge = HeightField(np.tile(-x[:, None], (1, 9)), (0.5, 0.5), point=(-2, -2, 0))
+    lying = Rotation.from_euler("y", 90, degrees=True).as_matrix()
+    over = _contacts(_cylinder(0.1, 0.8), ridge, lying, (0.03, 0.1, 0.11))
+    (side,) = (c for c in over if c.id.feature[0] == 10)
+    assert side.gap == pytest.approx(0.01, abs=1e-12)
+    np.testing.assert_allclose(side.point, (0, 0.1, 0.005), atol=1e-12)
 
 
 def test_distances_from_a_rough_field_are_exact():
@@ -257,6 +330,23 @@ def test_a_ball_comes_to_rest_in_a_hollow_and_a_box_on_a_level_field():
     level = {"half_spaces": [], "height_fields": [FLAT]}
     run = dyn.simulate(free_box(), world=level, duration=0.4, q0=start)
     assert run.q[-1, 2] == pytest.approx(0.55, abs=1e-4)
+
+
+def test_a_ball_that_leaves_the_grid_is_in_the_warnings():
+    """It falls for ever; one on the grid, or with a half-space below, does not."""
+    ball = free_ball(r=0.1)
+    q, qd = [0.9, 0, 0.1, 0, 0, 0, 1], [0, 0, 0, 2.0, 0, 0]
+    small = HeightField(np.zeros((3, 3)), (1.0, 1.0), point=(-1.0, -1.0, 0.0))
+    for floor, speed, falls in (([], 1.0, True), ([], 0.0, False),
+                               ([{"point": [0, 0, -0.5]}], 1.0, False)):  # fmt: skip
+        world = {"half_spaces": floor, "height_fields": [small]}
+        velocity = speed * np.array(qd)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run = dyn.simulate(ball, world=world, duration=0.6, q0=q, qd0=velocity)
+        sentences = [x for x in run.warnings if "link 'ball' has left the grid" in x]
+        assert bool(sentences) == falls == any("has left" in str(x) for x in caught)
+        assert all("m below its lowest ground" in x for x in sentences)
 
 
 def test_links_of_a_group_do_not_touch_one_another():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +73,19 @@ class HeightField:
             raise ModelError(
                 f"{where}: cell {self.cell}; valid: two lengths above 0 [m]", self.name
             )
+
+    @property
+    def lowest(self) -> float:
+        """Height of the lowest corner in the world [m]."""
+        return self.point[2] + min(min(row) for row in self.heights)
+
+    def covers(self, x: Sequence[float]) -> bool:
+        """Return whether a point of the world is over or under the grid."""
+        counts = len(self.heights), len(self.heights[0])
+        return all(
+            0.0 <= x[k] - self.point[k] <= (counts[k] - 1) * self.cell[k]
+            for k in range(2)
+        )
 
 
 class _Grid(ListOf):

@@ -214,6 +214,33 @@ class ContactPairs:
         arrays, number = self.contact_arrays(frame_rows(R, p))
         return [self.contact(arrays, m) for m in range(number)]
 
+    def fallen(self, q: Any) -> dict[str, float]:
+        """Return how far links are below the lowest ground, having left all grids.
+
+        Only of links that no half-space holds.
+
+        Args:
+            q: Joint positions, (nq,) [rad | m].
+
+        Returns:
+            Depth of the links' shapes below the lowest corner of a grid, by link [m].
+        """
+        R, p = body_poses(self.model, q)
+        start, depths = len(self.shapes), {}
+        grounds: dict[int, list[HalfSpace | HeightField]] = {}
+        for a, b in zip(*self.pair_table[:2], strict=True):
+            if b >= start:
+                grounds.setdefault(int(a), []).append(self.world[b - start])
+        for k, surfaces in grounds.items():
+            fields = [x for x in surfaces if isinstance(x, HeightField)]
+            shape = self.shapes[k]
+            x = R[shape.body] @ np.asarray(shape.X.r, float) + p[shape.body]
+            depth = min(field.lowest for field in fields) - x[2] if fields else 0.0
+            beside = not any(field.covers(x) for field in fields)
+            if len(fields) == len(surfaces) and beside and depth > 0.0:
+                depths[shape.link] = float(depth)
+        return depths
+
     def contact_arrays(self, poses: np.ndarray) -> tuple[Contacts, int]:
         """Return arrays whose first rows are the contacts, and their number.
 

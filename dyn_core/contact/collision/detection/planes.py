@@ -1,4 +1,7 @@
-"""Contacts of all shapes with a half-space: the candidate points of halfspaces.py.
+"""Candidate points of all shapes, and their contacts with a half-space.
+
+The table of points serves half-spaces and height fields (surface_contacts.py);
+halfspaces.py is its traced form.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 """
@@ -34,6 +37,14 @@ def points_of(shapes: Shapes, k: int) -> int:
     if kind == HULL:
         return shapes.first[k, 1]
     return 1
+
+
+@machine_code
+def fixed_points(shapes: Shapes, k: int) -> int:
+    """Return the number of candidate points that are the same for all normals."""
+    if shapes.kind[k] == CYLINDER:
+        return 8
+    return points_of(shapes, k)
 
 
 @machine_code

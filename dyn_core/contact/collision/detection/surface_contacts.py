@@ -1,10 +1,11 @@
 """Contacts of shapes with a height field: the surface over a grid of heights.
 
-Each cell of the grid is two triangles. A shape touches with its candidate points (those
-of halfspaces.py, of a cylinder the eight that are fixed): each is the centre of a ball
-whose distance from the surface is exact. A capsule also touches with the point of its
-axis that is closest to an edge of the surface, and a shape with faces with tops of the
-surface (tops.py).
+Each cell of the grid is two triangles. A shape touches with its candidate points, the
+same as on a half-space (planes.py): each is the centre of a ball whose distance from
+the surface is exact. The deepest point of a rim depends on the normal: there is
+one for each triangle, and one for the closest edge or corner. A capsule and the side of
+a cylinder also touch with the point of their axis that is closest to an edge of the
+surface, and a shape with faces touches tops of the surface (tops.py).
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 """
@@ -13,7 +14,11 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.detection.planes import local_point, points_of
+from dyn_core.contact.collision.detection.planes import (
+    fixed_points,
+    local_point,
+    points_of,
+)
 from dyn_core.contact.collision.detection.rounded import TOGETHER, between_segments
 from dyn_core.contact.collision.detection.simplex import in_triangle
 from dyn_core.contact.collision.detection.tables import (
@@ -32,6 +37,12 @@ from dyn_core.engines.machine_code import Reals, machine_code
 TRIANGLES = 16777216  # features of a point: 0, or 1 + the triangle that it is over
 WINDOW = 8  # cells around a point below the surface in which the closest is looked for
 INSIDE = 1e-9  # weight above which a closest point is inside its triangle
+
+# Which contacts of a ball are added: with all triangles, or with one (its number).
+ALL = -1
+BORDERS = -2  # those with edges and corners, and those of a ball below the surface
+NONE = -3
+TURNS = 4  # projections of the closest point of the surface on a rim
 
 
 @machine_code
@@ -81,6 +92,23 @@ def in_surface(
 
 
 @machine_code
+def normal_of(shapes: Shapes, k: int, triangle: int) -> tuple[float, float, float]:
+    """Return the upward unit normal of a triangle in the field's frame."""
+    rows = shapes.first[k, 2] - 1
+    i, j = triangle // 2 // rows, triangle // 2 % rows
+    low, high = height(shapes, k, i, j), height(shapes, k, i + 1, j + 1)
+    if triangle % 2 == 0:
+        side = height(shapes, k, i + 1, j)
+        u, v = side - low, high - side
+    else:
+        side = height(shapes, k, i, j + 1)
+        u, v = high - side, side - low
+    u, v = u / shapes.cells[k, 0], v / shapes.cells[k, 1]
+    size = math.sqrt(u * u + v * v + 1.0)
+    return -u / size, -v / size, 1.0 / size
+
+
+@machine_code
 def put_ball(
     contacts: Contacts,
     count: int,
@@ -93,21 +121,23 @@ def put_ball(
     p: float,
     q: float,
     r: float,
-    below: bool,
+    nx: float,
+    ny: float,
+    nz: float,
+    side: float,
     margin: float,
 ) -> int:
     """Add the contact of a ball at (x, y, z) with the point (p, q, r) of a surface.
 
-    The normal is upright if both are one point.
+    The normal is along the difference of the points, and (nx, ny, nz) if both are one
+    point. `side` is 1, or -1 for a centre below the surface; 0: on the normal's side.
     """
-    nx, ny, nz = x - p, y - q, z - r
-    d = math.sqrt(nx * nx + ny * ny + nz * nz)
-    if below:
-        d = -d
-    if abs(d) > TOGETHER:
-        nx, ny, nz = nx / d, ny / d, nz / d
-    else:
-        nx, ny, nz = 0.0, 0.0, 1.0
+    dx, dy, dz = x - p, y - q, z - r
+    d = side * math.sqrt(dx * dx + dy * dy + dz * dz)
+    if side == 0.0:
+        d = dx * nx + dy * ny + dz * nz
+    elif abs(d) > TOGETHER:
+        nx, ny, nz = dx / d, dy / d, dz / d
     gap = d - radius
     if not gap <= margin:
         return count
@@ -131,7 +161,8 @@ def ball_on_surface(
     z: float,
     radius: float,
     margin: float,
-) -> tuple[int, float]:
+    which: int,
+) -> tuple[int, float, float, float, float]:
     """Add the contacts of a ball with the surface.
 
     A ball whose centre is above the surface touches every triangle that has its closest
@@ -145,20 +176,20 @@ def ball_on_surface(
         first_feature: Feature of the ball; that of a triangle is added.
         x, y, z: Centre in the field's frame [m].
         radius, margin: Of the ball, and largest gap [m].
+        which: The contacts to add: ALL, BORDERS, NONE, or one triangle.
 
     Returns:
-        The new number, and the signed distance of the centre; inf beyond the reach.
+        The new number, the signed distance of the centre (inf beyond the reach), and
+        the closest point.
     """
     ground = surface_below(shapes, k, x, y)
     below = z < ground
     reach = radius + margin
-    best, p, q, r, best_inside = math.inf, x, y, ground, True
+    best, p, q, r, closest, best_inside = math.inf, x, y, ground, -1, True
     w_x, w_y = reach, reach
     if below:
-        best = (ground - z) * (ground - z)
         w_x = min(ground - z, float(WINDOW) * shapes.cells[k, 0])
         w_y = min(ground - z, float(WINDOW) * shapes.cells[k, 1])
-        best_inside = False
     rows = shapes.first[k, 2] - 1
     i_1, i_2 = cells_within(x, w_x, shapes.cells[k, 0], shapes.first[k, 1] - 1)
     j_1, j_2 = cells_within(y, w_y, shapes.cells[k, 1], rows)
@@ -168,21 +199,173 @@ def ball_on_surface(
                 triangle = 2 * (i * rows + j) + upper
                 a, b, c, inside = in_surface(shapes, k, triangle, x, y, z)
                 square = (x - a) * (x - a) + (y - b) * (y - b) + (z - c) * (z - c)
-                if inside and not below and square <= reach * reach:
+                wanted = which == ALL or which == triangle
+                if wanted and inside and not below and square <= reach * reach:
                     feature = first_feature + 1 + triangle
+                    nx, ny, nz = normal_of(shapes, k, triangle)
+                    if (x - a) * nx + (y - b) * ny + (z - c) * nz < -TOGETHER:
+                        nx, ny, nz = -nx, -ny, -nz  # beside the grid, from below
                     count = put_ball(
-                        contacts, count, F, feature, x, y, z, radius, a, b, c, False,
-                        margin,
+                        contacts, count, F, feature, x, y, z, radius, a, b, c,
+                        nx, ny, nz, 0.0, margin,
                     )  # fmt: skip
                 if square < best:
                     best, p, q, r, best_inside = square, a, b, c, inside
+                    closest = triangle
     if best == math.inf or (not below and best > reach * reach):
-        return count, math.inf
-    if below or not best_inside:
+        return count, math.inf, p, q, r
+    wanted = (which == ALL or which == BORDERS) and (below or not best_inside)
+    if wanted or (below and best_inside and which == closest):
+        feature, side = first_feature, -1.0 if below else 1.0
+        if best_inside:
+            feature, side = first_feature + 1 + closest, 0.0
+        nx, ny, nz = normal_of(shapes, k, closest)
         count = put_ball(
-            contacts, count, F, first_feature, x, y, z, radius, p, q, r, below, margin
+            contacts, count, F, feature, x, y, z, radius, p, q, r, nx, ny, nz, side,
+            margin,
+        )  # fmt: skip
+    return count, -math.sqrt(best) if below else math.sqrt(best), p, q, r
+
+
+@machine_code
+def deepest_point(
+    shapes: Shapes, a: int, m: int, C: Reals, nx: float, ny: float, nz: float
+) -> tuple[float, float, float]:
+    """Return a candidate point against a normal, both in the field's frame."""
+    x, y, z = local_point(
+        shapes, a, m,
+        C[0] * nx + C[3] * ny + C[6] * nz,
+        C[1] * nx + C[4] * ny + C[7] * nz,
+    )  # fmt: skip
+    return (
+        C[0] * x + C[1] * y + C[2] * z + C[9],
+        C[3] * x + C[4] * y + C[5] * z + C[10],
+        C[6] * x + C[7] * y + C[8] * z + C[11],
+    )
+
+
+@machine_code
+def rim_on_surface(
+    contacts: Contacts,
+    count: int,
+    shapes: Shapes,
+    a: int,
+    C: Reals,
+    m: int,
+    k: int,
+    F: Reals,
+    margin: float,
+) -> tuple[int, float]:
+    """Add the contacts of the deepest point of a rim, one for each triangle near.
+
+    A point touches the triangle against whose normal it is deepest. Where an edge or a
+    corner is closer, the point of the rim next to it touches that.
+
+    Args:
+        contacts, count: Contacts, and how many there are.
+        shapes: Table.
+        a, C: Number of the cylinder, and its frame in the field.
+        m: Number of the point.
+        k, F: Number of the field, and its frame.
+        margin: Largest gap that counts [m].
+
+    Returns:
+        The new number, and the least signed distance; inf beyond the reach.
+    """
+    feature, rows = m * TRIANGLES, shapes.first[k, 2] - 1
+    radius, end = shapes.size[a, 0], shapes.size[a, 2]
+    end = -end if m % 2 == 0 else end
+    w_x = radius * math.sqrt(max(1.0 - C[2] * C[2], 0.0)) + margin
+    w_y = radius * math.sqrt(max(1.0 - C[5] * C[5], 0.0)) + margin
+    columns = shapes.first[k, 1] - 1
+    i_1, i_2 = cells_within(C[2] * end + C[9], w_x, shapes.cells[k, 0], columns)
+    j_1, j_2 = cells_within(C[5] * end + C[10], w_y, shapes.cells[k, 1], rows)
+    x_0, y_0, z_0 = C[9], C[10], C[11]
+    nearest, touched = math.inf, math.inf
+    for i in range(i_1, i_2 + 1):
+        for j in range(j_1, j_2 + 1):
+            for upper in range(2):
+                triangle = 2 * (i * rows + j) + upper
+                nx, ny, nz = normal_of(shapes, k, triangle)
+                x, y, z = deepest_point(shapes, a, m, C, nx, ny, nz)
+                p, q, r, inside = in_surface(shapes, k, triangle, x, y, z)
+                square = (x - p) * (x - p) + (y - q) * (y - q) + (z - r) * (z - r)
+                if square < nearest:
+                    nearest, x_0, y_0, z_0 = square, x, y, z
+                if not inside:
+                    continue
+                before = count
+                count, d, p, q, r = ball_on_surface(
+                    contacts, count, shapes, k, F, feature, x, y, z, 0.0, margin,
+                    triangle,
+                )  # fmt: skip
+                if count > before:
+                    touched = min(touched, d)
+    count, least, p, q, r = ball_on_surface(
+        contacts, count, shapes, k, F, feature, x_0, y_0, z_0, 0.0, margin, NONE
+    )
+    x, y, z = deepest_point(shapes, a, m, C, 0.0, 0.0, 1.0)
+    count, d, u, v, w = ball_on_surface(
+        contacts, count, shapes, k, F, feature, x, y, z, 0.0, margin, NONE
+    )
+    if d < least:
+        least, x_0, y_0, z_0, p, q, r = d, x, y, z, u, v, w
+    if least < math.inf:
+        count, least = rim_on_border(
+            contacts, count, shapes, a, C, m, k, F,
+            x_0, y_0, z_0, p, q, r, least, touched, margin,
+        )  # fmt: skip
+    return count, least
+
+
+@machine_code
+def rim_on_border(
+    contacts: Contacts,
+    count: int,
+    shapes: Shapes,
+    a: int,
+    C: Reals,
+    m: int,
+    k: int,
+    F: Reals,
+    x: float,
+    y: float,
+    z: float,
+    p: float,
+    q: float,
+    r: float,
+    least: float,
+    touched: float,
+    margin: float,
+) -> tuple[int, float]:
+    """Add the contact of a rim with an edge or corner closer than all its triangles.
+
+    The closest point of the surface is projected on the rim, and back, in turns.
+
+    Args:
+        contacts, count, shapes, a, C, m, k, F, margin: See rim_on_surface.
+        x, y, z: Point of the rim to start from, in the field's frame [m].
+        p, q, r: The point of the surface closest to it [m].
+        least: Its signed distance [m].
+        touched: Least signed distance of the contacts with triangles; inf: none [m].
+
+    Returns:
+        The new number, and the least signed distance.
+    """
+    for _ in range(TURNS):
+        nx, ny, nz = C[9] - p, C[10] - q, C[11] - r
+        u, v, w = deepest_point(shapes, a, m, C, nx, ny, nz)
+        count, d, p, q, r = ball_on_surface(
+            contacts, count, shapes, k, F, 0, u, v, w, 0.0, margin, NONE
         )
-    return count, -math.sqrt(best) if below else math.sqrt(best)
+        if not d < least:
+            break
+        least, x, y, z = d, u, v, w
+    if least < touched - INSIDE * shapes.size[a, 0]:
+        count, d, p, q, r = ball_on_surface(
+            contacts, count, shapes, k, F, m * TRIANGLES, x, y, z, 0.0, margin, BORDERS
+        )
+    return count, least
 
 
 @machine_code
@@ -192,6 +375,7 @@ def axis_on_edges(
     shapes: Shapes,
     k: int,
     F: Reals,
+    feature: int,
     ax: float,
     ay: float,
     az: float,
@@ -202,9 +386,17 @@ def axis_on_edges(
     margin: float,
     least: float,
 ) -> int:
-    """Add the contact of a capsule between its ends with the closest edge.
+    """Add the contact of the side of a capsule or cylinder with the closest edge.
 
     Only if the edge is closer than `least`, the distance of the ends.
+
+    Args:
+        contacts, count: Contacts, and how many there are.
+        shapes, k, F: Table, number of the field, and its frame.
+        feature: Feature of the first edge.
+        ax, ay, az, bx, by, bz: Ends of the axis in the field's frame [m].
+        radius, margin: Of the side, and largest gap [m].
+        least: Least distance of the axis that is known already [m].
     """
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     c_x, c_y = shapes.cells[k, 0], shapes.cells[k, 1]
@@ -212,7 +404,8 @@ def axis_on_edges(
     wide, deep = abs(bx - ax) / 2 + reach, abs(by - ay) / 2 + reach
     i_1, i_2 = cells_within((ax + bx) / 2, wide, c_x, columns)
     j_1, j_2 = cells_within((ay + by) / 2, deep, c_y, rows)
-    best = min(reach, least - INSIDE * (abs(bx - ax) + abs(by - ay) + abs(bz - az)))
+    length = abs(bx - ax) + abs(by - ay) + abs(bz - az)
+    best = min(reach, least - INSIDE * length)
     ex, ey, ez, ep, eq, er = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     edge = -1
     for i in range(i_1, i_2 + 2):
@@ -229,14 +422,22 @@ def axis_on_edges(
                     height(shapes, k, i_to, j_to),
                 )  # fmt: skip
                 d = math.sqrt((x - p) * (x - p) + (y - q) * (y - q) + (z - r) * (z - r))
-                if d < best and z >= surface_below(shapes, k, x, y):
+                along = (p - x) * (bx - ax) + (q - y) * (by - ay) + (r - z) * (bz - az)
+                if abs(along) > INSIDE * length * (d + length):
+                    continue  # closest to an end of the axis
+                if not (d < best and z >= surface_below(shapes, k, x, y)):
+                    continue
+                count, closest, _, _, _ = ball_on_surface(
+                    contacts, count, shapes, k, F, 0, x, y, z, 0.0, 2 * d, NONE
+                )
+                if closest > d - INSIDE * length:  # no face is closer than the edge
                     best, edge = d, 3 * (i * (rows + 1) + j) + way
                     ex, ey, ez, ep, eq, er = x, y, z, p, q, r
     if edge < 0:
         return count
     return put_ball(
-        contacts, count, F, 2 * TRIANGLES + edge, ex, ey, ez, radius, ep, eq, er, False,
-        margin,
+        contacts, count, F, feature + edge, ex, ey, ez, radius, ep, eq, er,
+        0.0, 0.0, 1.0, 1.0, margin,
     )  # fmt: skip
 
 
@@ -264,27 +465,28 @@ def with_heights(
     """
     C = work.relative[0]
     relate(A, F, C)
-    radius, least = shapes.size[a, 3], math.inf
-    number = points_of(shapes, a)
-    if shapes.kind[a] == CYLINDER:
-        number = 8
-    for m in range(number):
-        x, y, z = local_point(shapes, a, m, 0.0, 0.0)
-        count, d = ball_on_surface(
-            contacts, count, shapes, k, F, m * TRIANGLES,
-            C[0] * x + C[1] * y + C[2] * z + C[9],
-            C[3] * x + C[4] * y + C[5] * z + C[10],
-            C[6] * x + C[7] * y + C[8] * z + C[11],
-            radius, margin,
-        )  # fmt: skip
+    kind, radius, least = shapes.kind[a], shapes.size[a, 3], math.inf
+    number, fixed = points_of(shapes, a), fixed_points(shapes, a)
+    for m in range(fixed):
+        x, y, z = deepest_point(shapes, a, m, C, 0.0, 0.0, 1.0)
+        count, d, _, _, _ = ball_on_surface(
+            contacts, count, shapes, k, F, m * TRIANGLES, x, y, z, radius, margin, ALL
+        )
         least = min(least, d)
-    if shapes.kind[a] == CAPSULE:
+    for m in range(fixed, number):
+        count, d = rim_on_surface(contacts, count, shapes, a, C, m, k, F, margin)
+        least = min(least, d)
+    if kind == CAPSULE or kind == CYLINDER:
         half = shapes.size[a, 2]
         ux, uy, uz = half * C[2], half * C[5], half * C[8]
+        if kind == CYLINDER:
+            radius = shapes.size[a, 0]
+            least += radius
         count = axis_on_edges(
-            contacts, count, shapes, k, F, C[9] - ux, C[10] - uy, C[11] - uz,
-            C[9] + ux, C[10] + uy, C[11] + uz, radius, margin, least,
+            contacts, count, shapes, k, F, number * TRIANGLES,
+            C[9] - ux, C[10] - uy, C[11] - uz, C[9] + ux, C[10] + uy, C[11] + uz,
+            radius, margin, least,
         )  # fmt: skip
-    if shapes.kind[a] >= BOX:
+    if kind >= BOX:
         count = with_tops(contacts, count, shapes, a, A, k, C, work, margin)
     return count
