@@ -224,7 +224,7 @@ def end_step(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
 
     Args:
         scene, step: As in prepare_step, with the solution in step.rows.impulse; qd_next
-            and way are written.
+            and correction are written.
         state: Number of the state.
         used: Number of blocks.
 
@@ -239,7 +239,7 @@ def end_step(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
     for k in range(len(tables.coordinate)):
         velocity = work.free[k] + work.change[k]
         step.qd_next[state, tables.coordinate[k]] = velocity
-        step.way[state, tables.coordinate[k]] = velocity
+        step.correction[state, tables.coordinate[k]] = 0.0
         total += 0.0 * velocity
     remember(step.rows, step.blocks, used, step.earlier, state)
     return total == 0.0

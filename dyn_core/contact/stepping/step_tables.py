@@ -198,7 +198,7 @@ class StepArrays(NamedTuple):
     Attributes:
         terms: States and their dynamics.
         qd_next: Velocity after the step, in the axes of q, for each state, (n, nv).
-        way: The same with what corrects positions, (n, nv).
+        correction: Velocity that moves positions alone, (n, nv).
         earlier: Impulses for the warm start, then those of the step.
         contacts, rows, blocks: The problem of one state.
         normals: The problem that corrects its positions; y and support are those of
@@ -208,7 +208,7 @@ class StepArrays(NamedTuple):
 
     terms: Terms
     qd_next: Reals2
-    way: Reals2
+    correction: Reals2
     earlier: Earlier
     contacts: collision.Contacts
     rows: Rows
