@@ -64,6 +64,7 @@ def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, 
         work.free[k] = step.terms.free[state, tables.coordinate[k]]
         work.qd[k] = step.terms.qd[state, tables.coordinate[k]]
         fastest = max(fastest, abs(work.qd[k]))
+    step.rows.rest[0] = scene.rule.rest
     within = scene.rule.margin + 2.0 * scene.rule.dt * fastest
     block, row, last = contact_blocks(scene, step, state, touching)
     block, row, last = joint_blocks(scene, step, state, within, block, row, last)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,6 +84,7 @@ class StepSetup:
             margin=world.margin,
             dt=self.h,
             remaining=self.remaining,
+            rest=self.h * math.hypot(*map(float, model.a_grav.lin)),
         )
         around = contact_model.shapes_and_pairs
         self.scene = Scene(tables, *around, joints.rows, dense_table, rule)

@@ -120,6 +120,7 @@ class Rule(NamedTuple):
         margin: Largest gap of a limit that takes part, beside the way of a step.
         dt: Step [s].
         remaining: Time for which the velocity after the step acts in it [s].
+        rest: Least scale of velocities: what gravity gives in a step [m/s].
     """
 
     scheme: int
@@ -131,6 +132,7 @@ class Rule(NamedTuple):
     margin: float
     dt: float
     remaining: float
+    rest: float
 
 
 class StepMemory(NamedTuple):
