@@ -345,6 +345,28 @@ def moved_states_come_back(case: Case) -> Pairs:
     yield still.qd_next, case.qd
 
 
+def corrections_leave_velocities(case: Case) -> Pairs:
+    """R_next u_next = R u  of joints with quaternions,  q_next = q (+) dt (u + c)"""
+    correction = np.random.default_rng(1).normal(size=case.model.nv)
+    program = case.program(inputs=["correction"])
+    there = program(case.q, case.qd, STEP, correction)
+    along = case.program()(case.q, case.qd + correction, STEP)
+    yield there.q_next, along.q_next
+    before, after = (case.q, case.qd), (there.q_next, there.qd_next)
+    for i in case.model.independent:
+        joint, q, v = (
+            case.model.joint[i], case.model.q_slices[i], case.model.v_slices[i],
+        )  # fmt: skip
+        if not joint.quaternions(Vector(case.q[q].tolist())):
+            yield after[1][v], before[1][v]
+            continue
+        turned = [
+            np.array(joint.X(Vector(x[q].tolist())).E.rows).T @ u[v].reshape(-1, 3).T
+            for x, u in (before, after)
+        ]
+        yield turned[1], turned[0]
+
+
 LAWS: dict[Signature, tuple[Callable[..., Pairs], ...]] = {
     kinds.CONTACT_SOLVE: SOLVER_LAWS,
     kinds.CONTACT_STEP: (far_contacts_do_nothing, contact_steps_obey_newton),
@@ -354,6 +376,6 @@ LAWS: dict[Signature, tuple[Callable[..., Pairs], ...]] = {
         free_steps_are_forward_dynamics,
         rows_are_rates_of_gaps,
     ),
-    kinds.MOVED_STATE: (moved_states_come_back,),
+    kinds.MOVED_STATE: (moved_states_come_back, corrections_leave_velocities),
     kinds.CONTACT_STEP_DERIVATIVES: (contact_steps_move_as_complex_steps_say,),
 }

@@ -12,7 +12,8 @@ class ADMM(NumpySolver):
 
     Exact; torsion, rolling and tangents share one ellipsoid. On sparse rows in machine
     code, the same that steps of a World take. With friction there is no proof of
-    convergence; the status says whether it has converged. If the impulses are not
+    convergence: after 500 iterations it tries Newton steps from there; the status says
+    whether it has converged. If the impulses are not
     unique (G singular), it returns one solution.
 
     Source: LCP-12, LCP-19.

@@ -23,7 +23,6 @@ from dyn_core.problems import CONTACT_SOLVE
 from dyn_plugins.contact.projected_gauss_seidel import largest
 
 EVERY = 5  # iterations per factorisation and change of rho
-SOLVED = 1e-6  # relative tolerance of the law for the status converged
 
 
 def admm_compiled(
@@ -107,7 +106,9 @@ def admm_compiled(
     u = [v + r * x for v, r, x in zip(velocity, compliance, impulse, strict=True)]
     response = [G[i, i] + compliance[i] for i in rows]
     quality = law_residuals(layout, impulse, u, mu, lo, hi, response, largest(b))
-    status = where(quality[4] <= SOLVED, CONVERGED, MAX_ITERATIONS)  # NaN: not solved
+    status = where(
+        quality[4] <= 10.0 * tolerance, CONVERGED, MAX_ITERATIONS
+    )  # NaN: not solved
     return Vector(impulse), Vector(velocity), Vector(quality), state[-2], status
 
 

@@ -35,6 +35,7 @@ def rows_from(blocks, mu=0.5):
         compliance=np.zeros(m),
         mu=coefficients,
         impulse=np.zeros(m),
+        rest=np.zeros(1),
     )
     return rows, int(rows.support.max()) + 1
 

@@ -56,9 +56,9 @@ def compare(arrays, general, scene, count, also=lambda a, b: None):
         if not (a.converged and b.converged):  # no tolerance holds for these
             unsolved += 1
             continue
-        close(arrays.qd, general.qd, VELOCITY)
         if all_take_part(general):
             close(arrays.q, general.q, VELOCITY)
+            close(arrays.qd, general.qd, VELOCITY)  # along the axes of q
         also(arrays, general)
         most = max(most, a.m)
     assert unsolved <= count // 20

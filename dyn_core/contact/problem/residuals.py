@@ -46,11 +46,12 @@ def law_residuals(
         speed: Largest free velocity |b|, the scale of velocities [m/s].
 
     Returns:
-        primal: Distance of lambda to its set [N·s]. dual: Distance of u + s to the
-        dual set [m/s]. complementarity: |lambda . (u + s)| [J]. dissipation: Deficit
-        of the friction work to its maximum [J]. law: Step of the projection
-        lambda -> Pi(lambda - (u + s) / response), over speed / response + 1e-9 lambda
-        of the block [1]; zero where all laws hold.
+        primal: Distance of lambda to its set [N·s]. dual: Speed at which contacts
+        close, and velocity of free rows [m/s]. complementarity: |lambda . (u + s)| [J].
+        dissipation: Deficit of the friction work to its maximum [J]. law: Step of the
+        projection lambda -> Pi(lambda - (u + s) / response), and of the normal alone,
+        lambda_n -> max(0, lambda_n - u_n / response), over speed / response
+        + 1e-9 lambda of the block [1]; zero where all laws hold.
 
     Source: LCP-12, LCP-16 (rows and lengths), LCP-5 (boxes).
     """
@@ -208,12 +209,13 @@ def _contact(
     r = where(largest > 0.0, largest, 1.0)
     step = [x - y / r for x, y in zip(t, v, strict=True)]
     near_n, near_t = cone_projection(c, n - (u_n + s) / r, step)
-    change = absolute(near_n - n)
+    alone = absolute(maximum(n - u_n / r, 0.0) - n)  # a cone that is flat hides it
+    change = maximum(absolute(near_n - n), alone)
     for x, y in zip(near_t, t, strict=True):
         change = maximum(change, absolute(x - y))
     for x in stray:
         change = maximum(change, absolute(x))
     law = _relative(change, norm([n, length, *stray]), r, speed)
-    dual = maximum(-u_n, 0.0) / slope
+    dual = maximum(-u_n, 0.0)
     work = n * (u_n + s) + power
     return primal, dual, absolute(work), absolute(n * s + power), law

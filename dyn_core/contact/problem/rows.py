@@ -40,6 +40,8 @@ class Rows(NamedTuple):
         compliance: Diagonal of R, (rows,) [(m/s)/(N·s)].
         mu: Coefficients of sliding, torsion and rolling, (blocks, 3) [1 | m].
         impulse: Warm start, then solution, (rows,) [N·s | N·m·s].
+        rest: Least scale of velocities, which a problem at rest is measured by, (1,)
+            [m/s].
 
     Source: LCP-1, LCP-3, LCP-16.
     """
@@ -58,6 +60,7 @@ class Rows(NamedTuple):
     compliance: Reals
     mu: Reals2
     impulse: Reals
+    rest: Reals
 
 
 def room_for_rows(blocks: int, rows: int, support: int, y: int) -> Rows:
@@ -87,6 +90,7 @@ def room_for_rows(blocks: int, rows: int, support: int, y: int) -> Rows:
         compliance,
         np.zeros((blocks, 3)),
         impulse,
+        np.zeros(1),
     )
 
 
@@ -141,7 +145,8 @@ def rows_of(arrays: ProblemArrays) -> tuple[Rows, int]:
     lo[lo < -HUGE], hi[hi > HUGE] = -np.inf, np.inf
     compliance = np.array(arrays.compliance, float)
     warm = np.array(np.broadcast_to(arrays.warm, (m,)), float)
-    return Rows(*wholes, *reals, compliance, mu, warm), nv  # type: ignore[call-arg]
+    rest = np.zeros(1)
+    return Rows(*wholes, *reals, compliance, mu, warm, rest), nv  # type: ignore[call-arg]
 
 
 def _islands(G: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:

@@ -19,7 +19,7 @@ class Residuals(NamedTuple):
 
     Attributes:
         primal: Distance of impulses to cones and bounds [N·s].
-        dual: Distance of velocities (with De Saxce's correction) to theirs [m/s].
+        dual: Speed at which contacts close, and velocity of free rows [m/s].
         complementarity: Impulse times velocity where it should vanish [J].
         dissipation: Deficit of the friction work to its maximum [J].
         law: Relative residual of the law that the solver solves (law_residuals) [1].

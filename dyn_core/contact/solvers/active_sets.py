@@ -112,7 +112,7 @@ def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> f
         sound += newton.u[i] - newton.u[i]  # NaN if a velocity is not finite
     if not sound == 0.0:
         return math.inf
-    return natural_step(rows, blocks, scaled, newton.gamma, iterates.z)
+    return natural_step(rows, blocks, scaled, newton.gamma, iterates.z, True)
 
 
 @machine_code

@@ -37,6 +37,7 @@ MOST_SWEEPS = 3200
 BEYOND = 1.6  # relaxation of these sweeps: modes settle earlier
 HEAP = 200  # rows of a problem that is left where sweeps solve it to SOLVED
 FAR = 1e-1  # and after splitting
+SLOW = 500  # iterations of a splitting after which Newton steps are tried
 SHORT = 30  # iterations of the first splitting; each other takes three times as many
 
 
@@ -120,6 +121,33 @@ def solve_coulomb(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, splittings
     )
     report[ITERATIONS] += count
+    return status
+
+
+@machine_code
+def split_and_polish(
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
+    max_iterations: int, tolerance: float, rho: float,
+) -> int:  # fmt: skip
+    """Solve by `split`; where that is slow, by Newton steps from where it has come.
+
+    Arguments and result as of `split`, which goes on where these do not solve it.
+    """
+    first = min(max_iterations, SLOW)
+    status = split(rows, blocks, m, nv, work, report, first, tolerance, rho)
+    if status == MAX_ITERATIONS and max_iterations > SLOW:
+        count = report[ITERATIONS]
+        to_scaled(rows, blocks, work.scaled, work.newton.gamma)
+        missing, steps = newton_on_modes(
+            rows, blocks, m, nv, work, tolerance, STEPS, SOFT
+        )
+        count += steps
+        if missing <= tolerance:
+            return _finish(rows, blocks, nv, work, report, tolerance, count)
+        status = split(
+            rows, blocks, m, nv, work, report, max_iterations - SLOW, tolerance, rho
+        )
+        report[ITERATIONS] += count
     return status
 
 

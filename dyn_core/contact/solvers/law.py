@@ -43,7 +43,7 @@ def row_residuals(
         z[i] = 0.0
     add_transposed(rows, rows.support, rows.y, blocks, rows.impulse, z)
     multiply(rows, rows.support, rows.y, blocks, z, u)
-    speed, sound = 0.0, 0.0
+    speed, sound = rows.rest[0], 0.0
     for k in range(blocks):
         for row in range(rows.count[k]):
             i = rows.start[k] + row
@@ -130,7 +130,7 @@ def _cone(rows: Rows, k: int, u: Reals, speed: float, residuals: Reals) -> None:
         step = (x / w if w > 0.0 else 0.0) - w * u[i + row] / r
         steps += step * step
     near_n, factor = near_cone(c, n - (v_n + s) / r, math.sqrt(steps))
-    change = abs(near_n - n)
+    change = max(abs(near_n - n), abs(max(n - v_n / r, 0.0) - n))
     for row in range(1, count):
         w, x = row_weight(rows, k, row, c), rows.impulse[i + row]
         t = x / w if w > 0.0 else 0.0
@@ -138,6 +138,6 @@ def _cone(rows: Rows, k: int, u: Reals, speed: float, residuals: Reals) -> None:
         change = max(change, 0.0 if w > 0.0 else abs(x))
     size = math.sqrt(n * n + squares + stray)
     _raise(residuals, 4, _relative(change, size, r, speed))
-    _raise(residuals, 1, max(-v_n, 0.0) / slope)
+    _raise(residuals, 1, max(-v_n, 0.0))
     _raise(residuals, 2, abs(n * (v_n + s) + power))
     _raise(residuals, 3, abs(n * s + power))

@@ -55,10 +55,13 @@ def respond_to(
 
 
 @machine_code
-def natural_step(rows: Rows, blocks: int, scaled: Scaled, y: Reals, z: Reals) -> float:
+def natural_step(
+    rows: Rows, blocks: int, scaled: Scaled, y: Reals, z: Reals, exact: bool
+) -> float:
     """Return the largest entry of Pi(y + z) - y, weighted as `law` is.
 
-    The multiplier z is minus the velocity with De Saxce's correction.
+    The multiplier z is minus the velocity with De Saxce's correction. Of Coulomb's law
+    the step of the normal entry alone counts, too: max(0, y_n - u_n) - y_n.
     """
     worst = 0.0
     for k in range(blocks):
@@ -69,6 +72,10 @@ def natural_step(rows: Rows, blocks: int, scaled: Scaled, y: Reals, z: Reals) ->
                 squares += (y[i] + z[i]) * (y[i] + z[i])
             n, factor = near_cone(scaled.c[k], y[first] + z[first], math.sqrt(squares))
             worst = max(worst, scaled.weight[first] * abs(n - y[first]))
+            if exact:
+                s = scaled.c[k] * tangent_length(first, count, z)
+                alone = max(y[first] + z[first] + s, 0.0) - y[first]
+                worst = max(worst, scaled.weight[first] * abs(alone))
             for i in range(first + 1, first + count):
                 change = abs(factor * (y[i] + z[i]) - y[i])
                 worst = max(worst, scaled.weight[i] * change)

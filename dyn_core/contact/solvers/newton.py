@@ -105,7 +105,7 @@ def newton(
     report[FACTORISATIONS] = 0.0
     status = MAX_ITERATIONS
     if (
-        not natural_step(rows, blocks, scaled, newton_work.gamma, iterates.z)
+        not natural_step(rows, blocks, scaled, newton_work.gamma, iterates.z, exact)
         <= tolerance
     ):
         status = _rounds(
@@ -130,7 +130,9 @@ def newton(
             rows, blocks, m, nv, scaled, newton_work.gamma, system.w, newton_work.u,
             iterates.z, iterates.s, exact,
         )  # fmt: skip
-        report[4] = natural_step(rows, blocks, scaled, newton_work.gamma, iterates.z)
+        report[4] = natural_step(
+            rows, blocks, scaled, newton_work.gamma, iterates.z, False
+        )
     return final_status(status, report, tolerance)
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.coulomb import NEAR, solve_coulomb
+from dyn_core.contact.solvers.coulomb import NEAR, solve_coulomb, split_and_polish
 from dyn_core.contact.solvers.newton import newton
-from dyn_core.contact.solvers.splitting import split
 from dyn_core.contact.solvers.sweeps import sweep
 from dyn_core.contact.solvers.work import room_for_solvers
 from dyn_core.engines.machine_code import compiled
@@ -50,7 +49,7 @@ class RowSolver:
 
 
 class RowSplitting(RowSolver):
-    """Coulomb's law by `split`."""
+    """Coulomb's law by `split_and_polish`."""
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class RowSplitting(RowSolver):
     ) -> None:
         super().__init__(rows, nv)
         self._options = int(max_iterations), float(tolerance)
-        self._rho, self._solve = float(rho), self._bind(split)
+        self._rho, self._solve = float(rho), self._bind(split_and_polish)
 
     def solve(self, blocks: int, m: int) -> int:
         """See RowSolver."""

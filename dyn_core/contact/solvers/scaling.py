@@ -38,6 +38,7 @@ class Scaled(NamedTuple):
             has no coefficient of friction while others of its block do.
         weight: Velocity of a scaled velocity of one, relative to the largest free
             velocity of the problem; of a cone that of its normal row, (rows,).
+        least: Scaled impulse below which none counts: 1 at rest, else 0, (1,).
     """
 
     law: Wholes
@@ -49,6 +50,7 @@ class Scaled(NamedTuple):
     hi: Reals
     T: Reals
     weight: Reals
+    least: Reals
 
 
 @machine_code
@@ -56,14 +58,15 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
     """Fill the scaled problem; return the largest of its weights of velocities.
 
     Its unit is the largest velocity but of normals that open: far contacts, at a speed
-    of their gap over the step, do not say how fast the near ones are.
+    of their gap over the step, do not say how fast the near ones are. Where all are
+    slower than `rows.rest`, the problem is at rest, and that is its unit.
 
     Args:
         rows: Problem.
         blocks: Number of blocks.
         scaled: Filled.
     """
-    size, opening, speed, heaviest = 0.0, 0.0, 0.0, 0.0
+    size, opening, speed, heaviest, longest = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(blocks):
         cone = is_cone(rows, k)
         c = cone_coefficient(rows, k) if cone else 0.0
@@ -87,6 +90,7 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
             if cone:
                 scaled.T[i] *= unit
             T = scaled.T[i]
+            longest = max(longest, T)
             a = rows.y_start[k] + row * width
             for j in range(width):
                 scaled.y[a + j] = T * rows.y[a + j]
@@ -99,6 +103,10 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
                 velocity = where(scaled.b[i] > 0.0, 0.0, velocity)
             size = max(size, velocity)
     size = max(size, OPENING * opening)
+    rests = speed < rows.rest[0]
+    size = where(rests, max(size, longest * rows.rest[0]), size)
+    speed = where(rests, rows.rest[0], speed)
+    scaled.least[0] = where(rests, 1.0, 0.0)
     speed = speed if speed > 0.0 else 1.0
     size = size if size > 0.0 else 1.0
     for k in range(blocks):

@@ -95,7 +95,10 @@ def split(
         iterates.s, True,
     )  # fmt: skip
     count, factorisations, status = 0, 0, MAX_ITERATIONS
-    if not natural_step(rows, blocks, scaled, iterates.y, iterates.z) <= tolerance:
+    if (
+        not natural_step(rows, blocks, scaled, iterates.y, iterates.z, True)
+        <= tolerance
+    ):
         unknowns, in_rows = prepare(rows, blocks, m, nv, scaled, envelope, system)
         if unknowns < 0:
             return NO_ROOM

@@ -26,6 +26,7 @@ from dyn_core.contact.solvers.work import (
     ITERATIONS,
     MAX_ITERATIONS,
     PENALTY,
+    SOLVED,
     SolverWork,
     final_status,
 )
@@ -81,7 +82,7 @@ def sweep(
         work.iterates.s, True,
     )  # fmt: skip
     count = 0
-    if not natural_step(rows, blocks, scaled, x, work.iterates.z) <= tolerance:
+    if not natural_step(rows, blocks, scaled, x, work.iterates.z, True) <= tolerance:
         _prepare_blocks(rows, blocks, work)
         before, shortest, patience = math.inf, math.inf, PATIENCE
         while count < max_iterations and patience > 0:
@@ -94,7 +95,7 @@ def sweep(
             if not moved < math.inf:
                 break
             rate = min(moved / before, 1.0 - 1e-6) if before > 0.0 else 0.0
-            if moved / (1.0 - rate) <= tolerance * largest:
+            if moved / (1.0 - rate) <= tolerance * max(largest, scaled.least[0]):
                 break
             patience -= 1
             if moved < 0.99 * shortest:
@@ -105,7 +106,7 @@ def sweep(
     report[ITERATIONS] = float(count)
     report[PENALTY] = relaxation
     report[FACTORISATIONS] = 0.0
-    return final_status(MAX_ITERATIONS, report, tolerance)
+    return final_status(MAX_ITERATIONS, report, max(tolerance, 0.1 * SOLVED))
 
 
 @machine_code

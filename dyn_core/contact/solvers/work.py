@@ -15,7 +15,8 @@ from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 CONVERGED, MAX_ITERATIONS, INFEASIBLE = range(3)  # as residuals.STATUSES
 NO_ROOM = 5  # work arrays are too small: nothing is solved
 ITERATIONS, PENALTY, FACTORISATIONS = 5, 6, 7  # in a report, after the five residuals
-SOLVED = 1e-6  # relative tolerance of the law for the status CONVERGED
+REACHED = 1e-7  # relative tolerance of the law for the status CONVERGED
+SOLVED = 1e-6  # of the law of a heap, and of sweeps
 
 
 class Iterates(NamedTuple):
@@ -151,7 +152,11 @@ def room_for_solvers(
         return np.zeros(n, np.int64)
 
     scaled = Scaled(
-        wholes(blocks), reals(blocks), reals(len(rows.y)), *(reals(m) for _ in range(6))
+        wholes(blocks),
+        reals(blocks),
+        reals(len(rows.y)),
+        *(reals(m) for _ in range(6)),
+        reals(1),
     )
     envelope = Skyline(
         wholes(blocks),
@@ -193,7 +198,11 @@ def room_for_solvers(
 
 @machine_code
 def final_status(status: int, report: Reals, tolerance: float) -> int:
-    """Return the status: CONVERGED where the published law holds, else what it was."""
+    """Return the status: CONVERGED where the published law holds, else what it was.
+
+    It holds to ten times the tolerance of the method, which stops by its own measure,
+    or to REACHED.
+    """
     if status == INFEASIBLE:
         return status
-    return CONVERGED if report[4] <= max(SOLVED, 10.0 * tolerance) else MAX_ITERATIONS
+    return CONVERGED if report[4] <= max(REACHED, 10.0 * tolerance) else MAX_ITERATIONS

@@ -296,8 +296,7 @@ class _BlockRunner:
                 self._calls, self._pack = {}, None
         q_end, qd_end = (x[rows] for x in ends)
         outcomes = self._outcomes
-        corrected = bool(outcomes.corrected[rows].any())
-        q_end[:], qd_end[:] = programs.end(n, corrected)
+        q_end[:], qd_end[:] = programs.end(n)
         failed = outcomes.failed[rows]
         whole = np.isfinite(q_end).all(axis=1) & np.isfinite(qd_end).all(axis=1)
         if failed.any() or not whole.all():

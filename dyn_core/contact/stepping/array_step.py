@@ -129,14 +129,15 @@ class ArrayStep:
         if setup.at_middle:
             middle = self._tied(setup.moved, (*inputs[:2], before), (q, qd))
             inputs = q, qd, *inputs[2:]
-        terms, way = tuple(x[0] for x in step.terms[2:]), (q_end, np.zeros_like(qd))
+        terms = tuple(x[0] for x in step.terms[2:])
         kernels = StepKernels(
             middle=middle if setup.at_middle else NO_KERNEL,
             terms=self._tied(setup.terms(with_forces), inputs, terms),
             end=self._tied(
-                setup.moved, (q, step.qd_next[0], remaining), (q_end, self._qd_end)
+                setup.moved_apart,
+                (q, step.qd_next[0], remaining, step.correction[0]),
+                (q_end, self._qd_end),
             ),
-            corrected_end=self._tied(setup.moved, (q, step.way[0], remaining), way),
         )
         return compiled(take_step).bind(
             setup.scene, step, kernels, room.solver, self._outcomes, self._log

@@ -64,6 +64,7 @@ def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, 
         work.free[k] = step.terms.free[state, tables.coordinate[k]]
         work.qd[k] = step.terms.qd[state, tables.coordinate[k]]
         fastest = max(fastest, abs(work.qd[k]))
+    step.rows.rest[0] = scene.rule.rest
     within = scene.rule.margin + 2.0 * scene.rule.dt * fastest
     block, row, last = contact_blocks(scene, step, state, touching)
     block, row, last = joint_blocks(scene, step, state, within, block, row, last)
@@ -224,7 +225,7 @@ def end_step(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
 
     Args:
         scene, step: As in prepare_step, with the solution in step.rows.impulse; qd_next
-            and way are written.
+            and correction are written.
         state: Number of the state.
         used: Number of blocks.
 
@@ -239,7 +240,7 @@ def end_step(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
     for k in range(len(tables.coordinate)):
         velocity = work.free[k] + work.change[k]
         step.qd_next[state, tables.coordinate[k]] = velocity
-        step.way[state, tables.coordinate[k]] = velocity
+        step.correction[state, tables.coordinate[k]] = 0.0
         total += 0.0 * velocity
     remember(step.rows, step.blocks, used, step.earlier, state)
     return total == 0.0

@@ -19,7 +19,8 @@ class BlockPrograms:
 
         Args:
             setup: Robot, world and Programs.
-            step: Memory; its terms, qd_next and way are used.
+            step: Memory; its terms, qd_next and correction are
+                used.
             size: Most rows of a block.
         """
         model, terms, rest = setup.of.model, step.terms, np.array(setup.remaining)
@@ -35,14 +36,8 @@ class BlockPrograms:
         self._payload = tuple(map(np.copy, setup.of.carried.values))
         self._calls: dict[bool, TiedBatch] = {}
         self._ends = np.zeros_like(terms.q), np.zeros_like(terms.qd)
-        self._corrected = np.zeros_like(terms.q), np.zeros_like(terms.qd)
-        self._end, self._end_corrected = (
-            TiedBatch(setup.moved, (terms.q, way, rest), ends)
-            for way, ends in (
-                (step.qd_next, self._ends),
-                (step.way, self._corrected),
-            )
-        )
+        motion = terms.q, step.qd_next, rest, step.correction
+        self._end = TiedBatch(setup.moved_apart, motion, self._ends)
 
     def begin(
         self,
@@ -75,17 +70,7 @@ class BlockPrograms:
             self._calls[with_forces] = call
         call(n)
 
-    def end(self, n: int, corrected: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions and velocities of n states after the step.
-
-        Args:
-            n: How many.
-            corrected: Whether positions of any are corrected; in the others `way` is
-                the velocity.
-        """
+    def end(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return positions and velocities of n states after the step."""
         self._end(n)
-        q = self._ends[0]
-        if corrected:
-            self._end_corrected(n)
-            q = self._corrected[0]
-        return q[:n], self._ends[1][:n]
+        return self._ends[0][:n], self._ends[1][:n]

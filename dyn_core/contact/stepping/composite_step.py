@@ -55,14 +55,13 @@ class StepKernels(NamedTuple):
         middle: moved_state from the start to where constraints are taken, half a step
             later; its address is 0 where these are the same.
         terms: contact_terms.
-        end: moved_state by qd_next to the end of the step, which is in StepLog.
-        corrected_end: moved_state by `way`; of it only the position counts.
+        end: moved_state by qd_next and `correction` to the end of the step, which is
+            in StepLog.
     """
 
     middle: KernelAddress
     terms: KernelAddress
     end: KernelAddress
-    corrected_end: KernelAddress
 
 
 class StepLog(NamedTuple):
@@ -157,8 +156,6 @@ def take_step(
         return FAILED
     if run_kernel(kernels.end) != 0:
         return REFUSED
-    if outcomes.corrected[0] != 0 and run_kernel(kernels.corrected_end) != 0:
-        return REFUSED
     return keep_step(step, outcomes, solver.reports[0], log)
 
 
@@ -214,7 +211,8 @@ def step_rows(
 
     Args:
         scene: Robots' and world's tables.
-        step: Arrays with the terms of the states; qd_next and way are written.
+        step: Arrays with the terms of the states; qd_next and correction
+            are written.
         solver: Solver and its memory.
         outcomes: Written, for the states of a batch.
         first, last: States of `step` to advance.
@@ -293,7 +291,7 @@ def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
     outcomes.failed[n] = 1
     step.earlier.known[state] = 0
     for k in range(step.qd_next.shape[1]):
-        step.qd_next[state, k], step.way[state, k] = 0.0, 0.0
+        step.qd_next[state, k], step.correction[state, k] = 0.0, 0.0
 
 
 @machine_code

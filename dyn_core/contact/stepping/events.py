@@ -86,7 +86,7 @@ def event_driven(
         end = contact_model.state(q, rest)
         correction = step_solver.correction(end, rest, h, h)
         if correction.any():
-            q = advanced(model, q, correction, h)[0]
+            q, qd = advanced(model, q, qd, h, correction)
             reports[-1] = step_report(
                 contact_model, solved, inputs, t - elapsed, elapsed, h * correction
             )

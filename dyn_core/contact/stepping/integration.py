@@ -25,16 +25,28 @@ def moved(model: Model, q: np.ndarray, dv: np.ndarray) -> np.ndarray:
 
 
 def advanced(
-    model: Model, q: np.ndarray, u: np.ndarray, h: float
+    model: Model,
+    q: np.ndarray,
+    u: np.ndarray,
+    h: float,
+    way: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return position and velocity after h at the velocity u in the initial axes.
+
+    Args:
+        model: Robot.
+        q, u: Position and velocity, (nq,), (nv,).
+        h: Time [s].
+        way: Velocity at which the position moves, (nv,); None: u.
 
     Raises:
         NonFiniteError: The position is not finite.
     """
     if _plain(model):
-        return _finite(q + h * u), u
-    result = coordinates.advance(model, Vector(q.tolist()), Vector(u.tolist()), h)
+        return _finite(q + h * (u if way is None else way)), u
+    vectors = [Vector(x.tolist()) for x in (q, u)]
+    along = None if way is None else Vector(way.tolist())
+    result = coordinates.advance(model, *vectors, h, along)
     position, rate = (np.array(list(x), float) for x in result)
     return _finite(position), rate
 

@@ -63,7 +63,7 @@ class StatePack(NamedTuple):
         waiting: How many packs a state has left, plus one; 0: it is stepped, (n,).
         all_terms: Terms of all states.
         terms: Those in the lanes.
-        qd_next, way: Results, (nv, lanes).
+        qd_next, correction: Results, (nv, lanes).
         earlier: Of the state in all lanes but for `impulse`, (rows, lanes).
         outcomes: Of the state in all lanes but for `iterations` and `residual`,
             (lanes,), and forces, (chosen, 3, lanes).
@@ -79,7 +79,7 @@ class StatePack(NamedTuple):
     all_terms: FlatTerms
     terms: FlatTerms
     qd_next: Reals2
-    way: Reals2
+    correction: Reals2
     earlier: Earlier
     outcomes: RowOutcomes
     counts: Wholes
@@ -142,7 +142,7 @@ class LaneRoom:
             all_terms=flat(room.step.terms),
             terms=FlatTerms._make(map(rows, step.terms)),
             qd_next=rows(step.qd_next),
-            way=rows(step.way),
+            correction=rows(step.correction),
             earlier=step.earlier._replace(impulse=rows(step.earlier.impulse)),
             outcomes=outcomes._replace(
                 iterations=outcomes.iterations[0],
@@ -300,7 +300,7 @@ def step_together(
         pack.counts[3] += 1
         for k in range(pack.qd_next.shape[0]):
             step.qd_next[state, k] = pack.qd_next[k, lane]
-            step.way[state, k] = pack.way[k, lane]
+            step.correction[state, k] = pack.correction[k, lane]
         keep_impulses(pack.earlier, lane, step.earlier, state)
         keep_outcome(pack.outcomes, lane, outcomes, offset + state)
     return 0

@@ -92,7 +92,7 @@ def prepare_correction(
 
 @machine_code
 def end_correction(scene: Scene, step: StepArrays, state: int, blocks: int) -> bool:
-    """Add the correction to the way of a step.
+    """Set the velocity that corrects the position at the end of a step.
 
     Returns:
         Whether contacts and limits have all that was asked for.
@@ -100,7 +100,7 @@ def end_correction(scene: Scene, step: StepArrays, state: int, blocks: int) -> b
     tables, normals = scene.tables, step.normals
     respond(tables, step.terms.factor[state], normals, blocks, step.work)
     for k in range(len(tables.coordinate)):
-        step.way[state, tables.coordinate[k]] += step.work.change[k]
+        step.correction[state, tables.coordinate[k]] = step.work.change[k]
     asked, short = 0.0, 0.0
     for block in range(blocks):
         for r in range(

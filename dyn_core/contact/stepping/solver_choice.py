@@ -6,10 +6,9 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.coulomb import NEAR, solve_coulomb
+from dyn_core.contact.solvers.coulomb import NEAR, solve_coulomb, split_and_polish
 from dyn_core.contact.solvers.newton import newton
 from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
-from dyn_core.contact.solvers.splitting import split
 from dyn_core.contact.solvers.sweeps import sweep
 from dyn_core.contact.solvers.work import SolverWork
 from dyn_core.contact.stepping.position_correction import TOLERANCE
@@ -86,7 +85,9 @@ def solve_rows(rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver) -
             rows, blocks, m, nv, work, report, most, tolerance, choice.splittings
         )
     if choice.method == ADMM:
-        return split(rows, blocks, m, nv, work, report, most, tolerance, choice.factor)
+        return split_and_polish(
+            rows, blocks, m, nv, work, report, most, tolerance, choice.factor
+        )
     if choice.method == RELAXATION:
         return newton(rows, blocks, m, nv, work, report, most, tolerance, NEAR, False)
     return sweep(rows, blocks, m, nv, work, report, most, tolerance, choice.factor)

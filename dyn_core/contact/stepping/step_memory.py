@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ class StepSetup:
         h, remaining: Step, and the time in it for which the new velocity acts [s].
         at_middle: Whether constraints are taken at the middle of a step.
         scene: Tables.
-        moved: Program of MOVED_STATE.
+        moved, moved_apart: Program of MOVED_STATE, and one with a correction.
         choice: Solver.
         names: Of constraints that are no contacts, by -1 - lasting number.
         prescribed: Row of each coordinate of each prescribed joint, by joint.
@@ -83,12 +84,18 @@ class StepSetup:
             margin=world.margin,
             dt=self.h,
             remaining=self.remaining,
+            rest=self.h * math.hypot(*map(float, model.a_grav.lin)),
         )
         around = contact_model.shapes_and_pairs
         self.scene = Scene(tables, *around, joints.rows, dense_table, rule)
         self.names = [c.name for c in (*joints.constraints, *dense)]
         self.prescribed, self.choice = joints.prescribed, solver_choice(world)
-        self.moved = solver("moved_state").build(model, engine=contact_model.engine)
+        self.moved, self.moved_apart = (
+            solver("moved_state").build(
+                model, engine=contact_model.engine, inputs=inputs
+            )
+            for inputs in ((), ("correction",))
+        )
         self._terms: dict[bool, Any] = {}
 
     def terms(self, with_forces: bool) -> Any:
@@ -124,7 +131,7 @@ class StepRoom:
         self._setup, model = setup, setup.of.model
         shapes = {port.name: port.shape for port in setup.terms(False).outputs}
         self._terms = room_for_terms(states, model.nq, model.nv, shapes)
-        self._next, self._way = (np.zeros((states, model.nv)) for _ in range(2))
+        self._next, self._correction = (np.zeros((states, model.nv)) for _ in range(2))
         self.grow(FIRST_ROOM)
 
     def grow(self, contacts: int) -> None:
@@ -144,7 +151,7 @@ class StepRoom:
         self.step = StepArrays(
             terms=self._terms,
             qd_next=self._next,
-            way=self._way,
+            correction=self._correction,
             earlier=room_for_earlier(0, 0, 0),
             contacts=room_for_contacts(contacts),
             rows=rows,

@@ -120,6 +120,7 @@ class Rule(NamedTuple):
         margin: Largest gap of a limit that takes part, beside the way of a step.
         dt: Step [s].
         remaining: Time for which the velocity after the step acts in it [s].
+        rest: Least scale of velocities: what gravity gives in a step [m/s].
     """
 
     scheme: int
@@ -131,6 +132,7 @@ class Rule(NamedTuple):
     margin: float
     dt: float
     remaining: float
+    rest: float
 
 
 class StepMemory(NamedTuple):
@@ -198,7 +200,7 @@ class StepArrays(NamedTuple):
     Attributes:
         terms: States and their dynamics.
         qd_next: Velocity after the step, in the axes of q, for each state, (n, nv).
-        way: The same with what corrects positions, (n, nv).
+        correction: Velocity that moves positions alone, (n, nv).
         earlier: Impulses for the warm start, then those of the step.
         contacts, rows, blocks: The problem of one state.
         normals: The problem that corrects its positions; y and support are those of
@@ -208,7 +210,7 @@ class StepArrays(NamedTuple):
 
     terms: Terms
     qd_next: Reals2
-    way: Reals2
+    correction: Reals2
     earlier: Earlier
     contacts: collision.Contacts
     rows: Rows

@@ -196,7 +196,7 @@ def _end(
     if step_solver.world.stabilisation == "split_impulse":
         correction = step_solver.correction(state, u, h, remaining)
         if correction.any():
-            q, _ = advanced(model, state.q, u + correction, remaining)
+            q, qd = advanced(model, state.q, u, remaining, u + correction)
             shift = remaining * correction
     step_solver.drop_stale(state)
     step = step_report(contact_model, solved, inputs, t, h, shift)

@@ -62,13 +62,19 @@ def rate_in_initial_axes(tree: Tree, qd: Vector, qdd: Vector) -> Vector:
     return Vector(values)
 
 
-def advance(tree: Tree, q: Vector, u: Vector, dt: Scalar) -> tuple[Vector, Vector]:
-    """Position and velocity after dt at the velocity u in the axes of the start."""
+def advance(
+    tree: Tree, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
+) -> tuple[Vector, Vector]:
+    """Position and velocity after dt at the velocity u in the axes of the start.
+
+    way: Velocity at which the position moves, such as u with a correction; None: u.
+    """
     positions: list[Scalar] = []
     velocities: list[Scalar] = []
     for i in tree.independent:
-        joint, columns = tree.joint[i], tree.q_slices[i]
-        position, velocity = joint.advance(q[columns], u[tree.v_slices[i]], dt)
+        joint, columns, rows = tree.joint[i], tree.q_slices[i], tree.v_slices[i]
+        part = None if way is None else way[rows]
+        position, velocity = joint.advance(q[columns], u[rows], dt, part)
         positions += position
         velocities += velocity
     return Vector(positions), Vector(velocities)

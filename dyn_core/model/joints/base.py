@@ -132,9 +132,14 @@ class Joint(ABC):
         """Rate of the velocity in axes that stay as they are now."""
         return qdd
 
-    def advance(self, q: Vector, u: Vector, dt: Scalar) -> tuple[Vector, Vector]:
-        """Coordinates and velocity after dt at the velocity u in the start's axes."""
-        return self.normalize(self.integrate(q, u * dt)), u
+    def advance(
+        self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
+    ) -> tuple[Vector, Vector]:
+        """Coordinates after dt, and there the velocity u, in the start's axes so far.
+
+        way: Velocity at which the coordinates move; None: u.
+        """
+        return self.normalize(self.integrate(q, (u if way is None else way) * dt)), u
 
     def normalize(self, q: Vector) -> Vector:
         """Coordinates with unit quaternions."""

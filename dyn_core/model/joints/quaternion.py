@@ -17,6 +17,7 @@ from dyn_core.spatial.lie import (
     quat_log,
     quat_matrix,
     quat_product,
+    sinc_terms,
 )
 
 _ZERO = Vector((0.0, 0.0, 0.0))
@@ -26,6 +27,16 @@ _UNIT = tuple(Vector(float(i == j) for j in range(3)) for i in range(3))
 def _random_quaternion(rng: np.random.Generator) -> tuple[float, ...]:
     q = rng.normal(size=4)
     return tuple(float(x) for x in q / np.linalg.norm(q))
+
+
+def _after_turn(u: Vector, w: Vector, dt: Scalar) -> Vector:
+    """Return a vector along axes that have turned by exp(w dt); w itself, bit by bit.
+
+    exp(w dt).T u = u - dt sin t/t w x u + dt² (1 - cos t)/t² w x (w x u),   t = |w dt|
+    """
+    a, b, _ = sinc_terms(w @ w * (dt * dt))
+    across = cross3(w, u)
+    return u - across * (a * dt) + cross3(w, across) * (b * (dt * dt))
 
 
 class Spherical(GroupJoint):
@@ -72,6 +83,13 @@ class Spherical(GroupJoint):
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
         """Angular velocity: twice the vector of q* dq/dt."""
         return quat_product(quat_conjugate(q), rate)[:3] * 2.0
+
+    def advance(
+        self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
+    ) -> tuple[Vector, Vector]:
+        """Turned by exp(way dt); the velocity in the turned axes."""
+        q_next, _ = super().advance(q, u, dt, way)
+        return q_next, u if way is None else _after_turn(u, way, dt)
 
     def normalize(self, q: Vector) -> Vector:
         """Quaternion of unit length."""
@@ -140,17 +158,21 @@ class Floating(GroupJoint):
         """Rate of the velocity in axes that stay: of the linear part v' + w x v."""
         return Vector((*qdd[:3], *(qdd[3:] + cross3(qd[:3], qd[3:]))))
 
-    def advance(self, q: Vector, u: Vector, dt: Scalar) -> tuple[Vector, Vector]:
-        """Straight along u, turned by exp(w dt); the velocity in the turned axes.
+    def advance(
+        self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
+    ) -> tuple[Vector, Vector]:
+        """Straight along the way, turned by exp(w dt); u in the turned axes.
 
         What flies freely keeps its velocity in the world: body axes that are stepped
         without the turn make a spinning body faster, by (1 + (w dt)²)^(1/2) a step.
         """
-        w, v = u[:3] * dt, u[3:]
+        angular = u[:3] if way is None else _after_turn(u[:3], way[:3], dt)
+        way = u if way is None else way
+        w, v = way[:3] * dt, way[3:]
         p = q[:3] + quat_matrix(q[3:]) @ v * dt
         turned = quat_product(q[3:], quat_exp(w))
         q_next = self.normalize(Vector((*p, *turned)))
-        return q_next, Vector((*u[:3], *(exp3(w).T @ v)))
+        return q_next, Vector((*angular, *(exp3(w).T @ u[3:])))
 
     def normalize(self, q: Vector) -> Vector:
         """Position kept, quaternion of unit length."""

@@ -1,0 +1,79 @@
+"""A solver that says `converged` holds the law to its tolerance, in speeds and forces."""
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.contact import ConstraintProblem, residuals, solve
+
+SOLVERS = ("coulomb_newton", "admm", "admm_compiled", "projected_gauss_seidel")
+
+
+def dependent_contacts(seed, mu):
+    """Return two contacts between bodies whose velocities have more entries."""
+    rng = np.random.default_rng(seed)
+    J, v = rng.normal(size=(6, 8)), rng.normal(size=8)
+    return ConstraintProblem([("contact", 3)] * 2, J @ J.T, J @ v, mu)
+
+
+@pytest.mark.parametrize("mu", [1.0, 1e3, 1e5, 1e6])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_no_contact_closes_however_large_friction_is(solver, mu):
+    """A contact whose solver has converged does not close."""
+    for seed in (13, 20, 25, 26, 27, 30):
+        problem = dependent_contacts(seed, mu)
+        solution = solve(problem, solver)
+        if not solution.converged:
+            continue
+        normal = solution.velocities[::3]
+        size = np.abs(problem.b).max()
+        assert normal.min() > -1e-6 * size, (seed, solution)
+        response = np.diag(problem.matrix)[::3]
+        pressing = np.minimum(solution.impulses[::3] * response, normal)
+        assert pressing.max() < 1e-6 * size, (seed, solution)
+
+
+def test_the_residual_of_a_closing_contact_is_its_speed():
+    """Whatever the friction: dual [m/s], and law relative to the free velocity."""
+    for mu in (0.0, 0.5, 1e6):
+        problem = ConstraintProblem([("contact", 3)], np.eye(3), [-0.2, 0, 2.0], mu=mu)
+        measured = residuals(problem, [0.0, 0.0, 0.0])
+        assert measured.dual == pytest.approx(0.2)
+        assert measured.law >= 0.1 * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("h", [1e-4, 1e-5])
+@pytest.mark.parametrize("solver", ["lemke", *SOLVERS])
+def test_near_the_limit_of_painleve_converged_is_right(solver, h):
+    """A sliding rod whose friction nearly jams it: 62.5085 N, or not converged."""
+    phi, mu, length = np.radians(65), 1.2, 0.5
+    J = [[0, 1, -length * np.cos(phi)], [1, 0, length * np.sin(phi)]]
+    G = np.array(J) @ np.diag([1, 1, 3 / length**2]) @ np.transpose(J)
+    b = [-9.81 * h, -1.0]
+    solution = solve(ConstraintProblem([("contact", 2)], G, b, mu=[mu]), solver)
+    force = 9.81 / (G[0, 0] - mu * abs(G[0, 1]))
+    if solver in ("lemke", "coulomb_newton", "projected_gauss_seidel"):
+        assert solution.status == "converged"
+    if solution.converged:
+        np.testing.assert_allclose(solution.impulses[0] / h, force, rtol=1e-4)
+
+
+@pytest.mark.parametrize("stepper", ["moreau_jean", "stewart_trinkle"])
+@pytest.mark.parametrize(
+    "solver", ["coulomb_newton", "admm", "convex_newton", "projected_gauss_seidel"]
+)
+def test_a_robot_that_stands_is_solved_in_every_step(solver, stepper):
+    """Also where it has no contact for a step; none takes thousands of iterations."""
+    model = dyn.load("quadruped")
+    q = model.neutral()
+    q[2] = 0.45
+    world = dyn.World(solver=solver, stepper=stepper)
+    sim = dyn.ContactSimulator(model, world, period=1e-3, q0=q)
+    unsolved, most = 0, 0
+    for k in range(170):
+        sim.advance(k * 1e-3)
+        if k >= 75:  # it has landed
+            unsolved += not sim.report.converged
+            most = max(most, sim.report.iterations)
+    assert unsolved == 0
+    assert most <= 1000
