@@ -189,7 +189,8 @@ class NodeStand:
         if mode == PAIR:
             self._destroy_sender()
             self.end(ROBOT)
-            self.doing = "fallen"  # a controller that saw it fall may have stopped
+            if self.doing != INACTIVE:  # a controller that saw it fall may have stopped
+                self.doing = "fallen"
         else:
             self.end(ROBOT)
             if self._sender is None:
