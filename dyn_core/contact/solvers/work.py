@@ -151,13 +151,9 @@ def room_for_solvers(
     def wholes(n: int) -> np.ndarray:
         return np.zeros(n, np.int64)
 
-    scaled = Scaled(
-        wholes(blocks),
-        reals(blocks),
-        reals(len(rows.y)),
-        *(reals(m) for _ in range(6)),
-        reals(1),
-    )
+    by_row = (reals(m) for _ in range(6))
+    sizes = wholes(blocks), reals(blocks), reals(len(rows.y))
+    scaled = Scaled._make((*sizes, *by_row, reals(1)))
     envelope = Skyline(
         wholes(blocks),
         wholes(nv),

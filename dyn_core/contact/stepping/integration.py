@@ -44,9 +44,9 @@ def advanced(
     """
     if _plain(model):
         return _finite(q + h * (u if way is None else way)), u
-    vectors = [Vector(x.tolist()) for x in (q, u)]
+    start, velocity = (Vector(x.tolist()) for x in (q, u))
     along = None if way is None else Vector(way.tolist())
-    result = coordinates.advance(model, *vectors, h, along)
+    result = coordinates.advance(model, start, velocity, h, along)
     position, rate = (np.array(list(x), float) for x in result)
     return _finite(position), rate
 
