@@ -23,6 +23,7 @@ from dyn_core.problems import CONTACT_SOLVE
 from dyn_plugins.contact.projected_gauss_seidel import largest
 
 EVERY = 5  # iterations per factorisation and change of rho
+SOLVED = 1e-7  # residual of the law for the status converged, at least
 
 
 def admm_compiled(
@@ -106,9 +107,8 @@ def admm_compiled(
     u = [v + r * x for v, r, x in zip(velocity, compliance, impulse, strict=True)]
     response = [G[i, i] + compliance[i] for i in rows]
     quality = law_residuals(layout, impulse, u, mu, lo, hi, response, largest(b))
-    status = where(
-        quality[4] <= 10.0 * tolerance, CONVERGED, MAX_ITERATIONS
-    )  # NaN: not solved
+    holds = quality[4] <= max(SOLVED, 10.0 * tolerance)  # NaN: not solved
+    status = where(holds, CONVERGED, MAX_ITERATIONS)
     return Vector(impulse), Vector(velocity), Vector(quality), state[-2], status
 
 
