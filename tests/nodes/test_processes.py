@@ -140,19 +140,14 @@ def test_the_arm_tracks_a_trajectory_with_other_solvers(start, probe, until):
     """Tracking error below 0.05 rad; a line of YAML swaps the solver.
 
     tests/test_cli.py::test_demo_over_ros tracks with the solvers of the shipped file.
-    The arm sags until the controller takes over, so it is put back and must hold first;
-    a machine that stops a process for a while may spoil a tenth of the samples.
+    Brakes hold the arm until the first effort, as in the shipped file; a machine that
+    stops a process for a while may spoil a tenth of the samples.
     """
-    from std_srvs.srv import Trigger
-
-    sim = "forward_dynamics.plugin_name: dense\nstep.plugin_name: rk4"
+    sim = "forward_dynamics.plugin_name: dense\nstep.plugin_name: rk4\nbrakes: true"
     params = _params(sim, "inverse_dynamics.plugin_name: rnea_spatial")
     nodes = start(GRAPHS["demo"].nodes, params)
     until(lambda: int(probe.value("simulator", "answered")) > 20, probe.node,
           expected="the loop", detail=lambda: [p.output for p in nodes.all])  # fmt: skip
-    reset = probe.node.create_client(Trigger, "simulator/reset")
-    until(reset.service_is_ready, probe.node, expected="the service")
-    until(reset.call_async(Trigger.Request()).done, probe.node, expected="reset")
     probe.errors.clear()
     until(lambda: probe.errors and np.abs(probe.errors[-1]).max() < 5e-3,
           probe.node, expected="the arm to hold")  # fmt: skip
