@@ -248,7 +248,8 @@ class NodeStand:
                 return
             self.said.pop(CONTROL, None)
             self._await(lambda: CONTROL in self.said, "no diagnostics")
-            if "stopped" not in self._last_said(CONTROL):
+            said = self._last_said(CONTROL).split("; ")
+            if not any(x.startswith("stopped") for x in said):
                 return
             self._change(Transition.TRANSITION_DEACTIVATE)
             self._change(Transition.TRANSITION_ACTIVATE)

@@ -202,6 +202,7 @@ REFUSED = {
     "no rotation": (robot(b=BODY.replace('rpy="0.1 0 0"', 'quat_xyzw="0 0 0 0"')), "link 'b': .*length 0"),
     "follows no name": (robot(k=AXIS + LIMIT + "<mimic/>"), "joint 'k': <mimic> has no joint"),
     "negative mass": (robot(b=BODY.replace('"2"', '"-2"')), "link 'b': mass -2.0 is negative"),
+    "mass without digits": (robot(b=BODY.replace('"2"', '".1e-320"')), "link 'b': mass 1e-321 has no full digits"),
     "entity": ('<!DOCTYPE r [<!ENTITY x "1">]>' + robot(), "entities"),
     "bytes that are not UTF-8": ('<robot name="\u00e9"/>'.encode("latin-1"), "not in the encoding utf-8"),
     "unknown encoding": (b'<?xml version="1.0" encoding="klingon"?><robot/>', "encoding 'klingon', which is not known"),

@@ -18,6 +18,7 @@ from dyn_core.model.loops import Loop
 from dyn_core.model.tree import Tree
 from dyn_core.spatial import RigidInertia, Vector
 
+SMALLEST = float(np.finfo(float).tiny)  # mass below which digits are lost [kg]
 TRIANGLE = 1e-9  # relative slack of the triangle inequality
 POSITIONS = 3  # in which inertias along joints are looked at
 REMEDY = "give a link below it mass, or the joint armature, or lock it"
@@ -29,10 +30,13 @@ def check_inertias(description: Description, findings: Findings) -> None:
     links = description.links
     parameters = [link.inertia.parameters for link in links]
     table = np.array(parameters, float).reshape(-1, 10)
-    bad = ~np.isfinite(table).all(axis=1) | (table[:, 0] < 0)
+    lost = (table[:, 0] > 0) & (table[:, 0] < SMALLEST)
+    bad = ~np.isfinite(table).all(axis=1) | (table[:, 0] < 0) | lost
     for k in np.flatnonzero(bad).tolist():
         name, m = links[k].name, table[k, 0]
         what = f"mass {m} is negative; it must be >= 0"
+        if lost[k]:
+            what = f"mass {m} has no full digits; it must be 0 or >= {SMALLEST:.3g}"
         if not np.isfinite(table[k]).all():
             what = f"inertia holds a number that is not finite: {parameters[k]}"
         raise ModelError(f"link '{name}': {what}", name)
