@@ -20,6 +20,7 @@ from dyn_core.bench import (
     contact,
     contact_batches,
     contact_peers,
+    contact_protocols,
     contact_runs,
     contact_scenes,
     loading,
@@ -383,7 +384,8 @@ def test_bench_of_contacts_prints_its_tables(hurried, capsys, monkeypatch):
     monkeypatch.setattr(contact_runs, "STEPS", 5)
     monkeypatch.setattr(contact_runs, "scenes", lambda: [contact_scenes.four_bar()])
     monkeypatch.setattr(contact_runs, "growing", lambda: [contact_scenes.towers(1, 1)])
-    monkeypatch.setattr(contact_batches, "table", lambda progress: [["scene"], ["-"]])
+    for tables in (contact_batches, contact_protocols):
+        monkeypatch.setattr(tables, "table", lambda progress: [["scene"], ["-"]])
     assert main(["bench", "--contact"]) == 0
     said, progress = capsys.readouterr()
     name, single = "contact_euler, projected_gauss_seidel, float", "32, tolerance 1e-06"

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from dyn_core.bench import contact_batches, contact_runs, contact_scenes
+from dyn_core.bench import (
+    contact_batches,
+    contact_protocols,
+    contact_runs,
+    contact_scenes,
+)
 from dyn_core.bench.contact_runs import Run, SceneFigures
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -63,15 +68,27 @@ def test_a_run_is_measured_and_its_steps_are_solved():
     assert len(contact_runs.line(figures)) == len(contact_runs.HEAD)
 
 
-def test_the_law_of_mujoco_sees_forces_that_are_too_large():
+@pytest.mark.parametrize("cone", contact_protocols.CONES)
+def test_the_law_of_mujoco_sees_forces_that_are_too_large(cone):
     """At rest the law holds; with forces outside of their cones it does not."""
     pytest.importorskip("mujoco", reason="mujoco is not installed")
-    peer = contact_runs.MujocoScene(contact_scenes.towers(1, 1))
+    peer = contact_runs.MujocoScene(contact_scenes.towers(1, 1), cone)
     for _ in contact_runs.advance_mujoco(peer, 1000):
         pass
     assert peer.law() < 1e-6
-    peer.data.efc_force[1] += peer.data.efc_force[0]
+    peer.data.efc_force[1] -= 3 * peer.data.efc_force[0]
     assert peer.law() > 0.1
+
+
+def test_steps_are_measured_warm_and_cold_beside_both_cones(monkeypatch):
+    """One box, five steps: other data is touched before each; cones are MuJoCo's."""
+    pytest.importorskip("mujoco", reason="mujoco is not installed")
+    monkeypatch.setattr(contact_protocols, "STEPS", 5)
+    scene, calls = contact_scenes.towers(1, 1, settle=5), []
+    here = contact_protocols.run_here(scene, lambda: calls.append(1))
+    assert len(here.seconds) == len(calls) == 5
+    times, ratio, pyramidal, _, law = contact_protocols.beside(scene, here, "warm")
+    assert times != pyramidal and ratio.endswith("x") and float(law) < 1
 
 
 def test_notes_name_the_scenes_in_which_mujoco_is_ahead():

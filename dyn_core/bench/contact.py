@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from dyn_core import robots
-from dyn_core.bench import contact_batches, contact_peers, contact_runs
+from dyn_core.bench import (
+    contact_batches,
+    contact_peers,
+    contact_protocols,
+    contact_runs,
+)
 from dyn_core.bench.cases import STATES, Robot, named
 from dyn_core.bench.contact_peers import PeerTiming, StandingStates
 from dyn_core.bench.rollout import version
@@ -35,6 +40,7 @@ SIZES = (2, 6, 12)  # contacts of the random problems
 SHORT = {"converged": "ok", "max_iterations": "limit", "not_unique": "many"}
 LEGEND = f"""\
 {contact_runs.LEGEND}
+{contact_protocols.LEGEND}
 {contact_batches.LEGEND}
 Steps: the shipped quadruped, floating, on its four spheres; {DT * 1e3:g} ms a step;
 {STATES} states after {SETTLE} steps under springs from joints to a stance; joint forces
@@ -71,6 +77,7 @@ def quadruped() -> Shaped:
 def tables(progress: Progress) -> Iterator[tuple[str, Table]]:
     """Return titles and tables, one after the other as they are measured."""
     yield from contact_runs.tables(progress)
+    yield "steps warm and cold, beside both cones", contact_protocols.table(progress)
     yield "batches of the scenes, one core", contact_batches.table(progress)
     yield "contact steps of a standing quadruped, 18 dof", _steps(progress)
     yield "derivatives of contact steps", _derivatives(progress)

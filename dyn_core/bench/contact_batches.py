@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from statistics import median
 from time import process_time
 from typing import Any
 
 import numpy as np
 
-from dyn_core.bench.contact_runs import DT, advance, advance_mujoco
+from dyn_core.bench.contact_runs import DT, advance, advance_mujoco, exhaust
 from dyn_core.bench.contact_scene_peers import MujocoScene
 from dyn_core.bench.contact_scenes import ContactScene, scenes
 from dyn_core.bench.rollout import STEPS, rollout_rate, version
@@ -56,11 +55,11 @@ def _line(scene: ContactScene, progress: Progress) -> list[str]:
 def _run_here(scene: ContactScene) -> tuple[float, list[Any]]:
     """Return the seconds of STEPS steps of a batch, and their outcomes."""
     simulator, states = scene.simulator(), []
-    _exhaust(advance(scene, simulator, scene.settle))
+    exhaust(advance(scene, simulator, scene.settle))
     for k in range(scene.settle, scene.settle + ROWS):
         q, qd = simulator.q.copy(), simulator.qd.copy()
         states.append((q, qd, scene.command(k * DT, q, qd)))
-        _exhaust(advance(scene, simulator, 1, k))
+        exhaust(advance(scene, simulator, 1, k))
     q, qd, tau = (np.array(x) for x in zip(*states, strict=True))
     contact_model = ContactModel(scene.model, simulator.world)
     batch = BatchStep(contact_model, DT, ROWS, threads=1)
@@ -86,19 +85,13 @@ def _run_here(scene: ContactScene) -> tuple[float, list[Any]]:
 def _rate_of_mujoco(scene: ContactScene) -> float:
     """Return steps a second of mujoco.rollout."""
     peer = MujocoScene(scene)
-    _exhaust(advance_mujoco(peer, scene.settle))
+    exhaust(advance_mujoco(peer, scene.settle))
     states = []
     for k in range(scene.settle, scene.settle + ROWS):
         data = peer.data
         peer.command(k * DT)
         parts = data.qpos, data.qvel, data.qfrc_applied, data.qacc_warmstart
         states.append([x.copy() for x in parts])
-        _exhaust(advance_mujoco(peer, 1, k))
+        exhaust(advance_mujoco(peer, 1, k))
     q, v, force, warm = (np.array(x) for x in zip(*states, strict=True))
     return rollout_rate(peer.mj, peer.model, q, v, force, warm)
-
-
-def _exhaust(steps: Iterator[float]) -> None:
-    """Make steps."""
-    for _ in steps:
-        pass

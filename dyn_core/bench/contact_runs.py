@@ -94,8 +94,16 @@ class SceneFigures:
     error: str = ""
 
 
+def nothing() -> None:
+    """Leave the caches as they are."""
+
+
 def advance(
-    scene: ContactScene, simulator: ContactSimulator, steps: int, first: int = 0
+    scene: ContactScene,
+    simulator: ContactSimulator,
+    steps: int,
+    first: int = 0,
+    between: Callable[[], Any] = nothing,
 ) -> Iterator[float]:
     """Advance a simulation step by step; yields the seconds of each.
 
@@ -104,21 +112,29 @@ def advance(
         simulator: Of the scene.
         steps: How many.
         first: Number of the first.
+        between: Called before each step, after its command; not timed.
     """
     for k in range(first, first + steps):
         t = k * DT
         simulator.command(t, scene.command(t, simulator.q, simulator.qd))
+        between()
         start = process_time()
         simulator.advance(t)
         yield process_time() - start
 
 
-def advance_mujoco(peer: MujocoScene, steps: int, first: int = 0) -> Iterator[float]:
-    """Make steps of MuJoCo; yields the seconds of each."""
+def advance_mujoco(
+    peer: MujocoScene,
+    steps: int,
+    first: int = 0,
+    between: Callable[[], Any] = nothing,
+) -> Iterator[float]:
+    """Make steps of MuJoCo, as `advance` does here; yields the seconds of each."""
     mj_step, model, data = peer.mj.mj_step, peer.model, peer.data
     for k in range(first, first + steps):
         peer.command(k * DT)
         peer.keep()
+        between()
         start = process_time()
         mj_step(model, data)
         yield process_time() - start
@@ -127,10 +143,8 @@ def advance_mujoco(peer: MujocoScene, steps: int, first: int = 0) -> Iterator[fl
 def distance(scene: ContactScene, steps: int = COMPARED) -> float:
     """Return how far apart a body is here and in MuJoCo after some steps [m]."""
     simulator, peer = scene.simulator(), MujocoScene(scene)
-    for _ in advance(scene, simulator, steps):
-        pass
-    for _ in advance_mujoco(peer, steps):
-        pass
+    exhaust(advance(scene, simulator, steps))
+    exhaust(advance_mujoco(peer, steps))
     return peer.apart(simulator.q)
 
 
@@ -197,6 +211,12 @@ def _inside(
                 run.overlap = max(run.overlap, peer.overlap(simulator.q))
     finally:
         del arrays.step
+
+
+def exhaust(steps: Iterator[float]) -> None:
+    """Make steps."""
+    for _ in steps:
+        pass
 
 
 def _count(steps: Iterator[float], limit: float | None = None) -> int:

@@ -21,20 +21,22 @@ from dyn_core.spatial.conventions import (
 class MujocoScene:
     """A scene in MuJoCo, from the start that it has here.
 
-    Newton's method and implicit damping as MuJoCo has them, elliptic cones, one
-    friction coefficient; limits and dry friction of joints act.
+    Newton's method and implicit damping as MuJoCo has them, one friction coefficient;
+    limits and dry friction of joints act.
 
     Args:
         scene: The scene.
+        cone: Friction cones: "elliptic", or "pyramidal" as is MuJoCo's default.
 
     Attributes:
         model, data: MuJoCo's.
     """
 
-    def __init__(self, scene: ContactScene) -> None:
+    def __init__(self, scene: ContactScene, cone: str = "elliptic") -> None:
         self.mj = mj = import_module("mujoco")
-        self.scene = scene
+        self.scene, self.cone = scene, cone
         self.model = _compiled(mj, scene)
+        self.model.opt.cone = getattr(mj.mjtCone, f"mjCONE_{cone.upper()}")
         self.data = mj.MjData(self.model)
         ours = scene.model
         self._joints = []
@@ -105,8 +107,7 @@ class MujocoScene:
         first = [int(x) for x in d.contact.efc_address if x >= 0]
         if not first:
             return 0.0
-        rows = np.add.outer(first, range(3)).ravel()
-        J = _jacobian(mj, m, d)[rows]
+        J, force = self._rows(first)
         Y = np.zeros_like(J)
         mj.mj_solveM(m, d, Y, J)
         free = J @ (self._speed + DT * d.qacc_smooth)
@@ -114,10 +115,10 @@ class MujocoScene:
         gap = np.maximum(d.contact.dist[d.contact.efc_address >= 0], 0.0)
         free[::3] += gap / DT
         after[::3] += gap / DT
-        unbounded = np.full(len(rows), np.inf)
+        unbounded = np.full(len(force), np.inf)
         values = law_residuals(
             ConstraintLayout.of(*["contact"] * len(first)),
-            (DT * d.efc_force[rows]).tolist(),
+            (DT * force).tolist(),
             after.tolist(),
             [MU] * (2 * len(first)),
             (-unbounded).tolist(),
@@ -126,6 +127,24 @@ class MujocoScene:
             float(np.abs(free).max()),
         )
         return float(values[4])
+
+    def _rows(self, first: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return Jacobian and forces of contacts: normal and both tangents of each.
+
+        The four edges of a pyramid are its normal with mu of a tangent more or less.
+        """
+        J, force = _jacobian(self.mj, self.model, self.data), self.data.efc_force
+        if self.cone == "elliptic":
+            rows = np.add.outer(first, range(3)).ravel()
+            return J[rows], force[rows]
+        edges = np.array([[0.5, 0.5, 0, 0], [0.5, -0.5, 0, 0], [0, 0, 0.5, -0.5]])
+        sums = np.array([[1, 1, 1, 1], [1, -1, 0, 0], [0, 0, 1, -1]]) * 1.0
+        edges[1:] /= MU
+        sums[1:] *= MU
+        rows = np.add.outer(first, range(4))
+        normals_and_tangents = np.einsum("ij,kjl->kil", edges, J[rows])
+        forces = np.einsum("ij,kj->ki", sums, force[rows])
+        return normals_and_tangents.reshape(-1, self.model.nv), forces.ravel()
 
     def keep(self) -> None:
         """Keep the velocity before a step for `law`."""
@@ -185,5 +204,4 @@ def _compiled(mj: Any, scene: ContactScene) -> Any:
     model.geom_friction[:, 0] = MU
     model.geom_condim[:] = 3
     model.opt.timestep = DT
-    model.opt.cone = mj.mjtCone.mjCONE_ELLIPTIC
     return model
