@@ -167,6 +167,16 @@ class Factored:
         scaled = [value * over for value, over in zip(z, self.over_D, strict=True)]
         return Vector(z), Vector(scaled)
 
+    def inverse_of_L(self) -> Matrix:
+        """Return L^-1, with ones on its diagonal: A^-1 = L^-1 D^-1 L^-T."""
+        n = len(self.L)
+        X: list[list[Any]] = [[float(i == j) for j in range(n)] for i in range(n)]
+        for i in range(n):
+            for j in range(i):
+                for k in range(j, i):
+                    X[i][j] = X[i][j] - self.L[i][k] * X[k][j]
+        return Matrix(X)
+
     def inverse(self) -> Matrix:
         """Return the inverse of A, symmetric to the last bit."""
         n = len(self.L)

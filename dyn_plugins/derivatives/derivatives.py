@@ -1,7 +1,5 @@
 """First derivatives of inverse and forward dynamics, in closed form."""
 
-from dataclasses import replace
-
 from dyn_core.authoring import (
     Force,
     ForceSubspace,
@@ -218,8 +216,6 @@ def fd_derivatives(
     return qdd, dqdd_dq, dqdd_dqd, factors.inverse()
 
 
-# The inverse of H is as exact as its factors, so accelerations need not be better.
-UNREFINED = replace(dense.SOLVER, options={"refined": False})
 ID = FixedForces(
     "id_derivatives",
     ID_DERIVATIVES,
@@ -248,7 +244,7 @@ def dyn_solvers():
             FD_DERIVATIVES,
             fd_derivatives,
             slots={"forward_dynamics": FORWARD_DYNAMICS, "derivatives": ID_DERIVATIVES},
-            fills={"forward_dynamics": UNREFINED, "derivatives": ID},
+            fills={"forward_dynamics": dense.SOLVER, "derivatives": ID},
             options=OPTIONS,
             valid=VALID,
             by_joint=False,

@@ -6,7 +6,7 @@ from dyn_plugins.dynamics.bias import bias
 from dyn_plugins.dynamics.crba import crba
 
 
-def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force, refined):
+def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
     """Return the accelerations that joint forces cause, by H qdd = tau - C.
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i
@@ -16,17 +16,13 @@ def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force, refined):
     Args:
         mass_matrix: Slot for H.
         bias_force: Slot for C.
-        refined: Whether a step of iterative refinement follows the solution.
 
     Source: RBDA, section 6.1; KIM-2.0 (Table 1). Solved by L.T D L, whose order is that
-    of the tree and not of the pivots; one step of iterative refinement (N. Higham,
-    Accuracy and Stability of Numerical Algorithms, section 12.2) gives the digits that
-    a solution with pivoting has.
+    of the tree and not of the pivots: of a positive definite H it keeps all digits (N.
+    Higham, Accuracy and Stability of Numerical Algorithms, section 10.1).
     """
-    H, push = mass_matrix(q), tau - bias_force(q, qd, f_ext[1:])
-    factors = joint_factors(model, H)
-    qdd = factors.solve(push)
-    return qdd + factors.solve(push - H @ qdd) if refined else qdd
+    push = tau - bias_force(q, qd, f_ext[1:])
+    return joint_factors(model, mass_matrix(q)).solve(push)
 
 
 SOLVER = TracedSolver(
@@ -38,7 +34,6 @@ SOLVER = TracedSolver(
         "mass_matrix": TracedSolver("crba", MASS_MATRIX, crba, regrouped=True),
         "bias_force": TracedSolver("bias", BIAS_FORCE, bias, regrouped=True),
     },
-    options={"refined": True},
     by_joint=False,
 )
 

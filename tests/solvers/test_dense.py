@@ -53,12 +53,13 @@ def _errors(seed):
     np.finfo(np.longdouble).nmant < 60, reason="no 80-bit reference here"
 )
 def test_dense_is_as_exact_as_numpy(full):
-    """Random robots up to cond(H) = 1e9 and above: the same digits but for luck.
+    """Random robots up to cond(H) = 1e9 and above: as good as H and b as rounded.
 
-    Without the step of refinement single robots lose three digits more than NumPy does.
+    Seeds 221 and 354 lose six digits where blocks of H are eliminated by inverses.
     """
-    rows = np.array([_errors(seed) for seed in range(400 if full else 24)])
+    seeds = range(400) if full else (*range(24), 221, 354)
+    rows = np.array([_errors(seed) for seed in seeds])
     assert rows[:, 0].max() > 1e9
     ours, theirs, due = np.maximum(rows[:, 1:], ROUNDING).T
-    assert np.exp(np.log(ours / theirs).mean()) < 1.5
-    assert (ours <= 4 * np.maximum(theirs, due)).all()
+    assert np.exp(np.log(ours / theirs).mean()) < 2
+    assert (ours <= 4 * due).all()
