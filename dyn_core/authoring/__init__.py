@@ -21,9 +21,10 @@ Numbers that carry derivatives: Number, Taylor, derivatives, variables, COORDINA
     TIME.
 Spatial values along a direction: with_slopes, has_slope, value_of, slope_of,
     variation_of.
-Contacts: ContactModel, structure, columns_of.
+Contacts: ContactSolver, ContactModel, structure, columns_of.
 """
 
+from dyn_core.contact.problem.contact_solver import ContactSolver
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.structure import columns_of, structure
 from dyn_core.model.coordinates import (
@@ -121,6 +122,7 @@ __all__ = [
     "ArticulatedInertia",
     "ClusterJoint",
     "ContactModel",
+    "ContactSolver",
     "Factored",
     "Force",
     "ForceSubspace",

@@ -1,7 +1,7 @@
 """Contact and constraint problems: values, residuals, solutions and solvers."""
 
 from dyn_core.contact.problem.conic import conic_libraries, minimise_over_cones
-from dyn_core.contact.problem.gauss_seidel import gauss_seidel
+from dyn_core.contact.problem.contact_solver import ContactSolver
 from dyn_core.contact.problem.inverse import impulse_of_velocity
 from dyn_core.contact.problem.layout import KINDS, ConstraintBlock, ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
@@ -47,6 +47,7 @@ __all__ = [
     "ConstraintLayout",
     "ConstraintProblem",
     "ContactSolution",
+    "ContactSolver",
     "ProblemArrays",
     "ReducedProblem",
     "Residuals",
@@ -56,7 +57,6 @@ __all__ = [
     "conic_libraries",
     "disc_projection",
     "erp_and_cfm",
-    "gauss_seidel",
     "impedance",
     "impulse_of_velocity",
     "law_residuals",

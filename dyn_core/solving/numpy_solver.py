@@ -22,17 +22,16 @@ from dyn_core.spatial import Vector
 from dyn_core.validation import float_array
 
 
-class NumpySolver(Solver):
-    """A Solver that computes one state at a time with NumPy, or calls a library.
+class ArraySolver(Solver):
+    """A Solver that computes one state at a time from arrays, without being traced.
 
-    A leaf writes `solve(model, *inputs, **options)`: arrays shaped like the Ports
-    (optional ones are None unless asked for) come in, an array or a tuple goes out.
-    Joint friction and springs are added around it where the Signature says at which
-    velocity; elsewhere the model that it gets has those that were asked for, and no
-    others. RequireErrors that it raises become the status of the row.
+    A leaf writes `outputs`, or derives from NumpySolver and writes `solve`. Joint
+    friction and springs are added around it where the Signature says at which velocity;
+    elsewhere the model that it gets has those that were asked for, and no others.
+    RequireErrors that it raises become the status of the row.
 
     Attributes:
-        options: Options of `solve` with their defaults.
+        options: Options with their defaults.
     """
 
     options: Mapping[str, Any] = {}
@@ -42,18 +41,39 @@ class NumpySolver(Solver):
         return {}
 
     @abstractmethod
-    def solve(self, model: Model, *inputs: Any, **options: Any) -> Any:
-        """Return the outputs of one state, float arrays in independent coordinates."""
+    def outputs(self, model: Model, *inputs: Any, **options: Any) -> Any:
+        """Return the outputs of one state, float arrays in independent coordinates.
+
+        Args:
+            model: Robot, or another System.
+            inputs: Arrays shaped like the Ports; optional ones are None unless asked
+                for.
+            options: Each of `options`.
+        """
+
+    def read_options(
+        self, model: Any, options: Mapping[str, Any]
+    ) -> tuple[BuildOptions, dict[str, Any]]:
+        """Return the options of every build, and a value of each of its own.
+
+        Args:
+            model: Robot, or another System; None where it is not known yet.
+            options: Those that are given.
+
+        Raises:
+            UnsupportedError: An option is unknown, or does not take the value.
+        """
+        common, chosen = BuildOptions.parse(self, dict(options), tuple(self.options))
+        self._refuse_what_needs_tracing(common)
+        return common, option_values(self, model, chosen)
 
     def build(self, model: Any, **options: Any) -> Program[Any]:
         """Return a Program; parameter inputs are refused."""
         self.demand_kind(model)
-        common, chosen = BuildOptions.parse(self, options, tuple(self.options))
-        chosen = option_values(self, model, chosen)
+        common, chosen = self.read_options(model, options)
         reason = self.refusal(model) or self.lack(model, chosen)
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
-        self._refuse_what_needs_tracing(common)
         around = self.signature.friction_at is not None
         robot = model.resisting(
             common.joint_friction and not around, common.joint_springs and not around
@@ -85,8 +105,27 @@ class NumpySolver(Solver):
             )
 
 
+class NumpySolver(ArraySolver):
+    """A Solver that computes one state at a time with NumPy, or calls a library.
+
+    A leaf writes `solve(model, *inputs, **options)`: arrays shaped like the Ports
+    (optional ones are None unless asked for) come in, an array or a tuple goes out.
+
+    Attributes:
+        options: Options of `solve` with their defaults.
+    """
+
+    @abstractmethod
+    def solve(self, model: Model, *inputs: Any, **options: Any) -> Any:
+        """Return the outputs of one state, float arrays in independent coordinates."""
+
+    def outputs(self, model: Model, *inputs: Any, **options: Any) -> Any:
+        """Return what `solve` returns."""
+        return self.solve(model, *inputs, **options)
+
+
 class _ArrayProgram(RowProgram):
-    """The Program of a NumpySolver."""
+    """The Program of an ArraySolver."""
 
     engine = "array"
 
@@ -101,7 +140,7 @@ class _ArrayProgram(RowProgram):
             part = np.array(numbers[start : start + port.size], float)
             values[port.name] = part.reshape(port.shape)
             start += port.size
-        solver: Any = self.recipe.solver  # a NumpySolver
+        solver: Any = self.recipe.solver  # an ArraySolver
         if self.finite:
             self.require_positions(numbers)
         friction = self._friction(values)
@@ -110,8 +149,8 @@ class _ArrayProgram(RowProgram):
                 values[port.name] = values[port.name] - friction
         arrays = [values.get(port.name) for port in self.signature.inputs]
         name = f"{solver.name} ({solver.origin})" if solver.origin else solver.name
-        with named_errors(name, _failed):
-            results = solver.solve(self.robot, *arrays, **self.options)
+        with named_errors(name, solve_failed):
+            results = solver.outputs(self.robot, *arrays, **self.options)
         return self._flat(results, friction)
 
     def _flat(self, results: Any, friction: Any) -> list[Any]:
@@ -144,6 +183,6 @@ class _ArrayProgram(RowProgram):
         return np.array(list(resistance(self.model, q, qd, *self.acts)), float)
 
 
-def _failed(message: str, name: str) -> PluginError:
+def solve_failed(message: str, name: str) -> PluginError:
     """Return the error of a solver whose `solve` raised."""
     return PluginError(f"{name}: solve failed: {message}", name)

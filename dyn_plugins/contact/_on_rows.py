@@ -1,23 +1,45 @@
 """Solvers of rows in machine code, for a problem whose G is a matrix."""
 
-from dyn_core.contact import ROW_SOLVERS, ProblemArrays, rows_of
+from dataclasses import replace
+
+from dyn_core.contact import (
+    ROW_SOLVERS,
+    STATUSES,
+    ContactSolution,
+    Residuals,
+    rows_of,
+)
 
 
-def solve_on_rows(name, layout, G, b, mu, lo, hi, compliance, warm, **options):
-    """Return the outputs of CONTACT_SOLVE by a solver of ROW_SOLVERS.
-
-    The steps on arrays use the same code. G is written as a product of sparse rows
-    before.
+def solve_on_rows(name, problem, warm=None, **options):
+    """Return the solution of a ConstraintProblem by a solver of ROW_SOLVERS.
 
     Args:
         name: Of the solver.
-        layout, G, b, mu, lo, hi, compliance, warm: Inputs of CONTACT_SOLVE.
+        problem: Problem.
+        warm: Impulses to begin with, (m,); None: zeros.
         options: Of the solver.
     """
-    problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
-    rows, nv = rows_of(problem)
+    arrays = problem.arrays
+    arrays = arrays if warm is None else replace(arrays, warm=warm)
+    x, *quality, count, status = solve_arrays(name, arrays, **options)
+    u = problem.apply(x) + problem.b
+    return ContactSolution(
+        problem, x, u, Residuals(*quality), STATUSES[status], int(count)
+    )
+
+
+def solve_arrays(name, arrays, **options):
+    """Return impulses, the five residuals, iterations and status of ProblemArrays.
+
+    Steps use the same code. G is written as a product of sparse rows before.
+
+    Args:
+        name: Of a solver of ROW_SOLVERS.
+        arrays: Problem; it begins with `warm`.
+        options: Of the solver.
+    """
+    rows, nv = rows_of(arrays)
     solver = ROW_SOLVERS[name](rows, nv, **options)
     status = solver.solve(len(rows.kind), len(rows.b))
-    velocity = problem.G @ rows.impulse + problem.b
-    report = solver.report
-    return rows.impulse, velocity, report[:5].copy(), report[5], float(status)
+    return rows.impulse, *solver.report[:6].tolist(), status

@@ -1,11 +1,10 @@
 """Contacts by the alternating direction method of multipliers: exact Coulomb cones."""
 
-from dyn_core.authoring import NumpySolver, hookimpl
-from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_plugins.contact._on_rows import solve_on_rows
 
 
-class ADMM(NumpySolver):
+class ADMM(ContactSolver):
     """Impulses by ADMM with adaptive penalty, for the exact law of Coulomb.
 
         K_mu contains lambda, orthogonal to u + s in K_mu*,  s = (mu |u_T|, 0)
@@ -20,32 +19,23 @@ class ADMM(NumpySolver):
     """
 
     name = "admm"
-    signature = CONTACT_SOLVE
     source = "LCP-12"
-    options = {"max_iterations": 5000, "tolerance": 1e-10, "rho": 1.0}
 
-    def solve(
-        self, layout, G, b, mu, lo, hi, compliance, warm, max_iterations, tolerance, rho
-    ):
-        """Return one problem's impulses.
+    def solve(self, problem, warm=None, max_iterations=5000, tolerance=1e-10, rho=1.0):
+        """Return the solution of a problem.
 
         Args:
-            layout: Blocks.
-            G, b: Delassus matrix and free velocity, (m, m), (m,).
-            mu: Friction coefficients, (k,).
-            lo, hi: Bounds of boxes, (m,).
-            compliance: Diagonal of R, (m,).
+            problem: Blocks, matrix, velocities and bounds.
             warm: Initial impulses, (m,).
             max_iterations: Largest number of iterations.
             tolerance: Relative tolerance of the law.
             rho: Initial penalty, relative to the response of a block.
 
         Returns:
-            The outputs of CONTACT_SOLVE.
+            Impulses, residuals and status, as a ContactSolution.
         """
-        inputs = layout, G, b, mu, lo, hi, compliance, warm
         options = {"max_iterations": max_iterations, "tolerance": tolerance, "rho": rho}
-        return solve_on_rows(self.name, *inputs, **options)
+        return solve_on_rows(self.name, problem, warm, **options)
 
 
 @hookimpl

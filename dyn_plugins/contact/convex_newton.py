@@ -1,11 +1,10 @@
 """Contacts as a convex problem, by Newton's method with line search."""
 
-from dyn_core.authoring import NumpySolver, hookimpl
-from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_plugins.contact._on_rows import solve_on_rows
 
 
-class ConvexNewton(NumpySolver):
+class ConvexNewton(ContactSolver):
     """Impulses of the convex relaxation, by Newton steps with line search (SAP).
 
         minimise lambda.T (G + R) lambda / 2 + lambda.T b over cones and bounds
@@ -19,35 +18,26 @@ class ConvexNewton(NumpySolver):
     """
 
     name = "convex_newton"
-    signature = CONTACT_SOLVE
     source = "LCP-13"
-    options = {"max_iterations": 100, "tolerance": 1e-9}
 
     def relaxes(self, layout):
         """Return which part of the law is not solved exactly."""
         return "sliding contacts separate" if layout.contacts else ""
 
-    def solve(
-        self, layout, G, b, mu, lo, hi, compliance, warm, max_iterations, tolerance
-    ):
-        """Return one problem's impulses.
+    def solve(self, problem, warm=None, max_iterations=100, tolerance=1e-9):
+        """Return the solution of a problem.
 
         Args:
-            layout: Blocks.
-            G, b: Delassus matrix and free velocity, (m, m), (m,).
-            mu: Friction coefficients, (k,).
-            lo, hi: Bounds of boxes, (m,).
-            compliance: Diagonal of R, (m,).
+            problem: Blocks, matrix, velocities and bounds.
             warm: Initial impulses, (m,).
             max_iterations: Largest number of Newton steps.
             tolerance: Tolerance of velocities, relative to the largest free one.
 
         Returns:
-            The outputs of CONTACT_SOLVE.
+            Impulses, residuals and status, as a ContactSolution.
         """
-        inputs = layout, G, b, mu, lo, hi, compliance, warm
         options = {"max_iterations": max_iterations, "tolerance": tolerance}
-        return solve_on_rows(self.name, *inputs, **options)
+        return solve_on_rows(self.name, problem, warm, **options)
 
 
 @hookimpl

@@ -1,11 +1,10 @@
 """Contacts by Newton steps on Coulomb's law, on sparse rows in machine code."""
 
-from dyn_core.authoring import NumpySolver, hookimpl
-from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_plugins.contact._on_rows import solve_on_rows
 
 
-class CoulombNewton(NumpySolver):
+class CoulombNewton(ContactSolver):
     """Impulses by Newton steps on modes, for the exact law of Coulomb.
 
         F(x) = x - Pi(x - u),   u = Y Y.T x + R x + b,   G = Y Y.T,
@@ -23,43 +22,25 @@ class CoulombNewton(NumpySolver):
     """
 
     name = "coulomb_newton"
-    signature = CONTACT_SOLVE
     source = "LCP-12"
-    options = {"max_iterations": 120, "tolerance": 1e-9, "splittings": 3000}
 
     def solve(
-        self,
-        layout,
-        G,
-        b,
-        mu,
-        lo,
-        hi,
-        compliance,
-        warm,
-        max_iterations,
-        tolerance,
-        splittings,
+        self, problem, warm=None, max_iterations=120, tolerance=1e-9, splittings=3000
     ):
-        """Return one problem's impulses.
+        """Return the solution of a problem.
 
         Args:
-            layout: Blocks.
-            G, b: Delassus matrix and free velocity, (m, m), (m,).
-            mu: Friction coefficients, (k,).
-            lo, hi: Bounds of boxes, (m,).
-            compliance: Diagonal of R, (m,).
+            problem: Blocks, matrix, velocities and bounds.
             warm: Initial impulses, (m,).
             max_iterations: Largest number of Newton steps, of each start.
             tolerance: Tolerance of velocities, relative to the largest free one.
             splittings: Largest number of iterations of the last splitting, if need be.
 
         Returns:
-            The outputs of CONTACT_SOLVE.
+            Impulses, residuals and status, as a ContactSolution.
         """
-        inputs = layout, G, b, mu, lo, hi, compliance, warm
         options = {"max_iterations": max_iterations, "tolerance": tolerance}
-        return solve_on_rows(self.name, *inputs, **options, splittings=splittings)
+        return solve_on_rows(self.name, problem, warm, **options, splittings=splittings)
 
 
 @hookimpl

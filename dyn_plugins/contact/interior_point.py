@@ -2,21 +2,20 @@
 
 import numpy as np
 
-from dyn_core.authoring import NumpySolver, hookimpl
+from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_core.contact import (
     CONVERGED,
     INFEASIBLE,
     MAX_ITERATIONS,
-    ProblemArrays,
+    ContactSolution,
     conic_libraries,
     minimise_over_cones,
 )
-from dyn_core.problems import CONTACT_SOLVE
 
 SMALL = 1e-3  # friction coefficient below which the normal gets a separate row
 
 
-class InteriorPoint(NumpySolver):
+class InteriorPoint(ContactSolver):
     """Impulses of the convex relaxation by clarabel (extra `qp`).
 
         minimise lambda.T (G + R) lambda / 2 + lambda.T b over cones and bounds
@@ -28,9 +27,7 @@ class InteriorPoint(NumpySolver):
     """
 
     name = "interior_point"
-    signature = CONTACT_SOLVE
     source = "LCP-13"
-    options = {"max_iterations": 200, "tolerance": 1e-12}
 
     def relaxes(self, layout):
         """Return which part of the law is not solved exactly."""
@@ -45,26 +42,19 @@ class InteriorPoint(NumpySolver):
         conic_libraries()
         return super().build(model, **choices)
 
-    def solve(
-        self, layout, G, b, mu, lo, hi, compliance, warm, max_iterations, tolerance
-    ):
-        """Return one problem's impulses.
+    def solve(self, problem, warm=None, max_iterations=200, tolerance=1e-12):
+        """Return the solution of a problem.
 
         Args:
-            layout: Blocks.
-            G, b: Delassus matrix and free velocity, (m, m), (m,).
-            mu: Friction coefficients, (k,).
-            lo, hi: Bounds of boxes, (m,).
-            compliance: Diagonal of R, (m,).
+            problem: Blocks, matrix, velocities and bounds.
             warm: Unused; interior-point methods have their own start.
             max_iterations: Largest number of iterations.
             tolerance: Tolerance of clarabel's gap and feasibility.
 
         Returns:
-            The outputs of CONTACT_SOLVE.
+            Impulses, residuals and status, as a ContactSolution.
         """
-        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
-        reduction = problem.without_free_rows()
+        reduction = problem.arrays.without_free_rows()
         inner = reduction.reduced
         rows, offsets, sizes = _cones(inner)
         unit = 1 / np.sqrt(inner.blockwise)
@@ -72,7 +62,9 @@ class InteriorPoint(NumpySolver):
         size = float(np.abs(T * inner.b).max(initial=0.0)) or 1.0
         A = inner.A * T[:, None] * T
         if not len(T):
-            return reduction.outputs(np.zeros(0), 0, CONVERGED)
+            return ContactSolution.from_impulses(
+                problem, np.zeros(0), reduction=reduction
+            )
         y, count, bounded = minimise_over_cones(
             A,
             T * inner.b / size,
@@ -87,7 +79,9 @@ class InteriorPoint(NumpySolver):
         if not np.isfinite(x).all():
             status = MAX_ITERATIONS
         law = inner.step(x, exact=False)
-        return reduction.outputs(x, count, status, law, tolerance=1e-5)
+        return ContactSolution.from_impulses(
+            problem, x, count, status, law, 1e-5, reduction
+        )
 
 
 def _cones(arrays):

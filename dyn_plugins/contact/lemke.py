@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from dyn_core.authoring import NumpySolver, hookimpl
-from dyn_core.contact import CONVERGED, MAX_ITERATIONS, RAY, ProblemArrays
+from dyn_core.authoring import ContactSolver, hookimpl
+from dyn_core.contact import CONVERGED, MAX_ITERATIONS, RAY, ContactSolution
 from dyn_core.errors import UnsupportedError
-from dyn_core.problems import CONTACT_SOLVE
 
 PIVOT = 1e-11  # smallest pivot, rows and columns scaled to one
 PROVEN = 1e-12  # residual of the law below which a ray is a solution
@@ -220,7 +219,7 @@ def _even(layout, facets):
         )
 
 
-class Lemke(NumpySolver):
+class Lemke(ContactSolver):
     """Impulses by Lemke's pivoting, with friction cones as pyramids.
 
         0 <= lambda_n,  0 <= beta,  0 <= gamma   orthogonal to
@@ -236,9 +235,7 @@ class Lemke(NumpySolver):
     """
 
     name = "lemke"
-    signature = CONTACT_SOLVE
     source = "LCP-5"
-    options = {"facets": 8, "max_iterations": 10_000}
     valid = {"facets": _even}
 
     def relaxes(self, layout):
@@ -246,29 +243,27 @@ class Lemke(NumpySolver):
         round_cones = any(block.rows > 2 for block in layout.contacts)
         return "friction cones are pyramids" if round_cones else ""
 
-    def solve(self, layout, G, b, mu, lo, hi, compliance, warm, facets, max_iterations):
-        """Return one problem's impulses.
+    def solve(self, problem, warm=None, facets=8, max_iterations=10_000):
+        """Return the solution of a problem.
 
         Args:
-            layout: Blocks.
-            G, b: Delassus matrix and free velocity, (m, m), (m,).
-            mu: Friction coefficients, (k,).
-            lo, hi: Bounds of boxes, (m,).
-            compliance: Diagonal of R, (m,).
+            problem: Blocks, matrix, velocities and bounds.
             warm: Unused; pivoting starts at zero.
             facets: Number of friction directions for two tangents.
             max_iterations: Largest number of pivots.
 
         Returns:
-            The outputs of CONTACT_SOLVE.
+            Impulses, residuals and status, as a ContactSolution.
         """
-        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
-        reduction = problem.without_free_rows()
+        reduction = problem.arrays.without_free_rows()
         M, q, T, start = polyhedral(reduction.reduced, facets)
         size = float(np.abs(q).max(initial=0.0)) or 1.0
         z, pivots, status = lemke(M, q / size, max_iterations)
         law = shortfall(M, q / size, z)
-        return reduction.outputs(T @ z * size + start, pivots, status, law)
+        x = T @ z * size + start
+        return ContactSolution.from_impulses(
+            problem, x, pivots, status, law, reduction=reduction
+        )
 
 
 @hookimpl

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from dyn_core.authoring import NumpySolver, hookimpl
-from dyn_core.contact import CONVERGED, INFEASIBLE, MAX_ITERATIONS, ProblemArrays
-from dyn_core.errors import UnsupportedError
-from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.authoring import ContactSolver, hookimpl
+from dyn_core.contact import CONVERGED, INFEASIBLE, MAX_ITERATIONS, ContactSolution
 
 SMALL = 1e-11  # relative tolerance of velocities and pivots
 
 
-class PrincipalPivoting(NumpySolver):
+class PrincipalPivoting(ContactSolver):
     """Impulses between bounds by Dantzig's principal pivoting; friction is refused.
 
         lambda = lo: u >= 0,   lambda = hi: u <= 0,   else u = 0
@@ -24,9 +22,7 @@ class PrincipalPivoting(NumpySolver):
     """
 
     name = "principal_pivoting"
-    signature = CONTACT_SOLVE
     source = "LCP-5"
-    options = {"max_iterations": 10_000}
 
     def refusal(self, layout):
         """Return why a layout is not supported: friction cones; or None."""
@@ -39,36 +35,22 @@ class PrincipalPivoting(NumpySolver):
                 )
         return None
 
-    def build(self, model, **choices):
-        """Return a Program.
-
-        Raises:
-            UnsupportedError: The layout has friction cones.
-        """
-        reason = self.refusal(model) if model.kind == self.signature.system else None
-        if reason is not None:
-            raise UnsupportedError(f"{self.name}: {reason}")
-        return super().build(model, **choices)
-
-    def solve(self, layout, G, b, mu, lo, hi, compliance, warm, max_iterations):
-        """Return one problem's impulses.
+    def solve(self, problem, warm=None, max_iterations=10_000):
+        """Return the solution of a problem.
 
         Args:
-            layout: Blocks.
-            G, b: Delassus matrix and free velocity, (m, m), (m,).
-            mu: Unused.
-            lo, hi: Bounds of boxes, (m,).
-            compliance: Diagonal of R, (m,).
+            problem: Blocks, matrix, velocities and bounds.
             warm: Unused; pivoting starts at zero.
             max_iterations: Largest number of pivots.
 
         Returns:
-            The outputs of CONTACT_SOLVE.
+            Impulses, residuals and status, as a ContactSolution.
         """
-        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
-        reduction = problem.without_free_rows()
+        reduction = problem.arrays.without_free_rows()
         x, count, status = pivot(reduction.reduced, max_iterations)
-        return reduction.outputs(x, count, status)
+        return ContactSolution.from_impulses(
+            problem, x, count, status, reduction=reduction
+        )
 
 
 def pivot(arrays, max_iterations):

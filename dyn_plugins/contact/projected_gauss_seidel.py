@@ -1,7 +1,5 @@
 """Contacts by projected Gauss-Seidel, block by block in a rolled loop."""
 
-from dataclasses import dataclass
-
 from dyn_core.authoring import (
     TracedSolver,
     Vector,
@@ -18,7 +16,6 @@ from dyn_core.contact import (
     CONVERGED,
     MAX_ITERATIONS,
     disc_projection,
-    gauss_seidel,
     law_residuals,
     weights,
 )
@@ -170,19 +167,12 @@ def largest(values):
     return magnitude
 
 
-@dataclass(eq=False)
-class GaussSeidel(TracedSolver):
-    """The traced algorithm, and `sweep` for problems whose G is a function."""
-
-    sweep = staticmethod(gauss_seidel)
-
-
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
     options = {"max_iterations": 1000, "tolerance": 1e-9, "relaxation": 1.0}
     return [
-        GaussSeidel(
+        TracedSolver(
             "projected_gauss_seidel",
             CONTACT_SOLVE,
             projected_gauss_seidel,

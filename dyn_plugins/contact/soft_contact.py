@@ -1,12 +1,13 @@
 """Soft contacts as in MuJoCo: every row has a compliance."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from dyn_core.authoring import NumpySolver, hookimpl
-from dyn_core.contact import ProblemArrays
+from dyn_core.authoring import ContactSolver, hookimpl
+from dyn_core.contact import ContactSolution
 from dyn_core.errors import UnsupportedError
-from dyn_core.problems import CONTACT_SOLVE
-from dyn_plugins.contact._on_rows import solve_on_rows
+from dyn_plugins.contact._on_rows import solve_arrays
 
 
 def _between(layout, impedance):
@@ -17,7 +18,7 @@ def _between(layout, impedance):
         )
 
 
-class SoftContact(NumpySolver):
+class SoftContact(ContactSolver):
     """Impulses of soft rows, with compliance from an impedance.
 
         minimise lambda.T (G + R) lambda / 2 + lambda.T b over cones and bounds,
@@ -33,14 +34,7 @@ class SoftContact(NumpySolver):
     """
 
     name = "soft_contact"
-    signature = CONTACT_SOLVE
     source = "LCP-14"
-    options = {
-        "impedance": 0.9,
-        "friction_softness": 1.0,
-        "max_iterations": 100,
-        "tolerance": 1e-10,
-    }
     valid = {"impedance": _between}
 
     def relaxes(self, layout):
@@ -49,27 +43,17 @@ class SoftContact(NumpySolver):
 
     def solve(
         self,
-        layout,
-        G,
-        b,
-        mu,
-        lo,
-        hi,
-        compliance,
-        warm,
-        impedance,
-        friction_softness,
-        max_iterations,
-        tolerance,
+        problem,
+        warm=None,
+        impedance=0.9,
+        friction_softness=1.0,
+        max_iterations=100,
+        tolerance=1e-10,
     ):
-        """Return one problem's impulses.
+        """Return the solution of a problem.
 
         Args:
-            layout: Blocks.
-            G, b: Delassus matrix and free velocity, (m, m), (m,).
-            mu: Friction coefficients, (k,).
-            lo, hi: Bounds of boxes, (m,).
-            compliance: Diagonal of R, (m,); zeros are replaced by the impedance's.
+            problem: Blocks, matrix, velocities and bounds.
             warm: Initial impulses, (m,).
             impedance: d, in (0, 1).
             friction_softness: Compliance of tangents over that of the normal.
@@ -77,25 +61,24 @@ class SoftContact(NumpySolver):
             tolerance: Relative tolerance of the law.
 
         Returns:
-            The outputs of CONTACT_SOLVE.
+            Impulses, residuals and status, as a ContactSolution.
         """
-        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
-        default = (
-            (1 - impedance) / impedance * np.where(np.diag(G) > 0, np.diag(G), 1.0)
-        )
-        R = np.where(compliance > 0, compliance, default)
-        for block in layout.contacts:
-            rows, w = list(block.tangent), problem.scale[list(block.tangent)]
-            if not compliance[rows].any():
+        arrays, scale = problem.arrays, problem.arrays.scale
+        response = np.where(np.diag(arrays.G) > 0, np.diag(arrays.G), 1.0)
+        default = (1 - impedance) / impedance * response
+        R = np.where(arrays.compliance > 0, arrays.compliance, default)
+        for block in problem.layout.contacts:
+            rows, w = list(block.tangent), scale[list(block.tangent)]
+            if not arrays.compliance[rows].any():
                 R[rows] = (
                     friction_softness * R[block.start] / np.where(w > 0, w, 1) ** 2
                 )
-        inputs = layout, G, b, mu, lo, hi, R, warm
+        start = arrays.warm if warm is None else warm
         options = {"max_iterations": max_iterations, "tolerance": tolerance}
-        impulse, _, residuals, count, _ = solve_on_rows(
-            "convex_newton", *inputs, **options
+        x, *_, law, count, _ = solve_arrays(
+            "convex_newton", replace(arrays, compliance=R, warm=start), **options
         )
-        return problem.outputs(impulse, count, law=residuals[4])
+        return ContactSolution.from_impulses(problem, x, count, law=law)
 
 
 @hookimpl

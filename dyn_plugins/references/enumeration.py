@@ -2,16 +2,15 @@
 
 import numpy as np
 
-from dyn_core.authoring import NumpySolver, hookimpl
+from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_core.contact import (
     CONVERGED,
     INFEASIBLE,
     MAX_ITERATIONS,
     NOT_UNIQUE,
-    ProblemArrays,
+    ContactSolution,
 )
 from dyn_core.errors import UnsupportedError
-from dyn_core.problems import CONTACT_SOLVE
 
 LAW = 1e-8  # of a candidate, relative
 STARTS = 6  # directions from which a sliding contact's direction is sought
@@ -187,7 +186,7 @@ def _slid(A, b, x, active, sliding, ways, rounds=60):
     return impulses
 
 
-class Enumeration(NumpySolver):
+class Enumeration(ContactSolver):
     """Impulses of small problems by trying every combination of modes.
 
         K_mu contains lambda, orthogonal to u + s in K_mu*,  s = (mu |u_T|, 0)
@@ -201,31 +200,36 @@ class Enumeration(NumpySolver):
     """
 
     name = "enumeration"
-    signature = CONTACT_SOLVE
     source = "LCP-5"
     reference = True
-    options = {"unique": False, "limit": 20_000}
 
-    def solve(self, layout, G, b, mu, lo, hi, compliance, warm, unique, limit):
-        """Return one problem's impulses.
-
-        Inputs and outputs: those of CONTACT_SOLVE; `iterations` counts the candidates
-        tried, `warm` is not used.
+    def solve(self, problem, warm=None, unique=False, limit=20_000):
+        """Return the solution of a problem; its iterations are the candidates tried.
 
         Args:
+            problem: Blocks, matrix, velocities and bounds.
+            warm: Unused.
             unique: Whether to look whether others exist.
             limit: Most combinations of modes.
+
+        Returns:
+            Impulses, residuals and status, as a ContactSolution.
         """
-        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
-        reduction = problem.without_free_rows()
+        reduction = problem.arrays.without_free_rows()
         inner = reduction.reduced
         results, tried = solutions(inner, unique, limit)
         if not results:
-            complete = not any(block.rows > 2 for block in layout.contacts)
+            complete = not any(block.rows > 2 for block in problem.layout.contacts)
             status = INFEASIBLE if complete else MAX_ITERATIONS
-            return reduction.outputs(np.zeros(len(inner.b)), tried, status)
+            x = np.zeros(len(inner.b))
+            return ContactSolution.from_impulses(
+                problem, x, tried, status, reduction=reduction
+            )
         status = NOT_UNIQUE if len(results) > 1 else CONVERGED
-        return reduction.outputs(inner.scale * results[0], tried, status)
+        x = inner.scale * results[0]
+        return ContactSolution.from_impulses(
+            problem, x, tried, status, reduction=reduction
+        )
 
 
 @hookimpl

@@ -283,7 +283,7 @@ def test_texts_run_on_every_engine(engine, name):
 
 
 def test_a_function_serves_where_a_matrix_would():
-    """Gauss-Seidel by sweeps only; others take the matrix column by column."""
+    """It is called once for each row, and for the velocities of the result."""
     problem, *_ = box_on_plane(0.4, 0.4)
     G, calls = problem.matrix, []
 
@@ -297,8 +297,7 @@ def test_a_function_serves_where_a_matrix_would():
     dense = solve(problem, "projected_gauss_seidel")
     solution = solve(free, "projected_gauss_seidel")
     assert solution.converged
-    assert calls
-    assert "matrix" not in vars(free)
+    assert problem.m <= len(calls) <= problem.m + 2
     np.testing.assert_allclose(solution.velocities, dense.velocities, atol=1e-8)
     np.testing.assert_allclose(
         solve(free, "admm").velocities, dense.velocities, atol=1e-8

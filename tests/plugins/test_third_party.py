@@ -41,6 +41,11 @@ def dyn_solvers():
 '''
 
 
+BALL = """<robot name="ball"><link name="ball"><inertial><mass value="1"/>
+<inertia ixx="0.004" iyy="0.004" izz="0.004" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><sphere radius="0.1"/></geometry></collision></link></robot>"""
+
+
 def _package(folder, name, module, spelling=None):
     """Write a package as pip would leave it: module and entry point metadata."""
     (folder / name).mkdir()
@@ -826,3 +831,29 @@ def test_unknown_names_name_the_nearest(shipped):
     ):  # fmt: skip
         with pytest.raises(dyn.DynError, match=message):
             ask()
+
+
+def test_a_contact_solver_of_one_file_steps_worlds(fresh):
+    """The example of the page of plugins slides and bounces a ball as the default does."""
+    page = (Path(dyn.__file__).parents[1] / "dyn_plugins/README.md").read_text()
+    module = next(x for x in re.findall(r"```python\n(.*?)```", page, re.S)
+                  if "class Splitting" in x)  # fmt: skip
+    solver = fresh(contact_dyn=module).solver("my_splitting")
+    assert "contact_dyn" in solver.origin
+    material = {"default": {"mu": 0.3, "restitution": 0.8}}
+    ends = []
+    for chosen in ("coulomb_newton", solver):
+        model = dyn.load_urdf(
+            BALL, root_joint="floating", extras={"materials": material}
+        )
+        sim = dyn.ContactSimulator(
+            model,
+            {"solver": chosen, "restitution": "poisson"},
+            q0=[0, 0, 0.11, 0, 0, 0, 1],
+            qd0=[0, 0, 0, 1.0, 0, -1.0],
+        )
+        for k in range(40):
+            sim.advance(k * sim.period)
+        assert not sim.counters
+        ends.append(np.concatenate([sim.q, sim.qd]))
+    np.testing.assert_allclose(*ends, atol=1e-7)

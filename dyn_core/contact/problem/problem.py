@@ -231,11 +231,15 @@ class ConstraintProblem:
         Blocks that are new, or whose number of rows differs, start at zero.
 
         Args:
-            earlier: A ContactSolution, or impulses by id; None for zeros.
+            earlier: A ContactSolution, impulses by id, or those of all rows as an
+                array, (m,); None for zeros.
 
         Raises:
-            ModelError: It is neither, or an impulse is no finite number; names its id.
+            ModelError: It is none of these, or an impulse is no finite number; names
+                its id.
         """
+        if isinstance(earlier, np.ndarray) and earlier.shape == (self.m,):
+            return _impulses("all rows", earlier)
         start = np.zeros(self.m)
         known = getattr(earlier, "by_id", {} if earlier is None else earlier)
         if not isinstance(known, Mapping):

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from dyn_core.contact.problem.layout import ConstraintLayout
-from dyn_core.contact.problem.residuals import (
-    CONVERGED,
-    GROWTH,
-    HUGE,
-    INFEASIBLE,
-    MAX_ITERATIONS,
-    law_residuals,
-    weights,
-)
+from dyn_core.contact.problem.residuals import GROWTH, HUGE, weights
 from dyn_core.sharing import cached_property
 
 _FREE = ("bilateral", "prescribed")
@@ -191,46 +182,6 @@ class ProblemArrays:
         up[self.contact_rows[0]] = True
         return [*eye[up], *-eye[~conic & np.isneginf(lower)]]
 
-    def outputs(
-        self,
-        impulse: np.ndarray,
-        iterations: int,
-        status: float | None = None,
-        law: float | None = None,
-        tolerance: float = 1e-6,
-    ) -> tuple[Any, ...]:
-        """Return the outputs of CONTACT_SOLVE.
-
-        Args:
-            impulse: lambda, (m,).
-            iterations: Number of iterations.
-            status: One of residuals.STATUSES; None: converged if the law holds.
-            law: Residual of the law that the solver solves [1]; None: of the exact law.
-            tolerance: Tolerance of `law`.
-        """
-        u = self.A @ impulse + self.b
-        residuals = law_residuals(
-            self.layout,
-            impulse.tolist(),
-            u.tolist(),
-            self.mu.tolist(),
-            self.lo.tolist(),
-            self.hi.tolist(),
-            self.response.tolist(),
-            self.speed,
-        )
-        law = residuals[4] if law is None else law
-        if status is None or status == CONVERGED:
-            status = CONVERGED if law <= tolerance else MAX_ITERATIONS  # NaN, too
-        velocity = self.G @ impulse + self.b
-        return (
-            impulse,
-            velocity,
-            np.array([*residuals[:4], law]),
-            float(iterations),
-            status,
-        )
-
     def without_free_rows(self) -> ReducedProblem:
         """Return the problem without its free rows, eliminated by least norm.
 
@@ -300,20 +251,3 @@ class ReducedProblem:
         scale = np.abs(problem.b).max(initial=0.0)
         scale = max(scale, (problem.response * np.abs(impulse)).max(initial=0.0))
         return bool((np.abs(u[self.free]) > 1e-7 * scale).any())
-
-    def outputs(
-        self,
-        impulse: np.ndarray,
-        iterations: int,
-        status: float | None = None,
-        law: float | None = None,
-        tolerance: float = 1e-6,
-    ) -> tuple[Any, ...]:
-        """Return the outputs of CONTACT_SOLVE from impulses of the reduced problem."""
-        impulses = self.widen(impulse)
-        if self.contradicts(impulses) and status in (None, CONVERGED):
-            status = INFEASIBLE
-        outputs = self.original.outputs(impulses, iterations, status, law, tolerance)
-        if outputs[4] == MAX_ITERATIONS and self.reduced.impossible:
-            outputs = (*outputs[:4], INFEASIBLE)
-        return outputs

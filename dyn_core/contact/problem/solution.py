@@ -9,8 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.problem.problem import ConstraintProblem
-from dyn_core.contact.problem.problem_arrays import RANK
-from dyn_core.contact.problem.residuals import law_residuals
+from dyn_core.contact.problem.problem_arrays import RANK, ReducedProblem
+from dyn_core.contact.problem.residuals import (
+    CONVERGED,
+    INFEASIBLE,
+    MAX_ITERATIONS,
+    STATUSES,
+    law_residuals,
+)
 from dyn_core.errors import ModelError
 
 
@@ -70,7 +76,7 @@ class ContactSolution:
             solver solves.
         status: One of residuals.STATUSES.
         iterations: Number of iterations.
-        solver: Name of the solver.
+        solver: Name of the solver; `solve` fills it in, and `relaxes`.
         relaxes: Description of what is not solved exactly; empty if nothing.
 
     Source: LCP-12, LCP-18, LCP-20.
@@ -82,8 +88,48 @@ class ContactSolution:
     residuals: Residuals
     status: str
     iterations: int
-    solver: str
+    solver: str = ""
     relaxes: str = ""
+
+    @classmethod
+    def from_impulses(
+        cls,
+        problem: ConstraintProblem,
+        impulses: Sequence[float] | np.ndarray,
+        iterations: int = 0,
+        status: float | None = None,
+        law: float | None = None,
+        tolerance: float = 1e-6,
+        reduction: ReducedProblem | None = None,
+    ) -> ContactSolution:
+        """Return the solution with some impulses: velocities, residuals and status.
+
+        Args:
+            problem: Problem.
+            impulses: lambda, (m,), or those of `reduction` [N·s | N·m·s].
+            iterations: Number of iterations.
+            status: CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY or NOT_UNIQUE of
+                dyn_core.contact; None: converged. Converged where the law does not hold
+                becomes MAX_ITERATIONS.
+            law: Residual of the law that the solver solves [1]; None: of the exact law.
+            tolerance: Tolerance of `law`.
+            reduction: `problem.arrays.without_free_rows()`, if the solver took that.
+        """
+        x = np.array(impulses, float)
+        if reduction is not None:
+            x = reduction.widen(x)
+            if status in (None, CONVERGED) and reduction.contradicts(x):
+                status = INFEASIBLE
+        quality = residuals(problem, x)
+        quality = quality if law is None else quality._replace(law=float(law))
+        if status is None or status == CONVERGED:
+            holds = quality.law <= tolerance  # not if it is NaN
+            status = CONVERGED if holds else MAX_ITERATIONS
+        if status == MAX_ITERATIONS and reduction is not None:
+            status = INFEASIBLE if reduction.reduced.impossible else status
+        velocities = problem.apply(x) + problem.b
+        label = STATUSES[int(status)]
+        return cls(problem, x, velocities, quality, label, int(iterations))
 
     def __repr__(self) -> str:
         worst = max(self.residuals, default=0.0)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from dyn_core.contact.problem.contact_solver import ContactSolver
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
-from dyn_core.contact.problem.residuals import (
-    HUGE,
-    INFEASIBLE,
-    MAX_ITERATIONS,
-    STATUSES,
-)
-from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
+from dyn_core.contact.problem.residuals import HUGE, INFEASIBLE, STATUSES
+from dyn_core.contact.problem.solution import ContactSolution, Residuals
 from dyn_core.engines import Program
-from dyn_core.errors import SignatureError
+from dyn_core.errors import SignatureError, UnsupportedError
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver as find
@@ -58,39 +54,34 @@ def solve(
     start = _useful(problem, problem.warm(warm))
     relaxes = getattr(chosen, "relaxes", None)
     relaxed_part = "" if relaxes is None else relaxes(problem.layout)
+    key = tuple(sorted(options.items()))
     if not problem.m:
-        empty = np.zeros(0)
-        zero = Residuals(0.0, 0.0, 0.0, 0.0, 0.0)
-        return ContactSolution(
-            problem, empty, empty, zero, STATUSES[0], 0, chosen.name, relaxed_part
+        solution = ContactSolution.from_impulses(problem, np.zeros(0))
+    elif isinstance(chosen, ContactSolver):
+        solution = chosen.checked_solution(
+            problem, start, _settings(chosen, problem.layout, key)
         )
-    sweep = getattr(chosen, "sweep", None)
-    if problem.matrix_free and sweep is not None:
-        settings = check_options(chosen, options)
-        impulse, iterations, status = sweep(problem, start, **settings)
-        velocity = problem.apply(impulse) + problem.b
-        quality = residuals(problem, impulse)
     else:
-        key = tuple(sorted((k, v) for k, v in options.items()))
-        program = _program(chosen, problem.layout, key)
-        n = problem.arrays
-        impulse, velocity, law_values, iterations, status = program(
-            n.G, n.b, n.mu, *_finite(n.lo, n.hi), n.compliance, start
-        )
-        velocity = velocity - problem.bias
-        quality = Residuals(*map(float, law_values))
-    if status == MAX_ITERATIONS and impossible(problem):
-        status = INFEASIBLE
-    return ContactSolution(
-        problem,
-        impulse,
-        velocity,
-        quality,
-        STATUSES[int(status)],
-        int(iterations),
-        chosen.name,
-        relaxed_part,
+        solution = _traced(chosen, problem, start, key)
+    if solution.status == "max_iterations" and impossible(problem):
+        solution = replace(solution, status=STATUSES[int(INFEASIBLE)])
+    return replace(solution, solver=chosen.name, relaxes=relaxed_part)
+
+
+def _traced(
+    chosen: Solver,
+    problem: ConstraintProblem,
+    start: np.ndarray,
+    options: tuple[tuple[str, Hashable], ...],
+) -> ContactSolution:
+    """Return the solution by the Program of a TracedSolver."""
+    program, n = _program(chosen, problem.layout, options), problem.arrays
+    impulse, velocity, law_values, iterations, status = program(
+        n.G, n.b, n.mu, *_finite(n.lo, n.hi), n.compliance, start
     )
+    label, quality = STATUSES[int(status)], Residuals(*map(float, law_values))
+    velocity = velocity - problem.bias
+    return ContactSolution(problem, impulse, velocity, quality, label, int(iterations))
 
 
 def impossible(problem: ConstraintProblem) -> bool:
@@ -112,7 +103,7 @@ def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
 
 def contact_solver(name: str | Solver) -> Solver:
     """Return the solver of CONTACT_SOLVE of a name; see `solve`."""
-    chosen = find(name, CONTACT_SOLVE)
+    chosen = name if isinstance(name, Solver) else find(name, CONTACT_SOLVE)
     if chosen.signature != CONTACT_SOLVE:
         valid = ", ".join(solvers(CONTACT_SOLVE))
         raise SignatureError(
@@ -138,6 +129,24 @@ def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
 def _finite(*bounds: np.ndarray) -> list[np.ndarray]:
     """Return bounds with infinity replaced by a finite number beyond HUGE."""
     return [np.clip(bound, -2 * HUGE, 2 * HUGE) for bound in bounds]
+
+
+@lru_cache(maxsize=256)
+def _settings(
+    chosen: ContactSolver,
+    layout: ConstraintLayout,
+    options: tuple[tuple[str, Hashable], ...],
+) -> dict[str, Any]:
+    """Return a value of each option of a solver, cached.
+
+    Raises:
+        UnsupportedError: The layout is not served, an option is unknown, or does not
+            take the value.
+    """
+    reason = chosen.refusal(layout)
+    if reason is not None:
+        raise UnsupportedError(f"{chosen.name}: {reason}")
+    return chosen.read_options(None, dict(options))[1]
 
 
 @lru_cache(maxsize=256)
