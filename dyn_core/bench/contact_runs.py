@@ -13,7 +13,7 @@ from dyn_core.bench.contact_scene_peers import MujocoScene
 from dyn_core.bench.contact_scenes import DT, ContactScene, growing, scenes
 from dyn_core.bench.rollout import version
 from dyn_core.bench.tables import Progress, Table
-from dyn_core.contact.stepping.step_records import why_not
+from dyn_core.contact.stepping.staged_step import in_one_call
 from dyn_core.errors import DynError
 from dyn_core.simulation import ContactSimulator
 
@@ -151,9 +151,8 @@ def distance(scene: ContactScene, steps: int = COMPARED) -> float:
 def measured(scene: ContactScene, steps: int) -> SceneFigures:
     """Measure steps of a scene here and, where it is installed, in MuJoCo."""
     simulator, here, step = scene.simulator(), Run(), Run()
-    reason = why_not(simulator.world)
-    if reason or simulator.arrays is None:
-        return SceneFigures(scene, here, step, error=f"not on arrays: {reason}")
+    if not in_one_call(simulator.world):
+        return SceneFigures(scene, here, step, error="not in one call")
     figures = SceneFigures(scene, here, step)
     peer = MujocoScene(scene) if version("mujoco") else None
     try:

@@ -14,12 +14,10 @@ from dyn_core.contact.stepping import array_reports
 from dyn_core.contact.stepping.array_reports import Reports
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_core.contact.stepping.events import STEPPERS
+from dyn_core.contact.stepping.events import EventStep, Flight
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.contact.stepping.reports import StepReport
-from dyn_core.contact.stepping.step_records import StepRecord, why_not
-from dyn_core.contact.stepping.step_solver import StepSolver
-from dyn_core.contact.stepping.time_stepping import StepInput, StepResult
+from dyn_core.contact.stepping.step_records import StepRecord
 from dyn_core.contact.stepping.world import World
 from dyn_core.errors import (
     InfeasibleError,
@@ -106,12 +104,12 @@ class ContactSimulator(RobotPlant):
             self.engine,
             self.carried,
         )
-        self.arrays: ArrayStep | None = None
-        if why_not(self.world) is None:
-            h = self.period / self.substeps
-            self.arrays = ArrayStep(self.contact_model, h, self.prescribed)
-        else:
+        h = self.period / self.substeps
+        self.arrays = ArrayStep(self.contact_model, h, self.prescribed)
+        self._events: EventStep | None = None
+        if self.world.stepper == "event_driven":
             self.contact_model.prepare()
+            self._events = EventStep(self.arrays)
         self._reactions: dict[Any, Any] = {}
         self._prepare()
         self.warnings += self._overlap()
@@ -150,9 +148,9 @@ class ContactSimulator(RobotPlant):
     def reset(self) -> None:
         """Reset the state to the start, and clear commands and impulses."""
         super().reset()
-        self.step_solver = StepSolver(self.world)
-        if self.arrays is not None:
-            self.arrays.forget()
+        self.arrays.forget()
+        if self._events is not None:
+            self._events.forget()
         self._taken: list[StepRecord | StepReport] = []
         self._last: StepTaken | StepRecord | None = None
 
@@ -177,7 +175,6 @@ class ContactSimulator(RobotPlant):
         record = self._last
         if not isinstance(record, StepRecord):
             return record
-        assert self.arrays is not None
         wrenches = partial(array_reports.wrenches, self.arrays, record)
         return StepTaken(record.q, record.qd, record.velocity, record.h, wrenches)
 
@@ -202,10 +199,10 @@ class ContactSimulator(RobotPlant):
         """Return the state one step later."""
         tau = self._acting(t, q) if self.compensates_gravity else self.tau
         arrays = self.arrays
-        if arrays is None:
-            return self._move_by_matrices(t, q, qd, dt, tau)
         accelerations = self.qdd_u if self.prescribed else None
         f_ext = None if self.f_ext is None else self._applied_forces()
+        if self._events is not None:
+            return self._move_by_events(t, q, qd, tau, f_ext, accelerations)
         q, qd, record = arrays.step(t, q, qd, tau, f_ext, accelerations)
         if record.status != "converged" or record.short:
             self._count(arrays, record)
@@ -215,23 +212,35 @@ class ContactSimulator(RobotPlant):
             self.applied_effort = tau + arrays.prescribed_forces(record)
         return q, qd
 
-    def _move_by_matrices(
-        self, t: float, q: np.ndarray, qd: np.ndarray, dt: float, tau: np.ndarray
+    def _move_by_events(
+        self,
+        t: float,
+        q: np.ndarray,
+        qd: np.ndarray,
+        tau: np.ndarray,
+        f_ext: np.ndarray | None,
+        accelerations: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state one step of STEPPERS later."""
-        self.step_solver.counters = self.counters
-        inputs = StepInput(tau, self._applied_forces(), self._accelerations())
-        stepper = STEPPERS[self.world.stepper]
-        step = stepper(self.contact_model, self.step_solver, t, q, qd, inputs, dt)
-        self._steps += step.reports
-        solved = step.solved
-        state, impulse = solved.state, solved.impulse
-        self._last = StepTaken(
-            state.q, state.qd, solved.velocity, dt, partial(state.wrenches, impulse)
-        )
+        """Return the state one step of event_driven later."""
+        assert self._events is not None
+        self._events.counters = self.counters
+        q, qd, parts = self._events.step(t, q, qd, tau, f_ext, accelerations)
+        for part in parts:
+            if isinstance(part, Flight):
+                self._steps.append(part.report)
+                continue
+            if part.status != "converged":
+                self._count(self.arrays, part)
+            self._steps.append(part)
+        last = parts[-1]
+        if isinstance(last, Flight):
+            none = partial(np.zeros, (self.model.nb, 6))
+            self._last = StepTaken(last.q, last.qd, last.velocity, last.h, none)
+            return q, qd
+        self._last = last
         if self.prescribed:
-            self.applied_effort = tau + self._prescribed_forces(step, dt)
-        return step.q, step.qd
+            self.applied_effort = tau + self.arrays.prescribed_forces(last)
+        return q, qd
 
     def _count(self, arrays: ArrayStep, record: StepRecord) -> None:
         """Count what went wrong in a step on arrays.
@@ -245,11 +254,13 @@ class ContactSimulator(RobotPlant):
             self.counters["contacts wedged"] += 1
         if record.status == "max_iterations":
             self.counters["contact not converged"] += 1
-        if record.status == "infeasible":
+        if record.status == "not_unique":
+            self.counters["contact not unique"] += 1
+        if record.status in ("infeasible", "ray"):
             self.counters["contact infeasible"] += 1
             raise InfeasibleError(
-                f"contacts: {self.world.solver} found no impulses (infeasible) for"
-                f" {arrays.names(record)}",
+                f"contacts: {arrays.solver_name} found no impulses ({record.status})"
+                f" for {arrays.names(record)}",
                 residual=float(record.residuals[4]),
             )
 
@@ -273,27 +284,6 @@ class ContactSimulator(RobotPlant):
                 "f_ext",
             )
         return f_ext
-
-    def _accelerations(self) -> dict[str, np.ndarray]:
-        """Return the accelerations of prescribed joints by name."""
-        accelerations, first = {}, 0
-        for name in self.prescribed:
-            n = self.model.v_slice(name)
-            width = n.stop - n.start
-            accelerations[name], first = (
-                self.qdd_u[first : first + width],
-                first + width,
-            )
-        return accelerations
-
-    def _prescribed_forces(self, step: StepResult, h: float) -> np.ndarray:
-        """Return the joint forces of the prescribed motion, (nv,)."""
-        state, x = step.solved.state, step.solved.impulse / h
-        force = np.zeros(self.model.nv)
-        for block, c in zip(state.layout.blocks, state.constraints, strict=True):
-            if c.role == "prescribed":
-                force += c.J.T @ x[list(block.all)]
-        return force
 
     def reactions(self, **options: Any) -> np.ndarray:
         """Return the force through each joint in the last step, (nb, 6) [N·m; N].

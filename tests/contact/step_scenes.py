@@ -53,13 +53,6 @@ class Scene:
             **self.settings,
         )
 
-    def both(self, h=H, **world):
-        """Return a simulator on arrays, and one whose steps are the general ones."""
-        arrays, general = self.simulator(h, **world), self.simulator(h, **world)
-        assert arrays.arrays is not None
-        general.arrays = None
-        return arrays, general
-
 
 def free_bodies(shapes, masses=None, **extras):
     """Return floating bodies with shapes (URDF text, or an entry of `collisions`)."""

@@ -205,7 +205,7 @@ def test_room_grows_within_a_run():
     points = [(0.4 * k, 0, 0.1 + 0.05 * k) for k in range(6)]
     scene = Scene(model, places(model, points))
     sim, roomy = scene.simulator(), scene.simulator()
-    roomy.arrays._make_room(64)
+    roomy.arrays.make_room(64)
     assert sim.arrays._room.contacts == 16
     wanted = run(roomy, 150)
     got = run(sim, 150)

@@ -15,26 +15,20 @@ def made(contact_model):
     return [name for name in LATER if name in vars(contact_model)]
 
 
+@pytest.mark.parametrize("solver", ("coulomb_newton", "lemke"))
 @pytest.mark.parametrize("start", (0.15, 0.05))
-def test_steps_on_arrays_compile_none_of_these(start):
-    """Also where the start is looked at for overlaps, and while it steps."""
+def test_steps_compile_none_of_these(start, solver):
+    """Also with a solver of matrices, where the start is looked at for overlaps, and while it steps."""
     model = free_ball(r=0.1)
     q = model.neutral()
     q[2] = start
-    sim = dyn.ContactSimulator(model, q0=q)
+    sim = dyn.ContactSimulator(model, {"solver": solver}, q0=q)
     assert bool(sim.warnings) == (start < 0.1)
     for k in range(3):
         sim.advance(k * sim.period)
     assert made(sim.contact_model) == ["_loops"]  # None: there are none
     assert len(sim.report.contacts) == (start < 0.1)
     assert "inertia" in made(sim.contact_model)
-
-
-def test_other_steps_compile_all_before_the_first():
-    """Nothing compiles while it steps."""
-    sim = dyn.ContactSimulator(free_ball(), {"solver": "lemke"})
-    assert sim.arrays is None
-    assert made(sim.contact_model) == list(LATER)
 
 
 def test_a_state_compiles_what_it_needs():

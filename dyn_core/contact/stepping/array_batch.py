@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.problem.residuals import STATUSES
+from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
 from dyn_core.contact.stepping.block_programs import WHOLE, BlockPrograms
 from dyn_core.contact.stepping.composite_step import (
     RowOutcomes,
@@ -31,9 +32,10 @@ from dyn_core.contact.stepping.lane_steps import (
     fits_lanes,
     step_packs,
 )
+from dyn_core.contact.stepping.staged_step import in_one_call
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
-from dyn_core.contact.stepping.step_records import why_not
-from dyn_core.contact.stepping.step_tables import Earlier
+from dyn_core.contact.stepping.step_records import solver_name
+from dyn_core.contact.stepping.step_tables import SCHEMES, Earlier
 from dyn_core.engines.llvm.threads import WORKERS, count
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import ShapeError, UnsupportedError
@@ -107,10 +109,12 @@ class BatchStep:
         """
         model, world = contact_model.model, contact_model.world
         self._of, self.h, self.rows = contact_model, float(h), int(rows)
-        reason = why_not(world)
-        if reason is not None:
+        if world.stepper not in SCHEMES or not in_one_call(world):
             raise UnsupportedError(
-                f"steps of a batch: {reason}; valid: a ContactSimulator for each state"
+                f"steps of a batch: solver {solver_name(world)}, {world.stepper},"
+                f" {world.restitution}, {world.impacts}; valid: one of"
+                f" {', '.join(ROW_SOLVERS)}, of {', '.join(SCHEMES)}, and newton,"
+                " simultaneous, or a ContactSimulator for each state"
             )
         setup = StepSetup(contact_model, h)
         self.links, bodies = tuple(links), [model.body_of(name) for name in links]

@@ -91,7 +91,7 @@ def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
 def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
     """Return what a report says of the blocks and of energy."""
     step = arrays.prepare_again(record)
-    Y, L = arrays.sparse_rows(len(record.starts), len(record.impulse)), arrays.factor()
+    Y, L = arrays.matrices(step, record)
     change = Y @ (Y.T @ record.impulse)
     velocity, before = record.velocity, record.qd
     H = arrays.of.inertia(record.q, *record.payload)  # L.T L has the damping, too
@@ -113,7 +113,7 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
             name = contact_name(contact)
             rows = W[k, : len(x)]
             contacts.append(
-                contact_force(contact, rows, x, sigma[block.rows], record.h)
+                contact_force(contact, rows, x, sigma[block.rows], record.h or 1.0)
             )
         else:
             name = arrays.constraint_name(block.id)
@@ -132,8 +132,8 @@ def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
     """Return the energies of a step."""
     step, of = arrays.prepare_again(record), arrays.of
     blocks, qd, velocity = _blocks(step, record), record.qd, record.velocity
-    Y = arrays.sparse_rows(len(blocks), len(record.impulse))
-    work = record.impulse * (Y @ (arrays.factor() @ (qd + velocity))) / 2
+    Y, L = arrays.matrices(step, record)
+    work = record.impulse * (Y @ (L @ (qd + velocity))) / 2
     work_of = dict.fromkeys(ROLES, 0.0)
     for k, block in enumerate(blocks):
         work_of[ROLES[step.blocks.role[k]]] += float(work[block.rows].sum())

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.collision.pairs import Contact
-from dyn_core.contact.problem.layout import KINDS, ConstraintLayout
-from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solving import impossible
 from dyn_core.contact.solvers.work import INFEASIBLE, MAX_ITERATIONS
@@ -31,17 +29,26 @@ from dyn_core.contact.stepping.composite_step import (
 from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import advanced
+from dyn_core.contact.stepping.solver_choice import ChosenSolver
+from dyn_core.contact.stepping.staged_step import StagedStep, in_one_call
+from dyn_core.contact.stepping.step_matrices import (
+    inertia_factor,
+    keep_blocks,
+    problem_of,
+    sparse_rows,
+)
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
 from dyn_core.contact.stepping.step_records import COUNTS, StepRecord, solver_name
-from dyn_core.contact.stepping.step_tables import Earlier, StepArrays
+from dyn_core.contact.stepping.step_tables import SCHEMES, Earlier, StepArrays
 from dyn_core.engines.machine_code import NO_KERNEL, KernelAddress, TiedKernel, compiled
 from dyn_core.errors import NonFiniteError, ShapeError
 
 
 class ArrayStep:
-    """The step of a robot in a World, for the settings that `why_not` lets pass.
+    """The step of a robot in a World, in one call or two of machine code.
 
     Attributes:
+        setup: Robot, world and Programs.
         h: Step [s].
         solver_name: Of the contact solver.
     """
@@ -56,7 +63,7 @@ class ArrayStep:
             h: Step [s].
             prescribed: Joints whose accelerations are given.
         """
-        self._setup = setup = StepSetup(contact_model, h, prescribed)
+        self.setup = setup = StepSetup(contact_model, h, prescribed)
         self.h = setup.h
         self.solver_name = solver_name(contact_model.world)
         model = contact_model.model
@@ -94,11 +101,21 @@ class ArrayStep:
     @property
     def of(self) -> ContactModel:
         """Robot and world."""
-        return self._setup.of
+        return self.setup.of
 
-    def _make_room(self, contacts: int) -> None:
-        """Make room for a number of contacts; earlier impulses are kept."""
-        self._room.grow(contacts)
+    @property
+    def memory(self) -> StepArrays:
+        """Arrays of the problem; others when there is room for more contacts."""
+        return self._step
+
+    @property
+    def solver(self) -> ChosenSolver:
+        """The solver of rows with its memory."""
+        return self._room.solver
+
+    def make_room(self, contacts: int) -> None:
+        """Make room for a number of contacts, and more; earlier impulses are kept."""
+        self._room.grow(max(2 * self._room.contacts, contacts))
         self._tie()
 
     def _tie(self) -> None:
@@ -116,12 +133,14 @@ class ArrayStep:
         self._counts: Any = self._log.wholes.data
         self._numbers: Any = self._log.reals.data
         self._kernels: list[TiedKernel] = []
-        self._calls: list[Any] = [self._call(False), None]  # without, with forces
-        self._prepare = compiled(prepare_step).bind(self._setup.scene, self._step)
+        self._calls: list[Any] = [None, None]  # without, with forces
+        if self.of.world.stepper in SCHEMES:
+            self._calls[False] = self._call(False)
+        self._prepare = compiled(prepare_step).bind(self.setup.scene, self._step)
 
     def _call(self, with_forces: bool) -> Callable[[], int]:
         """Return the machine code of a step, tied to the memory."""
-        setup, step, room = self._setup, self._step, self._room
+        setup, step, room = self.setup, self._step, self._room
         h, remaining, before = self._times
         q, qd, q_end = step.terms.q[0], step.terms.qd[0], self._q_end
         forces = (self._f_ext,) * with_forces
@@ -139,14 +158,20 @@ class ArrayStep:
                 (q_end, self._qd_end),
             ),
         )
-        return compiled(take_step).bind(
-            setup.scene, step, kernels, room.solver, self._outcomes, self._log
-        )
+        memory = step, kernels, room.solver, self._outcomes, self._log
+        if in_one_call(setup.of.world):
+            return compiled(take_step).bind(setup.scene, *memory)
+        return StagedStep(setup, *memory)
 
     def _tied(self, program: Any, inputs: Any, outputs: Any) -> KernelAddress:
         """Return a Program tied to arrays, and keep it."""
         self._kernels.append(TiedKernel(program, inputs, outputs))
         return self._kernels[-1].kernel
+
+    def accelerate(self, accelerations: np.ndarray | None) -> None:
+        """Prescribe the accelerations of the prescribed coordinates, in their order."""
+        if accelerations is not None:
+            self._accelerations[self._prescribed_rows] = accelerations
 
     def forget(self) -> None:
         """Forget the impulses of earlier steps: the next starts from zero."""
@@ -179,21 +204,20 @@ class ArrayStep:
         if len(q) != self._sizes[0] or len(qd) != self._sizes[1]:
             raise ShapeError("q, qd", f"lengths {self._sizes}", f"{len(q)}, {len(qd)}")
         self._q[...], self._qd[...], self._tau[...] = q, qd, tau
-        forces = self._setup.of.carried.values
+        forces = self.setup.of.carried.values
         if forces:
             self._payload[0][:] = forces[0]
         with_forces = f_ext is not None
         if with_forces:
             self._f_ext[:] = f_ext
             forces = (self._f_ext.copy(), *forces)
-        if accelerations is not None:
-            self._accelerations[self._prescribed_rows] = accelerations
+        self.accelerate(accelerations)
         call = self._calls[with_forces]
         if call is None or call() != DONE:
             self._try_again(with_forces)
         counts = self._counts
         status, m, blocks = counts[0], counts[4], counts[5]
-        if status == MAX_ITERATIONS and impossible(self._problem(blocks, m)):
+        if status == MAX_ITERATIONS and impossible(problem_of(self._step, blocks, m)):
             status = INFEASIBLE
         wholes = counts[: COUNTS + 2 * blocks].tobytes()
         reals = self._numbers[: self._impulses + m].tobytes()
@@ -213,17 +237,41 @@ class ArrayStep:
                 call = self._calls[with_forces] = self._call(with_forces)
             result = call()
             if result < 0:
-                self._make_room(max(2 * self._room.contacts, -result))
+                self.make_room(-result)
         if result == DONE:
             return
         self.forget()
         if result == REFUSED:  # the same Programs say what they require
             q, qd, forces = self._q, self._qd, (self._f_ext,) * with_forces
-            if self._setup.at_middle:
-                q, qd = self._setup.moved(q, qd, self.h - self._setup.remaining)
-            program = self._setup.terms(with_forces)
+            if self.setup.at_middle:
+                q, qd = self.setup.moved(q, qd, self.h - self.setup.remaining)
+            program = self.setup.terms(with_forces)
             program(q, qd, self._tau, self.h, *forces, *self._payload)
         raise NonFiniteError("contacts: the velocity is not finite", "qd")
+
+    def fill_terms(
+        self,
+        q: np.ndarray,
+        qd: np.ndarray,
+        tau: np.ndarray,
+        dt: float,
+        bodies: tuple[np.ndarray, ...],
+        carried: tuple[np.ndarray, ...],
+    ) -> None:
+        """Fill the memory with what a problem needs of the dynamics at a state.
+
+        Args:
+            q, qd: State, (nq,), (nv,).
+            tau: Joint forces, (nv,).
+            dt: Time in which forces act [s].
+            bodies: Force on each body, (nb, 6), or none.
+            carried: Inputs of a payload.
+        """
+        terms = self._step.terms
+        terms.q[0], terms.qd[0] = q, qd
+        out = tuple(x[0] for x in terms[2:])
+        program = self.setup.terms(bool(bodies))
+        program(q, qd, tau, dt, *bodies, *carried, out=out)
 
     def prepare_again(self, record: StepRecord) -> StepArrays:
         """Return the arrays with the problem of an earlier step, but for its impulses.
@@ -231,56 +279,40 @@ class ArrayStep:
         Args:
             record: Of that step.
         """
-        terms, program = self._step.terms, self._setup.terms(record.with_forces)
-        terms.q[0], terms.qd[0] = record.q, record.qd
-        still = np.zeros(self._sizes[1])
-        out = tuple(x[0] for x in terms[2:])
-        program(record.q, record.qd, still, self.h, *record.forces, out=out)
-        self._prepare(0)
+        bodies = record.forces[: record.with_forces]
+        state = record.q, record.qd, record.tau
+        self.fill_terms(*state, record.h, bodies, record.payload)
+        _, blocks, _ = self._prepare(0)
+        ids = self._step.blocks.id[:blocks]
+        if blocks != len(record.ids):  # only some of them took part
+            keep_blocks(self._step, np.isin(ids, record.ids))
         return self._step
 
     def shift(self, record: StepRecord) -> np.ndarray | None:
         """Return the displacement that corrected the end of a step, (nv,)."""
         if record.q_end is None:
             return None
-        model, remaining = self.of.model, self._setup.remaining
+        model = self.of.model
+        remaining = record.h * (self.setup.remaining / self.setup.h)
         uncorrected, _ = advanced(model, record.q, record.velocity, remaining)
         return np.asarray(model.difference(uncorrected, record.q_end))
 
-    def sparse_rows(self, blocks: int, m: int) -> np.ndarray:
-        """Return Y of the prepared problem by place, (m, nv): G = Y Y.T."""
-        rows, Y = self._room.step.rows, np.zeros((m, self._setup.scene.tables.nv))
-        for k in range(blocks):
-            first, n = rows.support_start[k], rows.support_count[k]
-            start, count, begin = rows.start[k], rows.count[k], rows.y_start[k]
-            values = rows.y[begin : begin + count * n].reshape(count, n)
-            Y[start : start + count, rows.support[first : first + n]] = values
-        return Y
-
-    def factor(self) -> np.ndarray:
-        """Return L of the prepared problem, from coordinates to places: (nv, nv).
-
-        H + dt B = L.T L
-        """
-        tables, packed = self._setup.scene.tables, self._room.step.terms.factor[0]
-        n = tables.nv
-        L = np.diag(1 / packed[:n])
-        for k in range(n):
-            start, stop = tables.above_start[k : k + 2]
-            L[k, tables.above[start:stop]] = packed[n + start : n + stop]
-        by_coordinate = np.zeros((n, n))
-        by_coordinate[:, tables.coordinate] = L
-        return by_coordinate
+    def matrices(
+        self, step: StepArrays, record: StepRecord
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return Y and L of a problem that was prepared again."""
+        Y = sparse_rows(step, len(record.starts), len(record.impulse))
+        return Y, inertia_factor(step, self.setup.scene.tables)
 
     def contact(self, number: int) -> Contact:
         """Return a contact of the prepared problem."""
-        pairs = self._setup.of.pairs
+        pairs = self.setup.of.pairs
         assert pairs is not None
         return pairs.contact(self._room.step.contacts, number)
 
     def constraint_name(self, number: int) -> str:
         """Return how reports call a constraint by its number; not for contacts."""
-        return self._setup.names[-1 - number]
+        return self.setup.names[-1 - number]
 
     def names(self, record: StepRecord) -> str:
         """Return the first few constraints of a step, for an error."""
@@ -295,23 +327,10 @@ class ArrayStep:
 
     def prescribed_forces(self, record: StepRecord) -> np.ndarray:
         """Return the mean joint forces of the prescribed motion, (nv,) [N·m | N]."""
-        joints, tables = self._setup.scene.joints, self._setup.scene.tables
+        joints, tables = self.setup.scene.joints, self.setup.scene.tables
         force = np.zeros(tables.nv)
         row = dict(zip(record.ids.tolist(), record.starts.tolist(), strict=True))
         for k in self._prescribed_rows:
             coordinate = tables.coordinate[joints.place[joints.term_start[k]]]
             force[coordinate] += record.impulse[row[-1 - int(k)]] / record.h
         return force
-
-    def _problem(self, blocks: int, m: int) -> ConstraintProblem:
-        """Return the prepared problem with its matrix G."""
-        rows, Y = self._room.step.rows, self.sparse_rows(blocks, m)
-        heights = zip(rows.kind[:blocks], rows.count[:blocks], strict=True)
-        layout = ConstraintLayout(tuple((KINDS[k], int(n)) for k, n in heights))
-        mu = [
-            x
-            for k, block in enumerate(layout.blocks)
-            for x in rows.mu[k, : block.count].tolist()
-        ]
-        lo, hi, compliance = rows.lo[:m], rows.hi[:m], rows.compliance[:m]
-        return ConstraintProblem(layout, Y @ Y.T, rows.b[:m], mu, lo, hi, compliance)

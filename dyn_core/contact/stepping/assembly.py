@@ -12,6 +12,7 @@ from dyn_core.contact.problem.rows import CONTACT
 from dyn_core.contact.stepping.block_rows import (
     add_bias,
     add_place,
+    along,
     begin,
     close,
     finish,
@@ -217,6 +218,24 @@ def dense_blocks(
         last = warm_start(step.earlier, state, dense.id[k], last, rows, block)
         block, row = block + 1, row + count
     return block, row
+
+
+@machine_code
+def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> None:
+    """Let the impulses of the rows act before the step: change `free` and b.
+
+    Args:
+        scene, step: As in prepare_step, with the impulses in step.rows.impulse.
+        state: Number of the state.
+        used: Number of blocks.
+    """
+    rows, work = step.rows, step.work
+    respond(scene.tables, step.terms.factor[state], rows, used, work)
+    for k in range(len(work.free)):
+        work.free[k] += work.change[k]
+    for block in range(used):
+        for r in range(rows.count[block]):
+            rows.b[rows.start[block] + r] += along(rows, block, r, work.z)
 
 
 @machine_code

@@ -49,6 +49,7 @@ def begin(rows: Rows, blocks: BlockFacts, block: int, row: int, count: int) -> N
         support = rows.support_start[block - 1] + n
         y = rows.y_start[block - 1] + rows.count[block - 1] * n
     rows.support_start[block], rows.y_start[block] = support, y
+    blocks.rebound[block] = 0.0
     for i in range(3):
         rows.mu[block, i] = 0.0
     for r in range(row, row + count):
@@ -164,6 +165,7 @@ def close(rule: Rule, rows: Rows, blocks: BlockFacts, block: int) -> None:
     if e > 0.0 and approach < -rule.threshold and ahead <= TOUCH:
         gap, rebound = min(gap, 0.0), -e * approach
         rows.compliance[row] = 0.0
+    blocks.rebound[block] = rebound
     _, bias = gap_rule(rule, gap, approach)
     add_bias(rows, blocks, row, min(bias, -rebound) if rebound > 0.0 else bias)
 

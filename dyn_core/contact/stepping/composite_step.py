@@ -160,6 +160,50 @@ def take_step(
 
 
 @machine_code
+def begin_step(
+    scene: Scene, step: StepArrays, kernels: StepKernels, outcomes: RowOutcomes
+) -> tuple[int, int, int]:
+    """Prepare the problem of a single state's step, from its dynamics on.
+
+    Returns:
+        As take_step, DONE if the problem is prepared; numbers of blocks and rows.
+    """
+    if kernels.middle.address != 0 and run_kernel(kernels.middle) != 0:
+        return REFUSED, 0, 0
+    if run_kernel(kernels.terms) != 0:
+        return REFUSED, 0, 0
+    clear_outcome(outcomes, 0)
+    if not finite_terms(step, 0):
+        fail(step, outcomes, 0, 0)
+        return FAILED, 0, 0
+    touching, blocks, m = prepare_step(scene, step, 0)
+    if touching < 0:
+        return touching, 0, 0
+    outcomes.contacts[0], outcomes.rows[0] = touching, m
+    return DONE, blocks, m
+
+
+@machine_code
+def finish_step(
+    scene: Scene,
+    step: StepArrays,
+    kernels: StepKernels,
+    solver: ChosenSolver,
+    outcomes: RowOutcomes,
+    log: StepLog,
+    blocks: int,
+    status: int,
+) -> int:
+    """End the step of a single state whose problem is solved; see take_step."""
+    finish_state(scene, step, solver, outcomes, 0, 0, blocks, status)
+    if outcomes.failed[0] != 0:
+        return FAILED
+    if run_kernel(kernels.end) != 0:
+        return REFUSED
+    return keep_step(step, outcomes, solver.reports[0], log)
+
+
+@machine_code
 def keep_step(
     step: StepArrays, outcomes: RowOutcomes, report: Reals, log: StepLog
 ) -> int:
@@ -224,7 +268,6 @@ def step_rows(
 
     Source: LCP-1 to LCP-4, LCP-11.
     """
-    nv = len(scene.tables.coordinate)
     for state in range(first, last):
         n = offset + state
         clear_outcome(outcomes, n)
@@ -234,27 +277,50 @@ def step_rows(
         touching, blocks, m = prepare_step(scene, step, state)
         if touching < 0:
             return state, -touching
-        report = solver.reports[0]
-        status = solve_rows(step.rows, blocks, m, nv, solver)
-        if leave_out_pushes(step.rows, step.blocks, blocks, status):
-            status = solve_rows(step.rows, blocks, m, nv, solver)
-            status = WEDGED if status == CONVERGED else status
-        outcomes.status[n], outcomes.iterations[n] = status, report[ITERATIONS]
-        outcomes.residual[n] = report[LAW]
         outcomes.contacts[n], outcomes.rows[n] = touching, m
-        if not end_step(scene, step, state, blocks):
-            fail(step, outcomes, state, n)
-            continue
-        if outcomes.force.shape[1] > 0:
-            add_forces(step, blocks, outcomes, n, scene.rule.dt)
-        if scene.rule.apart > 0.0:
-            apart, m_apart = prepare_correction(scene, step, state, blocks)
-            if m_apart > 0:
-                outcomes.corrected[n] = 1
-                status = solve_correction(step.normals, apart, m_apart, nv, solver)
-                if not end_correction(scene, step, state, apart) or status != 0:
-                    outcomes.short[n] = 1
+        status = solve_state(step, solver, blocks, m)
+        finish_state(scene, step, solver, outcomes, state, n, blocks, status)
     return last, 0
+
+
+@machine_code
+def solve_state(step: StepArrays, solver: ChosenSolver, blocks: int, m: int) -> int:
+    """Solve a prepared problem; return its status."""
+    nv = len(step.work.free)
+    status = solve_rows(step.rows, blocks, m, nv, solver)
+    if leave_out_pushes(step.rows, step.blocks, blocks, status):
+        status = solve_rows(step.rows, blocks, m, nv, solver)
+        status = WEDGED if status == CONVERGED else status
+    return status
+
+
+@machine_code
+def finish_state(
+    scene: Scene,
+    step: StepArrays,
+    solver: ChosenSolver,
+    outcomes: RowOutcomes,
+    state: int,
+    n: int,
+    blocks: int,
+    status: int,
+) -> None:
+    """Note the outcome of a solved problem; write velocity, forces and correction."""
+    report, nv = solver.reports[0], len(step.work.free)
+    outcomes.status[n], outcomes.iterations[n] = status, report[ITERATIONS]
+    outcomes.residual[n] = report[LAW]
+    if not end_step(scene, step, state, blocks):
+        fail(step, outcomes, state, n)
+        return
+    if outcomes.force.shape[1] > 0:
+        add_forces(step, blocks, outcomes, n, scene.rule.dt)
+    if scene.rule.apart > 0.0:
+        apart, m_apart = prepare_correction(scene, step, state, blocks)
+        if m_apart > 0:
+            outcomes.corrected[n] = 1
+            short = solve_correction(step.normals, apart, m_apart, nv, solver)
+            if not end_correction(scene, step, state, apart) or short != 0:
+                outcomes.short[n] = 1
 
 
 @machine_code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,15 +46,6 @@ class ConstrainedState:
     B: np.ndarray
     constraints: tuple[Constraint, ...]
     sweep: Any = None
-
-    def only(self, chosen: Any) -> ConstrainedState:
-        """Return a copy with some of the constraints, by a predicate or a mask."""
-        if callable(chosen):
-            kept = tuple(c for c in self.constraints if chosen(c))
-        else:
-            pairs = zip(self.constraints, chosen, strict=True)
-            kept = tuple(c for c, keep in pairs if keep)
-        return replace(self, constraints=kept)
 
     @cached_property
     def layout(self) -> ConstraintLayout:
@@ -160,24 +151,3 @@ class ConstrainedState:
     def moved(self, free: np.ndarray, impulse: np.ndarray) -> np.ndarray:
         """Return the velocity after impulses, free + (H + B)^-1 J.T lambda, (nv,)."""
         return free + self.inverse @ (self.J.T @ impulse)
-
-    def wrenches(self, impulse: np.ndarray) -> np.ndarray:
-        """Return the contact impulses on each body, body coordinates, (nb, 6).
-
-        Moment about the body's origin, then force [N·m·s; N·s].
-
-        Source: LCP-15.
-        """
-        world = np.zeros((self.model.nb + 1, 6))
-        for block, c in zip(self.layout.blocks, self.constraints, strict=True):
-            if c.contact is not None and c.W is not None:
-                force = c.W.T @ impulse[list(block.all)]
-                world[c.contact.body_a] += force
-                world[c.contact.body_b] -= force
-        R, p = self.poses[:, :3, :3], self.poses[:, :3, 3]
-        moment, force = world[1:, :3], world[1:, 3:]
-        moment = moment - np.cross(p, force)
-        return np.concatenate(
-            [np.einsum("kji,kj->ki", R, moment), np.einsum("kji,kj->ki", R, force)],
-            axis=1,
-        )

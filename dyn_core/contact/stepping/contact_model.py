@@ -12,6 +12,7 @@ import numpy as np
 from dyn_core.contact.collision.detection.tables import Pairs, Shapes
 from dyn_core.contact.collision.pairs import ContactPairs
 from dyn_core.contact.collision.shape_tables import ShapeTable, pair_table
+from dyn_core.contact.problem.softness import erp_and_cfm
 from dyn_core.contact.stepping.constrained_state import ConstrainedState
 from dyn_core.contact.stepping.constraints import (
     Constraint,
@@ -290,3 +291,10 @@ class ContactModel:
         robot = with_equal_directions(self._slipping)  # slopes >= 0
         slopes = friction_slopes(robot, Vector(qd.tolist()))
         return np.asarray(slopes, float).reshape(len(qd), len(qd))
+
+
+def error_terms(world: World, h: float) -> tuple[float, float]:
+    """Return the part of position errors that a step corrects, and the compliance."""
+    if world.stabilisation == "erp_cfm":
+        return erp_and_cfm(h, world.stiffness, world.damping)
+    return (world.erp if world.stabilisation == "baumgarte" else 0.0), 0.0

@@ -14,20 +14,23 @@ step.modes  # separate, stick or slip, by contact
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.stepping.array_reports import report
+from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.constrained_state import ConstrainedState
-from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.contact_model import ContactModel, error_terms
 from dyn_core.contact.stepping.integration import advanced, moved, turning
-from dyn_core.contact.stepping.step_solver import StepSolver, error_terms
 from dyn_core.errors import UnsupportedError
 
 BOUNDARY = 1e-6  # relative distance of impulses and velocities to a change of mode
 RANK = 1e-9  # relative tolerance of the linear system's rank
 STEP = 1e-4  # step of central differences of the robot's matrices
+NEVER = 1e9  # speed of approach that nothing has [m/s]
 
 
 class StepDerivatives(NamedTuple):
@@ -173,10 +176,7 @@ def step_derivatives(
         )
     q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
     state = contact_model.state(q, qd, h)
-    step = StepSolver(contact_model.world).solve_step(
-        state, state.free(tau, h), h, "stewart_trinkle", False
-    )
-    state, u, impulse = step.state, step.velocity, step.impulse
+    u, impulse, converged = _solved(contact_model, state, tau, h)
     modes, at_boundary = _modes(state, impulse, u, h)
     active = _Active(
         modes,
@@ -204,9 +204,32 @@ def step_derivatives(
         dtau,
         dmu,
         {c.name: mode for c, mode in zip(state.constraints, modes, strict=True)},
-        bool(at_boundary or dependent or not step.solution.converged),
+        bool(at_boundary or dependent or not converged),
         after,
     )
+
+
+def _solved(
+    contact_model: ContactModel, state: ConstrainedState, tau: np.ndarray, h: float
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return velocity and impulses of a step without rebounds, and its convergence.
+
+    The impulses are those of the constraints of `state`, in their order.
+    """
+    still = copy(contact_model)
+    still.world = replace(
+        contact_model.world,
+        stepper="stewart_trinkle",
+        restitution="newton",
+        impacts="simultaneous",
+        restitution_threshold=NEVER,
+    )
+    steps = ArrayStep(still, h)
+    record = steps.step(0.0, state.q, state.qd, tau)[2]
+    step = report(steps, record)
+    parts = [step.impulses[c.name] for c in state.constraints]
+    impulse = np.concatenate([np.zeros(0), *parts])
+    return record.velocity, impulse, step.converged
 
 
 def _by_parameters(

@@ -1,27 +1,95 @@
-"""Restitution other than Newton's simultaneous law: Poisson's, and sequential."""
+"""Restitution other than Newton's simultaneous law: Poisson's, and sequential.
+
+Both act on a prepared step, at the velocity before it: an impact takes no time, so that
+forces, friction of joints and pushes out of overlaps have no part in it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.solution import ContactSolution
-from dyn_core.contact.stepping.constrained_state import ConstrainedState
-from dyn_core.contact.stepping.world import World
+from dyn_core.contact.stepping.step_matrices import (
+    inertia_factor,
+    problem_of,
+    sparse_rows,
+)
+from dyn_core.contact.stepping.step_tables import (
+    CONTACT_ROLE,
+    FRICTION,
+    LIMIT,
+    Scene,
+    StepArrays,
+)
 
 ROUNDS = 20  # largest number of updates of the friction discs in a release
 TURNS = 10_000  # largest number of impacts in a sequence
 TOUCHING = 1e-9  # gap of neighbours that take part in an impact [m | rad]
-INSTANT = 1e-12  # duration of an impact: friction of joints has no time to act [s]
 SETTLED = 1e-9  # relative tolerance of the radii
 
+Solve = Callable[[ConstraintProblem], ContactSolution]
 
-def sequential_impacts(
-    state: ConstrainedState, fast: np.ndarray, world: World
-) -> np.ndarray:
+
+class Impact(NamedTuple):
+    """A prepared step at the velocity before it.
+
+    Attributes:
+        problem: Its problem; b is that of the step.
+        before: Velocities of the rows before the step, (m,) [m/s | rad/s].
+        fast: Which blocks bounce, (blocks,).
+        touching: Which contacts and limits bounce or touch, (blocks,).
+        joined: Which blocks are loops, gears and prescribed joints, (blocks,).
+        restitution: e of each block, (blocks,).
+    """
+
+    problem: ConstraintProblem
+    before: np.ndarray
+    fast: np.ndarray
+    touching: np.ndarray
+    joined: np.ndarray
+    restitution: np.ndarray
+
+    @property
+    def first(self) -> np.ndarray:
+        """First row of each block."""
+        return np.array([block.start for block in self.problem.layout.blocks], int)
+
+    def after(self, impulse: np.ndarray) -> np.ndarray:
+        """Return the velocities of the first rows after impulses, (blocks,)."""
+        velocity: np.ndarray = self.before + self.problem.apply(impulse)
+        return velocity[self.first]
+
+
+def impact_of(scene: Scene, step: StepArrays, blocks: int, m: int) -> Impact | None:
+    """Return what is needed of a prepared step for its impact; None: nothing bounces.
+
+    Args:
+        scene, step: As prepare_step leaves them.
+        blocks, m: Numbers of blocks and rows.
+    """
+    facts, tables = step.blocks, scene.tables
+    fast = facts.rebound[:blocks] > 0.0
+    if not fast.any():
+        return None
+    problem, role = problem_of(step, blocks, m), facts.role[:blocks]
+    closing = (role == CONTACT_ROLE) | (role == LIMIT)
+    by_place = inertia_factor(step, tables) @ step.terms.qd[0]
+    return Impact(
+        problem,
+        sparse_rows(step, blocks, m) @ by_place,
+        fast,
+        fast | (closing & (facts.gap[:blocks] <= TOUCHING)),
+        ~closing & (role != FRICTION),
+        facts.restitution[:blocks].copy(),
+    )
+
+
+def sequential_impacts(impact: Impact, threshold: float) -> np.ndarray:
     """Return the impulses of a sequence of impacts, (m,).
 
         lambda_k = -(1 + e) sigma_k / G_kk  at the fastest approach, until all are slow
@@ -30,81 +98,62 @@ def sequential_impacts(
     constraints are solved by the step that follows.
 
     Args:
-        state: Constraints, and the velocity before the impacts.
-        fast: Which blocks may bounce, (blocks,).
-        world: Its restitution_threshold is used.
+        impact: Constraints, and the velocity before the impacts.
+        threshold: Speed of approach below which nothing bounces [m/s | rad/s].
 
     Source: LCP-10 (sequential law), C13.
     """
-    impulse = np.zeros(state.layout.m)
-    rows = np.array(state.first, int)
-    touching = fast | np.array(
-        [c.closing and float(c.gap) <= TOUCHING for c in state.constraints], bool
-    )
-    rows = rows[touching] if len(rows) else rows
-    if not fast.any():
-        return impulse
-    e = np.array([c.restitution for c in state.constraints])[touching]
-    G, sigma = state.G[np.ix_(rows, rows)], state.J[rows] @ state.qd
+    impulse = np.zeros(impact.problem.m)
+    rows, e = impact.first[impact.touching], impact.restitution[impact.touching]
+    G, sigma = impact.problem.matrix[np.ix_(rows, rows)], impact.before[rows]
     impacts = np.zeros(len(rows))
     for _ in range(TURNS):
         k = int(np.argmin(sigma))
-        if sigma[k] >= -max(world.restitution_threshold, 1e-12):
+        if sigma[k] >= -max(threshold, 1e-12):
             break
-        impact = -(1 + e[k]) * sigma[k] / G[k, k]
-        impacts[k] += impact
-        sigma = sigma + G[:, k] * impact
+        change = -(1 + e[k]) * sigma[k] / G[k, k]
+        impacts[k] += change
+        sigma = sigma + G[:, k] * change
     impulse[rows] = impacts
     return impulse
 
 
-def poisson_impacts(
-    state: ConstrainedState,
-    fast: np.ndarray,
-    solve: Callable[[ConstraintProblem], ContactSolution],
-) -> np.ndarray:
+def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
     """Return the impulses of an instantaneous impact by Poisson's law, (m,).
 
         compression:  0 <= lambda_c  orthogonal to  sigma_n >= 0
         release:      lambda_n = e lambda_c + x,   0 <= x  orthogonal to  sigma_n >= 0
 
     It starts from the velocity before the step, with touching contacts and limits,
-    loops and gears; forces have no time to act. Joints keep prescribed velocities.
+    loops and gears. Joints keep prescribed velocities.
 
     Args:
-        state: Constraints, and the velocity before the impact.
-        fast: Which blocks bounce, (blocks,).
+        impact: Constraints, and the velocity before the impact.
         solve: Function that returns a problem's solution.
 
     Source: LCP-10 (Poisson); M. Anitescu and F. Potra 1997.
     """
-    impulse = np.zeros(state.layout.m)
-    met = [
-        bool(bounces) or (c.role != "friction" and not c.closing)
-        or (c.closing and float(c.gap) <= TOUCHING)
-        for c, bounces in zip(state.constraints, fast, strict=True)
-    ]  # fmt: skip
-    part = state.only(met)
-    prescribed = [
-        c.role == "prescribed" for c in part.constraints for _ in range(c.rows)
-    ]
-    targets = [c.target_velocity for c in part.constraints for _ in range(c.rows)]
-    before = part.J @ state.qd
-    bias = np.where(prescribed, np.array(targets) - before, 0.0)
-    compression = solve(part.problem(state.qd, INSTANT, bias))
-    velocity = part.moved(state.qd, compression.impulses)
-    release = _poisson_release(part, velocity, compression, fast[met], solve)
-    rows = np.repeat(met, [c.rows for c in state.constraints])
-    impulse[rows] = compression.impulses + release
+    whole, met = impact.problem, impact.touching | impact.joined
+    blocks = [b for b, take in zip(whole.layout.blocks, met, strict=True) if take]
+    rows = np.array([row for block in blocks for row in block.all], int)
+    before = impact.before[rows]
+    keeps = np.array([b.kind == "prescribed" for b in blocks for _ in b.all], bool)
+    part = ConstraintProblem(
+        ConstraintLayout(tuple((block.kind, block.rows) for block in blocks)),
+        whole.matrix[np.ix_(rows, rows)],
+        before,
+        np.concatenate([whole.mu[b.first : b.first + b.count] for b in blocks]),
+        bias=np.where(keeps, -before, 0.0),
+    )
+    compression = solve(part)
+    e = (impact.restitution * impact.fast)[met]
+    impulse = np.zeros(whole.m)
+    impulse[rows] = compression.impulses + _release(part, compression, e, solve)
     return impulse
 
 
-def _poisson_release(
-    state: ConstrainedState,
-    velocity: np.ndarray,
-    compression: ContactSolution,
-    fast: np.ndarray,
-    solve: Callable[[ConstraintProblem], ContactSolution],
+def _release(
+    part: ConstraintProblem, compression: ContactSolution, e: np.ndarray, solve: Solve
 ) -> np.ndarray:
     """Return the impulses of the release after a compression, (m,).
 
@@ -113,24 +162,19 @@ def _poisson_release(
     round.
 
     Args:
-        state: Constraints that took part.
-        velocity: After the compression, (nv,).
+        part: Problem of the compression.
         compression: Its solution.
-        fast: Which blocks bounce, (blocks,); the others have no release.
+        e: Restitution of each block; 0 of those that do not bounce.
         solve: Function that returns a problem's solution.
     """
-    impulse = np.zeros(state.layout.m)
-    first = np.array(state.first, int)
-    e = np.array([c.restitution for c in state.constraints]) * fast
-    known = e * compression.impulses[first]
+    first = np.array([block.start for block in part.layout.blocks], int)
+    known, impulse = e * compression.impulses[first], np.zeros(part.m)
     impulse[first] = known
-    kept = state.J @ velocity
-    free = state.moved(velocity, impulse)
-    radius = known
-    x = np.zeros(len(impulse))
+    free = compression.velocities + part.apply(impulse)
+    radius, x = known, np.zeros(part.m)
     for _ in range(ROUNDS):
-        solution = solve(_release(state, state.J @ free, kept, radius))
-        x = _unpacked(state, solution.impulses)
+        solution = solve(_discs(part, free, compression.velocities, radius))
+        x = _unpacked(part.layout, solution.impulses)
         new = known + x[first]
         if np.abs(new - radius).max() <= SETTLED * np.abs(new).max(initial=1e-300):
             break
@@ -138,56 +182,52 @@ def _poisson_release(
     return impulse + x
 
 
-def _release(
-    state: ConstrainedState, b: np.ndarray, kept: np.ndarray, radius: np.ndarray
+def _discs(
+    part: ConstraintProblem, b: np.ndarray, kept: np.ndarray, radius: np.ndarray
 ) -> ConstraintProblem:
     """Return the problem of a release: one normal row and one disc per contact.
 
     A disc is a contact whose normal row is decoupled from all others and fixed to the
-    impulse `radius`. Rows of other constraints keep their velocities `kept`.
+    impulse `radius`. Rows of prescribed joints keep their velocities `kept`.
     """
     parts: list[tuple[str, int]] = []
     order: list[int] = []
     mu: list[float] = []
     bias: list[float] = []
-    for k, (block, c) in enumerate(
-        zip(state.layout.blocks, state.constraints, strict=True)
-    ):
-        if c.kind != "contact":
-            parts.append((c.kind, c.rows))
+    for block, size in zip(part.layout.blocks, radius, strict=True):
+        if block.kind != "contact":
+            parts.append((block.kind, block.rows))
             order += list(block.all)
-            keeps = c.role == "prescribed"
+            keeps = block.kind == "prescribed"
             bias += [-x if keeps else 0.0 for x in kept[list(block.all)].tolist()]
             continue
         parts.append(("unilateral", 1))
         order.append(block.start)
         bias.append(0.0)
-        if c.rows > 1:
-            parts.append(("contact", c.rows))
+        if block.rows > 1:
+            parts.append(("contact", block.rows))
             order += [-1, *block.tangent]
-            bias += [-max(float(radius[k]), 0.0), *[0.0] * (c.rows - 1)]
-            mu += c.mu
+            bias += [-max(float(size), 0.0), *[0.0] * (block.rows - 1)]
+            mu += part.mu[block.first : block.first + block.count].tolist()
     rows = np.array(order)
     real = rows >= 0
-    G = np.where(np.outer(real, real), state.G[np.ix_(rows, rows)], 0.0)
+    G = np.where(np.outer(real, real), part.matrix[np.ix_(rows, rows)], 0.0)
     G[~real, ~real] = 1.0
     free = np.where(real, b[rows], 0.0) + np.array(bias)
-    none = np.zeros(len(rows))  # friction of joints has had its impulse already
-    return ConstraintProblem(ConstraintLayout(tuple(parts)), G, free, mu, none, none)
+    return ConstraintProblem(ConstraintLayout(tuple(parts)), G, free, mu, hi=0.0)
 
 
-def _unpacked(state: ConstrainedState, packed: np.ndarray) -> np.ndarray:
-    """Return the impulses of a release in the rows of the state, (m,)."""
-    impulse, index = np.zeros(state.layout.m), 0
-    for block, c in zip(state.layout.blocks, state.constraints, strict=True):
-        skip = 1 if c.kind == "contact" and c.rows > 1 else 0
-        if c.kind == "contact":
+def _unpacked(layout: ConstraintLayout, packed: np.ndarray) -> np.ndarray:
+    """Return the impulses of a release in the rows of a layout, (m,)."""
+    impulse, index = np.zeros(layout.m), 0
+    for block in layout.blocks:
+        if block.kind == "contact":
+            skip = 1 if block.rows > 1 else 0
             impulse[block.start] = packed[index]
-            tangent = list(block.tangent)
-            impulse[tangent] = packed[
-                index + 1 + skip : index + 1 + skip + len(tangent)
-            ]
+            after = index + 1 + skip
+            impulse[list(block.tangent)] = packed[after : after + block.rows - 1]
         else:
-            impulse[list(block.all)] = packed[index : index + c.rows]
-        index += c.rows + skip
+            skip = 0
+            impulse[list(block.all)] = packed[index : index + block.rows]
+        index += block.rows + skip
     return impulse

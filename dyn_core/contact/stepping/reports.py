@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dyn_core.contact.collision.pairs import Contact
-from dyn_core.contact.problem.solution import ContactSolution, Residuals
-from dyn_core.contact.stepping.constrained_state import ConstrainedState
+from dyn_core.contact.problem.solution import Residuals
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.sharing import cached_property
@@ -115,7 +113,7 @@ class StepReport:
     solver: str
     m: int
     make_details: Callable[[], StepDetails] = field(repr=False)
-    make_energy: Callable[[], StepEnergy] = field(repr=False)
+    make_energy: Callable[..., StepEnergy] = field(repr=False)
 
     @cached_property
     def _details(self) -> StepDetails:
@@ -171,42 +169,6 @@ class StepReport:
         return total
 
 
-def report(
-    state: ConstrainedState,
-    solution: ContactSolution,
-    impulse: np.ndarray,
-    velocity: np.ndarray,
-    t: float,
-    h: float,
-    make_energy: Callable[[], StepEnergy],
-) -> StepReport:
-    """Return the report of a step.
-
-        kinetic_change = qd+.T H qd+ / 2 - qd.T H qd / 2
-
-    Args:
-        state: State and constraints before the step.
-        solution: Solution of the contact problem.
-        impulse: All impulses of the step, impacts included, (m,).
-        velocity: qd after the step, (nv,).
-        t, h: Start and duration [s].
-        make_energy: Returns the energies.
-
-    Source: LCP-20.
-    """
-    return StepReport(
-        t,
-        h,
-        solution.status,
-        solution.iterations,
-        solution.residuals,
-        solution.solver,
-        state.layout.m,
-        partial(_details, state, solution, impulse, velocity, h),
-        make_energy,
-    )
-
-
 def step_energy(
     of: ContactModel,
     start: tuple[np.ndarray, np.ndarray],
@@ -215,7 +177,7 @@ def step_energy(
     damping: np.ndarray,
     forces: tuple[Any, ...],
     work_of: Mapping[str, float],
-    shift: np.ndarray | None,
+    shift: np.ndarray | None = None,
 ) -> StepEnergy:
     """Return the energies of a step.
 
@@ -245,35 +207,6 @@ def step_energy(
         float(h * power) + work_of.get("prescribed", 0.0),
         float(mean @ friction) - work_of.get("friction", 0.0),
         others + float(lift),
-    )
-
-
-def _details(
-    state: ConstrainedState,
-    solution: ContactSolution,
-    impulse: np.ndarray,
-    velocity: np.ndarray,
-    h: float,
-) -> StepDetails:
-    """Return what a report says of the blocks and of energy."""
-    free = velocity - state.inverse @ (state.J.T @ impulse)
-    sigma = state.J @ velocity
-    H, blocks = state.H, state.layout.blocks
-    contacts, impulses = [], {}
-    for block, c in zip(blocks, state.constraints, strict=True):
-        rows = slice(block.start, block.start + block.rows)
-        impulses[c.name] = impulse[rows]
-        if c.contact is not None and c.W is not None:
-            contacts.append(
-                contact_force(c.contact, c.W, impulse[rows], sigma[rows], h or 1.0)
-            )
-    return StepDetails(
-        tuple(contacts),
-        impulses,
-        float(impulse @ (sigma + state.J @ free)) / 2,
-        float(velocity @ H @ velocity - state.qd @ H @ state.qd) / 2,
-        solution.rank if solution.problem.m else 0,
-        solution.condition,
     )
 
 

@@ -54,15 +54,28 @@ class ChosenSolver(NamedTuple):
     reports: Reals2
 
 
-def solver_choice(world: World) -> SolverChoice:
-    """Return the solver of a world, with its options beside the defaults."""
+def takes_rows(world: World) -> bool:
+    """Return whether a world's solver takes Rows; else it takes a ConstraintProblem."""
     name = solver_name(world)
+    if name not in ROW_SOLVERS:
+        return False
+    return world.solver_options.keys() <= signature(ROW_SOLVERS[name]).parameters.keys()
+
+
+def solver_choice(world: World) -> SolverChoice:
+    """Return the solver of a world, with its options beside the defaults.
+
+    That of a world whose solver takes no Rows serves for corrections alone.
+    """
+    name, options = solver_name(world), dict(world.solver_options)
+    if not takes_rows(world):
+        name, options = METHODS[NEWTON], {}
 
     def defaults(which: str) -> dict[str, float]:
         parameters = signature(ROW_SOLVERS[which]).parameters.values()
         return {p.name: p.default for p in parameters if p.default is not p.empty}
 
-    chosen: dict[str, Any] = defaults(name) | dict(world.solver_options)
+    chosen: dict[str, Any] = defaults(name) | options
     correction = defaults(METHODS[RELAXATION])
     return SolverChoice(
         METHODS.index(name),

@@ -11,12 +11,12 @@ import numpy as np
 from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
 from dyn_core.contact.problem.rows import room_for_rows
 from dyn_core.contact.solvers.work import room_for_solvers
-from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.contact_model import ContactModel, error_terms
 from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
 from dyn_core.contact.stepping.solver_choice import ChosenSolver, solver_choice
-from dyn_core.contact.stepping.step_solver import error_terms
 from dyn_core.contact.stepping.step_tables import (
     SCHEMES,
+    STEWART_TRINKLE,
     Earlier,
     Rule,
     Scene,
@@ -58,7 +58,7 @@ class StepSetup:
         """
         self.of, self.h = contact_model, float(h)
         model, world = contact_model.model, contact_model.world
-        self.at_middle = world.stepper == "moreau_jean"
+        self.at_middle = world.stepper in ("moreau_jean", "event_driven")
         self.remaining = self.h / 2 if self.at_middle else self.h
         tables = structure(model)
         joints = joint_table(
@@ -75,7 +75,7 @@ class StepSetup:
         dense_table = dense_rows(tables, dense, -1 - len(joints.constraints))
         erp, soft = error_terms(world, self.h)
         rule = Rule(
-            scheme=SCHEMES[world.stepper],
+            scheme=SCHEMES.get(world.stepper, STEWART_TRINKLE),
             erp=erp,
             compliance=soft,
             threshold=world.restitution_threshold,

@@ -1,37 +1,12 @@
-"""Which steps are taken on arrays, and what is kept of one."""
+"""What is kept of a step with contacts."""
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
-from dyn_core.contact.stepping.step_tables import SCHEMES
 from dyn_core.contact.stepping.world import World
-
-
-def why_not(world: World) -> str | None:
-    """Return why steps in a world are not taken on arrays; None if they are.
-
-    This is the one place that says which step a user gets.
-    """
-    name = solver_name(world)
-    if name not in ROW_SOLVERS:
-        valid = ", ".join(ROW_SOLVERS)
-        return f"the solver {name} takes one matrix G; on arrays: {valid}"
-    known = signature(ROW_SOLVERS[name]).parameters
-    for option in world.solver_options:
-        if option not in known:
-            return f"the option {option} is of {name} with one matrix G"
-    if world.stepper not in SCHEMES:
-        return f"the stepper {world.stepper} finds the times of impacts"
-    if world.impacts != "simultaneous":
-        return f"impacts are {world.impacts}"
-    if world.restitution != "newton":
-        return f"restitution is {world.restitution}'s"
-    return None
 
 
 def solver_name(world: World) -> str:

@@ -95,6 +95,8 @@ class BlockFacts(NamedTuple):
         gap: Gap of the block, or 0 [m | rad].
         restitution: e.
         approach: Velocity of the first row before the step [m/s | rad/s].
+        rebound: Least velocity of it after the step by restitution; 0 where nothing
+            bounces [m/s | rad/s].
         bias: By row, what `Rows.b` has beyond the free velocity [m/s | rad/s].
     """
 
@@ -104,6 +106,7 @@ class BlockFacts(NamedTuple):
     gap: Reals
     restitution: Reals
     approach: Reals
+    rebound: Reals
     bias: Reals
 
 
@@ -223,9 +226,9 @@ class StepArrays(NamedTuple):
 def room_for_blocks(blocks: int, rows: int) -> BlockFacts:
     """Return empty BlockFacts."""
     role, source, number = (np.zeros(blocks, np.int64) for _ in range(3))
-    gap, restitution, approach = (np.zeros(blocks) for _ in range(3))
+    gap, restitution, approach, rebound = (np.zeros(blocks) for _ in range(4))
     bias = np.zeros(rows)
-    return BlockFacts(role, source, number, gap, restitution, approach, bias)
+    return BlockFacts(role, source, number, gap, restitution, approach, rebound, bias)
 
 
 def room_for_earlier(states: int, blocks: int, rows: int) -> Earlier:

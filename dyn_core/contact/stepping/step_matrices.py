@@ -1,0 +1,90 @@
+"""Matrices of a prepared step: Y, L and the constraint problem of its rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dyn_core.contact.problem.layout import KINDS, ConstraintLayout
+from dyn_core.contact.problem.problem import ConstraintProblem
+from dyn_core.contact.stepping.step_tables import StepArrays
+from dyn_core.contact.stepping.structure import Structure
+
+
+def sparse_rows(step: StepArrays, blocks: int, m: int) -> np.ndarray:
+    """Return Y of a prepared problem by place, (m, nv): G = Y Y.T.
+
+    Args:
+        step: Arrays of the problem.
+        blocks, m: Numbers of its blocks and rows.
+    """
+    rows, Y = step.rows, np.zeros((m, len(step.work.free)))
+    for k in range(blocks):
+        first, n = rows.support_start[k], rows.support_count[k]
+        start, count, begin = rows.start[k], rows.count[k], rows.y_start[k]
+        values = rows.y[begin : begin + count * n].reshape(count, n)
+        Y[start : start + count, rows.support[first : first + n]] = values
+    return Y
+
+
+def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
+    """Return L of a prepared problem, from coordinates to places: (nv, nv).
+
+    H + dt B = L.T L
+    """
+    packed, n = step.terms.factor[0], tables.nv
+    L = np.diag(1 / packed[:n])
+    for k in range(n):
+        start, stop = tables.above_start[k : k + 2]
+        L[k, tables.above[start:stop]] = packed[n + start : n + stop]
+    by_coordinate = np.zeros((n, n))
+    by_coordinate[:, tables.coordinate] = L
+    return by_coordinate
+
+
+def problem_of(step: StepArrays, blocks: int, m: int) -> ConstraintProblem:
+    """Return a prepared problem with its matrix G; its ids are the lasting numbers.
+
+    Args:
+        step: Arrays of the problem.
+        blocks, m: Numbers of its blocks and rows.
+    """
+    rows, Y = step.rows, sparse_rows(step, blocks, m)
+    heights = zip(
+        rows.kind[:blocks].tolist(), rows.count[:blocks].tolist(), strict=True
+    )
+    layout = ConstraintLayout(tuple((KINDS[k], n) for k, n in heights))
+    mu = [
+        x
+        for k, block in enumerate(layout.blocks)
+        for x in rows.mu[k, : block.count].tolist()
+    ]
+    lo, hi, compliance = rows.lo[:m], rows.hi[:m], rows.compliance[:m]
+    ids = tuple(step.blocks.id[:blocks].tolist())
+    return ConstraintProblem(
+        layout, Y @ Y.T, rows.b[:m], mu, lo, hi, compliance, ids=ids
+    )
+
+
+def keep_blocks(step: StepArrays, chosen: np.ndarray) -> tuple[int, int]:
+    """Leave all but some blocks out of a prepared problem.
+
+    Args:
+        step: Arrays of the problem.
+        chosen: Whether each block stays, (blocks,).
+
+    Returns:
+        Numbers of blocks and rows.
+    """
+    rows, facts, kept = step.rows, step.blocks, np.flatnonzero(chosen)
+    starts, counts = rows.start[kept], rows.count[kept]
+    ranges = [np.arange(s, s + n) for s, n in zip(starts, counts, strict=True)]
+    old = np.concatenate([np.zeros(0, int), *ranges])
+    by_block = (rows.kind, rows.count, rows.support_start, rows.support_count,
+                rows.y_start, rows.mu, *facts[:-1])  # fmt: skip
+    by_row = rows.b, rows.lo, rows.hi, rows.compliance, rows.impulse, facts.bias
+    for array in by_block:
+        array[: len(kept)] = array[kept]
+    for array in by_row:
+        array[: len(old)] = array[old]
+    rows.start[: len(kept)] = np.cumsum(counts) - counts
+    return len(kept), len(old)
