@@ -14,6 +14,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.authoring import ContactSolver
 from dyn_core.sharing import once
 from dyn_core.solving import registry
 from dyn_core.solving.registry import Registry
@@ -857,3 +858,18 @@ def test_a_contact_solver_of_one_file_steps_worlds(fresh):
         assert not sim.counters
         ends.append(np.concatenate([sim.q, sim.qd]))
     np.testing.assert_allclose(*ends, atol=1e-7)
+
+
+def test_a_contact_solver_that_cannot_be_called_is_refused():
+    """At its definition: it takes a problem, a warm start, and options with defaults."""
+    for solve in (lambda self, problem: None, lambda self, problem, warm, size: None):
+        with pytest.raises(
+            dyn.SignatureError, match="valid: .self, problem, warm=None, option"
+        ):
+            type("Wrong", (ContactSolver,), {"name": "wrong", "solve": solve})
+    options = type(
+        "Right",
+        (ContactSolver,),
+        {"name": "right", "solve": lambda self, problem, warm=None, size=3: None},
+    ).options
+    assert options == {"size": 3}

@@ -13,7 +13,7 @@ from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solution import ContactSolution
-from dyn_core.errors import PluginError
+from dyn_core.errors import PluginError, SignatureError
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.adapter import named_errors
 from dyn_core.solving.numpy_solver import ArraySolver, solve_failed
@@ -34,8 +34,14 @@ class ContactSolver(ArraySolver):
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
-        _, _, _, *options = inspect.signature(cls.solve).parameters.values()
-        cls.options = {x.name: x.default for x in options if x.kind != x.VAR_KEYWORD}
+        taken = inspect.signature(cls.solve)
+        options = [x for x in taken.parameters.values() if x.kind != x.VAR_KEYWORD]
+        if len(options) < 3 or any(x.default is x.empty for x in options[3:]):
+            raise SignatureError(
+                f"{cls.__name__}: solve takes {taken}; valid: (self, problem,"
+                " warm=None, option=default, ...)"
+            )
+        cls.options = {x.name: x.default for x in options[3:]}
 
     @abstractmethod
     def solve(
@@ -68,8 +74,8 @@ class ContactSolver(ArraySolver):
         name = f"{self.name} ({self.origin})" if self.origin else self.name
         with named_errors(name, solve_failed):
             solution: Any = self.solve(problem, warm, **options)
-        shape = np.shape(getattr(solution, "impulses", None))
-        if not isinstance(solution, ContactSolution) or shape != (problem.m,):
+        fits = isinstance(solution, ContactSolution)
+        if not fits or solution.impulses.shape != (problem.m,):
             raise PluginError(
                 f"{name}: solve returned {type(solution).__name__}; valid: a"
                 f" ContactSolution with {problem.m} impulses, as"

@@ -1,8 +1,9 @@
 """A step with contacts on arrays: one call of machine code from state to state.
 
 The call is composite_step.take_step, the same code and the same memory as for a row of
-a batch (array_batch.py); the dynamics in it are traced Programs of the robot. Arrays
-have room for a number of contacts, which doubles when there are more.
+a batch (array_batch.py); the dynamics in it are traced Programs of the robot. Solvers
+of matrices and some laws of impacts act between two calls (staged_step.py). Arrays have
+room for a number of contacts, which doubles when there are more.
 """
 
 from __future__ import annotations

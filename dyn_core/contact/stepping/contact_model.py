@@ -41,7 +41,7 @@ class ContactModel:
     """The constraints and the equation of motion of a robot in its world.
 
     Kinematics, inertia and bias force are Programs, compiled when `prepare` or `state`
-    first needs them; the matrices of the problem use NumPy. Joint damping is part of
+    first needs them; steps do not (array_step.py). Joint damping is part of
     the free motion, evaluated at the end of the step. Dry friction is a constraint
     block or, with `friction` off, a smooth function of the speed in the free motion.
 
@@ -142,10 +142,7 @@ class ContactModel:
         return program
 
     def prepare(self) -> None:
-        """Compile what `state` needs, so that nothing compiles while it steps.
-
-        Steps on arrays do not need it.
-        """
+        """Compile what `state` needs; of steps, event_driven alone does."""
         _ = self.kinematics, self.inertia, self._bias, self._loops, self._sweep
 
     def state(
