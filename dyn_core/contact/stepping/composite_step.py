@@ -16,7 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.solvers.work import CONVERGED, ITERATIONS
+from dyn_core.contact.solvers.frozen import freeze_friction, take_no_energy
+from dyn_core.contact.solvers.work import (
+    CONVERGED,
+    INFEASIBLE,
+    ITERATIONS,
+    MAX_ITERATIONS,
+)
 from dyn_core.contact.stepping.assembly import end_step, prepare_step
 from dyn_core.contact.stepping.contact_rows import cross, tangent
 from dyn_core.contact.stepping.position_correction import (
@@ -239,6 +245,10 @@ def step_rows(
         if leave_out_pushes(step.rows, step.blocks, blocks, status):
             status = solve_rows(step.rows, blocks, m, nv, solver)
             status = WEDGED if status == CONVERGED else status
+        if status == MAX_ITERATIONS:
+            status = freeze_friction(step.rows, blocks, m, nv, solver.work, report)
+        elif status == INFEASIBLE:
+            take_no_energy(step.rows, blocks, nv, solver.work)
         outcomes.status[n], outcomes.iterations[n] = status, report[ITERATIONS]
         outcomes.residual[n] = report[LAW]
         outcomes.contacts[n], outcomes.rows[n] = touching, m
