@@ -33,9 +33,9 @@ def work_of_contacts(arrays, record):
     z = Y[~free].T @ x[~free]
     if free.any():
         z = z - np.linalg.pinv(Y[free]) @ (Y[free] @ z)
-    own = x[~free] * (after + push)[~free]
+    power = x[~free] * (after + push)[~free]
     speed = np.abs(after - Y @ (Y.T @ x)) + np.abs(after)
-    return own.sum() - z @ z / 2, np.abs(x[~free]) @ speed[~free] + z @ z
+    return power.sum() - z @ z / 2, np.abs(x[~free]) @ speed[~free] + z @ z
 
 
 def check_work(arrays, record):

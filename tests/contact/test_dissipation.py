@@ -17,9 +17,10 @@ from dyn_core.contact.solvers.work import (
     room_for_solvers,
 )
 from dyn_core.contact.stepping.array_batch import BatchStep
+from dyn_core.contact.stepping.constraints import ROLES
 from dyn_core.contact.stepping.contact_model import ContactModel
 
-UNSOLVED = {"max_iterations": 1, "splittings": 0}  # of coulomb_newton
+UNSOLVED = {"max_iterations": 0, "splittings": 0}  # of coulomb_newton
 
 
 @pytest.mark.parametrize("seed", (5, 6))
@@ -41,23 +42,42 @@ def test_a_box_that_tumbles_does_not_explode(solver, mu):
         q, size = places(model, [(0, 0, 0.3)], rng), [3, 3, 3, 1, 1, 1]
         scene = Scene(model, q, rng.standard_normal(6) * size)
         frozen += taken(scene, 250, each=50, solver=solver)[0]["frozen_friction"]
-    print(frozen)
+    assert frozen > 0
 
 
-@pytest.mark.parametrize("name", ("four-bar", "gear, spring, damping", "limits"))
+def errors(arrays, record):
+    """Return the deepest overlap, and the largest error of a loop or gear, of a step."""
+    step, count = arrays.prepare_again(record), len(record.starts)
+    facts, depth, apart = step.blocks, 0.0, 0.0
+    for k, role in enumerate(ROLES[number] for number in facts.role[:count]):
+        if role in ("contact", "limit"):
+            depth = max(depth, -facts.gap[k])
+        if role in ("loop", "gear"):
+            apart = max(apart, abs(facts.gap[k]))
+    return depth, apart
+
+
+@pytest.mark.parametrize("name", ("four-bar", "gear, spring, damping", "quadruped"))
 @pytest.mark.parametrize("stepper", STEPPERS)
 def test_steps_that_no_solver_solves(name, stepper):
-    """Each step has frozen friction: loops and limits are as exact as of solved steps."""
-    deepest = []
+    """Overlaps and errors of loops stay as small as those of solved steps.
+
+    Without cones bounded friction is no approximation: then steps are solved.
+    """
+    worst = []
     for options in ({}, UNSOLVED):
-        sim = SCENES[name](np.random.default_rng(7)).simulator(
-            stepper=stepper, solver_options=options
-        )
+        scene = SCENES[name](np.random.default_rng(7))
+        sim = scene.simulator(stepper=stepper, solver_options=options)
+        worst.append(np.zeros(2))
         for k in range(60):
+            scene.acts(sim, k * H)
             sim.advance(k * H)
             check_work(sim.arrays, sim._last)
-        deepest.append(sim)
-    np.testing.assert_allclose(deepest[1].q, deepest[0].q, rtol=0, atol=1e-2)
+            if k >= 30:  # starts are off
+                worst[-1] = np.maximum(worst[-1], errors(sim.arrays, sim._last))
+    print(f"{name}, {stepper}: depth and error [m] {worst[0]} solved, {worst[1]} not")
+    assert name != "quadruped" or sim.counters["contact not converged"] > 0
+    assert (worst[1] <= 2 * worst[0] + 1e-5).all()
 
 
 def test_motors_do_not_hide_energy():
@@ -102,6 +122,24 @@ def test_a_moving_plate_brings_energy_by_its_motor_alone(options):
         assert sim.last.velocity[0] == pytest.approx(speed, abs=1e-6)
         check_work(sim.arrays, sim._last)
     assert np.abs(sim.qd).max() < FAST
+
+
+def test_a_kernel_with_too_few_sweeps_makes_no_energy():
+    """A box that tumbles, two sweeps a step: it gained 1 % of its energy in one step."""
+    rng = np.random.default_rng([0, 5])
+    model = free_box(1.0, (0.15, 0.1, 0.06), materials={"default": {"mu": 1.0}})
+    step = dyn.solver("contact_euler").build(
+        model, erp=0.0, solver_options={"max_iterations": 2}
+    )
+    energy, total, unsolved = dyn.solver("energy").build(model), [], 0
+    q, warm = places(model, [(0, 0, 0.3)], rng), np.zeros(step.inputs[-1].shape)
+    qd = rng.standard_normal(6) * [3, 3, 3, 1, 1, 1]
+    for _ in range(300):
+        q, qd, warm, *_, status = step(q, qd, np.zeros(6), H, warm)
+        total.append(sum(float(x) for x in np.ravel(energy(q, qd))))
+        unsolved += status != 0
+    assert unsolved > 30
+    assert np.diff(total).max() <= (9.81 * H) ** 2 / 2  # of gravity in a step
 
 
 def test_batches_have_the_bits_of_such_steps():
