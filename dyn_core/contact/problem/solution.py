@@ -54,9 +54,9 @@ def residuals(
     u = problem.apply(x) + problem.b + problem.bias + problem.compliance * x
     diagonal_of_G: Any = problem.diagonal
     diagonal = diagonal_of_G if callable(problem.G) else np.diag(problem.matrix)
-    layout: Any = problem.layout
+    layout: Any = SimpleNamespace(blocks=(block,)) if block else problem.layout
     values = law_residuals(
-        layout if block is None else SimpleNamespace(blocks=(block,)),
+        layout,
         x.tolist(),
         u.tolist(),
         problem.mu.tolist(),
