@@ -201,13 +201,13 @@ def lines_of_run(record: MotionRecord) -> list[str]:
     series = record.series
     if len(record.t):
         lines[0] += f", {record.t[0]:g} to {record.t[-1]:g} s"
-        energy = {k: float(series[k][-1]) for k in ("work", "dissipation", "residual")}
+        names = ("work", "dissipation", "constraints", "correction", "residual")
+        end = {name: float(series[name][-1]) for name in names}
         change = sum(series[k][-1] - series[k][0] for k in ("kinetic", "potential"))
         lines.append(
-            f"energy [J]: change {change:.6g} = work {energy['work']:.6g} - dissipation"
-            f" {energy['dissipation']:.6g} + constraints"
-            f" {float(series['constraints'][-1]):.6g} + residual"
-            f" {energy['residual']:.3g}"
+            f"energy [J]: change {change:.6g} = work {end['work']:.6g} - dissipation"
+            f" {end['dissipation']:.6g} + constraints {end['constraints']:.6g} +"
+            f" correction {end['correction']:.6g} + residual {end['residual']:.3g}"
         )
         times = 1e6 * series["cycle_time"]
         lines.append(

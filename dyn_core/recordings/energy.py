@@ -1,11 +1,13 @@
 """Energy of a run: what it has, what came in, what was lost, what does not add up.
 
-    kinetic + potential = start + work - dissipation + constraints + residual
+    kinetic + potential =
+        start + work - dissipation + constraints + correction + residual
 
 `work` is that of the motors and of forces on bodies, `dissipation` what damping and dry
-friction of the joints take, `constraints` what contacts, limits and loops add (in a
-World). Each of them has the forces that the steps used. The residual is the error of
-integration, and what loops and limit stops of a plain Simulator store and take.
+friction of the joints take, `constraints` what contacts, limits and loops add,
+`correction` what lifting bodies out of overlaps adds (both in a World). Each of them
+has the forces that the steps used. The residual is the error of integration, and what
+loops and limit stops of a plain Simulator store and take.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.stepping.reports import StepEnergy
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import (
     friction_force,
@@ -38,6 +41,8 @@ class EnergyLedger(NamedTuple):
             carries its own weight included, and by forces on bodies.
         dissipation: Taken by damping and dry friction of joints.
         constraints: Brought in by contacts, limits, loops and gears of a World.
+        correction: Brought in where the steps of a World correct positions: the weight
+            times the lift out of overlaps.
         residual: Missing in the balance.
     """
 
@@ -46,6 +51,7 @@ class EnergyLedger(NamedTuple):
     work: np.ndarray
     dissipation: np.ndarray
     constraints: np.ndarray
+    correction: np.ndarray
     residual: np.ndarray
 
 
@@ -61,7 +67,7 @@ def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
     """
     rows = len(run.t)
     if not rows:
-        return EnergyLedger(*np.zeros((6, 0)))
+        return EnergyLedger(*np.zeros((7, 0)))
     time = (run.t,) if model.driven else ()
     program = solver(solvers(ENERGY)[0]).build(
         with_potentials(model),
@@ -70,22 +76,23 @@ def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
     )
     kinetic, potential = (np.asarray(x) for x in program(run.q, run.qd, *time))
     terms = _reported(run) if run.reports else _of_steps(model, run)
-    sums = np.zeros((rows, 3))
+    sums = np.zeros((rows, len(StepEnergy._fields)))
     np.cumsum(terms[: rows - 1], axis=0, out=sums[1:])
-    work, dissipation, constraints = sums.T
     energy = kinetic + potential
-    residual = energy - energy[0] - work + dissipation - constraints
-    return EnergyLedger(kinetic, potential, work, dissipation, constraints, residual)
+    brought = sums @ StepEnergy(1.0, -1.0, 1.0, 1.0)
+    residual = energy - energy[0] - brought
+    return EnergyLedger(kinetic, potential, *sums.T, residual)
 
 
 def _reported(run: Recording) -> np.ndarray:
-    """Return the energies of each row that its steps report, (rows, 3)."""
+    """Return the energies of each row that its steps report, (rows, 4)."""
     energies = [[step.energy for step in row] for row in run.reports[: len(run.t) - 1]]
-    return np.array([np.sum(row, axis=0) for row in energies]).reshape(-1, 3)
+    sums = [np.sum(row, axis=0) for row in energies]
+    return np.array(sums).reshape(-1, len(StepEnergy._fields))
 
 
 def _of_steps(model: Model, run: Recording) -> np.ndarray:
-    """Return the energies of each row from its steps, (rows - 1, 3).
+    """Return the energies of each row from its steps, (rows - 1, 4).
 
         implicit:  h v . tau,   h v . (D + B (qd+ - qd)),   v = (qd + qd+) / 2
         explicit:  (q+ - q) . tau,   h (D . qd + D+ . qd+) / 2
@@ -115,8 +122,9 @@ def _of_steps(model: Model, run: Recording) -> np.ndarray:
         moved = h * (qd[:-1] + qd[1:]) / 2
         later = np.where(steps.implicit, slopes[:-1], 0.0) * np.diff(qd, axis=0)
         lost = (moved * (friction[:-1] + later)).sum(axis=1)
-    terms = np.stack([(tau * moved).sum(axis=1), lost, 0 * lost], axis=1)
-    return np.asarray(terms.reshape(rows - 1, count, 3).sum(axis=1))
+    none = np.zeros_like(lost)
+    terms = np.stack([(tau * moved).sum(axis=1), lost, none, none], axis=1)
+    return np.asarray(terms.reshape(rows - 1, count, -1).sum(axis=1))
 
 
 def joint_friction(model, qd):  # type: ignore[no-untyped-def]

@@ -74,6 +74,7 @@ def energy_figure(record: MotionRecord) -> Any:
         ("work of joint forces", series["work"], COLOURS[0], "-"),
         ("- dissipation", -series["dissipation"], COLOURS[1], "-"),
         ("constraints", series["constraints"], COLOURS[3], "-"),
+        ("correction", series.get("correction", 0.0 * t), COLOURS[5], "-"),
         ("residual", series["residual"], COLOURS[4], "-"),
     ]
     panels = [
@@ -82,7 +83,7 @@ def energy_figure(record: MotionRecord) -> Any:
             [
                 Curve(t[rows], y[rows], name, style, colour)
                 for name, y, colour, style in curves
-                if name != "constraints" or y.any()
+                if name not in ("constraints", "correction") or y.any()
             ],
         )
         for label, curves in (("energy [J]", have), ("since the start [J]", changed))

@@ -153,8 +153,8 @@ def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
     return (
         f"Change {total[-1] - total[0]:.6g} J = work {end['work']:.6g} J - dissipation"
         f" {end['dissipation']:.6g} J + constraints {end['constraints']:.6g} J +"
-        f" residual {end['residual']:.3g} J. The largest residual is {worst:.3g} J;"
-        f" {compared}."
+        f" correction {end.get('correction', 0.0):.6g} J + residual"
+        f" {end['residual']:.3g} J. The largest residual is {worst:.3g} J; {compared}."
     )
 
 
@@ -162,6 +162,7 @@ def _energy(record: MotionRecord) -> ReportSection:
     """Return the balance of energy."""
     series = {k: np.asarray(x) for k, x in record.series.items()}
     total = series["kinetic"] + series["potential"]
+    series.setdefault("correction", 0.0 * total)  # files of before have none
     rows = [
         ["kinetic", float(series["kinetic"][0]), float(series["kinetic"][-1])],
         ["potential", float(series["potential"][0]), float(series["potential"][-1])],
@@ -169,6 +170,7 @@ def _energy(record: MotionRecord) -> ReportSection:
         ["work of motors and forces on bodies", 0.0, float(series["work"][-1])],
         ["dissipation of joints", 0.0, float(series["dissipation"][-1])],
         ["work of constraints", 0.0, float(series["constraints"][-1])],
+        ["correction of positions", 0.0, float(series["correction"][-1])],
         ["residual", 0.0, float(series["residual"][-1])],
     ]
     return ReportSection(

@@ -145,6 +145,18 @@ class ContactSimulator(RobotPlant):
             for link, depth in depths.items()
         )
 
+    def unsolved(self) -> tuple[str, ...]:
+        """Return a sentence on the steps that the solver did not solve."""
+        if not self._unsolved:
+            return ()
+        return (
+            f"{self._unsolved} steps were not solved to the tolerance of"
+            f" {self.world.solver}, first that at t = {self._first_unsolved}: friction"
+            " had bounds of its own in them, which adds no energy, but contacts may"
+            " slide or stick unlike Coulomb's law; valid: a shorter period, or less"
+            " friction",
+        )
+
     def reset(self) -> None:
         """Reset the state to the start, and clear commands and impulses."""
         super().reset()
@@ -153,6 +165,7 @@ class ContactSimulator(RobotPlant):
             self._events.forget()
         self._taken: list[StepRecord | StepReport] = []
         self._last: StepTaken | StepRecord | None = None
+        self._unsolved, self._first_unsolved = 0, ""
 
     @property
     def reports(self) -> Reports:
@@ -252,8 +265,11 @@ class ContactSimulator(RobotPlant):
             self.counters["contacts without room"] += 1
         if record.status == "wedged":
             self.counters["contacts wedged"] += 1
-        if record.status == "max_iterations":
+        if record.status in ("max_iterations", "frozen_friction"):
             self.counters["contact not converged"] += 1
+            self._unsolved += 1
+            if self._unsolved == 1:
+                self._first_unsolved = f"{record.t:.6g} s, of {arrays.names(record)}"
         if record.status == "not_unique":
             self.counters["contact not unique"] += 1
         if record.status in ("infeasible", "ray"):

@@ -213,7 +213,7 @@ def simulate(
     quiet = NO_COMMAND if controller is not None and not rows.commanded else ()
     dropped = rows.without_effect(robot.prescribed)
     if isinstance(robot, ContactSimulator):
-        dropped += robot.fallen()
+        dropped += robot.fallen() + robot.unsolved()
     warn_of(model.name, dropped, stacklevel=2)
     return rows.recording(robot, robot.warnings + rows.warnings + quiet + dropped)
 

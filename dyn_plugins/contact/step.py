@@ -12,10 +12,12 @@ from dyn_core.authoring import (
     cross3,
     hookimpl,
     join_v,
+    maximum,
     minimum,
     rate_in_initial_axes,
     split_q,
     split_v,
+    total,
     where,
 )
 from dyn_core.contact import ConstraintLayout, check_options
@@ -32,6 +34,8 @@ from dyn_plugins.dynamics._articulated import (
 )
 from dyn_plugins.kinematics.motion import outward
 from dyn_plugins.loops.loops import constraint_forces
+
+ROUNDING = 1e-9  # of the energy of impulses
 
 
 def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
@@ -203,7 +207,8 @@ def solved_contacts(
     zeros, unbounded = Vector.zeros(layout.m), Vector([float("inf")] * layout.m)
     bounds = zeros, unbounded, zeros, warm
     solution = contact_solver(layout, G, Vector(b), mu, *bounds, **solver_options)
-    impulse, _, residuals, iterations, status = solution
+    impulse, velocity, residuals, iterations, status = solution
+    impulse = without_gain(impulse, velocity, b)
     forces, pulls = constraint_forces(model, rows, impulse)
     push = [-f for f in forces]
     change = accelerations_from_forces(model, joints, pulls, push).qdd
@@ -211,6 +216,27 @@ def solved_contacts(
     outputs = impulse, gaps, residuals, iterations, status
     u = free + join_v(model, change)
     return SolvedContacts(u, touching, motions, taking_part, biases, G, outputs)
+
+
+def without_gain(impulse, velocity, b):
+    """Return impulses that bring in no energy: those of a solver, or their best part.
+
+        s b . lambda + s² lambda . G lambda / 2
+
+    is what a part s of them adds. With s = 1 that is above zero only where the solver
+    has not converged; then s is that of the smallest value, from 0 to 1.
+
+    Args:
+        impulse, velocity: lambda and G lambda + b, m.
+        b: Velocity without the impulses, and the bias of the normal rows, m.
+
+    Source: ours.
+    """
+    power = total(x * y for x, y in zip(impulse, b, strict=True))
+    square = total(x * y for x, y in zip(impulse, velocity, strict=True)) - power
+    part = minimum(maximum(-power, 0.0) / where(square > 0.0, square, 1.0), 1.0)
+    part = where(power + 0.5 * square > ROUNDING * square, part, 1.0)
+    return Vector(x * part for x in impulse)
 
 
 def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):

@@ -1,14 +1,19 @@
 """Random worlds: robots and objects of any shape and mass, some deep in one another."""
 
+import hashlib
+from collections import Counter
+
 import numpy as np
 from contact_bodies import box, joint, link, robot, sphere
+from contact_work import check_work
 from scipy.spatial import ConvexHull
-from step_scenes import H, Scene
+from step_scenes import H, Scene, places
 
 from dyn_core.contact.collision.height_field import HeightField
 
 STEPPERS = ("stewart_trinkle", "anitescu_potra", "moreau_jean")
 SHAPES = ("sphere", "box", "cylinder", "capsule", "hull")
+FAST = 1e3  # speed that no body of these worlds reaches [m/s | rad/s]
 
 
 def write_hull(path, points):
@@ -19,17 +24,22 @@ def write_hull(path, points):
     path.write_text("\n".join(lines) + "\n")
 
 
-def shape(kind, size, rng, name, folder):
-    """Return a shape as URDF text, or as an entry of `collisions`."""
-    r = size * rng.uniform(0.5, 1.0, 3)
+def primitive(kind, r):
+    """Return a shape of half sizes r as URDF text, or as an entry of `collisions`."""
     if kind == "sphere":
         return sphere(r[0])
     if kind == "box":
         return box(*(2 * r))
     if kind == "cylinder":
         return f'<cylinder radius="{r[0]}" length="{2 * r[1]}"/>'
-    if kind == "capsule":
-        return {"type": "capsule", "radius": float(r[0]), "length": float(2 * r[1])}
+    return {"type": "capsule", "radius": float(r[0]), "length": float(2 * r[1])}
+
+
+def shape(kind, size, rng, name, folder):
+    """Return a shape of random size as URDF text, or as an entry of `collisions`."""
+    r = size * rng.uniform(0.5, 1.0, 3)
+    if kind != "hull":
+        return primitive(kind, r)
     points = rng.standard_normal((12, 3))
     points *= size / np.linalg.norm(points, axis=1, keepdims=True)
     write_hull(folder / f"{name}.obj", points)
@@ -59,7 +69,7 @@ def _bodies(rng, names, root, folder, parts, collisions):
         parts.append(joint(f"to_{name}", kind, parent, name, axis, way, more))
 
 
-def random_world(seed, folder=None, restitution=(0.0, 0.5)):
+def random_world(seed, folder=None, restitution=(0.0, 0.5), any_friction=False):
     """Return a scene of objects and, in every second one, a robot on a floor or hills.
 
     Masses lie between 1 g and 1 t. Bodies start within one another and the ground.
@@ -68,6 +78,7 @@ def random_world(seed, folder=None, restitution=(0.0, 0.5)):
         seed: Of the draw.
         folder: For the files of hulls; None: no hulls.
         restitution: Coefficients to choose from.
+        any_friction: Whether coefficients of friction are drawn from 0 to 1e6.
     """
     rng = np.random.default_rng([seed, 11])
     parts, collisions = [], {}
@@ -81,6 +92,9 @@ def random_world(seed, folder=None, restitution=(0.0, 0.5)):
         "restitution": float(rng.choice(restitution)),
         "torsion": float(rng.choice([0.0, 0.01])),
     }
+    if any_friction:
+        powers = np.random.default_rng([seed, 12]).uniform(-2, 6)
+        material["mu"] = float(10**powers if seed % 7 else 0.0)
     if material["torsion"]:
         material["rolling"] = float(rng.choice([0.0, 0.002]))
     extras = {"collisions": collisions} if collisions else {}
@@ -103,10 +117,50 @@ def random_world(seed, folder=None, restitution=(0.0, 0.5)):
     return Scene(model, q, rng.standard_normal(model.nv), world)
 
 
-def steps(scene, count, h=H):
-    """Make steps on arrays; yields states and records."""
-    step = scene.simulator(h).arrays
-    q, qd, tau = scene.q, scene.qd, np.zeros(scene.model.nv)
+def random_heap(seed, mu, count=12):
+    """Return balls, boxes, capsules and cylinders of 0.1 to 10 kg that fall on a floor."""
+    rng = np.random.default_rng([seed, 77])
+    parts, collisions = [], {}
     for k in range(count):
-        q, qd, record = step.step(k * h, q, qd, tau)
-        yield q, qd, record
+        kind = ("sphere", "box", "capsule", "cylinder")[rng.integers(4)]
+        r, m = rng.uniform(0.04, 0.12, 3), float(10 ** rng.uniform(-1, 1))
+        form = primitive(kind, r)
+        if isinstance(form, dict):
+            collisions[f"b{k}"], form = [form], ""
+        inertia = tuple(0.4 * m * 0.08**2 * rng.uniform(0.8, 1.2, 3))
+        parts.append(link(f"b{k}", m, inertia, form))
+        parts.append(joint(f"f{k}", "floating", "base", f"b{k}"))
+    extras = {"collisions": collisions} if collisions else {}
+    model = robot(*parts, materials={"default": {"mu": mu}}, **extras)
+    points = [(*rng.uniform(-0.15, 0.15, 2), 0.15 + 0.16 * k) for k in range(count)]
+    return Scene(
+        model, places(model, points, rng), 0.5 * rng.standard_normal(6 * count)
+    )
+
+
+def taken(scene, count, each=20, push=None, **world):
+    """Make steps on arrays; return their statuses, and the digest of all states.
+
+    Nothing diverges, and contacts add no energy: in no step that is not solved, nor in
+    every `each`-th of the others.
+
+    Args:
+        scene: Robot, world and start.
+        count: Number of steps.
+        each: See above.
+        push: Joint forces as a function of the number of the step; None: none.
+        world: More settings of the world.
+    """
+    arrays, tau = scene.simulator(**world).arrays, np.zeros(scene.model.nv)
+    q, qd, counts, digest = scene.q, scene.qd, Counter(), hashlib.sha256()
+    for k in range(count):
+        tau = tau if push is None else push(k)
+        q, qd, record = arrays.step(k * H, q, qd, tau)
+        assert np.isfinite(q).all()
+        assert np.abs(qd).max() < FAST
+        assert record.status in ("converged", "wedged", "frozen_friction")
+        if record.status != "converged" or k % each == 0:
+            check_work(arrays, record)
+        counts[record.status] += 1
+        digest.update(q.tobytes() + qd.tobytes())
+    return counts, digest.hexdigest()

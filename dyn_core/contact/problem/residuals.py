@@ -9,7 +9,7 @@ from dyn_core.contact.problem.layout import ConstraintBlock, ConstraintLayout
 from dyn_core.numbers.scalar import absolute, logical_and, maximum, minimum, sqrt, where
 
 STATUSES = ("converged", "max_iterations", "infeasible", "ray", "not_unique", "no_room",
-            "wedged")  # fmt: skip
+            "wedged", "frozen_friction")  # fmt: skip
 RESIDUALS = ("primal", "dual", "complementarity", "dissipation", "law")
 CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = map(float, range(5))
 HUGE = 1e300  # bounds beyond it are infinite

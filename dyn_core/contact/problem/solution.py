@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.problem.layout import ConstraintBlock
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.problem_arrays import RANK, ReducedProblem
 from dyn_core.contact.problem.residuals import (
@@ -41,9 +43,16 @@ class Residuals(NamedTuple):
 
 
 def residuals(
-    problem: ConstraintProblem, impulse: Sequence[float] | np.ndarray
+    problem: ConstraintProblem,
+    impulse: Sequence[float] | np.ndarray,
+    block: ConstraintBlock | None = None,
 ) -> Residuals:
     """Return the residuals of the exact laws for some impulses.
+
+    Args:
+        problem: Problem.
+        impulse: Impulses, (m,) [N·s | N·m·s].
+        block: Block of its layout whose laws are measured; None: all.
 
     Source: LCP-12.
     """
@@ -51,8 +60,9 @@ def residuals(
     u = problem.apply(x) + problem.b + problem.bias + problem.compliance * x
     diagonal_of_G: Any = problem.diagonal
     diagonal = diagonal_of_G if callable(problem.G) else np.diag(problem.matrix)
+    layout: Any = SimpleNamespace(blocks=(block,)) if block else problem.layout
     values = law_residuals(
-        problem.layout,
+        layout,
         x.tolist(),
         u.tolist(),
         problem.mu.tolist(),

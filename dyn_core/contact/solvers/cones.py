@@ -27,6 +27,13 @@ def near_cone(c: float, n: float, size: float) -> tuple[float, float]:
 
 
 @machine_code
+def near_bounded(bound: float, n: float, size: float) -> tuple[float, float]:
+    """Return the point of n >= 0, |t| <= bound nearest to (n, t): n, a factor of t."""
+    part = bound / (size if size > 0.0 else 1.0)
+    return max(n, 0.0), where(size > bound, part, 1.0)
+
+
+@machine_code
 def row_coefficient(rows: Rows, k: int, row: int) -> float:
     """Return the coefficient of friction of a tangent row, 1 or more, of block k."""
     if row < 3:

@@ -79,11 +79,13 @@ def solve_coulomb(
     """
     if _at_rest(rows, blocks):
         _clear(rows, blocks)
+    work.best_law[0] = math.inf
     scale(rows, blocks, work.scaled)
     to_scaled(rows, blocks, work.scaled, work.newton.gamma)
     missing, count = newton_on_modes(
         rows, blocks, m, nv, work, tolerance, min(max_iterations, STEPS), FIRM
     )
+    _keep_scaled(rows, blocks, work, missing, tolerance)
     if not missing <= tolerance:
         _, entries = order(rows, blocks, nv, work.envelope)
         if entries > len(work.envelope.values):
@@ -96,21 +98,25 @@ def solve_coulomb(
                 rows, blocks, m, nv, work, tolerance, STEPS, SOFT
             )
             count += more
+            _keep_scaled(rows, blocks, work, missing, tolerance)
         if not missing <= tolerance:
             missing, inner = interior(
                 rows, blocks, m, nv, work, tolerance, max_iterations
             )
             count += float(inner)
+            _keep_scaled(rows, blocks, work, missing, tolerance)
     sweeps = SWEEPS if m > HEAP and splittings > 0 else MOST_SWEEPS + 1
     while not missing <= tolerance and sweeps <= MOST_SWEEPS:
         count += _relax(
             rows, blocks, m, nv, work, report, sweeps, tolerance, splittings
         )
+        _keep(rows, blocks, work, report)
         to_scaled(rows, blocks, work.scaled, work.newton.gamma)
         missing, more = newton_on_modes(
             rows, blocks, m, nv, work, tolerance, STEPS, SOFT
         )
         count += more
+        _keep_scaled(rows, blocks, work, missing, tolerance)
         if not missing <= tolerance and report[4] <= SOLVED:
             report[ITERATIONS] = count
             return CONVERGED
@@ -121,6 +127,8 @@ def solve_coulomb(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, splittings
     )
     report[ITERATIONS] += count
+    if status == MAX_ITERATIONS:
+        _take_best(rows, blocks, nv, work, report)
     return status
 
 
@@ -187,34 +195,58 @@ def _rounds(
 
     Newton steps start from the impulses of `rows`. If that fails, they start from zero
     with less softness; then longer and longer splittings from zero each give a new
-    start; the last is all there is. Arguments and result as of solve_coulomb.
+    start. Arguments and result as of solve_coulomb.
     """
     status = newton(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, NEAR, True
     )
     total, length = report[ITERATIONS], SHORT
+    _keep(rows, blocks, work, report)
+    status = _polish(rows, blocks, m, nv, work, report, status, tolerance)
     if status == MAX_ITERATIONS and splittings > 0:
         _clear(rows, blocks)
         status = newton(
             rows, blocks, m, nv, work, report, max_iterations, tolerance, HARD, True
         )
         total += report[ITERATIONS]
+        _keep(rows, blocks, work, report)
+        status = _polish(rows, blocks, m, nv, work, report, status, tolerance)
     while status == MAX_ITERATIONS and length < splittings:
         _clear(rows, blocks)
         status = split(rows, blocks, m, nv, work, report, length, tolerance, 1.0)
         total += report[ITERATIONS]
+        _keep(rows, blocks, work, report)
         if status == MAX_ITERATIONS:
             status = newton(
                 rows, blocks, m, nv, work, report, max_iterations, tolerance, FAR, True
             )
             total += report[ITERATIONS]
+            _keep(rows, blocks, work, report)
+        status = _polish(rows, blocks, m, nv, work, report, status, tolerance)
         length *= 3
     if status == MAX_ITERATIONS and splittings > 0:
         _clear(rows, blocks)
         status = split(rows, blocks, m, nv, work, report, splittings, tolerance, 1.0)
         total += report[ITERATIONS]
+        _keep(rows, blocks, work, report)
+        status = _polish(rows, blocks, m, nv, work, report, status, tolerance)
     report[ITERATIONS] = total
     return status
+
+
+@machine_code
+def _polish(
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
+    status: int, tolerance: float,
+) -> int:  # fmt: skip
+    """Take Newton steps on the modes of impulses that are nearly right."""
+    if not (status == MAX_ITERATIONS and report[4] <= SOLVED):
+        return status
+    to_scaled(rows, blocks, work.scaled, work.newton.gamma)
+    missing, steps = newton_on_modes(rows, blocks, m, nv, work, tolerance, STEPS, FIRM)
+    if not missing <= tolerance:
+        return status
+    return _finish(rows, blocks, nv, work, report, tolerance, steps)
 
 
 @machine_code
@@ -231,6 +263,41 @@ def _finish(
     report[PENALTY] = 0.0
     report[FACTORISATIONS] = count
     return final_status(MAX_ITERATIONS, report, tolerance)
+
+
+@machine_code
+def _keep(rows: Rows, blocks: int, work: SolverWork, report: Reals) -> None:
+    """Keep the impulses if none came nearer to the law; report[4] is its residual."""
+    if report[4] < work.best_law[0]:
+        work.best_law[0] = report[4]
+        for k in range(blocks):
+            for i in range(rows.start[k], rows.start[k] + rows.count[k]):
+                work.best[i] = rows.impulse[i]
+
+
+@machine_code
+def _keep_scaled(
+    rows: Rows, blocks: int, work: SolverWork, missing: float, tolerance: float
+) -> None:
+    """Keep the scaled impulses likewise, if they miss the tolerance."""
+    if missing < work.best_law[0] and not missing <= tolerance:
+        work.best_law[0] = missing
+        for k in range(blocks):
+            project(rows, work.scaled, k, work.newton.gamma)
+            for i in range(rows.start[k], rows.start[k] + rows.count[k]):
+                work.best[i] = work.scaled.T[i] * work.newton.gamma[i]
+
+
+@machine_code
+def _take_best(
+    rows: Rows, blocks: int, nv: int, work: SolverWork, report: Reals
+) -> None:
+    """Return to the impulses that came nearest to the law, and to their residuals."""
+    if work.best_law[0] < math.inf:
+        for k in range(blocks):
+            for i in range(rows.start[k], rows.start[k] + rows.count[k]):
+                rows.impulse[i] = work.best[i]
+        row_residuals(rows, blocks, nv, work.system.w, work.iterates.r, report)
 
 
 @machine_code

@@ -9,10 +9,11 @@ import math
 
 from dyn_core.contact.problem.residuals import HUGE
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.cones import near_cone
+from dyn_core.contact.solvers.cones import near_bounded, near_cone
 from dyn_core.contact.solvers.products import add_transposed, multiply
 from dyn_core.contact.solvers.scaling import (
     CONE,
+    FROZEN,
     INTERVALS,
     Scaled,
     tangent_length,
@@ -79,6 +80,8 @@ def natural_step(
             for i in range(first + 1, first + count):
                 change = abs(factor * (y[i] + z[i]) - y[i])
                 worst = max(worst, scaled.weight[i] * change)
+        elif scaled.law[k] == FROZEN:
+            worst = max(worst, _bounded_step(rows, scaled, k, y, z))
         elif scaled.law[k] == INTERVALS:
             for i in range(first, first + count):
                 near = max(scaled.lo[i], min(y[i] + z[i], scaled.hi[i]))
@@ -86,6 +89,21 @@ def natural_step(
         else:
             for i in range(first, first + count):
                 worst = max(worst, scaled.weight[i] * abs(z[i]))
+    return worst
+
+
+@machine_code
+def _bounded_step(rows: Rows, scaled: Scaled, k: int, y: Reals, z: Reals) -> float:
+    """Return the entry of block k, whose friction is bounded, in `natural_step`."""
+    first, squares = rows.start[k], 0.0
+    last = first + rows.count[k]
+    for i in range(first + 1, last):
+        squares += (y[i] + z[i]) * (y[i] + z[i])
+    n, factor = near_bounded(scaled.c[k], y[first] + z[first], math.sqrt(squares))
+    worst = scaled.weight[first] * abs(n - y[first])
+    for i in range(first + 1, last):
+        change = abs(factor * (y[i] + z[i]) - y[i])
+        worst = max(worst, scaled.weight[i] * change)
     return worst
 
 
@@ -117,10 +135,11 @@ def proves_infeasible(
         return False
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
-        if scaled.law[k] == CONE:
+        if scaled.law[k] >= CONE:
             size = tangent_length(first, count, d)
+            flat = exact or scaled.law[k] == FROZEN
             if d[first] < -limit or size > limit + (
-                0.0 if exact else scaled.c[k] * d[first]
+                0.0 if flat else scaled.c[k] * d[first]
             ):
                 return False
         if scaled.law[k] == INTERVALS:

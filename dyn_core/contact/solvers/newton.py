@@ -33,6 +33,7 @@ from dyn_core.contact.solvers.work import (
     MAX_ITERATIONS,
     NO_ROOM,
     PENALTY,
+    RELAXED,
     NewtonWork,
     SolverWork,
     final_status,
@@ -108,7 +109,7 @@ def newton(
         not natural_step(rows, blocks, scaled, newton_work.gamma, iterates.z, exact)
         <= tolerance
     ):
-        status = _rounds(
+        status = proximal_rounds(
             rows,
             blocks,
             m,
@@ -133,11 +134,12 @@ def newton(
         report[4] = natural_step(
             rows, blocks, scaled, newton_work.gamma, iterates.z, False
         )
-    return final_status(status, report, tolerance)
+    known = tolerance if exact else max(tolerance, 0.1 * RELAXED)
+    return final_status(status, report, known)
 
 
 @machine_code
-def _rounds(
+def proximal_rounds(
     rows: Rows,
     blocks: int,
     m: int,

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.scaling import CONE, INTERVALS, Scaled
+from dyn_core.contact.solvers.cones import near_bounded
+from dyn_core.contact.solvers.scaling import CONE, FROZEN, INTERVALS, Scaled
 from dyn_core.contact.solvers.work import NewtonWork
 from dyn_core.engines.machine_code import machine_code
 
-OPEN, STICK, SLIP = range(3)  # modes of a cone; rows are open at a bound, else stick
+OPEN, STICK, SLIP = range(3)  # modes of a cone; rows are open at a bound, else stick.
+# Of a block with bounded friction the second row has the mode of the tangents.
 
 
 @machine_code
@@ -53,18 +55,28 @@ def respond(
     changed = False
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
-        if scaled.law[k] == CONE:
+        if scaled.law[k] >= CONE:
             n = target(scaled, work, first, epsilon, 0.0)
             squares = 0.0
             for i in range(first + 1, first + count):
                 t = target(scaled, work, i, epsilon, 0.0)
                 work.gamma[i] = t
                 squares += t * t
-            Rn, Rt = scaled.R[first] + epsilon, scaled.R[first + 1] + epsilon
-            mode, normal, factor = cone_response(
-                scaled.c[k], n, math.sqrt(squares), Rn, Rt, exact
-            )
-            changed = changed or mode == SLIP or not mode == work.mode[first]
+            size = math.sqrt(squares)
+            if scaled.law[k] == FROZEN:
+                mode = STICK if n > 0.0 else OPEN
+                normal, factor = near_bounded(scaled.c[k], n, size)
+                slides = SLIP if size > scaled.c[k] else STICK
+                changed = changed or slides == SLIP
+                changed = changed or not slides == work.mode[first + 1]
+                work.mode[first + 1] = slides
+            else:
+                Rn, Rt = scaled.R[first] + epsilon, scaled.R[first + 1] + epsilon
+                mode, normal, factor = cone_response(
+                    scaled.c[k], n, size, Rn, Rt, exact
+                )
+                changed = changed or mode == SLIP
+            changed = changed or not mode == work.mode[first]
             work.mode[first] = mode
             work.gamma[first] = normal
             for i in range(first + 1, first + count):
@@ -91,7 +103,7 @@ def power_of_response(
     total = 0.0
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
-        if scaled.law[k] == CONE:
+        if scaled.law[k] >= CONE:
             n = target(scaled, work, first, epsilon, a)
             squares, across = 0.0, 0.0
             for i in range(first + 1, first + count):
@@ -99,9 +111,10 @@ def power_of_response(
                 squares += t * t
                 across += t * work.du[i]
             Rn, Rt = scaled.R[first] + epsilon, scaled.R[first + 1] + epsilon
-            mode, normal, factor = cone_response(
-                scaled.c[k], n, math.sqrt(squares), Rn, Rt, False
-            )
+            size = math.sqrt(squares)
+            _, normal, factor = cone_response(scaled.c[k], n, size, Rn, Rt, False)
+            if scaled.law[k] == FROZEN:
+                normal, factor = near_bounded(scaled.c[k], n, size)
             total += normal * work.du[first] + factor * across
             continue
         for i in range(first, first + count):

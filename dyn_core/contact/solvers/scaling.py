@@ -21,7 +21,7 @@ from dyn_core.contact.solvers.products import row_response
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 from dyn_core.numbers.scalar import where
 
-CONE, INTERVALS, FREE = range(3)  # laws of a block
+FREE, INTERVALS, CONE, FROZEN = range(4)  # laws of a block; from CONE on with tangents
 OPENING = 1e-6  # scale of a problem in which contacts only open, of their velocities
 
 
@@ -29,8 +29,9 @@ class Scaled(NamedTuple):
     """The scaled problem: rows of a cone share one unit, other rows have their own.
 
     Attributes:
-        law: CONE, INTERVALS (each row between its bounds) or FREE, (blocks,).
-        c: Coefficient of the circular cone, (blocks,).
+        law: FREE, INTERVALS (each row between its bounds), CONE or FROZEN (the normal
+            presses, friction has a bound of its own), (blocks,).
+        c: Coefficient of the circular cone, or bound of friction, (blocks,).
         y: Values of Y in the order of Rows.y.
         b, R: Free velocity and compliance, (rows,) [1].
         lo, hi: Bounds of the rows of INTERVALS, (rows,) [1].

@@ -16,7 +16,7 @@ import math
 
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.responses import OPEN, SLIP, target
-from dyn_core.contact.solvers.scaling import CONE, Scaled, tangent_length
+from dyn_core.contact.solvers.scaling import CONE, FROZEN, Scaled, tangent_length
 from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.work import NewtonWork, Slopes
 from dyn_core.engines.machine_code import Reals, any_lane, machine_code
@@ -165,7 +165,7 @@ def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     width, a = rows.support_count[k], rows.y_start[k]
     y, slope_y = scaled.y, work.slope_y
-    if scaled.law[k] == CONE:
+    if scaled.law[k] >= CONE:
         some = abs(slopes.diagonal[first]) + abs(slopes.diagonal[first + 1])
         if not any_lane(some != 0.0):
             return False
@@ -247,6 +247,12 @@ def law_slopes(
                 _slip_slope(rows, scaled, work, k, epsilon, exact)
                 slips = slips or exact
             continue
+        if scaled.law[k] == FROZEN:
+            if work.mode[first] == OPEN:
+                slopes.diagonal[first] = 0.0
+            if work.mode[first + 1] == SLIP:
+                _across_slope(rows, scaled, work, k, epsilon)
+            continue
         for i in range(first, first + count):
             if work.mode[i] == OPEN:
                 slopes.diagonal[i] = 0.0
@@ -266,16 +272,28 @@ def _slip_slope(
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     c = scaled.c[k]
     Rn, Rt = scaled.R[first] + epsilon, scaled.R[first + 1] + epsilon
+    _across_slope(rows, scaled, work, k, epsilon)
+    slopes.diagonal[first] = 1.0 / (Rn if exact else Rn + c * c * Rt)
+    for i in range(first + 1, first + count):
+        t = slopes.right[i]
+        slopes.tilt[i], slopes.lean[i] = c * t, 0.0 if exact else c * t
+
+
+@machine_code
+def _across_slope(
+    rows: Rows, scaled: Scaled, work: NewtonWork, k: int, epsilon: float
+) -> None:
+    """Set S_TT = eta (1 - t t.T) of sliding tangents, eta = |gamma_T| / (|y_T| R_t)."""
+    first, count, slopes = rows.start[k], rows.count[k], work.slopes
     length = tangent_length(first, count, work.gamma)
     inverse = 1.0 / length if length > 0.0 else 0.0
     squares = 0.0
     for i in range(first + 1, first + count):
         t = target(scaled, work, i, epsilon, 0.0)
         squares += t * t
+    Rt = scaled.R[first + 1] + epsilon
     eta = length / (math.sqrt(squares) * Rt) if squares > 0.0 else 0.0
-    slopes.diagonal[first] = 1.0 / (Rn if exact else Rn + c * c * Rt)
     for i in range(first + 1, first + count):
         t = inverse * work.gamma[i]
         slopes.diagonal[i] = eta
-        slopes.tilt[i], slopes.lean[i] = c * t, 0.0 if exact else c * t
         slopes.left[i], slopes.right[i] = -eta * t, t

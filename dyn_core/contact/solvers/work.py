@@ -13,9 +13,11 @@ from dyn_core.contact.solvers.systems import LinearSystem
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 
 CONVERGED, MAX_ITERATIONS, INFEASIBLE = range(3)  # as residuals.STATUSES
+FROZEN_FRICTION = 7  # likewise: friction has bounds of its own
 NO_ROOM = 5  # work arrays are too small: nothing is solved
 ITERATIONS, PENALTY, FACTORISATIONS = 5, 6, 7  # in a report, after the five residuals
-REACHED = 1e-7  # relative tolerance of the law for the status CONVERGED
+REACHED = 1e-8  # relative tolerance of the law for the status CONVERGED
+RELAXED = 1e-7  # of the convex relaxation, whose steps are measured by their changes
 SOLVED = 1e-6  # of the law of a heap, and of sweeps
 
 
@@ -114,6 +116,8 @@ class SolverWork(NamedTuple):
 
     Attributes:
         scaled, envelope, system, iterates, newton, interior: Room of its parts.
+        best, best_law: Impulses that came nearest to the law, (rows,), and their
+            residual of it, (1,).
         block_matrix, block_factor: Matrix of a cone alone, and its factor, six values
             a row, (6 rows,).
     """
@@ -124,6 +128,8 @@ class SolverWork(NamedTuple):
     iterates: Iterates
     newton: NewtonWork
     interior: ConeSlacks
+    best: Reals
+    best_law: Reals
     block_matrix: Reals
     block_factor: Reals
 
@@ -188,7 +194,16 @@ def room_for_solvers(
         *(reals(m) for _ in range(5)), *(reals(blocks) for _ in range(4))
     )  # type: ignore[call-arg]
     return SolverWork(
-        scaled, envelope, system, iterates, newton, interior, reals(6 * m), reals(6 * m)
+        scaled,
+        envelope,
+        system,
+        iterates,
+        newton,
+        interior,
+        reals(m),
+        reals(1),
+        reals(6 * m),
+        reals(6 * m),
     )
 
 

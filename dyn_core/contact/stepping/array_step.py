@@ -16,6 +16,7 @@ import numpy as np
 
 from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.residuals import STATUSES
+from dyn_core.contact.problem.solution import residuals
 from dyn_core.contact.problem.solving import impossible
 from dyn_core.contact.solvers.work import INFEASIBLE, MAX_ITERATIONS
 from dyn_core.contact.stepping.assembly import prepare_step
@@ -316,13 +317,15 @@ class ArrayStep:
         return self.setup.names[-1 - number]
 
     def names(self, record: StepRecord) -> str:
-        """Return the first few constraints of a step, for an error."""
-        step = self.prepare_again(record)
+        """Return the constraints whose laws a step misses most, for a message."""
+        step, x = self.prepare_again(record), record.impulse
+        problem = problem_of(step, len(record.ids), len(x))
+        missed = [residuals(problem, x, block).law for block in problem.layout.blocks]
         names = [
             contact_name(self.contact(int(step.blocks.source[k])))
-            if number >= 0
-            else self.constraint_name(number)
-            for k, number in enumerate(record.ids[:3].tolist())
+            if record.ids[k] >= 0
+            else self.constraint_name(int(record.ids[k]))
+            for k in np.argsort(np.negative(missed), kind="stable")[:3]
         ]
         return ", ".join(names) + (", ..." if len(record.ids) > 3 else "")
 

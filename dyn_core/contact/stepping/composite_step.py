@@ -16,7 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.solvers.work import CONVERGED, ITERATIONS
+from dyn_core.contact.solvers.frozen import freeze_friction, take_no_energy
+from dyn_core.contact.solvers.work import (
+    CONVERGED,
+    INFEASIBLE,
+    ITERATIONS,
+    MAX_ITERATIONS,
+)
 from dyn_core.contact.stepping.assembly import end_step, prepare_step
 from dyn_core.contact.stepping.contact_rows import cross, tangent
 from dyn_core.contact.stepping.position_correction import (
@@ -291,6 +297,20 @@ def solve_state(step: StepArrays, solver: ChosenSolver, blocks: int, m: int) -> 
     if leave_out_pushes(step.rows, step.blocks, blocks, status):
         status = solve_rows(step.rows, blocks, m, nv, solver)
         status = WEDGED if status == CONVERGED else status
+    return settle(step, solver, blocks, m, status)
+
+
+@machine_code
+def settle(
+    step: StepArrays, solver: ChosenSolver, blocks: int, m: int, status: int
+) -> int:
+    """Give a problem that is not solved impulses without energy; return its status."""
+    nv = len(step.work.free)
+    if status == MAX_ITERATIONS:
+        report = solver.reports[0]
+        status = freeze_friction(step.rows, blocks, m, nv, solver.work, report)
+    elif status == INFEASIBLE:
+        take_no_energy(step.rows, blocks, nv, solver.work)
     return status
 
 

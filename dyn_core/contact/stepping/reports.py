@@ -62,13 +62,15 @@ class StepEnergy(NamedTuple):
             bodies.
         dissipation: Taken by damping, at the end of the step, and dry friction of
             joints, be it a force or a constraint.
-        constraints: Of contacts, limits, loops and gears; what the correction of
-            positions lifts and stretches is in it.
+        constraints: Of contacts, limits, loops and gears.
+        correction: Of the correction of positions, which lifts bodies out of overlaps
+            and moves linkages together: gravity and springs times its displacement.
     """
 
     work: float
     dissipation: float
     constraints: float
+    correction: float
 
 
 class StepDetails(NamedTuple):
@@ -206,7 +208,8 @@ def step_energy(
     return StepEnergy(
         float(h * power) + work_of.get("prescribed", 0.0),
         float(mean @ friction) - work_of.get("friction", 0.0),
-        others + float(lift),
+        others,
+        float(lift),
     )
 
 

@@ -30,6 +30,7 @@ from dyn_core.contact.stepping.composite_step import (
     StepLog,
     begin_step,
     finish_step,
+    settle,
     solve_state,
 )
 from dyn_core.contact.stepping.impacts import (
@@ -114,6 +115,7 @@ class ProblemSolver:
             self._by_rows = compiled(solve_state).bind(step, solver)
         else:
             self._leave_out = compiled(leave_out_pushes).bind(step.rows, step.blocks)
+            self._settle = compiled(settle).bind(step, solver)
 
     def solve(self, blocks: int, m: int) -> int:
         """Replace the impulses of the rows by the solution; return its status.
@@ -134,7 +136,7 @@ class ProblemSolver:
         if self._leave_out(blocks, _LIKE.get(STATUSES[status], status)):
             status = self._by_matrix(blocks, m)
             status = WEDGED if status == CONVERGED else status
-        return status
+        return int(self._settle(blocks, m, status))
 
     def _by_matrix(self, blocks: int, m: int) -> int:
         """Solve the problem by any solver of CONTACT_SOLVE; return its status."""
