@@ -21,7 +21,12 @@ import numpy as np
 
 from dyn_core.contact.stepping.constrained_state import ConstrainedState
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_core.contact.stepping.integration import advanced, moved, turning
+from dyn_core.contact.stepping.integration import (
+    advanced,
+    gyroscopic_change,
+    moved,
+    turning,
+)
 from dyn_core.contact.stepping.step_solver import StepSolver, error_terms
 from dyn_core.errors import UnsupportedError
 
@@ -94,8 +99,10 @@ class _Active:
         """Return F: the equation of motion, then the equations of each block."""
         nv = len(qd)
         v, x = z[:nv], z[nv:]
+        force = tau - state.C
         reference = qd + self.h * turning(state.model, qd)
-        dynamics = (state.H + state.B) @ (v - reference) - self.h * (tau - state.C)
+        reference += gyroscopic_change(state.model, state.H, qd, force, self.h)
+        dynamics = (state.H + state.B) @ (v - reference) - self.h * force
         F = [dynamics - state.J.T @ x]
         sigma = state.J @ v
         for block, c, mode, coefficient, bound in zip(
@@ -220,18 +227,16 @@ def _by_parameters(
     """Return dF/dq, dF/dqd and dF/dtau."""
     nv, h = len(qd), active.h
 
-    def equations(dq: np.ndarray, dqd: np.ndarray) -> np.ndarray:
+    def equations(dq: np.ndarray, dqd: np.ndarray, dtau: np.ndarray) -> np.ndarray:
         position = moved(contact_model.model, q, dq)
         state = active.rows(contact_model.state(position, qd + dqd, h))
-        return active.equations(state, qd + dqd, tau, z)
+        return active.equations(state, qd + dqd, tau + dtau, z)
 
     zero = np.zeros(nv)
-    by_tau = np.zeros((len(z), nv))
-    by_tau[:nv] = -h * np.eye(nv)
     return [
-        _differences(lambda d: equations(d, zero), nv),
-        _differences(lambda d: equations(zero, d), nv),
-        by_tau,
+        _differences(lambda d: equations(d, zero, zero), nv),
+        _differences(lambda d: equations(zero, d, zero), nv),
+        _differences(lambda d: equations(zero, zero, d), nv),
     ]
 
 

@@ -207,7 +207,7 @@ def _motion(
         )
         state = state.only(lambda c: c.id in closed or not c.closing)
         solved = step_solver.solve_step(
-            state, state.free(inputs.tau, h), h, "stewart_trinkle", False
+            state, state.free(inputs.tau, h, 0.5), h, "stewart_trinkle", False
         )
         return *advanced(model, middle, solved.velocity, h / 2), solved
 

@@ -130,7 +130,8 @@ def moreau_jean(
     model = contact_model.model
     middle, v = advanced(model, q, qd, h / 2)
     state = contact_model.state(middle, v, h, inputs.f_ext, inputs.speeds(model, v, h))
-    solved = step_solver.solve_step(state, state.free(inputs.tau, h), h, "moreau_jean")
+    free = state.free(inputs.tau, h, remaining=0.5)
+    solved = step_solver.solve_step(state, free, h, "moreau_jean")
     return _end(contact_model, step_solver, state, solved, inputs, t, h, h / 2)
 
 
