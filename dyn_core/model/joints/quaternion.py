@@ -28,7 +28,7 @@ from dyn_core.spatial.lie import (
     sinc_terms,
 )
 
-ITERATIONS = 3  # of the mean velocity: its error is of order dt⁵
+NEWTON_STEPS = 2  # for a mean velocity whose error is of order dt¹²
 _ZERO = Vector((0.0, 0.0, 0.0))
 _UNIT = tuple(Vector(float(i == j) for j in range(3)) for i in range(3))
 
@@ -79,11 +79,11 @@ def _turn_at_mean(
         mean       I (u - w) = dt (n - m x I m),            m = (w + u) / 2
 
     The second keeps the energy u.T I u and the momentum |I u| of a free body, the
-    first does not. It is solved by iteration, whose last equation is linear,
+    first does not. Newton's method solves it; its last equation, linear in m,
 
         I (m - w) = dt / 2 (n - m x I y),                   y the iterate before
 
-    and keeps the energy exactly, however far the body turns in a step.
+    keeps the energy exactly, however far the body turns in a step.
 
     Args:
         I: Inertia about the centre of mass or a fixed point, (3, 3) [kg·m²].
@@ -95,14 +95,15 @@ def _turn_at_mean(
         u of `mean` less u of `explicit`, and the acceleration of `explicit`.
     """
     half, before = dt * 0.5, _gyroscopic_moment(I, w)
-    rate, more = _solve(I, moment), Vector.zeros(3)
-    m = y = explicit = w + rate * half
-    for _ in range(ITERATIONS):
-        more = _solve(I, _gyroscopic_moment(I, m) - before) * half
-        y, m = m, explicit - more
-    momentum = I @ y
-    rest = _solve(I - skew(momentum) * half, cross3(y - m, momentum) * half)
-    return (rest - more) * 2.0, rate
+    rate, change = _solve(I, moment), Vector.zeros(3)
+    for last in (False,) * NEWTON_STEPS + (True,):
+        y = w + rate * half + change
+        slope = skew(I @ y) * half
+        if not last:
+            slope = slope - (skew(y) @ I) * half
+        error = I @ change + (_gyroscopic_moment(I, y) - before) * half
+        change = change - _solve(I - slope, error)
+    return change * 2.0, rate
 
 
 class Spherical(GroupJoint):
