@@ -75,8 +75,8 @@ def gyroscopic_change(
     """Return coordinates.gyroscopic_change as an array, (nv,)."""
     if _plain(model):
         return np.zeros(len(qd))
-    state = (Vector(x.tolist()) for x in (qd, force))
-    change = coordinates.gyroscopic_change(model, H, *state, h, remaining)
+    v, f = Vector(qd.tolist()), Vector(force.tolist())
+    change = coordinates.gyroscopic_change(model, H, v, f, h, remaining)
     return np.array(list(change), float)
 
 
