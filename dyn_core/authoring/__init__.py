@@ -13,7 +13,8 @@ Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidIn
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
 Coordinates of a robot: split_q, split_v, join_v, join_force, join_columns, join_matrix,
     join_slopes, joint_factors, coordinate_pivots, advance, position_rate, velocity_of,
-    rate_in_initial_axes, with_parameters, ClusterJoint, cluster_joints.
+    rate_in_initial_axes, gyroscopic_change, with_parameters, ClusterJoint,
+    cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_direction,
     friction_slope, friction_slope_matrix, damping_matrix, stiffness_matrix,
     spring_energy, forces_without_potential.
@@ -29,6 +30,7 @@ from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.structure import columns_of, structure
 from dyn_core.model.coordinates import (
     advance,
+    gyroscopic_change,
     join_columns,
     join_force,
     join_matrix,
@@ -165,6 +167,7 @@ __all__ = [
     "friction_direction",
     "friction_force",
     "friction_slope",
+    "gyroscopic_change",
     "has_slope",
     "hookimpl",
     "join_columns",

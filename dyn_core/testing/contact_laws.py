@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core import problems as kinds
 from dyn_core.contact import ConstraintLayout, law_residuals
 from dyn_core.contact.collision.halfspaces import HalfSpace
-from dyn_core.contact.stepping.integration import turning
+from dyn_core.contact.stepping.integration import gyroscopic_change, turning
 from dyn_core.contact.stepping.structure import structure
 from dyn_core.engines import Program
 from dyn_core.model import parameter_paths
@@ -311,10 +311,12 @@ def columns_are_body_jacobians(case: Case) -> Pairs:
 
 
 def free_steps_are_forward_dynamics(case: Case) -> Pairs:
-    """free = qd + dt (FD(q, qd, tau) + w x v)"""
+    """free = qd + dt (FD(q, qd, tau) + w x v) + gyroscopic change"""
     free = case.program()(case.q, case.qd, case.qdd, STEP).free
     qdd = case.other("aba")(case.q, case.qd, case.qdd)
-    yield (free - case.qd) / STEP, qdd + turning(case.model, case.qd)
+    H, C = case.other("crba")(case.q), case.other("bias")(case.q, case.qd)
+    change = gyroscopic_change(case.model, H, case.qd, case.qdd - C, STEP)
+    yield (free - case.qd - change) / STEP, qdd + turning(case.model, case.qd)
 
 
 def rows_are_rates_of_gaps(case: Case) -> Pairs:

@@ -7,6 +7,7 @@ from dyn_core.authoring import (
     columns_of,
     coordinate_pivots,
     friction_slope_matrix,
+    gyroscopic_change,
     hookimpl,
     logical_not,
     rate_in_initial_axes,
@@ -24,11 +25,13 @@ from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 INFINITE = float("inf")
 
 
-def contact_terms(model, q, qd, tau, dt, f_ext, ball_limits, bias, mass_matrix):
+def contact_terms(
+    model, q, qd, tau, dt, f_ext, ball_limits, remaining, bias, mass_matrix
+):
     """Return geometry, the factor of inertia, the free velocity, and rows of loops.
 
-        v_i = sum of columns on the path of body i times qd,
-        H + dt B = L.T L,   free = qd + dt ((L.T L)^-1 (tau - C) + w x v),
+        v_i = sum of columns on the path of body i times qd,   H + dt B = L.T L,
+        free = qd + dt ((L.T L)^-1 (tau - C) + w x v) + gyroscopic change,
         d gaps/dt = rows qd
 
     with C of the bias force, B the slope of joint friction, which acts at the end of
@@ -44,6 +47,7 @@ def contact_terms(model, q, qd, tau, dt, f_ext, ball_limits, bias, mass_matrix):
         dt: Step [s].
         f_ext: Force on each body, body coordinates [N·m; N].
         ball_limits: Whether there are rows of the limits of balls.
+        remaining: Part of the step that follows q; half a step in a midpoint scheme.
         bias, mass_matrix: Slots, of C and H.
 
     Returns:
@@ -64,6 +68,7 @@ def contact_terms(model, q, qd, tau, dt, f_ext, ball_limits, bias, mass_matrix):
     qdd = _solve(tables, L, over, [rhs[k] for k in order])
     qdd = Vector(dict(zip(order, qdd, strict=True))[k] for k in range(model.nv))
     free = qd + rate_in_initial_axes(model, qd, qdd) * dt
+    free = free + gyroscopic_change(model, H, qd, rhs, dt, remaining)
     below = [L[k][i] for k in range(model.nv) for i in tables.places_above(k)]
     poses, columns = _geometry(model, q)
     limits = _ball_limits(model, q) if ball_limits else []
@@ -179,7 +184,7 @@ def dyn_solvers():
             "contact_terms",
             CONTACT_TERMS,
             contact_terms,
-            options={"ball_limits": True},
+            options={"ball_limits": True, "remaining": 1.0},
             slots={"bias": BIAS_FORCE, "mass_matrix": MASS_MATRIX},
             fills={"bias": "bias", "mass_matrix": "crba"},
             sizes=_sizes,

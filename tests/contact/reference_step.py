@@ -1,345 +1,217 @@
-"""A contact step from the textbook, by dense matrices and public kinematics alone.
+"""A step with contacts as textbooks write it, with the matrices of reference_robot.py.
 
-    (H + B)(u - qd - h w x v) = h (tau - C) + J.T lambda,   sigma = J u,
-    and the law of each block between lambda and sigma + R lambda + bias
+    (H + h B) (u - qd) = h (tau - C) + J.T lambda,   sigma = J u + R lambda + bias,
+    and the law of each block between lambda and sigma
 
-H, C, Jacobians of bodies and loops come from the solvers of those names, contacts from
-ContactPairs. Rows, gap rules and laws are written here a second time and share nothing
-with the steps that they check. The laws are roots of the map of Alart and Curnier,
-found by Newton's method: an answer counts by its residual, wherever Newton began.
+Gap rules, impacts and laws are written a second time here, and share nothing with the
+steps that they check. Laws are roots of the map of Alart and Curnier, found by Newton's
+method: an answer counts by its residual.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from reference_robot import Block, Robot
 
-import dyn_core as dyn
-from dyn_core.contact.collision.pairs import ContactPairs
-from dyn_core.model import coordinates
-from dyn_core.model.passive_forces import without_dry_friction
-from dyn_core.spatial import Vector, swing_twist, swing_twist_rows
-
-TOUCH = 1e-9  # gaps up to this are closed [m]
+TOUCH = 1e-9  # gaps up to this are closed [m | rad]
+INSTANT = 1e-12  # of an impact, in which dry friction has no time to act [s]
 
 
-@dataclass(eq=False)
-class Block:
-    """Rows of one constraint: `kind` is free, unilateral, box or cone."""
+class Problem:
+    """The law of each block between its impulses and velocities, and their answer."""
 
-    name: object
-    kind: str
-    J: np.ndarray
-    gap: object = 0.0
-    mu: tuple = ()  # of a cone's tangent rows
-    restitution: float = 0.0
-    bounds: tuple = (-np.inf, np.inf)
-    target: float | None = None  # velocity of a prescribed row
-    axes: np.ndarray | None = None  # normal and tangents of a contact
-    soft: bool = True  # whether errors of position are corrected
+    def __init__(self, blocks, M, free, bias, R, h):
+        self.blocks, self.M, self.free, self.h, self.R = blocks, M, free, h, R
+        self.J = stacked(blocks, len(free))
+        self.response = np.linalg.solve(M, self.J.T)
+        self.A, self.b = self.J @ self.response + np.diag(R), self.J @ free + bias
+        self.size = np.where(np.diag(self.A) > 0, np.diag(self.A), 1.0)
 
+    def laws(self, x, known=None, part=1.0, convex=False):
+        """Return x - P(x - sigma / size) of each column of x: zero where laws hold.
 
-class Reference:
-    """Steps of the robot of a ContactSimulator in its World."""
-
-    def __init__(self, sim):
-        self.sim, self.model, self.world = sim, sim.model, sim.world
-        model, paths, self.h = sim.model, sim.carried.paths, sim.period / sim.substeps
-        smooth = without_dry_friction(model)
-        self.H = dyn.solver("crba").build(smooth, inputs=paths)
-        self.C, self.C_rigid = (
-            dyn.solver("bias").build(
-                smooth,
-                inputs=["f_ext", *paths],
-                joint_friction=acts,
-                joint_springs=True,
-            )
-            for acts in (True, False)
-        )
-        self.bodies = dyn.solver("body_jacobians").build(model)
-        self.loops = (
-            dyn.solver("loop_constraints").build(model) if model.loops else None
-        )
-        world = self.world
-        surfaces = (*world.half_spaces, *world.height_fields)
-        self.pairs = ContactPairs(
-            model, surfaces, world.margin, world.packages, world.groups
-        )
-
-    def step(self, q, qd):
-        """Return the Problem of the step that the simulator has just taken from q, qd.
-
-        The forces that act are read from the simulator.
+        P projects on all numbers, those above 0, those between bounds, or a disc whose
+        radius is mu times the normal impulse and `known`, what friction felt before. A
+        convex law lets a contact that slides open at mu times its speed.
         """
-        sim, model, h, rule = self.sim, self.model, self.h, self.world.stepper
-        targets = self._targets(qd)
-        if rule == "moreau_jean":
+        sigma, first = self.A @ x + self.b[:, None], 0
+        z, P = x - sigma / self.size[:, None], np.empty_like(x)
+        for block in self.blocks:
+            n, first = first, first + len(block.J)
+            rows, t, mu = slice(n, first), slice(n + 1, first), block.mu
+            low, high = self.h * np.array(block.bounds)
+            low = 0.0 if block.closing else low
+            if convex and mu:
+                z[n] += mu * np.sqrt((sigma[t] ** 2).sum(0)) / self.size[n]
+            P[rows] = np.where(z[rows].real > low, z[rows], low)
+            P[rows] = np.where(P[rows].real < high, P[rows], high)
+            if mu:
+                y = x[t] - sigma[t] / self.size[t].max()
+                radius = part * mu * (P[n] + (0.0 if known is None else known[n]))
+                length = np.sqrt((y * y).sum(0))
+                inside = length.real <= radius.real
+                P[t] = y * np.where(inside, 1.0, radius / np.where(inside, 1.0, length))
+        return x - P
+
+    def residual(self, x, known=None, convex=False):
+        """Return the largest error of the laws for some impulses, as a velocity."""
+        error = self.laws(x[:, None], known, convex=convex)[:, 0]
+        return np.abs(self.size * error).max(initial=0.0)
+
+    def answer(self, start=None, known=None):
+        """Return impulses and velocity that obey all laws, and the error of the laws.
+
+        Newton's method begins at `start`; without it at zero, friction growing in parts.
+        """
+        x, scale = 0.0 * self.b if start is None else start, self.size**0.5
+        for part in (0.0, 0.3, 0.7, 1.0) if start is None else (1.0,):
+            for _ in range(20):
+                F = self.laws(x[:, None], known, part)[:, 0]
+                if np.abs(self.size * F).max(initial=0.0) < 1e-14:
+                    break
+                slope = self.laws(x[:, None] + 1e-30j * np.eye(len(x)), known, part)
+                slope = scale[:, None] * slope.imag / 1e-30 / scale
+                x = x + np.linalg.lstsq(slope, -scale * F, rcond=1e-11)[0] / scale
+        return x, self.free + self.response @ x, self.residual(x, known)
+
+    def impulses(self, report, less):
+        """Return the impulses of a report along the rows, less those of impacts."""
+        contacts, h = {c.id: c for c in report.contacts}, report.h or 1.0
+        parts = [np.zeros(0)]
+        for b in self.blocks:
+            c = contacts.get(b.name)
+            x = report.impulses.get(b.name, np.zeros(len(b.J)))
+            if b.axes is not None:
+                x = 0 * x if c is None else b.axes @ np.append(c.force, c.torque) * h
+            parts.append(np.asarray(x, float))
+        return np.concatenate(parts) - less
+
+
+class Reference(Robot):
+    """Steps of the robot of a ContactSimulator."""
+
+    def problem(self, q, qd, h, choose=list, bounces=True, middle=None, early=None):
+        """Return the Problem of a step, and the impulses of its impacts.
+
+        Args:
+            q, qd: State before the step.
+            h: Step [s].
+            choose: Returns the blocks that may take part.
+            bounces: Whether restitution acts.
+            middle, early: Whether rows are those of half a step later, and whether gaps
+                at the end of the step count; None: as the world's stepper has it.
+        """
+        world, targets = self.world, self.targets(qd, h)
+        early = world.stepper == "stewart_trinkle" if early is None else early
+        middle = world.stepper == "moreau_jean" if middle is None else middle
+        if middle:
             q, qd = self.advanced(q, qd, h / 2)
-        carried = sim.carried.values
-        f_ext = np.zeros((model.nb, 6)) if sim.f_ext is None else sim.f_ext
-        bias = self.C(q, qd, f_ext, *carried)
-        zeros = Vector.zeros(len(qd))
-        turn = coordinates.rate_in_initial_axes(model, Vector(qd.tolist()), zeros)
-        M = self.H(q, *carried) + h * self._damping(q, carried)
-        free = qd + h * (np.linalg.solve(M, sim.tau - bias) + np.array(list(turn)))
-        blocks = self.blocks(q, qd, targets)
-        fast = np.array([self._bounces(b, qd, free) for b in blocks], bool)
-        impacts, after = self._impacts(blocks, fast, M, q, qd)
-        free = free + np.linalg.solve(M, stacked(blocks, len(qd)).T @ impacts)
-        chosen = [
-            (b, self._terms(b, bounces, max(speed, 0.0)))
-            for b, bounces, speed in zip(blocks, fast, after, strict=True)
-        ]
-        counts = np.repeat(
-            [t is not None for _, t in chosen], [len(b.J) for b in blocks]
-        )
-        parts = [(b, *terms) for b, terms in chosen if terms]
-        push, R = (np.concatenate([[], *(t[k] for t in parts)]) for k in (1, 2))
-        problem = Problem([t[0] for t in parts], M, free, push, R, q, qd)
-        problem.impacts = impacts[counts] if len(impacts) else impacts
-        return problem
+        M, _, free = self.dynamics(q, qd, h, 0.5 if middle else 1.0)
+        blocks = choose(self.blocks(q, qd, targets))
+        fast = np.array([
+            bounces and b.closing and b.e > 0
+            and b.J[0] @ qd < -world.restitution_threshold
+            and b.gap + early * min(h * b.J[0] @ free, 0.0) <= TOUCH
+            for b in blocks
+        ], bool)  # fmt: skip
+        impacts = self._impacts(blocks, fast, M, qd)
+        change = np.linalg.solve(M, stacked(blocks, len(qd)).T @ impacts)
+        chosen, parts = [], [(np.zeros(0),) * 3]
+        for b, bounce, x in zip(blocks, fast, split(blocks, impacts), strict=True):
+            speed = b.J[0] @ (qd + change) * (1.0 if impacts.any() else -b.e)
+            terms = self._terms(b, h, early, max(speed, 0.0) if bounce else None)
+            if terms is not None:
+                chosen.append(b)
+                parts.append((*terms, x))
+        bias, R, impacts = (np.concatenate(x) for x in zip(*parts, strict=True))
+        problem = Problem(chosen, M, free + change, bias, R, h)
+        problem.q, problem.qd = q, qd
+        return problem, impacts
 
-    def _bounces(self, block, qd, free):
-        """Return whether a contact or limit closes fast enough to bounce."""
-        if block.kind not in ("unilateral", "cone") or not block.restitution:
-            return False
-        travel = min(self.h * float(block.J[0] @ free), 0.0)
-        reach = travel if self.world.stepper == "stewart_trinkle" else 0.0
-        fast = block.J[0] @ qd < -self.world.restitution_threshold
-        return fast and block.gap + reach <= TOUCH
+    def _terms(self, b, h, early, rebound):
+        """Return bias and compliance of a block's rows; None if it takes no part.
 
-    def _impacts(self, blocks, fast, M, q, qd):
-        """Return impulses before the step, and each block's speed of rebound.
-
-        Newton: none, and -e u_n. Sequential: at the fastest approach, one after the
-        other. Poisson: a compression, then a release of e times its impulses.
+        early: Whether gaps at the end of the step count. rebound: Speed, if it bounces.
         """
-        first = np.cumsum([0, *(len(b.J) for b in blocks)])[:-1]
-        e = np.array([b.restitution for b in blocks])
-        J = stacked(blocks, len(qd))
-        x = np.zeros(len(J))
-        normal = J[first] if len(J) else J
-        closes = [b.kind in ("unilateral", "cone") for b in blocks]
-        met = [c and b.gap <= TOUCH for c, b in zip(closes, blocks, strict=True)]
-        met = fast | np.array(met, bool)
-        if fast.any() and self.world.impacts == "sequential":
-            rows = first[met]
-            response = np.linalg.solve(M, J[rows].T)
-            G, u, y = J[rows] @ response, J[rows] @ qd, np.zeros(len(rows))
-            while u.min() < -self.world.restitution_threshold:
-                k = np.argmin(u)
-                hit = -(1 + e[met][k]) * u[k] / G[k, k]
-                y[k], u = y[k] + hit, u + G[:, k] * hit
-            x[rows] = y
-        elif fast.any() and self.world.restitution == "poisson":
-            met = met | np.array([b.kind == "free" for b in blocks], bool)
-            part = [b for b, m in zip(blocks, met, strict=True) if m]
-            rows = np.repeat(met, [len(b.J) for b in blocks])
-            steady = np.repeat([b.target is not None for b in part],
-                               [len(b.J) for b in part])  # fmt: skip
-            bias = np.where(steady, -(J[rows] @ qd), 0.0)
-            compression = Problem(part, M, qd, bias, 0.0 * bias, q, qd)
-            y, u, error = compression.answer(None, 0.0)
-            known = np.zeros(len(y))
-            starts = np.cumsum([0, *(len(b.J) for b in part)])[:-1]
-            known[starts] = (e * fast)[met] * y[starts]
-            u = u + compression.response @ known
-            release = Problem(part, M, u, bias, 0.0 * bias, q, qd)
-            z, _, more = release.answer(None, 0.0, known)
-            assert max(error, more) < 1e-10
-            x[rows] = y + known + z
-        after = normal @ (qd + np.linalg.solve(M, J.T @ x))
-        return x, after if x.any() else -e * after
-
-    def advanced(self, q, u, h):
-        """Return position and velocity after h at u in the axes of q."""
-        state = coordinates.advance(
-            self.model, Vector(q.tolist()), Vector(u.tolist()), h
-        )
-        return tuple(np.array(list(x), float) for x in state)
-
-    def _targets(self, qd):
-        """Return the velocity of each prescribed coordinate after the step."""
-        targets, first = {}, 0
-        for name in self.sim.prescribed:
-            columns = range(*self.model.v_slice(name).indices(len(qd)))
-            for k in columns:
-                targets[name, k] = qd[k] + self.h * self.sim.qdd_u[first]
-                first += 1
-        return targets
-
-    def _damping(self, q, carried):
-        """Return the derivative of the damping by qd, which is linear, (nv, nv)."""
-        n, rest = self.model.nv, np.zeros((self.model.nb, 6))
-        columns = [
-            self.C(q, e, rest, *carried) - self.C_rigid(q, e, rest, *carried)
-            for e in np.eye(n)
-        ]
-        return np.array(columns).reshape(n, n).T
-
-    def blocks(self, q, qd, targets):
-        """Return the blocks of all constraints at a state."""
-        model, e, unit = self.model, self.world.limit_restitution, np.eye(self.model.nv)
-        blocks = self._contacts(q) if self.world.contacts else []
-        for i in model.independent if self.world.limits else ():
-            if model.joint[i].nv == 1:
-                k, x = model.v_slices[i].start, q[model.q_slices[i].start]
-                lower, upper = x - float(model.lower[k]), float(model.upper[k]) - x
-                for side, J, gap in (("lower", unit[[k]], lower),
-                                     ("upper", -unit[[k]], upper)):  # fmt: skip
-                    if not np.isfinite(gap):
-                        continue
-                    name = f"{side} limit of {model.names[i]}"
-                    blocks.append(Block(name, "unilateral", J, gap, restitution=e))
-        blocks += self._ball_limits(q, e) if self.world.limits else []
-        for i in model.bodies if self.world.friction else ():
-            pairs = zip(model.friction[i], model.friction_asymmetry[i], strict=True)
-            for k, (mean, more) in enumerate(pairs):
-                if mean > 0:
-                    name = f"dry friction of {model.names[i]}" + (f", {k}" if k else "")
-                    force = float(-mean - more), float(mean - more)
-                    J = self._rate(i, k)[None]
-                    blocks.append(Block(name, "box", J, bounds=force, soft=False))
-        if self.loops is not None:
-            f, A, _ = self.loops(q, qd)
-            row = 0
-            for loop in model.loops:
-                rows, row = slice(row, row + loop.rows), row + loop.rows
-                blocks.append(Block(f"loop {loop.name}", "free", A[rows], f[rows]))
-        for a, b, ratio, offset in self.world.gears:
-            i, j = model.body_of_joint(a), model.body_of_joint(b)
-            J = ratio * self._rate(i, 0) - self._rate(j, 0)
-            positions = [q[model.q_slices[m].start] for m in (i, j)]
-            error = ratio * positions[0] - positions[1] - offset
-            blocks.append(Block(f"gear of {a} and {b}", "free", J[None], error))
-        for (name, k), speed in targets.items():
-            k0 = k - model.v_slice(name).start
-            label = f"prescribed {name}" + (f", {k0}" if k0 else "")
-            blocks.append(
-                Block(label, "free", unit[[k]], 0.0, target=speed, soft=False)
-            )
-        return blocks
-
-    def _rate(self, i, k):
-        """Return the row of qd that is rate k of joint i, which may follow another."""
-        row, ratio = np.zeros(self.model.nv), self.model.leader[i].ratio
-        columns = self.model.v_slices[i]
-        size = columns.stop - columns.start
-        row[columns] = np.eye(size)[k] if ratio is None else list(ratio.rows[k])
-        return row
-
-    def _contacts(self, q):
-        """Return the cones of all contacts near."""
-        J, blocks = self.bodies(q)[1], []
-        J = np.concatenate([np.zeros((1, *J.shape[1:])), J])
-        known = {c.id: c for c in self.sim.report.contacts}
-        for c in self.pairs.contacts(q):
-            n = self._same(c, known.get(c.id, c))
-            m = c.material
-            t = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
-            axes = np.array([n, t / np.linalg.norm(t), np.cross(n, t)])
-            axes[2] /= np.linalg.norm(axes[2])
-            W = [np.append(np.cross(known.get(c.id, c).point, d), d) for d in axes]
-            W += [np.append(d, np.zeros(3)) for d in axes]
-            mu = (m.mu, m.mu, m.torsion, m.rolling, m.rolling)
-            rows = 6 if m.rolling else 4 if m.torsion else 3 if m.mu else 1
-            part = np.array(W[:rows]) @ (J[c.body_a] - J[c.body_b])
-            block = Block(
-                c.id,
-                "cone",
-                part,
-                known.get(c.id, c).gap,
-                mu[: rows - 1],
-                m.restitution,
-            )
-            block.axes = axes
-            blocks.append(block)
-        return blocks
-
-    def _same(self, c, known):
-        """Take point and gap of the step's contact, which is the same; return its normal.
-
-        Closest points of round shapes are iterated, to 1e-8: another last bit of q
-        gives others.
-        """
-        for key in ("point", "normal", "gap"):
-            np.testing.assert_allclose(getattr(c, key), getattr(known, key), atol=1e-6)
-        return known.normal
-
-    def _ball_limits(self, q, e):
-        """Return the limits of swing and twist of balls."""
-        blocks, model = [], self.model
-        for i, (swing_limit, (low, high)) in model.ball_limits.items():
-            if model.leader[i].body != i:
-                continue
-            R = model.joint[i].X(Vector(q[model.q_slices[i]].tolist())).E.T
-            swing, twist = (float(x) for x in swing_twist(R))
-            turned = np.array([list(row) for row in R.rows], float)
-            rows = np.array([list(x) for x in swing_twist_rows(R).rows], float) @ turned
-            for side, row, gap in (("swing", -rows[0], swing_limit - swing),
-                                   ("lower twist", rows[1], twist - low),
-                                   ("upper twist", -rows[1], high - twist)):  # fmt: skip
-                J = np.zeros((1, model.nv))
-                J[0, model.v_slices[i]] = row
-                name = f"{side} limit of {model.names[i]}"
-                blocks.append(Block(name, "unilateral", J, gap, restitution=e))
-        return blocks
-
-    def _terms(self, block, fast, rebound):
-        """Return bias and compliance of a block's rows; None if it takes no part."""
-        world, h, rows = self.world, self.h, len(block.J)
-        bias, R, erp, soft = np.zeros(rows), np.zeros(rows), 0.0, 0.0
-        limit, early = world.push_out_speed, world.stepper == "stewart_trinkle"
+        world, erp, soft, hard = self.world, 0.0, 0.0, np.zeros(len(b.J) - 1)
+        limit = world.push_out_speed
         if world.stabilisation == "baumgarte":
             erp = world.erp
         if world.stabilisation == "erp_cfm":  # a spring and damper by implicit Euler
             k, d = world.stiffness, world.damping
             erp, soft, limit = h * k / (h * k + d), 1 / (h * (h * k + d)), np.inf
-        if block.kind not in ("unilateral", "cone"):
-            if block.soft:
-                bias[:], R[:] = erp * np.asarray(block.gap) / h, soft
-            return bias - (block.target or 0.0), R
-        gap = min(block.gap, 0.0) if fast else block.gap
+        if not b.closing:
+            error = erp / h * np.asarray(b.gap) if b.has_error else 0.0
+            return 0.0 * b.J[:, 0] + error - b.target, 0.0 * b.J[
+                :, 0
+            ] + soft * b.has_error
+        gap = b.gap if rebound is None else min(b.gap, 0.0)
         if not early and gap > TOUCH:
             return None
-        push = min(max(gap * erp / h, -limit), 0.0)
-        bias[0] = gap / h if early and gap > 0 else push
-        if fast:
-            bias[0] = min(bias[0], -rebound)
-        else:
-            R[0] = soft
-        return bias, R
+        push = gap / h if early and gap > 0 else min(max(gap * erp / h, -limit), 0.0)
+        if rebound is not None:
+            push, soft = min(push, -rebound), 0.0
+        return np.append(push, hard), np.append(soft, hard)
 
-    def correction(self, problem, u):
+    def _impacts(self, blocks, fast, M, qd):
+        """Return impulses of impacts before the step: none by Newton's law.
+
+        Sequential: at the fastest approach, one after the other. Poisson: a
+        compression, then a release of e times its impulses.
+        """
+        near = np.array([b.closing and b.gap <= TOUCH for b in blocks], bool) | fast
+        x = [np.zeros(len(b.J)) for b in blocks]
+        if fast.any() and self.world.impacts == "sequential":
+            hit = [k for k in range(len(blocks)) if near[k]]
+            N = np.array([blocks[k].J[0] for k in hit])
+            G, u = N @ np.linalg.solve(M, N.T), N @ qd
+            while u.min() < -self.world.restitution_threshold:
+                i = np.argmin(u)
+                y = -(1 + blocks[hit[i]].e) * u[i] / G[i, i]
+                x[hit[i]][0] += y
+                u = u + G[:, i] * y
+        elif fast.any() and self.world.restitution == "poisson":
+            met = [k for k, b in enumerate(blocks) if near[k] or b.kind == "free"]
+            part = [blocks[k] for k in met]
+            bias = [0.0 * b.J @ qd if b.has_error else -b.J @ qd for b in part]
+            bias = np.concatenate(bias)
+            y, u, error = Problem(part, M, qd, bias, 0 * bias, INSTANT).answer()
+            known = [0.0 * a for a in split(part, y)]
+            for k, a, released in zip(met, split(part, y), known, strict=True):
+                released[0] = blocks[k].e * fast[k] * a[0]
+            known = np.concatenate(known)
+            u = u + np.linalg.solve(M, stacked(part, len(qd)).T @ known)
+            z, _, more = Problem(part, M, u, bias, 0 * bias, INSTANT).answer(
+                known=known
+            )
+            assert max(error, more) < 1e-10
+            for k, total in zip(met, split(part, y + known + z), strict=True):
+                x[k] = total
+        return np.concatenate([[], *x])
+
+    def correction(self, problem, u, h):
         """Return the velocity that corrects positions by split impulses, (nv,).
 
         A part erp of each overlap that is left, up to push_out_speed; contacts that
         open wait for nothing, those that were open for the velocity to stop them.
         """
-        world, h = self.world, self.h
+        world, blocks, bias, wrong = self.world, [], [], 0.0
         rest = h / 2 if world.stepper == "moreau_jean" else h
-        blocks, bias, wrong = [], [], 0.0
         for b in problem.blocks if world.stabilisation == "split_impulse" else ():
-            closing = b.kind in ("unilateral", "cone")
-            if not closing and not b.soft:
-                continue
-            J, before = b.J[:1] if closing else b.J, b.gap
-            opening = J @ u
-            gap = before + rest * opening
-            c = np.asarray(gap * world.erp / rest)
-            if closing:
+            J = b.J[:1] if b.closing else b.J
+            gap = b.gap + rest * (J @ u)
+            c = gap * world.erp / rest
+            if b.closing:
                 push = np.maximum(c, -world.push_out_speed * h / rest)
-                inside = 0.0 if before > TOUCH else push + np.maximum(opening, 0.0)
+                inside = 0.0 if b.gap > TOUCH else push + np.maximum(J @ u, 0.0)
                 c = np.where(gap > 0, gap / rest, inside)
-            kind = "unilateral" if closing else "free"
-            blocks.append(Block(b.name, kind, J, soft=False))
-            bias += c.tolist()
-            wrong = max(wrong, rest * np.max(-c if closing else np.abs(c)))
+            if b.closing or b.has_error:
+                blocks.append(Block(b.name, "unilateral" if b.closing else "free", J))
+                bias += c.tolist()
+                wrong = max(wrong, rest * np.max(-c if b.closing else np.abs(c)))
         if wrong <= TOUCH * world.erp:
             return 0.0 * u
-        bias, still = np.array(bias), 0.0 * u
-        part = Problem(blocks, problem.M, still, bias, 0 * bias, None, None)
-        part.R = 1e-9 * np.diag(part.G)
-        return part.answer(None, h)[1]
+        M, bias, N = problem.M, np.array(bias), stacked(blocks, len(u))
+        R = 1e-9 * np.diag(N @ np.linalg.solve(M, N.T))  # shares what room there is
+        return Problem(blocks, M, 0 * u, bias, R, h).answer()[1]
 
 
 def stacked(blocks, nv):
@@ -347,99 +219,6 @@ def stacked(blocks, nv):
     return np.concatenate([np.zeros((0, nv)), *(b.J for b in blocks)])
 
 
-class Problem:
-    """The constraint problem of a step, and its answers."""
-
-    def __init__(self, blocks, M, free, bias, R, q, qd):
-        self.blocks, self.M, self.free = blocks, M, free
-        self.bias, self.R, self.q, self.qd = bias, R, q, qd
-        self.J = stacked(blocks, len(free))
-        self.response = np.linalg.solve(M, self.J.T)
-        self.G = self.J @ self.response
-
-    def impulses(self, report, h):
-        """Return the impulses of a report along the rows of this problem."""
-        contacts = {c.id: c for c in report.contacts}
-        parts = [np.zeros(0)]
-        for block in self.blocks:
-            if block.axes is None:
-                known = report.impulses.get(block.name, np.zeros(len(block.J)))
-                parts.append(np.asarray(known, float))
-            else:
-                c = contacts.get(block.name)
-                both = (0, 0) if c is None else (c.force, c.torque)
-                x = [block.axes @ (np.zeros(3) + part) * h for part in both]
-                parts.append(np.concatenate(x)[: len(block.J)])
-        return np.concatenate(parts) - self.impacts
-
-    def answer(self, start, h, known=None):
-        """Return impulses and velocity that obey all laws, and the error.
-
-        The error is the largest residual of a law, as a velocity.
-
-        Args:
-            start: Impulses from which Newton's method begins; None: zero, and friction
-                that grows in steps.
-            h: Step, by which the bounds of dry friction are multiplied [s].
-            known: Impulses that friction feels, and which have acted already.
-        """
-        T = np.concatenate([[], *(_weights(block) for block in self.blocks)])
-        A = T[:, None] * (self.G + np.diag(self.R)) * T
-        b = T * (self.J @ self.free + self.bias)
-        size = np.where(np.diag(A) > 0, np.diag(A), 1.0)
-        parts = (0.0, 0.3, 0.7, 1.0) if start is None else (1.0,)
-        start = np.zeros(len(T)) if start is None else start
-        known = np.zeros(len(T)) if known is None else known
-        x, scale = np.where(T > 0, start / np.where(T > 0, T, 1.0), 0.0), np.sqrt(size)
-        for part in parts:
-            for _ in range(20):
-                F, slope = self._map(x, A, b, size, h, known, part)
-                error = np.abs(size * F).max(initial=0.0)
-                if error < 1e-14:
-                    break
-                slope = scale[:, None] * slope / scale
-                step = np.linalg.lstsq(slope, -scale * F, rcond=1e-11)[0]
-                x = x + step / scale
-        return T * x, self.free + self.response @ (T * x), error
-
-    def _map(self, x, A, b, size, h, known, part):
-        """Return the map whose roots obey the laws, and its derivative.
-
-        x - P(x - u / size), P the projection on the set of a block: all numbers, those
-        above 0, those between bounds, or a disc whose radius is mu times the normal's.
-        """
-        z, slope = x - (A @ x + b) / size, np.eye(len(x)) - A / size[:, None]
-        P, D = z.copy(), slope.copy()
-        first = 0
-        for block in self.blocks:
-            rows = slice(first, first + len(block.J))
-            first = rows.stop
-            low, high = 0.0, np.inf
-            if block.kind == "free":
-                low = -np.inf
-            elif block.kind == "box":
-                low, high = h * np.array(block.bounds)
-            n = rows if block.kind != "cone" else slice(rows.start, rows.start + 1)
-            inside = (z[n] > low) & (z[n] < high)
-            P[n], D[n] = np.clip(z[n], low, high), D[n] * inside[:, None]
-            if block.kind == "cone" and len(block.J) > 1:
-                t = slice(rows.start + 1, rows.stop)
-                r, mu = size[t].max(), part * max(block.mu)  # one size: a round disc
-                y, dy = x[t] - (A @ x + b)[t] / r, np.eye(len(x))[t] - A[t] / r
-                radius = mu * (P[rows.start] + known[rows.start])
-                length = np.linalg.norm(y)
-                P[t], D[t] = y, dy
-                if length > radius:
-                    way = y / length
-                    P[t] = radius * way
-                    D[t] = mu * np.outer(way, D[rows.start])
-                    D[t] += radius / length * (dy - np.outer(way, way @ dy))
-        return x - P, np.eye(len(x)) - D
-
-
-def _weights(block):
-    """Return the scale of each row in which a cone is circular."""
-    mu = np.array(block.mu, float)
-    if block.kind != "cone" or not len(mu):
-        return np.ones(len(block.J))
-    return np.append(1.0, mu / mu.max())
+def split(blocks, x):
+    """Return the part of x of each block."""
+    return np.split(x, np.cumsum([len(b.J) for b in blocks])[:-1]) if blocks else []

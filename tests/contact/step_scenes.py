@@ -1,4 +1,4 @@
-"""Scenes for the steps with contacts: robots, worlds and starts, and two simulators."""
+"""Scenes for the steps with contacts: robots, worlds and starts."""
 
 import numpy as np
 from contact_bodies import (
@@ -109,7 +109,8 @@ def _balls(rng):
     ]
     limits = {"type": "spherical", "swing": 0.1, "twist": [-0.05, 0.08]}
     model = robot(*parts, joints={"ball": limits})
-    return Scene(model, qd=[1.5, -1.0, 2.0], world={"half_spaces": []})
+    near = [np.sin(0.0425), 0.0, 0.0, np.cos(0.0425)]  # to the limit of its swing
+    return Scene(model, near, [1.5, -1.0, 2.0], {"half_spaces": []})
 
 
 def _four_bar(rng):
@@ -212,7 +213,31 @@ def _spinning(rng):
 def _limits(rng):
     """Return an arm that hits its limits, which bounce."""
     model = two_link(tip=0.05, limits=((-0.5, 0.5), (-0.3, 0.3)))
-    return Scene(model, qd=[1.0, -2.0], world={"limit_restitution": 0.2})
+    world = {"limit_restitution": 0.2}
+    return Scene(model, [0.1, -0.24], [1.0, -2.0], world)
+
+
+def _moving_plate(rng):
+    """Return a box and a ball on a plate that is led to and fro, and up and down."""
+    parts = [
+        link("slide", 0.1, (0.01,) * 3),
+        link("plate", 5.0, (0.1,) * 3, box(1, 0.6, 0.1)),
+        link("box", 1.0, (0.002,) * 3, box(0.1, 0.1, 0.1)),
+        link("ball", 0.5, (0.0005,) * 3, sphere(0.05)),
+        joint("x", "prismatic", "base", "slide", (1, 0, 0)),
+        joint("z", "prismatic", "slide", "plate"),
+        joint("free_box", "floating", "base", "box"),
+        joint("free_ball", "floating", "base", "ball"),
+    ]
+    model = robot(*parts, materials={"default": {"mu": 0.3}})
+    q = model.neutral()
+    q[[2, 4, 9, 11]] = 0.2, 0.1 + 1e-5, -0.2, 0.1
+
+    def lead(sim, t):
+        sim.accelerate(t, [5 * np.cos(90 * t), 4 * np.sin(60 * t)])
+
+    world = {"half_spaces": []}
+    return Scene(model, q, world=world, acts=lead, prescribed=("x", "z"))
 
 
 def _rotor(rng):
@@ -239,6 +264,7 @@ SCENES = {
     "gear, spring, damping": _geared,
     "height field": _field,
     "limits": _limits,
+    "moving plate": _moving_plate,
     "payload": _loaded,
     "prescribed, f_ext": _prescribed,
     "quadruped": lambda rng: quadruped(0.31),

@@ -1,4 +1,4 @@
-"""Steps by solvers of rows and of matrices: the same, in every scene."""
+"""Steps on arrays: which solvers they take, and the forces that they report."""
 
 import sys
 from pathlib import Path
@@ -6,82 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from contact_bodies import G_EARTH, box, free_ball, joint, link, robot
-from step_scenes import SCENES, Scene, free_bodies, places
+from step_scenes import Scene, places
 
 import dyn_core as dyn
-from dyn_core.authoring import ContactSolver
 from dyn_core.problems import CONTACT_SOLVE
 
-STEPPERS = ("stewart_trinkle", "anitescu_potra", "moreau_jean")
-VELOCITY = 1e-7  # of two solutions to the tolerance 1e-9, relative to the largest
 PRODUCT = Path(dyn.__file__).parents[1]
-
-
-class ByMatrix(ContactSolver):
-    """The default solver behind a ConstraintProblem."""
-
-    name = "by_matrix"
-
-    def solve(self, problem, warm=None):
-        """Return its solution."""
-        return dyn.contact.solve(problem, "coulomb_newton", warm)
-
-
-def close(got, wanted, tolerance):
-    """Check two arrays relative to the largest entry, or 1."""
-    got, wanted = np.asarray(got, float), np.asarray(wanted, float)
-    scale = max(1.0, np.abs(wanted).max(initial=0.0))
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance * scale)
-
-
-def compare(scene, count, **world):
-    """Check steps by matrix and by rows from the same states; return the most rows."""
-    by_rows = scene.simulator(**world)
-    by_matrix = scene.simulator(**world, solver=ByMatrix())
-    most, unsolved = 0, 0
-    for k in range(count):
-        t = k * by_rows.period
-        by_matrix.q, by_matrix.qd = by_rows.q, by_rows.qd
-        for sim in (by_rows, by_matrix):
-            scene.acts(sim, t)
-            sim.advance(t)
-        a, b = by_rows.report, by_matrix.report
-        assert (a.t, a.h, a.m, list(a.impulses)) == (b.t, b.h, b.m, list(b.impulses))
-        if not (a.converged and b.converged):  # no tolerance holds for these
-            unsolved += 1
-            continue
-        close(by_matrix.q, by_rows.q, VELOCITY)
-        close(by_matrix.qd, by_rows.qd, VELOCITY)
-        energy = max(1.0, abs(b.kinetic_change))
-        assert abs(a.energy_change - b.energy_change) < 1e-6 * energy
-        close(a.total_force, b.total_force, 1e-5)
-        most = max(most, a.m)
-    assert unsolved <= count // 20
-    return most
-
-
-@pytest.mark.parametrize("name", SCENES)
-def test_a_solver_of_matrices_takes_the_steps_of_rows(name):
-    """Velocities and positions in every scene, each with one of the steppers."""
-    scene = SCENES[name](np.random.default_rng(7))
-    stepper = STEPPERS[list(SCENES).index(name) % 3]
-    assert compare(scene, 40, stepper=stepper) > 0
-
-
-def test_meshes(tmp_path):
-    """A hull of a file falls on its corner."""
-    pytest.importorskip("coal")
-    path = tmp_path / "wedge.obj"
-    points = "0 0 0\n1 0 0\n0 1 0\n0 0 1".split("\n")
-    path.write_text(
-        "".join(f"v {p}\n" for p in points) + "f 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n"
-    )
-    shape = '<mesh filename="package://p/wedge.obj" scale="0.3 0.2 0.2"/>'
-    model = free_bodies([shape])
-    world = {"packages": {"p": str(tmp_path)}}
-    scene = Scene(model, places(model, [(0, 0, 0.2)], np.random.default_rng(0)))
-    scene.world = world
-    assert compare(scene, 150) > 2
 
 
 @pytest.mark.parametrize("name", dyn.solvers(CONTACT_SOLVE))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.contact.stepping.integration import turning
+from dyn_core.contact.stepping.integration import gyroscopic_change, turning
 from dyn_core.contact.stepping.structure import structure
 from dyn_core.testing import random_model
 
@@ -66,4 +66,5 @@ def test_terms_are_those_of_their_parts(seed, engine):
     L0 = dense_factor(tables, still.factor)
     assert np.allclose(L0.T @ L0, H, atol=1e-11 * np.abs(H).max())
     rate = rate + turning(model, qd)
-    assert np.allclose(terms.free, qd + dt * rate, atol=1e-11)
+    change = gyroscopic_change(model, H, qd, tau - C(q, qd, f_ext), dt)
+    assert np.allclose(terms.free, qd + dt * rate + change, atol=1e-11)

@@ -10,7 +10,7 @@ import numpy as np
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.stepping.constraints import Constraint
-from dyn_core.contact.stepping.integration import turning
+from dyn_core.contact.stepping.integration import gyroscopic_change, turning
 from dyn_core.errors import SingularError
 from dyn_core.model import Model
 from dyn_core.sharing import cached_property
@@ -86,15 +86,23 @@ class ConstrainedState:
         G = self.J @ self.inverse @ self.J.T
         return (G + G.T) / 2
 
-    def free(self, tau: np.ndarray, h: float) -> np.ndarray:
+    def free(self, tau: np.ndarray, h: float, remaining: float = 1.0) -> np.ndarray:
         """Return the velocity after an unconstrained step, (nv,).
 
-            qd + h ((H + B)^-1 (tau - C) + w x v)
+            qd + h ((H + B)^-1 (tau - C) + w x v) + gyroscopic change
 
         in the axes of the state; w x v only for floating bodies, see integration.py.
+
+        Args:
+            tau: Joint forces, (nv,).
+            h: Step [s].
+            remaining: Part of the step that follows the position of the state.
         """
-        rate = self.inverse @ (tau - self.C) + turning(self.model, self.qd)
-        return self.qd + h * rate
+        force = tau - self.C
+        rate = self.inverse @ force + turning(self.model, self.qd)
+        state = self.model, self.H, self.qd
+        change = gyroscopic_change(*state, force, h, remaining)
+        return self.qd + h * rate + change
 
     def problem(
         self,

@@ -24,7 +24,12 @@ from dyn_core.contact.stepping.array_reports import report
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.constrained_state import ConstrainedState
 from dyn_core.contact.stepping.contact_model import ContactModel, error_terms
-from dyn_core.contact.stepping.integration import advanced, moved, turning
+from dyn_core.contact.stepping.integration import (
+    advanced,
+    gyroscopic_change,
+    moved,
+    turning,
+)
 from dyn_core.errors import UnsupportedError
 
 BOUNDARY = 1e-6  # relative distance of impulses and velocities to a change of mode
@@ -97,8 +102,10 @@ class _Active:
         """Return F: the equation of motion, then the equations of each block."""
         nv = len(qd)
         v, x = z[:nv], z[nv:]
+        force = tau - state.C
         reference = qd + self.h * turning(state.model, qd)
-        dynamics = (state.H + state.B) @ (v - reference) - self.h * (tau - state.C)
+        reference += gyroscopic_change(state.model, state.H, qd, force, self.h)
+        dynamics = (state.H + state.B) @ (v - reference) - self.h * force
         F = [dynamics - state.J.T @ x]
         sigma = state.J @ v
         for block, c, mode, coefficient, bound in zip(
@@ -243,18 +250,16 @@ def _by_parameters(
     """Return dF/dq, dF/dqd and dF/dtau."""
     nv, h = len(qd), active.h
 
-    def equations(dq: np.ndarray, dqd: np.ndarray) -> np.ndarray:
+    def equations(dq: np.ndarray, dqd: np.ndarray, dtau: np.ndarray) -> np.ndarray:
         position = moved(contact_model.model, q, dq)
         state = active.rows(contact_model.state(position, qd + dqd, h))
-        return active.equations(state, qd + dqd, tau, z)
+        return active.equations(state, qd + dqd, tau + dtau, z)
 
     zero = np.zeros(nv)
-    by_tau = np.zeros((len(z), nv))
-    by_tau[:nv] = -h * np.eye(nv)
     return [
-        _differences(lambda d: equations(d, zero), nv),
-        _differences(lambda d: equations(zero, d), nv),
-        by_tau,
+        _differences(lambda d: equations(d, zero, zero), nv),
+        _differences(lambda d: equations(zero, d, zero), nv),
+        _differences(lambda d: equations(zero, zero, d), nv),
     ]
 
 

@@ -64,6 +64,22 @@ def turning(model: Model, qd: np.ndarray) -> np.ndarray:
     )
 
 
+def gyroscopic_change(
+    model: Model,
+    H: np.ndarray,
+    qd: np.ndarray,
+    force: np.ndarray,
+    h: float,
+    remaining: float = 1.0,
+) -> np.ndarray:
+    """Return coordinates.gyroscopic_change as an array, (nv,)."""
+    if _plain(model):
+        return np.zeros(len(qd))
+    v, f = Vector(qd.tolist()), Vector(force.tolist())
+    change = coordinates.gyroscopic_change(model, H, v, f, h, remaining)
+    return np.array(list(change), float)
+
+
 def _plain(model: Model) -> bool:
     """Whether all joints have one coordinate."""
     return all(model.joint[i].nq == 1 for i in model.independent)

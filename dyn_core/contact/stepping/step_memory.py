@@ -106,8 +106,9 @@ class StepSetup:
         """
         if with_forces not in self._terms:
             inputs, limits = ["f_ext"] * with_forces, self.of.world.limits
+            part = self.remaining / self.h
             self._terms[with_forces] = self.of.build(
-                "contact_terms", *inputs, ball_limits=limits
+                "contact_terms", *inputs, ball_limits=limits, remaining=part
             )
         return self._terms[with_forces]
 

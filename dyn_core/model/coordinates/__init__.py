@@ -12,6 +12,7 @@ from dyn_core.model.coordinates.by_joint import (
 from dyn_core.model.coordinates.configuration_space import (
     advance,
     difference,
+    gyroscopic_change,
     integrate,
     normalize,
     position_rate,
@@ -24,6 +25,7 @@ from dyn_core.model.coordinates.pivots import joint_factors
 __all__ = [
     "advance",
     "difference",
+    "gyroscopic_change",
     "integrate",
     "join_columns",
     "join_force",

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
 from dyn_core.errors import NonFiniteError, QuaternionError
 from dyn_core.model.tree import Tree
 from dyn_core.numbers.scalar import Column, Scalar, logical_and, require
-from dyn_core.spatial import Vector
+from dyn_core.spatial import Matrix, Vector
 from dyn_core.validation import state_array
 
 UNIT_TOLERANCE = 1e-3  # by which a quaternion's length may differ from 1
@@ -59,6 +59,34 @@ def rate_in_initial_axes(tree: Tree, qd: Vector, qdd: Vector) -> Vector:
     for i in tree.independent:
         v = tree.v_slices[i]
         values += tree.joint[i].rate_in_initial_axes(qd[v], qdd[v])
+    return Vector(values)
+
+
+def gyroscopic_change(
+    tree: Tree, H: Any, qd: Vector, force: Vector, dt: Scalar, remaining: float = 1.0
+) -> Vector:
+    """Change of a step's velocity where gyroscopic moments act at its mean velocity.
+
+    An explicit step makes a body that spins freely faster. All that a floating joint or
+    a ball joint of the base carries is taken as one rigid body.
+
+    Args:
+        tree: Robot.
+        H: Joint-space inertia, indexed by two coordinates.
+        qd: Joint velocities, nv [rad/s | m/s].
+        force: H times the acceleration without constraints, nv [N·m | N].
+        dt: Step [s].
+        remaining: Part of the step for which the body goes on from the position of qd.
+    """
+    values: list[Scalar] = []
+    for i in tree.independent:
+        joint, v = tree.joint[i], tree.v_slices[i]
+        change = Vector.zeros(joint.nv)
+        if tree.parent[i] == 0:
+            rows = range(v.start, v.stop)
+            block = Matrix([H[a, b] for b in rows] for a in rows)
+            change = joint.gyroscopic_change(block, qd[v], force[v], dt, remaining)
+        values += change
     return Vector(values)
 
 

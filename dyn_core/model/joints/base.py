@@ -12,7 +12,7 @@ from dyn_core.errors import ModelError
 from dyn_core.model.description import JointSpec
 from dyn_core.numbers.scalar import Scalar
 from dyn_core.numbers.taylor import COORDINATE, derivatives, variables
-from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
+from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform, Vector
 from dyn_core.spatial.lie import tangent_rate
 
 
@@ -131,6 +131,15 @@ class Joint(ABC):
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
         """Rate of the velocity in axes that stay as they are now."""
         return qdd
+
+    def gyroscopic_change(
+        self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
+    ) -> Vector:
+        """Change of a step's velocity by the mean gyroscopic moment.
+
+        See coordinates.gyroscopic_change, of whose H and force it takes the part of qd.
+        """
+        return Vector.zeros(self.nv)
 
     def advance(
         self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None

@@ -6,7 +6,15 @@ import numpy as np
 
 from dyn_core.model.joints.base import GroupJoint
 from dyn_core.numbers.scalar import Scalar
-from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector, cross3
+from dyn_core.spatial import (
+    Matrix,
+    Motion,
+    MotionSubspace,
+    Transform,
+    Vector,
+    cross3,
+    skew,
+)
 from dyn_core.spatial.lie import (
     dexp3,
     dexp3_inverse,
@@ -20,6 +28,7 @@ from dyn_core.spatial.lie import (
     sinc_terms,
 )
 
+NEWTON_STEPS = 2  # for a mean velocity whose error is of order dt¹²
 _ZERO = Vector((0.0, 0.0, 0.0))
 _UNIT = tuple(Vector(float(i == j) for j in range(3)) for i in range(3))
 
@@ -37,6 +46,64 @@ def _after_turn(u: Vector, w: Vector, dt: Scalar) -> Vector:
     a, b, _ = sinc_terms(w @ w * (dt * dt))
     across = cross3(w, u)
     return u - across * (a * dt) + cross3(w, across) * (b * (dt * dt))
+
+
+def _solve(A: Matrix, b: Vector) -> Vector:
+    """Return x of A x = b, three numbers, by Cramer's rule."""
+    p, q, r = (Vector(column) for column in A.T.rows)
+    minors = cross3(q, r), cross3(r, p), cross3(p, q)
+    return Vector([b @ minor for minor in minors]) / (p @ minors[0])
+
+
+def _gyroscopic_moment(I: Matrix, w: Vector) -> Vector:
+    """Return w x I w, such that it vanishes for equal moments of inertia."""
+    x, y, z = w
+    return Vector(
+        (
+            y * z * (I[2, 2] - I[1, 1]) + I[1, 2] * (y * y - z * z)
+            + x * y * I[0, 2] - x * z * I[0, 1],
+            z * x * (I[0, 0] - I[2, 2]) + I[0, 2] * (z * z - x * x)
+            + y * z * I[0, 1] - y * x * I[1, 2],
+            x * y * (I[1, 1] - I[0, 0]) + I[0, 1] * (x * x - y * y)
+            + z * x * I[1, 2] - z * y * I[0, 2],
+        )
+    )  # fmt: skip
+
+
+def _turn_at_mean(
+    I: Matrix, w: Vector, moment: Vector, dt: Scalar
+) -> tuple[Vector, Vector]:
+    """Return what the mean gyroscopic moment changes, and the explicit acceleration.
+
+        explicit   I (u - w) = dt moment,                   moment = n - w x I w
+        mean       I (u - w) = dt (n - m x I m),            m = (w + u) / 2
+
+    The second keeps the energy u.T I u and the momentum |I u| of a free body, the
+    first does not. Newton's method solves it; its last equation, linear in m,
+
+        I (m - w) = dt / 2 (n - m x I y),                   y the iterate before
+
+    keeps the energy exactly, however far the body turns in a step.
+
+    Args:
+        I: Inertia about the centre of mass or a fixed point, (3, 3) [kg·m²].
+        w: Angular velocity before the step [rad/s].
+        moment: About the same point, less the gyroscopic one [N·m].
+        dt: Step [s].
+
+    Returns:
+        u of `mean` less u of `explicit`, and the acceleration of `explicit`.
+    """
+    half, before = dt * 0.5, _gyroscopic_moment(I, w)
+    rate, change = _solve(I, moment), Vector.zeros(3)
+    for last in (False,) * NEWTON_STEPS + (True,):
+        y = w + rate * half + change
+        slope = skew(I @ y) * half
+        if not last:
+            slope = slope - (skew(y) @ I) * half
+        error = I @ change + (_gyroscopic_moment(I, y) - before) * half
+        change = change - _solve(I - slope, error)
+    return change * 2.0, rate
 
 
 class Spherical(GroupJoint):
@@ -83,6 +150,12 @@ class Spherical(GroupJoint):
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
         """Angular velocity: twice the vector of q* dq/dt."""
         return quat_product(quat_conjugate(q), rate)[:3] * 2.0
+
+    def gyroscopic_change(
+        self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
+    ) -> Vector:
+        """That of a body that turns about a fixed point."""
+        return _turn_at_mean(H, qd, force, dt)[0]
 
     def advance(
         self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
@@ -157,6 +230,27 @@ class Floating(GroupJoint):
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
         """Rate of the velocity in axes that stay: of the linear part v' + w x v."""
         return Vector((*qdd[:3], *(qdd[3:] + cross3(qd[:3], qd[3:]))))
+
+    def gyroscopic_change(
+        self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
+    ) -> Vector:
+        """That of a body that turns about its centre of mass, which it leaves alone.
+
+        That centre, at c, keeps its velocity over the step: the origin gains
+
+            R_start (w x c) - R_end (u x c),  explicit: -dt (a x c + w x (w x c))
+        """
+        m, w = H[3, 3], qd[:3]
+        c = Vector((H[2, 4], H[0, 5], H[1, 3])) / m
+        about_origin = Matrix([H[i, j] for j in range(3)] for i in range(3))
+        I = about_origin + (skew(c) @ skew(c)) * m
+        moment = force[:3] - cross3(c, force[3:])
+        turn, rate = _turn_at_mean(I, w, moment, dt)
+        u, across = w + rate * dt + turn, cross3(w, c)
+        start = _after_turn(across, w, dt * (1.0 - remaining))
+        end = _after_turn(cross3(u, c), u, dt * -remaining)
+        explicit = cross3(rate, c) + cross3(w, across)
+        return Vector((*turn, *(start - end + explicit * dt)))
 
     def advance(
         self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
