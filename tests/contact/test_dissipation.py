@@ -23,10 +23,9 @@ from dyn_core.contact.stepping.contact_model import ContactModel
 UNSOLVED = {"max_iterations": 0, "splittings": 0}  # of coulomb_newton
 
 
-@pytest.mark.parametrize("seed", (5, 6))
-def test_a_heap_that_sticks_does_not_explode(seed):
+def test_a_heap_that_sticks_does_not_explode():
     """Friction of 30: one step that was not solved gave 1e8 m/s and more."""
-    counts, _ = taken(random_heap(seed, 30.0), 240 if seed == 5 else 120, each=60)
+    counts, _ = taken(random_heap(6, 30.0), 160, each=60)
     assert counts["frozen_friction"] > 0
 
 
