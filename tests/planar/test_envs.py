@@ -589,6 +589,26 @@ def test_pictures(name):
     assert PlanarEnv(name).render() is None
 
 
+def test_what_a_task_shows_fills_the_picture():
+    """In its middle, at one scale; the longer side reaches from border to border."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from dyn_core.envs.render import HEIGHT, WIDTH, Picture
+
+    for name in ("cart_pole_swing_up", "pendulum"):  # a wide one and a high one
+        task = planar_task(name)
+        (state,) = task.start(np.random.default_rng(0), 1)
+        picture = Picture(task)
+        picture.place(state)
+        x0, x1, y0, y1 = task.view(task.points(state))
+        (axes,) = picture.figure.axes
+        (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+        middle = np.array([left + right, low + high])
+        np.testing.assert_allclose(middle, [x0 + x1, y0 + y1], atol=1e-12)
+        assert (right - left) / WIDTH == pytest.approx((high - low) / HEIGHT)
+        shares = (x1 - x0) / (right - left), (y1 - y0) / (high - low)
+        assert max(shares) == pytest.approx(1.0)
+
+
 def test_videos(tmp_path):
     """An animated file comes without a window; other kinds are refused in words."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
