@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from dyn_core import envs  # noqa: E402
 from dyn_core.envs import PlanarEnv, PlanarVectorEnv, planar_task  # noqa: E402
+from dyn_plugins.planar._testing.laws import tasks_go_on_or_end  # noqa: E402
 
 envs.register()
 NAMES = list(envs.TASKS)
@@ -158,6 +160,16 @@ def test_the_kernel_is_the_text(name):
     for k in range(3):
         for x, y in zip(plain(states[k], actions[k]), many, strict=True):
             assert np.allclose(x, y[k], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("terminated", [0.0, 0.5, 1.0])
+def test_the_law_of_tasks_allows_going_on_and_ending(terminated):
+    """And nothing between the two; the tasks that are drawn go on."""
+    result = SimpleNamespace(terminated=np.float64(terminated), reward=0.0,
+                             state=np.zeros(2), observation=np.zeros(2))  # fmt: skip
+    case = SimpleNamespace(program=lambda: lambda: result, arguments=lambda _: ())
+    obeyed = all(got == wanted for got, wanted in tasks_go_on_or_end(case))
+    assert obeyed == (terminated in (0.0, 1.0))
 
 
 def test_parameters_may_come_with_each_call():
