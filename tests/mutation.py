@@ -6,6 +6,13 @@
     python tests/mutation.py run dyn_core/model/shapes.py
     python tests/mutation.py report               # a table, and what survived
 
+A sample of all folders, and only the tests that may see it:
+
+    python tests/mutation.py report --drawn 60 --seed 7              # which mutants
+    python tests/mutation.py record --drawn 60 --seed 7 tests/model  # more at any time
+    python tests/mutation.py run --drawn 60 --seed 7 --seconds 25
+    python tests/mutation.py report --drawn 60 --seed 7              # the test that fails
+
 A mutant is the product with one operator, number, condition or statement changed. It
 runs the tests that execute its line, fastest first and one of each module in turn,
 until one fails: a few in a first process, the rest in a second one. Lines that run at import get the tests of their module. Results are
@@ -25,6 +32,7 @@ import ast
 import collections
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import py_compile
@@ -46,6 +54,7 @@ PRODUCT = ("dyn_core", "dyn_plugins", "ros_nodes")
 ALL_OF = ("dyn_core/control/", "dyn_core/engines/graph/")
 ELSEWHERE, SEED = 300, 20261122
 LONGEST = 60.0  # seconds of tests, as recorded, that one mutant may run
+FAILURE = "failure.txt"  # names the test that fails
 # Compiled, never run as Python: its lines have no tests, but it has.
 COMPILED = {"dyn_core/engines/llvm/entry_code.py": "tests/engines/test_entry.py"}
 FIRST = 8  # tests of the first process: most mutants die there
@@ -238,21 +247,41 @@ def chosen(paths):
     return inside + random.Random(SEED).sample(outside, ELSEWHERE)
 
 
+def drawn(mutants, count, seed):
+    """Return a sample: one mutant of each folder in turn, however large it is."""
+    folders, lot = collections.defaultdict(list), random.Random(seed)
+    for mutant in mutants:
+        folders["/".join(mutant.path.split("/")[:-1][:2])].append(mutant)
+    shuffled = [
+        lot.sample(x, len(x)) for x in lot.sample([*folders.values()], len(folders))
+    ]
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*shuffled))
+    valid = (
+        m for m in turns if m and another_program(m, (ROOT / m.path).read_text("utf-8"))
+    )
+    return list(itertools.islice(valid, count))
+
+
 # ---- which tests run which lines -----------------------------------------------------
 
 
 class Recorder:
-    """A pytest plugin: one coverage context and one time for each test."""
+    """A pytest plugin: one coverage context and one time for each test.
 
-    def __init__(self):
+    Only lines of `files` are recorded, or without files those of the whole product.
+    """
+
+    def __init__(self, files=()):
         import coverage
 
         worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
         name = f"{worker}-{os.getpid()}"
         self.times, self.file = {}, KEPT / f"times-{name}.json"
+        self.failed = set()
         self.coverage = coverage.Coverage(
             data_file=str(KEPT / f"lines-{name}"),
-            source=[str(ROOT / x) for x in PRODUCT],
+            source=[str(ROOT / x) for x in PRODUCT] if not files else None,
+            include=[str(ROOT / x) for x in files] or None,
             config_file=False,
         )
         self.coverage.start()
@@ -262,9 +291,15 @@ class Recorder:
         self.coverage.switch_context(nodeid)
         self.start = time.perf_counter()
 
+    def pytest_runtest_logreport(self, report):
+        """Leave out a test that fails without a mutant."""
+        if report.failed:
+            self.failed.add(report.nodeid)
+
     def pytest_runtest_logfinish(self, nodeid):
         """Note how long it took."""
-        self.times[nodeid] = round(time.perf_counter() - self.start, 4)
+        if nodeid not in self.failed:
+            self.times[nodeid] = round(time.perf_counter() - self.start, 4)
 
     def pytest_sessionfinish(self):
         """Write both files."""
@@ -274,23 +309,35 @@ class Recorder:
 
 
 class Selection:
-    """A pytest plugin: run these tests in this order."""
+    """A pytest plugin: run these tests in this order; write down the one that fails."""
 
-    def __init__(self, tests):
+    def __init__(self, tests, failure):
         self.order = {test: k for k, test in enumerate(tests)}
+        self.failure = failure
 
     def pytest_collection_modifyitems(self, items):
         """Keep what is wanted."""
         items[:] = [x for x in items if x.nodeid in self.order]
         items.sort(key=lambda x: self.order[x.nodeid])
 
+    def pytest_runtest_logreport(self, report):
+        """Keep the name of a test that fails."""
+        if report.failed:
+            self.failure.write_text(report.nodeid)
+
+    pytest_collectreport = pytest_runtest_logreport
+
 
 class Tests:
-    """What was recorded: the tests of each line, and how long each takes."""
+    """What was recorded: the tests of each line, and how long each takes.
 
-    def __init__(self):
+    The tests of one mutant take at most `longest` seconds, as recorded.
+    """
+
+    def __init__(self, longest=LONGEST):
         import coverage
 
+        self.longest = longest
         self.times, self.lines = {}, collections.defaultdict(set)
         self.modules = collections.defaultdict(set)
         for path in KEPT.glob("times-*.json"):
@@ -323,7 +370,7 @@ class Tests:
         ]
         kept, total = [], 0.0
         for _, seconds, test in sorted(order):
-            if not kept or total + seconds <= LONGEST:
+            if not kept or total + seconds <= self.longest:
                 kept.append(test)
                 total += seconds
         return kept, total
@@ -385,7 +432,8 @@ def tested(folder, tests, limit):
         ]
         if "xdist" in sys.modules:
             options += ["-n0"]
-        code = pytest.main([*options, *files], plugins=[Selection(tests)])
+        selection = Selection(tests, folder / FAILURE)
+        code = pytest.main([*options, *files], plugins=[selection])
         os._exit(int(code))
     end = time.monotonic() + 10 * limit
     while time.monotonic() < end:
@@ -412,6 +460,7 @@ def run_one(folder, mutant, tests):
         state = "no mutant"
     elif wanted:
         Path(importlib.util.cache_from_source(target)).unlink(missing_ok=True)
+        (folder / FAILURE).unlink(missing_ok=True)
         target.write_text(changed_text(mutant, text), "utf-8")
         for part in filter(None, (wanted[:FIRST], wanted[FIRST:])):
             state = tested(folder, part, 15 + 5 * seconds)
@@ -424,7 +473,10 @@ def run_one(folder, mutant, tests):
     else:
         state = "no tests"
     took = round(time.perf_counter() - start, 1)
-    return {"key": mutant.key, "state": state, "tests": len(wanted), "took": took}
+    entry = {"key": mutant.key, "state": state, "tests": len(wanted), "took": took}
+    if state == "killed" and (folder / FAILURE).exists():
+        entry["test"] = (folder / FAILURE).read_text()
+    return entry
 
 
 def work(mutants, tests, share):
@@ -485,6 +537,15 @@ def report():
             print(row(entry), entry["state"], f"({entry['tests']} tests) |")
 
 
+def report_drawn(sample):
+    """Print the mutants of a sample: what becomes of each, and the test that fails."""
+    known = results()
+    for mutant in sample:
+        entry = known.get(mutant.key, {"state": "not run"})
+        state = f"line {mutant.line}: {entry['state']}"
+        print(row(asdict(mutant)), state, entry.get("test", ""), "|")
+
+
 def row(entry):
     """Return the start of a survivor's row: where, and what was changed into what."""
     cut = (" ".join(entry[x].split()).replace("|", "\\|") for x in ("before", "after"))
@@ -499,22 +560,31 @@ def main():
     parser.add_argument("paths", nargs="*", help="tests to record, or files to change")
     parser.add_argument("-j", type=int, default=1, help="processes")
     parser.add_argument("--most", type=int, help="stop after so many, drawn by lot")
-    options = parser.parse_args()
+    parser.add_argument(
+        "--drawn", type=int, help="only so many, of each folder in turn"
+    )
+    parser.add_argument("--seed", type=int, default=SEED, help="of what is drawn")
+    parser.add_argument("--seconds", type=float, default=LONGEST, help="of each mutant")
+    options = parser.parse_intermixed_args()
     KEPT.mkdir(exist_ok=True)
+    sample = []
+    if options.drawn:
+        paths = PRODUCT if options.task == "record" else options.paths or PRODUCT
+        sample = drawn(chosen(paths), options.drawn, options.seed)
     if options.task == "report":
-        return report()
+        return report_drawn(sample) if sample else report()
     if options.task == "record":
         import pytest
 
         os.environ["PYTHONPATH"] = str(ROOT)
         sys.path.insert(0, str(ROOT))
-        recorder = Recorder()
+        recorder = Recorder({mutant.path for mutant in sample})
         return int(pytest.main(["-n0", "-q", *options.paths], plugins=[recorder]))
     known = results()
-    todo = [m for m in chosen(options.paths) if m.key not in known]
-    random.Random(SEED).shuffle(todo)
+    todo = [m for m in sample or chosen(options.paths) if m.key not in known]
+    random.Random(options.seed).shuffle(todo)
     todo = todo[: options.most]
-    tests, children = Tests(), []
+    tests, children = Tests(options.seconds), []
     print(f"{len(todo)} mutants to run, {len(known)} known")
     for k in range(1, options.j):
         if (child := os.fork()) == 0:

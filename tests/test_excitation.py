@@ -356,6 +356,17 @@ def test_robots_that_lack_something(robot, message):
         excite(dyn.load(robot))
 
 
+def test_a_joint_without_a_limit_moves_within_one_turn():
+    """About zero where it has none, up to the only one it has otherwise; half at scale 0.5."""
+    for lower, upper, middle in (("-inf", "inf", 0.0), ("-inf", "1", 1.0 - np.pi),
+                                 ("-1", "inf", np.pi - 1.0)):  # fmt: skip
+        limit = f'lower="{lower}" upper="{upper}"'
+        model = dyn.load(ARM.replace('lower="-2.8" upper="2.8"', limit))
+        limits = motion_limits(model, position_scale=0.5)
+        np.testing.assert_allclose(limits.lower, middle - np.pi / 2)
+        np.testing.assert_allclose(limits.upper, middle + np.pi / 2)
+
+
 def test_what_is_no_robot_is_refused():
     """Such as the name of one."""
     with pytest.raises(UnsupportedError, match="valid: what dyn.load returns"):

@@ -50,6 +50,18 @@ def test_a_change_is_made_where_it_was_found():
     assert changed == [text.replace("x - 1", "(x + 1)"), text.replace("1", "2")]
 
 
+def test_a_sample_takes_a_mutant_of_each_folder_in_turn():
+    """A folder of few lines counts as one of many; the seed decides, and no mutant comes twice."""
+    tool = _tool()
+    folders = {"dyn_core/plots", "dyn_core/kinematics", "dyn_plugins/estimation"}
+    every = tool.chosen(sorted(folders))
+    sample, other = tool.drawn(every, 9, seed=1), tool.drawn(every, 9, seed=2)
+    for turn in (sample[:3], sample[3:6], sample[6:]):
+        assert {m.path.rsplit("/", 1)[0] for m in turn} == folders
+    assert len(set(sample)) == 9
+    assert sample == tool.drawn(every, 9, seed=1) != other
+
+
 def test_each_check_stands_in_the_product_and_has_its_test():
     """As the list removes it, once; the page names the test that falls, which exists."""
     removed, folder = _tool("removed_checks"), Path(__file__).parent

@@ -82,7 +82,7 @@ class JaxFunction:
         program: The Program.
     """
 
-    def __init__(self, program: Program[Any], status: bool = False) -> None:
+    def __init__(self, program: Program[Any], status: bool) -> None:
         _demand_x64(program)
         self.program, self._status = program, status
         self._core = _JaxOperation(program, status)

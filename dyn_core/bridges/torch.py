@@ -62,7 +62,7 @@ class TorchFunction:
         program: The Program.
     """
 
-    def __init__(self, program: Program[Any], status: bool = False) -> None:
+    def __init__(self, program: Program[Any], status: bool) -> None:
         if program.signature.system != "robot":
             raise UnsupportedError(
                 f"{program.recipe.solver.name} is for a {program.signature.system};"

@@ -53,7 +53,7 @@ class TorchOperation:
         status: Whether calls return the status behind the results, and fail with NaN.
     """
 
-    def __init__(self, program: Program[Any], status: bool = False) -> None:
+    def __init__(self, program: Program[Any], status: bool) -> None:
         self.program, self._status = program, status
         self._dtype = DTYPES[program.dtype.name]
         derivatives = Derivatives(program)

@@ -128,6 +128,8 @@ class InverseKinematics:
         """Draw the pool, and prepare how far its frames are from a pose.
 
         |p_i - p|²/s² + |R_i - R|² = const - 2 (p_i.p/s² + R_i:R) + |p_i|²/s²
+
+        s is half the root mean square distance of the places p_i from their middle.
         """
         model, still = self.model, _inside_limits(self.model, self.model.neutral())
         self._pool = np.array([model.random(rng) for _ in range(pool)])

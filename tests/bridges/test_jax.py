@@ -258,7 +258,7 @@ def test_gradient_of_a_rollout_is_that_of_the_adjoint_sweep(arm):
 
 @pytest.mark.parametrize("rows", [None, 3, 300])
 def test_requirements_that_fail(rows):
-    """A vanishing pivot: NaN and its number in such rows, the others untouched."""
+    """NaN and the number in such rows, also where the derivatives know of no failure."""
     from dyn_core.authoring import TracedSolver, require
     from dyn_core.errors import SingularError
     from dyn_core.problems import GRAVITY_FORCE
@@ -275,9 +275,13 @@ def test_requirements_that_fail(rows):
     q = np.ones((*lead, 2))
     q.reshape(-1, 2)[-1, 0] = -1.0
     wanted, status = program(q, status=True)
-    got, state = dyn_jax.function(program, status=True)(q)
+    function = dyn_jax.function(program, status=True)
+    got, state = function(q)
     np.testing.assert_array_equal(got, wanted)
     np.testing.assert_array_equal(state, status)
+    _, rates = jax.jvp(lambda q: function(q)[0], (q,), (np.ones_like(q),))
+    for missing in (np.isnan(rates).all(-1), np.isnan(rates).any(-1)):
+        np.testing.assert_array_equal(missing, np.asarray(state) != 0)
     assert np.isnan(np.asarray(got)).any() and np.count_nonzero(state) == 1
     np.testing.assert_array_equal(dyn_jax.function(program)(q), wanted)
 

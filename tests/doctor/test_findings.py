@@ -300,7 +300,8 @@ def test_mjcf_is_examined():
     """A robot of MJCF has the checks of its Model."""
     pytest.importorskip("mujoco")
     text = """<mujoco><worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/>
-      <geom type="capsule" size="0.02 0.2"/></body></worldbody></mujoco>"""
+      <geom type="capsule" size="0.02 0.2"/><geom type="box" size="0.1 0.1 0.1"/>
+      </body></worldbody></mujoco>"""
     report = dyn.doctor(text)
     assert "no-effort-limit" in codes(report)
     assert report.errors == ()

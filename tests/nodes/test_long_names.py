@@ -194,4 +194,5 @@ def test_a_process_that_cannot_start_says_so_shortly(environment, tmp_path):
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.startswith("cannot start: ")
+    assert "Traceback" not in done.stderr
     assert len(done.stderr) < LONGEST

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from dyn_core.errors import DynError
 from dyn_core.recordings import bags, read_motion
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.tools.fault_list import FAULTS
+from ros_nodes.tools.faults import ALONE
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
 START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
@@ -286,6 +288,21 @@ def _campaign(*arguments, patience=240):
         [*command, *arguments], capture_output=True, text=True, timeout=patience
     )
     return done.returncode, done.stdout
+
+
+def test_a_guard_has_seen_torque_before_a_fault_comes():
+    """Before that it has nothing to stop; nothing is started here."""
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    from ros_nodes.tools.stand import NodeStand
+
+    live = MagicMock()
+    live.until = lambda done, _: any(done() for _ in range(9))
+    stand = NodeStand(live, ("joint1",), np.zeros(1), "", seed=0)
+    said = iter(["", "watching: no torque", "watching: torque stands"])
+    stand._start, stand._reach = lambda name: True, lambda state: None
+    stand._last_said = lambda name: next(said)
+    stand.ensure(next(x for x in FAULTS if x.guard and x.mode == ALONE))
+    assert next(said, "all was read") == "all was read"
 
 
 def test_faults_of_states_are_answered_in_time(environment, tmp_path):

@@ -322,6 +322,20 @@ def test_gains_are_live_and_checked(make):
     assert node.controller.kp[2] == 55.0
 
 
+def test_an_unknown_parameter_is_named_with_the_nearest_one(make):
+    """Also of several that are set at once; rclpy would leave out which."""
+    from rclpy.exceptions import ParameterNotDeclaredException
+    from rclpy.parameter import Parameter
+
+    node = make("computed_torque")
+    values = [
+        Parameter("on_stale", value="zero"), Parameter("state_timeuot", value=1.0)
+    ]  # fmt: skip
+    message = "no parameter is called 'state_timeuot'; did you mean 'state_timeout'"
+    with pytest.raises(ParameterNotDeclaredException, match=message):
+        node.set_parameters(values)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -383,6 +383,7 @@ def test_single_points_convert():
         chain = make_chain([], [2.0], constraints={"kind": base} | s)
         model = to_model(chain)
         assert model.nv == nv
+        assert (model.lower < -100.0).all() and (model.upper > 100.0).all()  # both ways
         back = from_model(model)
         same(make_chain_like(back, joint_names=chain.joint_names), chain)
         state = state_to_chain(model, chain, np.full(nv, 0.3), np.full(nv, 0.2))

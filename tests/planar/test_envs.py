@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from dyn_core import envs  # noqa: E402
 from dyn_core.envs import PlanarEnv, PlanarVectorEnv, planar_task  # noqa: E402
+from dyn_plugins.planar._testing.laws import tasks_go_on_or_end  # noqa: E402
 
 envs.register()
 NAMES = list(envs.TASKS)
@@ -158,6 +160,16 @@ def test_the_kernel_is_the_text(name):
     for k in range(3):
         for x, y in zip(plain(states[k], actions[k]), many, strict=True):
             assert np.allclose(x, y[k], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("terminated", [0.0, 0.5, 1.0])
+def test_the_law_of_tasks_allows_going_on_and_ending(terminated):
+    """And nothing between the two; the tasks that are drawn go on."""
+    result = SimpleNamespace(terminated=np.float64(terminated), reward=0.0,
+                             state=np.zeros(2), observation=np.zeros(2))  # fmt: skip
+    case = SimpleNamespace(program=lambda: lambda: result, arguments=lambda _: ())
+    obeyed = all(got == wanted for got, wanted in tasks_go_on_or_end(case))
+    assert obeyed == (terminated in (0.0, 1.0))
 
 
 def test_parameters_may_come_with_each_call():
@@ -587,6 +599,26 @@ def test_pictures(name):
     many.reset(seed=0)
     assert len(many.render()) == 2
     assert PlanarEnv(name).render() is None
+
+
+def test_what_a_task_shows_fills_the_picture():
+    """In its middle, at one scale; the longer side reaches from border to border."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from dyn_core.envs.render import HEIGHT, WIDTH, Picture
+
+    for name in ("cart_pole_swing_up", "pendulum"):  # a wide one and a high one
+        task = planar_task(name)
+        (state,) = task.start(np.random.default_rng(0), 1)
+        picture = Picture(task)
+        picture.place(state)
+        x0, x1, y0, y1 = task.view(task.points(state))
+        (axes,) = picture.figure.axes
+        (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+        middle = np.array([left + right, low + high])
+        np.testing.assert_allclose(middle, [x0 + x1, y0 + y1], atol=1e-12)
+        assert (right - left) / WIDTH == pytest.approx((high - low) / HEIGHT)
+        shares = (x1 - x0) / (right - left), (y1 - y0) / (high - low)
+        assert max(shares) == pytest.approx(1.0)
 
 
 def test_videos(tmp_path):

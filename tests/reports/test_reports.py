@@ -200,6 +200,22 @@ def test_curves_differ_without_colour():
     assert len(set(looks)) == 28
 
 
+def test_a_panel_says_what_its_thin_lines_are():
+    """Its remark, then limits: those that are near are drawn, of others the least is named."""
+    t = np.linspace(0.0, 1.0, 3)
+    panels = [
+        Panel("x [m]", [Curve(t, t)], [limit], "thin: reference")
+        for limit in (2.0, 50.0)
+    ]
+    figure = draw([*panels, Panel("x [m]", [Curve(t, t)])])
+    said = [text.get_text() for axis in figure.axes for text in axis.texts]
+    assert said == [
+        "thin: reference, dotted: limits that are near",
+        "thin: reference, limits from ±50 on",
+        "",
+    ]
+
+
 def test_errors_and_parameters_are_drawn():
     """A mark for each error; parameters with what they were."""
     errors = {"joint1": {"a": 1e-12, "b": 0.0}, "joint2": {"a": 1e-6, "b": 1e-3}}

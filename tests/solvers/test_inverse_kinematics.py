@@ -94,6 +94,20 @@ def test_positions_near_one_are_preferred(arm):
         np.testing.assert_allclose(rows.q[0], reach(pose, near=q).q, atol=1e-8)
 
 
+def test_starts_are_chosen_by_distances_of_places_and_rotations(arm):
+    """2 d_i = |p_i - p|²/s² + |R_i - R|² up to a constant, s half the spread of places."""
+    model, frame, inverse = arm
+    poses, reached = _poses(model, frame, 3, seed=5)
+    frames = reached(inverse._pool)
+    places = frames[:, :3, 3]
+    s = np.sqrt(((places - places.mean(0)) ** 2).sum(1).mean()) / 2
+    for pose, distances in zip(poses, inverse._distances(poses), strict=True):
+        ways, turns = places - pose[:3, 3], frames[:, :3, :3] - pose[:3, :3]
+        wanted = (ways**2).sum(1) / s**2 + (turns**2).sum((1, 2))
+        constant = 2 * distances - wanted
+        np.testing.assert_allclose(constant, constant[0], atol=1e-4)
+
+
 def test_the_same_question_has_the_same_answer(arm):
     """What was asked before changes nothing; another seed of the starts may."""
     model, frame, reach = arm

@@ -83,6 +83,19 @@ def test_surfaces_are_closed_and_show_outwards(surface, volume):
         assert _volume(surface) == pytest.approx(volume, rel=0.04)
 
 
+@pytest.mark.parametrize("end", [(4.0, 2.0, -1.0), (1.0, 2.02, 3.0)])
+def test_an_arrow_goes_from_its_start_to_its_end(end):
+    """Around the line between them: from one point to the other, as wide as its head."""
+    start = np.array([1.0, 2.0, 3.0])
+    way = np.subtract(end, start)
+    length = np.linalg.norm(way)
+    vertices = solids.arrow(start, end, 0.01).vertices - start
+    along = vertices @ way / length
+    beside = np.linalg.norm(vertices - np.outer(along, way / length), axis=1)
+    assert (along.min(), along.max()) == pytest.approx((0.0, length))
+    assert beside.max() == pytest.approx(0.022)
+
+
 def test_visual_elements_become_parts():
     """Each visual of a link, merged links' as well, is a surface of its body where the file has it."""
     model = dyn.load(PRIMITIVES)
