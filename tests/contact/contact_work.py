@@ -22,8 +22,8 @@ def work_of_contacts(arrays, record):
     x, count, facts = record.impulse, len(record.starts), step.blocks
     if not len(x):
         return 0.0, 0.0
-    Y = arrays.sparse_rows(count, len(x))
-    after = Y @ (arrays.factor() @ record.velocity)
+    Y, L = arrays.matrices(step, record)
+    after = Y @ (L @ record.velocity)
     heights = np.diff([*record.starts, len(x)])
     roles = np.repeat([ROLES[role] for role in facts.role[:count]], heights)
     free = np.isin(roles, FREE_ROWS)
