@@ -3,7 +3,6 @@
 import numpy as np
 
 from dyn_core.contact.stepping.constraints import ROLES
-from dyn_core.contact.stepping.step_matrices import inertia_factor, sparse_rows
 
 FREE_ROWS = ("loop", "gear", "prescribed")
 PUSHING = ("contact", "limit")
@@ -23,8 +22,7 @@ def work_of_contacts(arrays, record):
     x, count, facts = record.impulse, len(record.starts), step.blocks
     if not len(x):
         return 0.0, 0.0
-    Y = sparse_rows(step, count, len(x))
-    L = inertia_factor(step, arrays.setup.scene.tables)
+    Y, L = arrays.matrices(step, record)
     after = Y @ (L @ record.velocity)
     heights = np.diff([*record.starts, len(x)])
     roles = np.repeat([ROLES[role] for role in facts.role[:count]], heights)

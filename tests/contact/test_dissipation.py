@@ -23,10 +23,11 @@ from dyn_core.contact.stepping.contact_model import ContactModel
 UNSOLVED = {"max_iterations": 0, "splittings": 0}  # of coulomb_newton
 
 
-def test_a_heap_that_sticks_does_not_explode():
+@pytest.mark.parametrize("options", ({}, UNSOLVED))
+def test_a_heap_that_sticks_does_not_explode(options):
     """Friction of 30: one step that was not solved gave 1e8 m/s and more."""
-    counts, _ = taken(random_heap(6, 30.0), 160, each=60)
-    assert counts["frozen_friction"] > 0
+    counts, _ = taken(random_heap(6, 30.0), 150, each=60, solver_options=options)
+    assert not options or counts["frozen_friction"] > 0
 
 
 @pytest.mark.parametrize(
@@ -224,11 +225,7 @@ def test_impulses_without_a_solution_add_no_energy():
 @pytest.mark.full
 @pytest.mark.parametrize("solver", ("lemke", "interior_point"))
 def test_solvers_of_matrices(solver, hulls):
-    """1e4 steps; `full`: each takes milliseconds. Restitution is the law's own."""
+    """1e4 steps of random worlds, friction from 0 to 1e6; `full`: milliseconds each."""
     for seed in range(34):
-        scene = random_world(seed, hulls, restitution=(0.0,), any_friction=True)
-        sim = scene.simulator(solver=solver)
-        for k in range(100):
-            sim.advance(k * H)
-            size = 1.0 + abs(sim.report.kinetic_change)
-            assert sim.report.energy_change <= 1e-7 * size
+        scene = random_world(seed, hulls, any_friction=True)
+        taken(scene, 100, solver=solver)
