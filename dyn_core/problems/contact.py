@@ -100,7 +100,8 @@ CONTACT_STEP_DERIVATIVES = Signature(
             "not_differentiable",
             (),
             "-",
-            meaning="1 at boundaries of modes, dependent slip, not converged; else 0",
+            meaning="1 at boundaries of modes, dependent slip, not converged; 2 at gap"
+            " 0, with the slope of one side; else 0",
         ),
     ),
     passive=PASSIVE,

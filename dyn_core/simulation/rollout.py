@@ -24,7 +24,13 @@ import numpy as np
 
 from dyn_core.errors import ShapeError, SignatureError
 from dyn_core.model import Model
-from dyn_core.problems import STEP, STEP_DERIVATIVES, Signature
+from dyn_core.problems import (
+    CONTACT_STEP,
+    CONTACT_STEP_DERIVATIVES,
+    STEP,
+    STEP_DERIVATIVES,
+    Signature,
+)
 from dyn_core.solving.registry import solver
 from dyn_core.validation import float_array
 
@@ -41,10 +47,13 @@ class RolloutStates(NamedTuple):
     Attributes:
         q: Joint positions, (N + 1, nq).
         qd: Joint velocities, (N + 1, nv).
+        impulse: Impulses of the contacts in each step, (N, m) [N·s]; None: of a step
+            without contacts.
     """
 
     q: np.ndarray
     qd: np.ndarray
+    impulse: np.ndarray | None = None
 
 
 class Linearization(NamedTuple):
@@ -54,11 +63,14 @@ class Linearization(NamedTuple):
         A: Of the state after the step by that before it, (N, 2 nv, 2 nv).
         B: By the joint forces of the step, (N, 2 nv, nv).
         dx_dp: By parameters, (N, 2 nv, np).
+        not_differentiable: Of each step with contacts, (N,): 0, or what
+            CONTACT_STEP_DERIVATIVES says of 1 and 2; None: of steps without contacts.
     """
 
     A: np.ndarray
     B: np.ndarray
     dx_dp: np.ndarray
+    not_differentiable: np.ndarray | None = None
 
 
 class Gradients(NamedTuple):
@@ -83,13 +95,15 @@ class Rollout:
         x[k+1] = step(x[k], tau[k], dt),   x = (q, qd),   k = 0..N-1
 
     Joints that are driven start at t = 0. Where the robot has loops, slots are filled
-    with solvers that close them.
+    with solvers that close them. A step with contacts starts from the impulses of the
+    step before, the first from none; its derivatives start from its own impulses.
 
     Args:
         model: Robot.
-        step: Solver of STEP, by name or as an object.
-        derivatives: Solver of STEP_DERIVATIVES; None: the step's name with
-            `_derivatives`, with the options that with_options gave the step.
+        step: Solver of STEP or CONTACT_STEP, by name or as an object.
+        derivatives: Solver of STEP_DERIVATIVES or CONTACT_STEP_DERIVATIVES; None: the
+            step's name with `_derivatives`, with the options that with_options gave
+            the step.
         paths: Parameters p to differentiate by (model/parameter_paths.py).
         step_options, derivative_options: Options of build of one of both, such as
             slots.
@@ -111,11 +125,15 @@ class Rollout:
         **options: Any,
     ) -> None:
         self.model = model
-        step = _of_kind(step, STEP)
+        step = _of_kind(step, STEP, CONTACT_STEP)
         alike: dict[str, Any] = {}
         if derivatives is None:
             derivatives, alike = f"{step.name}_derivatives", step.changed_options
-        derivatives = _of_kind(derivatives, STEP_DERIVATIVES)
+        self._touches = step.signature == CONTACT_STEP
+        derivatives = _of_kind(
+            derivatives,
+            CONTACT_STEP_DERIVATIVES if self._touches else STEP_DERIVATIVES,
+        )
         self.program = step.build(
             model, **{**options, **self._slots(step), **(step_options or {})}
         )
@@ -142,16 +160,23 @@ class Rollout:
         qd = np.empty((count + 1, self.model.nv))
         q[0] = _shaped("q0", q0, (self.model.nq,))
         qd[0] = _shaped("qd0", qd0, (self.model.nv,))
+        impulse = np.zeros((count + 1, self._rows)) if self._touches else None
         for k in range(count):
+            inputs = q[k], qd[k], tau[k], dt[k]
             last = [x[k] for x in more]
-            q[k + 1], qd[k + 1] = self.program(q[k], qd[k], tau[k], dt[k], *last)
-        return RolloutStates(q, qd)
+            if impulse is None:
+                q[k + 1], qd[k + 1] = self.program(*inputs, *last)
+            else:
+                result = self.program(*inputs, impulse[k], *last)
+                q[k + 1], qd[k + 1], impulse[k + 1] = result[:3]
+        return RolloutStates(q, qd, None if impulse is None else impulse[1:])
 
     def linearize(self, states: RolloutStates, tau: Any, dt: Any) -> Linearization:
         """Return the derivatives of each step, from one call with a row for each.
 
         Args:
-            states: Of the trajectory; those of the end are not read.
+            states: Of the trajectory; those of the end are not read. Without impulses,
+                each step with contacts is solved from none.
             tau, dt: As `run` takes them.
         """
         tau, lengths, more = self._steps(tau, dt)
@@ -159,8 +184,20 @@ class Rollout:
         knots = len(tau) + 1
         q = _shaped("q", states.q, (knots, self.model.nq))
         qd = _shaped("qd", states.qd, (knots, self.model.nv))
-        result = self.derivatives(q[:-1], qd[:-1], tau, dt, *more)
-        return Linearization(result.A, result.B, result.dx_dp)
+        if not self._touches:
+            result = self.derivatives(q[:-1], qd[:-1], tau, dt, *more)
+            return Linearization(result.A, result.B, result.dx_dp)
+        shape = len(tau), self._rows
+        known = np.zeros(shape) if states.impulse is None else states.impulse
+        warm = _shaped("impulse", known, shape)
+        result = self.derivatives(q[:-1], qd[:-1], tau, dt, warm, *more)
+        flags = result.not_differentiable
+        return Linearization(result.A, result.B, result.dx_dp, flags)
+
+    @property
+    def _rows(self) -> int:
+        """How many rows the contacts of a step have."""
+        return next(p.shape[0] for p in self.program.inputs if p.name == "warm")
 
     def gradients(
         self,
@@ -216,7 +253,7 @@ def sweep(
         linearization: Of the trajectory.
         by_q, by_qd, by_tau: As `Rollout.gradients` takes them.
     """
-    A, B, P = linearization
+    A, B, P, _ = linearization
     count, nx = A.shape[:2]
     nv = nx // 2
     start = np.empty((count + 1, nx))
@@ -237,12 +274,13 @@ def sweep(
     return Gradients(y[:nv].copy(), y[nv:].copy(), tau, results[:, nx + nv :].sum(0))
 
 
-def _of_kind(name: Any, signature: Signature) -> Any:
+def _of_kind(name: Any, *signatures: Signature) -> Any:
     """Return the solver of a name; one of another kind is refused."""
-    what = solver(name, signature)
-    if what.signature != signature:
+    what = solver(name, signatures[0])
+    if what.signature not in signatures:
+        valid = " or ".join(signature.name for signature in signatures)
         raise SignatureError(
-            f"a rollout needs a solver of {signature.name}; '{what.name}' solves"
+            f"a rollout needs a solver of {valid}; '{what.name}' solves"
             f" {what.signature.name}"
         )
     return what

@@ -16,6 +16,7 @@ from dyn_core.authoring import (
     logical_not,
     logical_or,
     maximum,
+    minimum,
     product,
     slope_of,
     sparse_products,
@@ -25,6 +26,7 @@ from dyn_core.authoring import (
     where,
     with_slopes,
 )
+from dyn_core.contact.stepping import gap_rules
 from dyn_plugins.contact._active_rows import (
     active_contacts,
     moving_rates,
@@ -39,8 +41,6 @@ from dyn_plugins.contact._reduced_rows import (
 )
 from dyn_plugins.contact.step import normal_bias
 from dyn_plugins.kinematics.motion import outward
-
-KINK = 1e-7  # gaps up to this have the slope of an overlap [m]
 
 
 class MovingContacts:
@@ -60,6 +60,7 @@ class MovingContacts:
         modes: By contact: SEPARATE, STICK or SLIP.
         at_border: Condition that one is at the border of two modes.
         slips: Condition that one slips.
+        at_gap_zero: Condition that one presses at gap 0, where the rule has two slopes.
         dependent: Number of rows that others of the same body imply.
         drag, by_q, by_mu, by_gap: Matrices of nv rows.
         A, C, c_q, c_v, c_gap: Matrices of m rows.
@@ -86,7 +87,12 @@ class MovingContacts:
             self.at_border = logical_or(self.at_border, x.mode.at_border)
             self.slips = logical_or(self.slips, x.mode.slips > 0.0)
         self._collect_momentum()
-        self._collect_rows(_bias_slopes(rule, solved, dt, options))
+        gaps = [contact.gap for contact in solved.touching]
+        sides = gap_sides(contacts, gaps)
+        self.at_gap_zero = False
+        for at_zero, _ in sides:
+            self.at_gap_zero = logical_or(self.at_gap_zero, at_zero)
+        self._collect_rows(_bias_slopes(rule, solved, dt, options, sides))
 
     def _collect_momentum(self):
         """Collect what contacts add to the equation of motion."""
@@ -181,16 +187,44 @@ class MovingContacts:
                 )
 
 
-def _bias_slopes(rule, solved, dt, options):
-    """Return by contact the slopes of its bias by gap and by velocity of approach."""
+def gap_sides(contacts, gaps):
+    """Return by contact whether it presses at gap 0, and whether it is above.
+
+    Contacts of one body at gap 0 are all on the side of the lowest of them: rows that
+    depend on each other, as those of four corners, cannot have different slopes.
+
+    Args:
+        contacts: ActiveContacts.
+        gaps: Of each [m].
+    """
+    at_zero, lowest = [], {}
+    for x, gap in zip(contacts, gaps, strict=True):
+        near = logical_and(gap >= -gap_rules.AT_ZERO, gap <= gap_rules.AT_ZERO)
+        at_zero.append(logical_and(x.mode.pressed > 0.0, near))
+        low = lowest.get(x.body, gap_rules.AT_ZERO)
+        lowest[x.body] = minimum(low, where(at_zero[-1], gap, gap_rules.AT_ZERO))
+    above = [lowest[x.body] > gap_rules.ROUNDING for x in contacts]
+    return list(zip(at_zero, above, strict=True))
+
+
+def _bias_slopes(rule, solved, dt, options, sides):
+    """Return by contact the slopes of its bias by gap and by velocity of approach.
+
+    Args:
+        rule: Of gap_rules.py.
+        solved: SolvedContacts.
+        dt: Step [s].
+        options: Those of contact_euler.
+        sides: Of gap_sides.
+    """
     names = ("forward_dynamics", "contact_solver", "world", "links", "solver_options")
     parameters = {k: x for k, x in options.items() if k not in names}
     slopes = []
-    for contact, motions, active in zip(
-        solved.touching, solved.motions, solved.active, strict=True
+    for contact, motions, active, (at_zero, above) in zip(
+        solved.touching, solved.motions, solved.active, sides, strict=True
     ):
-        kink = logical_and(contact.gap >= -KINK, contact.gap <= KINK)
-        (gap,) = with_slopes([where(kink, -KINK, contact.gap)], [1.0])
+        beside = where(above, gap_rules.AT_ZERO, -gap_rules.AT_ZERO)
+        (gap,) = with_slopes([where(at_zero, beside, contact.gap)], [1.0])
         approach, n = motions[0], contact.forces[0]
         terms = contact, gap, motions, dt, parameters
         by_gap = slope_of(normal_bias(rule, *terms)[1])

@@ -68,10 +68,15 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
     q_next (+) dq_next. At the border of two modes the derivatives are finite, those of
     one side, and not_differentiable is 1; so it is where the contact solver has not
     converged, where slipping contacts depend on each other, and where sticking ones do
-    here but not beside. The rule of gaps has a kink at gap 0 (an overlap is corrected
-    by erp, a gap closes in the step), which is not flagged: up to 1e-7 m, derivatives
-    by q are those of an overlap. With the step's own impulses as warm start the contact
-    solver only confirms them.
+    here but not beside.
+
+    The rule of gaps has a kink at gap 0: an overlap is corrected by erp, a gap closes
+    in the step. A robot at rest comes there. Where a contact that presses has a gap of
+    at most 1e-7 m, not_differentiable is 2, and derivatives are those of one side: of
+    the lowest such contact of the body, that of a gap above 1e-12 m, else that of an
+    overlap. They hold for changes that stay on that side.
+
+    With the step's own impulses as warm start the contact solver only confirms them.
 
     Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
 
@@ -151,7 +156,7 @@ def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, half=False, **parts):
         model, q, qd, tau, dt, warm, f_ext, parts: As contact_euler_derivatives.
         half: Whether the velocity after the step acts for half of it.
     """
-    solved, modes, bad, slopes = _velocity_slopes(
+    solved, modes, flag, slopes = _velocity_slopes(
         rule, model, q, qd, tau, dt, warm, f_ext, **parts
     )
     duration = dt * 0.5 if half else dt
@@ -169,14 +174,14 @@ def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, half=False, **parts):
         gaps,
         modes,
         status,
-        where(logical_or(bad, status > 0.0), 1.0, 0.0),
+        flag,
     )
 
 
 def _velocity_slopes(
     rule, model, q, qd, tau, dt, warm, f_ext, derivatives, by_parameters, paths, **parts
 ):
-    """Return SolvedContacts, modes, whether they are at a border, and derivatives of u.
+    """Return SolvedContacts, modes, not_differentiable, and derivatives of u.
 
     Those by q, qd, tau, parameters, friction coefficients and gaps.
     """
@@ -199,9 +204,10 @@ def _velocity_slopes(
     momentum = D_q * -dt - moving.by_q, R_v, P, moving.by_mu, moving.by_gap
     slopes, E, lost, disagree = constrained(factors.inverse(), momentum, moving)
     bad = logical_or(moving.at_border, logical_and(moving.slips, lost > 0.0))
-    bad = logical_or(bad, disagree)
+    bad = logical_or(logical_or(bad, disagree), solved.outputs[-1] > 0.0)
+    flag = where(bad, 1.0, where(moving.at_gap_zero, 2.0, 0.0))
     by_q, by_qd, *others = slopes
-    return solved, moving.modes, bad, (by_q, by_qd, E * dt, *others)
+    return solved, moving.modes, flag, (by_q, by_qd, E * dt, *others)
 
 
 class ContactStepDerivatives(StepDerivativesSolver, ContactStep):

@@ -8,6 +8,7 @@ import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.stepping import step_derivatives
+from dyn_core.simulation.rollout import Rollout
 from dyn_core.testing.case import derivative
 
 H = 0.01
@@ -177,7 +178,7 @@ def test_a_point_slides_to_a_stop():
     slope, n = np.zeros(4), 0
     for _ in range(400):
         result = program(q, qd, tau, dt, warm)
-        assert not result.not_differentiable
+        assert result.not_differentiable == 2.0  # at gap 0 all the way
         slope = result.A @ slope + result.dx_dmu.sum(axis=1)
         n += int(result.modes[0] == SLIP)
         q, qd, warm = result.q_next, result.qd_next, result.impulse
@@ -367,7 +368,57 @@ def test_borders_of_modes_are_flagged_and_finite():
         assert all(np.isfinite(np.asarray(x)).all() for x in result)
     flags = [x.not_differentiable for x in (touching, at_cone, grazing)]
     assert flags == [1.0, 1.0, 1.0]
-    assert [inside.not_differentiable, smooth.not_differentiable] == [0.0, 0.0]
+    assert [inside.not_differentiable, smooth.not_differentiable] == [2.0, 2.0]
+
+
+def test_a_standing_robot_comes_to_gap_zero_with_the_gradient_of_its_steps():
+    """Feet pressed into the floor come to gap 0, flagged 2; differences agree there."""
+    model, count, dt = dyn.load("quadruped"), 45, 2e-3
+    rollout = Rollout(model, "contact_euler", **EXACT)
+    q, rng, still = model.neutral(), np.random.default_rng(3), np.zeros(18)
+    q[2] -= rollout.program(q, still, still, dt, np.zeros(12)).gap.min() + 5e-4
+    tau = np.zeros((count, 18))
+    for knee in (name for name in model.joint_names if "knee" in name):
+        tau[:, model.v_slice(knee)] = 0.3 * rng.normal(size=(count, 1))
+    states = rollout.run(q, still, tau, dt)
+    linear = rollout.linearize(states, tau, dt)
+    assert set(linear.not_differentiable[:30]) == {0.0}
+    assert set(linear.not_differentiable[35:]) == {2.0}
+    weights, along = rng.normal(size=18), rng.normal(size=tau.shape)
+    by_qd = np.zeros((count + 1, 18))
+    by_qd[-1] = weights
+    gradient = rollout.gradients(states, tau, dt, 0 * by_qd, by_qd).tau
+
+    def end(x):
+        return rollout.run(q, still, tau + x * along, dt).qd[-1] @ weights
+
+    change = (end(1e-5) - end(-1e-5)) / 2e-5
+    np.testing.assert_allclose((gradient * along).sum(), change, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["box sticks on four corners", "tripod lands"])
+def test_at_gap_zero_a_derivative_is_that_of_one_side(name):
+    """Up to 1e-7 m it is flagged; contacts of one body are on the side of the lowest."""
+    make, q, _, mu, _ = CASES[name]
+    model, q, still = make(mu), np.array(q, float), np.zeros(6)
+    step, program = _built(model, erp=0.2)
+    q[2] -= step(q, still, still, H, _warm(step)).gap.min()
+
+    def result(gap, tilt=0.0):
+        turned = model.integrate(q, np.array([0, tilt, 0, 0, 0, gap]))
+        return program(turned, still, still, H, _warm(program))
+
+    above, below = result(2e-7), result(-2e-7)
+    assert above.not_differentiable == below.not_differentiable == 0.0
+    assert np.abs(above.A - below.A).max() > 0.5
+    for gap, side in ((5e-8, above), (1e-11, above), (0.0, below), (-5e-8, below)):
+        near = result(gap)
+        assert near.not_differentiable == 2.0
+        _assert_close(near.A, side.A)
+        _assert_close(near.dx_dgap, side.dx_dgap)
+    mixed = result(0.0, 1e-8)
+    assert mixed.gap.min() < -1e-9 < 1e-9 < np.sort(mixed.gap)[2]
+    _assert_close(mixed.A, below.A)
 
 
 def test_dependent_slip_and_missing_convergence_are_flagged():

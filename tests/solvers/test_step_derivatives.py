@@ -194,6 +194,55 @@ def test_the_adjoint_is_the_gradient_of_the_rollout(which):
     assert scaled_error(result.p @ dp, derivative(moved, 1e-3)) < LAW
 
 
+BALL = """<robot name="ball"><link name="ball"><inertial><mass value="1"/>
+<inertia ixx="0.004" iyy="0.004" izz="0.004" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><sphere radius="0.1"/></geometry></collision></link></robot>"""
+
+
+def test_steps_with_contacts_roll_out():
+    """A ball slides in the floor: impulses are passed on, gradients are differences."""
+    model, dt = dyn.load_urdf(BALL, root_joint="floating"), 0.001 * np.arange(5.0, 9.0)
+    exact = {"solver_options": {"tolerance": 1e-14, "max_iterations": 10_000}}
+    choices = {"paths": ["gravity"], "engine": "graph", **exact}
+    rollout = Rollout(model, "contact_euler", **choices)
+    rng = np.random.default_rng(5)
+    q0, qd0 = model.neutral(), np.array([1.0, 5.0, 3.0, 2.0, 0.3, -0.2])
+    q0[2] = 0.099
+    tau, weights = 0.1 * rng.normal(size=(4, 6)), rng.normal(size=(5, 7))
+    states = rollout.run(q0, qd0, tau, dt)
+    warm = np.zeros(3)
+    for k in range(4):
+        result = rollout.program(states.q[k], states.qd[k], tau[k], dt[k], warm)
+        warm = result.impulse
+        assert np.array_equal(states.impulse[k], warm)
+    linear = rollout.linearize(states, tau, dt)
+    assert linear.not_differentiable.tolist() == [0.0] * 4
+    cold = rollout.linearize(states._replace(impulse=None), tau, dt)
+    assert scaled_error(cold.A, linear.A) < 1e-9
+    _, by_q, by_qd = _cost(model, states, weights)
+    result = rollout.gradients(states, tau, dt, by_q, by_qd)
+    dqd, dtau, dp = rng.normal(size=6), rng.normal(size=tau.shape), rng.normal(size=3)
+
+    def cost_at(qd0, tau, model=model, rollout=rollout):
+        return _cost(model, rollout.run(q0, qd0, tau, dt), weights)[0]
+
+    def under(e):
+        gravity = (np.array([0.0, 0.0, -9.81]) + e * dp).tolist()
+        other = model.with_values({"gravity": gravity})
+        return cost_at(qd0, tau, other, Rollout(other, "contact_euler", **choices))
+
+    for along, function in (
+        (result.qd0 @ dqd, lambda e: cost_at(qd0 + e * dqd, tau)),
+        ((result.tau * dtau).sum(), lambda e: cost_at(qd0, tau + e * dtau)),
+        (result.p @ dp, under),
+    ):
+        assert scaled_error(along, derivative(function, 1e-4)) < 1e-7
+    with pytest.raises(dyn.ShapeError, match=r"impulse: wanted shape \(4, 3\)"):
+        rollout.linearize(states._replace(impulse=states.impulse[1:]), tau, dt)
+    with pytest.raises(dyn.SignatureError, match="step or contact_step"):
+        Rollout(model, "aba")
+
+
 def test_options_of_a_step_are_those_of_its_derivatives():
     """A step with other options is differentiated with them."""
     model = dyn.load_urdf(robots.path("planar3"), gravity=(0.0, 0.0, 0.0))
