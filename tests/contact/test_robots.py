@@ -228,7 +228,7 @@ def test_c8_dry_friction():
         speeds.append(sim.qd[0])
     np.testing.assert_allclose(speeds[0], 1.965625, rtol=1e-10)
     assert speeds[57] > 0
-    assert speeds[58:] == [0.0] * 7
+    np.testing.assert_allclose(speeds[58:], 0.0, atol=1e-15)
     # damping is no block, and dry friction is not counted twice
     sim = dyn.ContactSimulator(rotor(0.32, 1.1, 0.5), period=H, qd0=[2.0])
     sim.advance(0.0)
