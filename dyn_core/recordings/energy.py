@@ -81,7 +81,7 @@ def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
     energy = kinetic + potential
     brought = sums @ StepEnergy(1.0, -1.0, 1.0, 1.0)
     residual = energy - energy[0] - brought
-    return EnergyLedger(kinetic, potential, *sums.T, residual)
+    return EnergyLedger._make((kinetic, potential, *sums.T, residual))
 
 
 def _reported(run: Recording) -> np.ndarray:
