@@ -13,7 +13,7 @@ from dyn_core.bench.contact_scene_peers import MujocoScene
 from dyn_core.bench.contact_scenes import DT, ContactScene, growing, scenes
 from dyn_core.bench.rollout import version
 from dyn_core.bench.tables import Progress, Table
-from dyn_core.contact.stepping.staged_step import in_one_call
+from dyn_core.contact.stepping.solver_choice import in_one_call
 from dyn_core.errors import DynError
 from dyn_core.simulation import ContactSimulator
 

@@ -32,7 +32,7 @@ from dyn_core.contact.stepping.lane_steps import (
     fits_lanes,
     step_packs,
 )
-from dyn_core.contact.stepping.staged_step import in_one_call
+from dyn_core.contact.stepping.solver_choice import in_one_call
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
 from dyn_core.contact.stepping.step_records import solver_name
 from dyn_core.contact.stepping.step_tables import SCHEMES, Earlier

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.contact.collision.detection.tables import Contacts
 from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solution import residuals
 from dyn_core.contact.problem.solving import impossible
 from dyn_core.contact.solvers.work import INFEASIBLE, MAX_ITERATIONS
-from dyn_core.contact.stepping.assembly import prepare_step
+from dyn_core.contact.stepping.assembly import prepare_again
 from dyn_core.contact.stepping.composite_step import (
     DONE,
     REFUSED,
@@ -31,8 +32,8 @@ from dyn_core.contact.stepping.composite_step import (
 from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import advanced
-from dyn_core.contact.stepping.solver_choice import ChosenSolver
-from dyn_core.contact.stepping.staged_step import StagedStep, in_one_call
+from dyn_core.contact.stepping.solver_choice import ChosenSolver, in_one_call
+from dyn_core.contact.stepping.staged_step import StagedStep
 from dyn_core.contact.stepping.step_matrices import (
     inertia_factor,
     keep_blocks,
@@ -40,7 +41,12 @@ from dyn_core.contact.stepping.step_matrices import (
     sparse_rows,
 )
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
-from dyn_core.contact.stepping.step_records import COUNTS, StepRecord, solver_name
+from dyn_core.contact.stepping.step_records import (
+    COUNTS,
+    FastContacts,
+    StepRecord,
+    solver_name,
+)
 from dyn_core.contact.stepping.step_tables import SCHEMES, Earlier, StepArrays
 from dyn_core.engines.machine_code import NO_KERNEL, KernelAddress, TiedKernel, compiled
 from dyn_core.errors import NonFiniteError, ShapeError
@@ -138,7 +144,8 @@ class ArrayStep:
         self._calls: list[Any] = [None, None]  # without, with forces
         if self.of.world.stepper in SCHEMES:
             self._calls[False] = self._call(False)
-        self._prepare = compiled(prepare_step).bind(self.setup.scene, self._step)
+        self._prepare = compiled(prepare_again).bind(self.setup.scene, self._step)
+        self._used: Any = self._step.fast.used.data
 
     def _call(self, with_forces: bool) -> Callable[[], int]:
         """Return the machine code of a step, tied to the memory."""
@@ -226,7 +233,8 @@ class ArrayStep:
         sizes, short, q_end = self._sizes, counts[2], self._q_end.copy()
         shifted = q_end if self._corrected[0] else None
         acting = forces, self._tau.tobytes(), shifted
-        kept = t, self.h, STATUSES[status], short, *acting, sizes, wholes, reals
+        fast = self._fast_contacts() if self._used[0] else None
+        kept = t, self.h, STATUSES[status], short, *acting, sizes, wholes, reals, fast
         record = tuple.__new__(StepRecord, kept)  # the fastest way to make one
         return q_end, self._qd_end.copy(), record
 
@@ -284,11 +292,29 @@ class ArrayStep:
         bodies = record.forces[: record.with_forces]
         state = record.q, record.qd, record.tau
         self.fill_terms(*state, record.h, bodies, record.payload)
-        _, blocks, _ = self._prepare(0)
+        touching = -1
+        if record.fast is not None:
+            known, step = record.fast, self._step
+            touching = len(known.contacts.id)
+            step.fast.velocity[: len(known.velocity)] = known.velocity
+            step.fast.met[:], step.fast.met_time[:] = known.met, known.met_time
+            for part, values in zip(step.contacts, known.contacts, strict=True):
+                part[:touching] = values
+        blocks = self._prepare(0, touching)
         ids = self._step.blocks.id[:blocks]
         if blocks != len(record.ids):  # only some of them took part
             keep_blocks(self._step, np.isin(ids, record.ids))
         return self._step
+
+    def _fast_contacts(self) -> FastContacts:
+        """Return the contacts of a step with fast pairs."""
+        step, count = self._step, self.contacts
+        contacts = Contacts._make(part[:count].copy() for part in step.contacts)
+        memory, used = step.fast, self._used[0]
+        velocity = memory.velocity[:used].copy()
+        return FastContacts(
+            contacts, velocity, memory.met.copy(), memory.met_time.copy()
+        )
 
     def shift(self, record: StepRecord) -> np.ndarray | None:
         """Return the displacement that corrected the end of a step, (nv,)."""

@@ -24,10 +24,13 @@ from dyn_core.contact.stepping.block_rows import (
     warm_start,
 )
 from dyn_core.contact.stepping.contact_rows import contact_rows, fill_body
+from dyn_core.contact.stepping.fast_pairs import find_fast_contacts, may_be_fast
+from dyn_core.contact.stepping.fast_rows import close_meeting, meeting_rows
 from dyn_core.contact.stepping.step_tables import (
     CONTACT_ROLE,
     GEAR,
     LIMIT,
+    MOREAU_JEAN,
     PRESCRIBED,
     Scene,
     StepArrays,
@@ -50,7 +53,41 @@ def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, 
 
     Source: LCP-1 to LCP-4.
     """
-    touching = find_contacts(
+    read_velocities(scene, step, state)
+    step.fast.used[0] = 0
+    velocity, dt = step.work.free, scene.rule.dt
+    if scene.rule.scheme == MOREAU_JEAN:
+        velocity = step.work.qd
+    if may_be_fast(scene.tables, scene.fast, velocity, dt, step.fast):
+        touching = find_fast_contacts(scene, step, state)
+    else:
+        touching = find_slow_contacts(scene, step, state)
+    if touching < 0:
+        return touching, 0, 0
+    blocks, rows = fill_problem(scene, step, state, touching)
+    return touching, blocks, rows
+
+
+@machine_code
+def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> int:
+    """Fill the problem of a step again; return the number of its blocks.
+
+    Args:
+        scene, step, state: As in prepare_step.
+        touching: Number of contacts that are known, with the velocities along which
+            they were found; -1: no pair was fast, find them.
+    """
+    read_velocities(scene, step, state)
+    if touching < 0:
+        touching = find_slow_contacts(scene, step, state)
+    blocks, _ = fill_problem(scene, step, state, touching)
+    return blocks
+
+
+@machine_code
+def find_slow_contacts(scene: Scene, step: StepArrays, state: int) -> int:
+    """Find the contacts of a state no pair of which is fast, see find_contacts."""
+    return find_contacts(
         scene.shapes,
         scene.pairs,
         step.terms.poses[state],
@@ -58,19 +95,30 @@ def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, 
         step.contacts,
         step.collision,
     )
-    if touching < 0:
-        return touching, 0, 0
-    tables, work, fastest = scene.tables, step.work, 0.0
+
+
+@machine_code
+def read_velocities(scene: Scene, step: StepArrays, state: int) -> None:
+    """Write the velocity of a state, and that of a free step, by place."""
+    tables, work = scene.tables, step.work
     for k in range(len(tables.coordinate)):
         work.free[k] = step.terms.free[state, tables.coordinate[k]]
         work.qd[k] = step.terms.qd[state, tables.coordinate[k]]
+
+
+@machine_code
+def fill_problem(
+    scene: Scene, step: StepArrays, state: int, touching: int
+) -> tuple[int, int]:
+    """Fill the problem of a step with some contacts; return its blocks and rows."""
+    work, fastest = step.work, 0.0
+    for k in range(len(scene.tables.coordinate)):
         fastest = max(fastest, abs(work.qd[k]))
     step.rows.rest[0] = scene.rule.rest
     within = scene.rule.margin + 2.0 * scene.rule.dt * fastest
     block, row, last = contact_blocks(scene, step, state, touching)
     block, row, last = joint_blocks(scene, step, state, within, block, row, last)
-    block, row = dense_blocks(scene, step, state, within, block, row, last)
-    return touching, block, row
+    return dense_blocks(scene, step, state, within, block, row, last)
 
 
 @machine_code
@@ -90,7 +138,8 @@ def contact_blocks(
     block, row, last = 0, 0, 0
     for c in range(touching):
         pair = contacts.pair[c]
-        if not takes_part(scene.rule, contacts.gap[c]):
+        meets = contacts.turn[c] > 0  # within the step
+        if not meets and not takes_part(scene.rule, contacts.gap[c]):
             continue
         count = 1
         if materials[pair, 2] > 0.0:
@@ -112,16 +161,22 @@ def contact_blocks(
             rows.support_start[block],
         )
         rows.support_count[block], rows.kind[block] = n, CONTACT
-        fill_body(tables, columns, factor, a, work)
-        fill_body(tables, columns, factor, b, work)
-        locate(rows, block, n, work)
-        contact_rows(tables, contacts, c, rows, blocks, block, work)
         for i in range(3):
             rows.mu[block, i] = materials[pair, i]
         blocks.role[block], blocks.source[block] = CONTACT_ROLE, c
         blocks.id[block], blocks.gap[block] = contacts.id[c], contacts.gap[c]
         blocks.restitution[block] = materials[pair, 3]
-        close(scene.rule, rows, blocks, block)
+        if meets:
+            locate(rows, block, n, work)
+            speed = meeting_rows(scene, step, state, c, block, count)
+            finish(tables, factor, rows, blocks, block, work)
+            close_meeting(scene, step, c, block, speed)
+        else:
+            fill_body(tables, columns, factor, a, work)
+            fill_body(tables, columns, factor, b, work)
+            locate(rows, block, n, work)
+            contact_rows(tables, contacts, c, rows, blocks, block, work)
+            close(scene.rule, rows, blocks, block)
         last = warm_start(step.earlier, state, contacts.id[c], last, rows, block)
         block, row = block + 1, row + count
     return block, row, last
@@ -240,7 +295,15 @@ def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> Non
 
 @machine_code
 def end_step(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
-    """Write the velocity after the impulses: free + L^-1 Y.T impulse; keep these.
+    """Write the velocity after the impulses, and keep these; see write_velocity."""
+    finite = write_velocity(scene, step, state, used)
+    remember(step.rows, step.blocks, used, step.earlier, state)
+    return finite
+
+
+@machine_code
+def write_velocity(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
+    """Write the velocity after the impulses: free + L^-1 Y.T impulse.
 
     Args:
         scene, step: As in prepare_step, with the solution in step.rows.impulse; qd_next
@@ -261,5 +324,4 @@ def end_step(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
         step.qd_next[state, tables.coordinate[k]] = velocity
         step.correction[state, tables.coordinate[k]] = 0.0
         total += 0.0 * velocity
-    remember(step.rows, step.blocks, used, step.earlier, state)
     return total == 0.0

@@ -23,8 +23,16 @@ from dyn_core.contact.solvers.work import (
     ITERATIONS,
     MAX_ITERATIONS,
 )
-from dyn_core.contact.stepping.assembly import end_step, prepare_step
+from dyn_core.contact.stepping.assembly import (
+    end_step,
+    fill_problem,
+    prepare_step,
+    write_velocity,
+)
+from dyn_core.contact.stepping.block_rows import remember
 from dyn_core.contact.stepping.contact_rows import cross, tangent
+from dyn_core.contact.stepping.fast_pairs import find_passed, is_passing
+from dyn_core.contact.stepping.fast_rows import move_before_meetings
 from dyn_core.contact.stepping.position_correction import (
     end_correction,
     prepare_correction,
@@ -201,7 +209,8 @@ def finish_step(
     status: int,
 ) -> int:
     """End the step of a single state whose problem is solved; see take_step."""
-    finish_state(scene, step, solver, outcomes, 0, 0, blocks, status)
+    finite = end_step(scene, step, 0, blocks)
+    finish_state(scene, step, solver, outcomes, 0, 0, blocks, status, finite)
     if outcomes.failed[0] != 0:
         return FAILED
     if run_kernel(kernels.end) != 0:
@@ -283,9 +292,21 @@ def step_rows(
         touching, blocks, m = prepare_step(scene, step, state)
         if touching < 0:
             return state, -touching
-        outcomes.contacts[n], outcomes.rows[n] = touching, m
         status = solve_state(step, solver, blocks, m)
-        finish_state(scene, step, solver, outcomes, state, n, blocks, status)
+        finite = write_velocity(scene, step, state, blocks)
+        while finite and is_passing(scene, step, state):
+            touching = find_passed(scene, step, state, touching)
+            if touching < 0:
+                return state, -touching
+            if step.fast.changed[0] == 0:
+                break
+            blocks, m = fill_problem(scene, step, state, touching)
+            status = solve_state(step, solver, blocks, m)
+            finite = write_velocity(scene, step, state, blocks)
+        if finite:
+            remember(step.rows, step.blocks, blocks, step.earlier, state)
+        outcomes.contacts[n], outcomes.rows[n] = touching, m
+        finish_state(scene, step, solver, outcomes, state, n, blocks, status, finite)
     return last, 0
 
 
@@ -324,12 +345,13 @@ def finish_state(
     n: int,
     blocks: int,
     status: int,
+    finite: bool,
 ) -> None:
-    """Note the outcome of a solved problem; write velocity, forces and correction."""
+    """Note the outcome of a step with its velocity; write forces and correction."""
     report, nv = solver.reports[0], len(step.work.free)
     outcomes.status[n], outcomes.iterations[n] = status, report[ITERATIONS]
     outcomes.residual[n] = report[LAW]
-    if not end_step(scene, step, state, blocks):
+    if not finite:
         fail(step, outcomes, state, n)
         return
     if outcomes.force.shape[1] > 0:
@@ -341,6 +363,8 @@ def finish_state(
             short = solve_correction(step.normals, apart, m_apart, nv, solver)
             if not end_correction(scene, step, state, apart) or short != 0:
                 outcomes.short[n] = 1
+    if step.fast.used[0] > 0 and move_before_meetings(scene, step, state):
+        outcomes.corrected[n] = 1
 
 
 @machine_code

@@ -13,6 +13,7 @@ from dyn_core.contact.solvers.sweeps import sweep
 from dyn_core.contact.solvers.work import SolverWork
 from dyn_core.contact.stepping.position_correction import TOLERANCE
 from dyn_core.contact.stepping.step_records import solver_name
+from dyn_core.contact.stepping.step_tables import SCHEMES
 from dyn_core.contact.stepping.world import World
 from dyn_core.engines.machine_code import Reals2, machine_code
 
@@ -60,6 +61,12 @@ def takes_rows(world: World) -> bool:
     if name not in ROW_SOLVERS:
         return False
     return world.solver_options.keys() <= signature(ROW_SOLVERS[name]).parameters.keys()
+
+
+def in_one_call(world: World) -> bool:
+    """Return whether the steps of a world are single calls of machine code."""
+    newton = world.restitution == "newton" and world.impacts == "simultaneous"
+    return takes_rows(world) and newton and world.stepper in SCHEMES
 
 
 def solver_choice(world: World) -> SolverChoice:

@@ -51,12 +51,6 @@ from dyn_core.errors import NonFiniteError
 _LIKE = {"not_unique": CONVERGED, "ray": INFEASIBLE}
 
 
-def in_one_call(world: World) -> bool:
-    """Return whether the steps of a world are single calls of machine code."""
-    newton = world.restitution == "newton" and world.impacts == "simultaneous"
-    return takes_rows(world) and newton
-
-
 class StagedStep:
     """The step of a single state, called like take_step."""
 

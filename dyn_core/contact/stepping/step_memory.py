@@ -12,8 +12,13 @@ from dyn_core.contact.collision.detection.tables import room_for_contacts, room_
 from dyn_core.contact.problem.rows import room_for_rows
 from dyn_core.contact.solvers.work import room_for_solvers
 from dyn_core.contact.stepping.contact_model import ContactModel, error_terms
+from dyn_core.contact.stepping.fast_tables import fast_memory, fast_tables
 from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
-from dyn_core.contact.stepping.solver_choice import ChosenSolver, solver_choice
+from dyn_core.contact.stepping.solver_choice import (
+    ChosenSolver,
+    in_one_call,
+    solver_choice,
+)
 from dyn_core.contact.stepping.step_tables import (
     SCHEMES,
     STEWART_TRINKLE,
@@ -30,6 +35,7 @@ from dyn_core.contact.stepping.structure import structure
 from dyn_core.solving.registry import solver
 
 FIRST_ROOM = 16  # contacts for which there is room at first
+MOST_ROWS = 6  # of a contact
 
 
 class StepSetup:
@@ -87,7 +93,8 @@ class StepSetup:
             rest=self.h * math.hypot(*map(float, model.a_grav.lin)),
         )
         around = contact_model.shapes_and_pairs
-        self.scene = Scene(tables, *around, joints.rows, dense_table, rule)
+        fast = fast_tables(model, tables, *around, in_one_call(world))
+        self.scene = Scene(tables, *around, joints.rows, dense_table, rule, fast)
         self.names = [c.name for c in (*joints.constraints, *dense)]
         self.prescribed, self.choice = joints.prescribed, solver_choice(world)
         self.moved, self.moved_apart = (
@@ -148,6 +155,8 @@ class StepRoom:
         y = 6 * contacts * longest + (single + int(dense.start[-1])) * nv
         rows = room_for_rows(blocks, m, support, y)
         normals = room_for_rows(blocks, m, 0, 0)
+        shapes, pairs = len(scene.shapes.kind), len(scene.pairs.first)
+        widest = max(MOST_ROWS, int(tall.max(initial=0)) + 1)
         self.contacts = contacts
         self.step = StepArrays(
             terms=self._terms,
@@ -158,8 +167,9 @@ class StepRoom:
             rows=rows,
             blocks=room_for_blocks(blocks, m),
             normals=normals._replace(support=rows.support, y=rows.y),
-            collision=room_for_work(len(scene.shapes.kind), len(scene.pairs.first)),
-            work=room_for_step(tables, int(tall.max(initial=0)) + 1),
+            collision=room_for_work(shapes, pairs),
+            work=room_for_step(tables, widest),
+            fast=fast_memory(scene.fast, nv, shapes, pairs),
         )
         choice, work = self._setup.choice, room_for_solvers(rows, nv)
         self.solver = ChosenSolver(choice, work, np.zeros((2, 8)))

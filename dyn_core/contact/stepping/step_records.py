@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.collision.detection.tables import Contacts
 from dyn_core.contact.stepping.world import World
 
 
@@ -15,6 +16,15 @@ def solver_name(world: World) -> str:
 
 
 COUNTS = 6  # numbers in `wholes` of a record before those of the blocks
+
+
+class FastContacts(NamedTuple):
+    """Contacts of a step, and from FastMemory the ways along which they were found."""
+
+    contacts: Contacts
+    velocity: np.ndarray
+    met: np.ndarray
+    met_time: np.ndarray
 
 
 class StepRecord(NamedTuple):
@@ -29,6 +39,7 @@ class StepRecord(NamedTuple):
         q_end: Position after the step, if the step corrected it.
         sizes: nq and nv.
         wholes, reals: Those of composite_step.StepLog, as bytes.
+        fast: Contacts of a step with fast pairs, which depend on velocities.
     """
 
     t: float
@@ -41,6 +52,7 @@ class StepRecord(NamedTuple):
     sizes: tuple[int, int]
     wholes: bytes
     reals: bytes
+    fast: FastContacts | None
 
     @property
     def iterations(self) -> int:

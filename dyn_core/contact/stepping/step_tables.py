@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.contact.collision.detection import tables as collision
 from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.stepping.fast_tables import FastMemory, FastTables
 from dyn_core.contact.stepping.structure import Structure
 from dyn_core.engines.machine_code import Reals, Reals2, Reals3, Wholes, Wholes2
 
@@ -187,6 +188,7 @@ class Scene(NamedTuple):
         joints: Limits, dry friction, gears, prescribed motion.
         dense: Limits of balls, and loops.
         rule: How gaps act.
+        fast: How bodies hang together, and how thick shapes are.
     """
 
     tables: Structure
@@ -195,6 +197,7 @@ class Scene(NamedTuple):
     joints: JointRows
     dense: DenseRows
     rule: Rule
+    fast: FastTables
 
 
 class StepArrays(NamedTuple):
@@ -208,7 +211,7 @@ class StepArrays(NamedTuple):
         contacts, rows, blocks: The problem of one state.
         normals: The problem that corrects its positions; y and support are those of
             `rows`.
-        collision, work: Memory.
+        collision, work, fast: Memory.
     """
 
     terms: Terms
@@ -221,6 +224,7 @@ class StepArrays(NamedTuple):
     normals: Rows
     collision: collision.Work
     work: StepMemory
+    fast: FastMemory
 
 
 def room_for_blocks(blocks: int, rows: int) -> BlockFacts:

@@ -116,6 +116,36 @@ def contacts_of_pair(
 
 
 @machine_code
+def add_pair(
+    shapes: Shapes,
+    pairs: Pairs,
+    pair: int,
+    margin: float,
+    contacts: Contacts,
+    count: int,
+    work: Work,
+) -> int:
+    """Add the contacts of a pair whose shapes are placed; return the new number."""
+    a, b = pairs.first[pair], pairs.second[pair]
+    before = count
+    swapped = shapes.kind[a] > shapes.kind[b]
+    if swapped:
+        count = contacts_of_pair(shapes, b, a, margin, contacts, count, work)
+    else:
+        count = contacts_of_pair(shapes, a, b, margin, contacts, count, work)
+    for row in range(before, min(count, len(contacts.id))):
+        contacts.id[row] += FEATURES * pair
+        contacts.pair[row] = pair
+        contacts.body_a[row] = shapes.body[a]
+        contacts.body_b[row] = shapes.body[b]
+        contacts.turn[row] = 0
+        if swapped:
+            for i in range(3):
+                contacts.normal[row, i] = -contacts.normal[row, i]
+    return count
+
+
+@machine_code
 def find_contacts(
     shapes: Shapes,
     pairs: Pairs,
@@ -144,22 +174,7 @@ def find_contacts(
     place_shapes(shapes, poses, work)
     count = 0
     for m in range(near_pairs(shapes, pairs, margin, work)):
-        pair = work.near[m]
-        a, b = pairs.first[pair], pairs.second[pair]
-        before = count
-        swapped = shapes.kind[a] > shapes.kind[b]
-        if swapped:
-            count = contacts_of_pair(shapes, b, a, margin, contacts, count, work)
-        else:
-            count = contacts_of_pair(shapes, a, b, margin, contacts, count, work)
-        for row in range(before, min(count, len(contacts.id))):
-            contacts.id[row] += FEATURES * pair
-            contacts.pair[row] = pair
-            contacts.body_a[row] = shapes.body[a]
-            contacts.body_b[row] = shapes.body[b]
-            if swapped:
-                for i in range(3):
-                    contacts.normal[row, i] = -contacts.normal[row, i]
+        count = add_pair(shapes, pairs, work.near[m], margin, contacts, count, work)
     if count > len(contacts.id):
         return -count
     return count

@@ -95,6 +95,9 @@ class Contacts(NamedTuple):
         gap: Distance along the normal; negative in an overlap, (capacity,) [m].
         point: Midway between the surfaces, world, (capacity, 3) [m].
         normal: From b to a, into body a, unit, world, (capacity, 3).
+        turn: 0 for contacts at the given poses; for those of pairs that meet within a
+            step 1 and more, by the velocity that leads there, (capacity,).
+        time: Of the meeting, from the start of the step, (capacity,) [s].
     """
 
     id: Wholes
@@ -104,6 +107,8 @@ class Contacts(NamedTuple):
     gap: Reals
     point: Reals2
     normal: Reals2
+    turn: Wholes
+    time: Reals
 
 
 class Work(NamedTuple):
@@ -160,6 +165,8 @@ def room_for_contacts(capacity: int) -> Contacts:
         gap=np.zeros(capacity),
         point=np.zeros((capacity, 3)),
         normal=np.zeros((capacity, 3)),
+        turn=np.zeros(capacity, np.int64),
+        time=np.zeros(capacity),
     )
 
 
