@@ -93,7 +93,7 @@ def soften(problem):
     for block in problem.blocks:
         first, n = first + len(block.J), first
         if block.mu:
-            R[n + 1 : first] = R[n] / block.mu**2
+            R[n + 1 : first] = R[n]
     problem.A = problem.A + np.diag(np.where(problem.R > 0, 0.0, R))
     problem.size = np.diag(problem.A)
 
@@ -106,6 +106,7 @@ def pyramid_error(problem, x, facets=8):
     sigma, error = problem.A @ x + problem.b, problem.laws(x[:, None])[:, 0]
     error, first = error * problem.size, 0
     angles = np.pi * np.arange(2 * facets) / facets
+    small = np.abs(problem.b).max(initial=0.0) / problem.size.max(initial=1.0)
     for block in problem.blocks:
         n, first = first, first + len(block.J)
         t = slice(n + 1, first)
@@ -118,7 +119,8 @@ def pyramid_error(problem, x, facets=8):
             power = max(max(-s @ corners) if two else abs(s[0]) for _, s, two in pairs)
             radius = block.mu * x[n]
             error[t] = max(used - radius, 0.0) * problem.size[n]
-            error[n] += abs(x[t] @ sigma[t] + radius * power) / max(radius, 1e-300)
+            lost = x[t] @ sigma[t] + radius * power
+            error[n] += abs(lost) / max(np.abs(x).max(), small)
     return np.abs(error).max(initial=0.0)
 
 
@@ -335,15 +337,22 @@ def test_impacts_at_their_times_are_those_of_the_textbook(name, law, full):
 
 SOLVERS = sorted(dyn.solvers(CONTACT_SOLVE))
 CONVEX = ("convex_newton", "interior_point", "soft_contact")
+# Errors of the law at which a solver still says that it has converged (docs/contacts.md).
+ACCURACY = {
+    **dict.fromkeys(SOLVERS, 1e-7),
+    **dict.fromkeys(("enumeration", "lemke", "principal_pivoting"), PRECISION),
+    "interior_point": 1e-5,
+    "projected_gauss_seidel": 1e-6,
+}
 CASES = [(solver, name) for solver in SOLVERS for name in SCENES]
 
 
 @pytest.mark.parametrize(("solver", "name"), rotation(CASES, 7))
 def test_every_solver_obeys_its_law(solver, name, full):
     """Momentum to 1e-10, and the law that each states to the accuracy it states."""
-    scene, options = scene_of(name), dyn.solver(solver).options
+    scene = scene_of(name)
     sim = scene.simulator(solver=solver)
-    reference, tolerance = Reference(sim), max(options.get("tolerance", 0), PRECISION)
+    reference = Reference(sim)
     for k in range(50 if full else 6):
         q, qd = sim.q.copy(), sim.qd.copy()
         scene.acts(sim, k * sim.period)
@@ -351,6 +360,9 @@ def test_every_solver_obeys_its_law(solver, name, full):
             sim.advance(k * sim.period)
         except dyn.UnsupportedError as error:
             pytest.skip(str(error))
+        except dyn.InfeasibleError:
+            assert solver in CONVEX  # what slides cannot separate, as these demand
+            return
         problem, impacts = reference.problem(q, qd, sim.period)
         x, u = problem.impulses(sim.report, impacts), sim.last.velocity
         close(u, problem.free + problem.response @ x, PRECISION)
@@ -364,4 +376,4 @@ def test_every_solver_obeys_its_law(solver, name, full):
             (problem.size * np.abs(x)).max(initial=0.0),
         )
         if sim.report.converged:
-            assert error <= tolerance * scale + 1e-14
+            assert error <= ACCURACY[solver] * scale + 1e-14
