@@ -52,7 +52,7 @@ class StepRecord(NamedTuple):
     sizes: tuple[int, int]
     wholes: bytes
     reals: bytes
-    fast: FastContacts | None
+    fast: FastContacts | None = None
 
     @property
     def iterations(self) -> int:
