@@ -128,6 +128,20 @@ def test_a_ball_does_not_pass_a_thin_wall(stepper, h):
         np.testing.assert_allclose(after[2], 0.0, atol=1e-9 * -before[2])
 
 
+def test_solvers_of_matrices_take_fast_bodies_alike():
+    """A ball at 300 m/s stays on a thin wall by lemke, and ends where it does by rows."""
+    q0, qd0 = shot(np.random.default_rng(1), 300.0)
+    ends = [
+        run(
+            stepped(ball_and_wall(), "stewart_trinkle", 1e-2, solver=solver), q0, qd0, 4
+        )
+        for solver in ("coulomb_newton", "lemke")
+    ]
+    assert abs(ends[1][0][2] - BALL - THICK / 2) < 1e-5
+    np.testing.assert_allclose(ends[1][0], ends[0][0], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(ends[1][1], ends[0][1], rtol=0, atol=1e-6)
+
+
 @every_step
 @every_stepper
 def test_a_bullet_takes_a_thin_plate_along(stepper, h):

@@ -65,8 +65,16 @@ def takes_rows(world: World) -> bool:
 
 def in_one_call(world: World) -> bool:
     """Return whether the steps of a world are single calls of machine code."""
+    return takes_rows(world) and has_one_problem(world)
+
+
+def has_one_problem(world: World) -> bool:
+    """Return whether a step of a world is one problem, whoever solves it.
+
+    Impacts in sequence, those of Poisson's law and events have problems of their own.
+    """
     newton = world.restitution == "newton" and world.impacts == "simultaneous"
-    return takes_rows(world) and newton and world.stepper in SCHEMES
+    return newton and world.stepper in SCHEMES
 
 
 def solver_choice(world: World) -> SolverChoice:

@@ -21,7 +21,11 @@ from dyn_core.contact.solvers.work import (
     ITERATIONS,
     MAX_ITERATIONS,
 )
-from dyn_core.contact.stepping.assembly import apply_impulses
+from dyn_core.contact.stepping.assembly import (
+    apply_impulses,
+    fill_problem,
+    write_velocity,
+)
 from dyn_core.contact.stepping.block_rows import gap_rule
 from dyn_core.contact.stepping.composite_step import (
     DONE,
@@ -33,6 +37,7 @@ from dyn_core.contact.stepping.composite_step import (
     settle,
     solve_state,
 )
+from dyn_core.contact.stepping.fast_pairs import find_passed, is_passing
 from dyn_core.contact.stepping.impacts import (
     impact_of,
     poisson_impacts,
@@ -70,12 +75,17 @@ class StagedStep:
             step, kernels, solver, outcomes, log: As in take_step.
         """
         scene, self._step, self._log = setup.scene, step, log
+        self._outcomes = outcomes
         self._begin = compiled(begin_step).bind(scene, step, kernels, outcomes)
         self._finish = compiled(finish_step).bind(
             scene, step, kernels, solver, outcomes, log
         )
         self._problem = ProblemSolver(setup.of.world, step, solver)
         self._impacts = ImpactLaw(setup.of.world, scene, step)
+        self._write, self._passing, self._find, self._fill = (
+            compiled(function).bind(scene, step)
+            for function in (write_velocity, is_passing, find_passed, fill_problem)
+        )
         self._first = step.terms.q.shape[1] + 2 * step.terms.qd.shape[1] + 5
 
     def __call__(self) -> int:
@@ -85,6 +95,15 @@ class StagedStep:
             return int(result)
         impulse, before = self._impacts(blocks, m)
         status = self._problem.solve(blocks, m)
+        while impulse is None and self._write(0, blocks) and self._passing(0):
+            touching = int(self._find(0, int(self._outcomes.contacts[0])))
+            if touching < 0:
+                return touching
+            if not self._step.fast.changed[0]:
+                break
+            blocks, m = self._fill(0, touching)
+            self._outcomes.contacts[0], self._outcomes.rows[0] = touching, m
+            status = self._problem.solve(blocks, m)
         status = status if before == CONVERGED else before
         result = int(self._finish(blocks, status))
         if impulse is not None and result == DONE:

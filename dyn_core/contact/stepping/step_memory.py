@@ -16,7 +16,7 @@ from dyn_core.contact.stepping.fast_tables import fast_memory, fast_tables
 from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
 from dyn_core.contact.stepping.solver_choice import (
     ChosenSolver,
-    in_one_call,
+    has_one_problem,
     solver_choice,
 )
 from dyn_core.contact.stepping.step_tables import (
@@ -93,7 +93,7 @@ class StepSetup:
             rest=self.h * math.hypot(*map(float, model.a_grav.lin)),
         )
         around = contact_model.shapes_and_pairs
-        fast = fast_tables(model, tables, *around, in_one_call(world))
+        fast = fast_tables(model, tables, *around, has_one_problem(world))
         self.scene = Scene(tables, *around, joints.rows, dense_table, rule, fast)
         self.names = [c.name for c in (*joints.constraints, *dense)]
         self.prescribed, self.choice = joints.prescribed, solver_choice(world)
