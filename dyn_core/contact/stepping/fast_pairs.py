@@ -225,9 +225,12 @@ def distance(x: Reals, pose: Reals) -> float:
 def is_fast(scene: Scene, step: StepArrays, pair: int) -> bool:
     """Return whether a pair's way in the step exceeds half of the thinner shape.
 
-    No point of one shape moves farther in the frame of the other.
+    No point of one shape moves farther in the frame of the other. Half-spaces have no
+    end, and nothing passes them.
     """
     a, b = scene.pairs.first[pair], scene.pairs.second[pair]
+    if scene.shapes.kind[b] == PLANE:
+        return False
     way = relative_speed(scene.shapes, a, b, step.collision, step.fast)
     if scene.shapes.kind[b] < PLANE:
         other = relative_speed(scene.shapes, b, a, step.collision, step.fast)

@@ -195,9 +195,14 @@ def _thin(shapes: Shapes, k: int) -> float:
 
 
 def _allowed(bodies: int, shapes: Shapes, pairs: Pairs, thin: np.ndarray) -> np.ndarray:
-    """Return the way of each body up to which none of its pairs is fast [m]."""
+    """Return the way of each body up to which none of its pairs is fast [m].
+
+    Nothing passes a half-space, which has no end.
+    """
     allowed = np.full(bodies, NEVER)
     for a, b in zip(pairs.first, pairs.second, strict=True):
+        if shapes.kind[b] == PLANE:
+            continue
         both = int(shapes.body[a]), int(shapes.body[b])
         share = min(thin[a], thin[b]) / (2 if 0 not in both else 1)
         for body in both:
