@@ -103,6 +103,11 @@ SCENES = {
     "loop": tied,
     "ball joint": ball,
 }
+# A robot's code takes most of the time of these tests: with --full only.
+SOME = [
+    pytest.param(name, marks=[pytest.mark.full] * (name == "landing"))
+    for name in SCENES
+]
 
 
 def batch_of(model, q, n, seed=0):
@@ -135,7 +140,7 @@ def alone(of, Q, V, tau, steps):
 
 
 @native
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("scene", SOME)
 def test_packs_of_rows_have_the_bits_of_single_steps(scene):
     """Rows that go the same way, and those that leave it, in lanes and alone."""
     model, world, q = SCENES[scene]()
@@ -156,7 +161,7 @@ def test_packs_of_rows_have_the_bits_of_single_steps(scene):
             np.testing.assert_array_equal(values[2::2], values[:1].repeat(9, axis=0))
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("scene", SOME)
 def test_rows_have_the_bits_of_single_steps(scene):
     """Dynamics, contacts, solution, correction and warm starts are those of one row."""
     model, world, q = SCENES[scene]()

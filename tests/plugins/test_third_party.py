@@ -836,7 +836,7 @@ def test_unknown_names_name_the_nearest(shipped):
 
 def test_a_contact_solver_of_one_file_steps_worlds(fresh):
     """The example of the page of plugins slides and bounces a ball as the default does."""
-    page = (Path(dyn.__file__).parents[1] / "dyn_plugins/README.md").read_text()
+    page = (README.parent / "dyn_plugins/README.md").read_text()
     module = next(x for x in re.findall(r"```python\n(.*?)```", page, re.S)
                   if "class Splitting" in x)  # fmt: skip
     solver = fresh(contact_dyn=module).solver("my_splitting")
