@@ -36,6 +36,7 @@ class Stand:
         self.guard = self.new_guard()
         self.controller = start([COMPUTED_TORQUE], params)["computed_torque"]
         self.drives("torque under the guard")
+        self.hears(1)  # who never heard a guard misses none
 
     def new_guard(self):
         """Start a guard."""
