@@ -18,8 +18,9 @@ def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
         bias_force: Slot for C.
 
     Source: RBDA, section 6.1; KIM-2.0 (Table 1). Solved by L.T D L, whose order is that
-    of the tree and not of the pivots: of a positive definite H it keeps all digits (N.
-    Higham, Accuracy and Stability of Numerical Algorithms, section 10.1).
+    of the tree and not of the pivots: for a positive definite H it loses no more digits
+    than rounding H does (N. Higham, Accuracy and Stability of Numerical Algorithms,
+    section 10.1).
     """
     push = tau - bias_force(q, qd, f_ext[1:])
     return joint_factors(model, mass_matrix(q)).solve(push)
