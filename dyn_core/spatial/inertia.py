@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.spatial.linear import Factored
 from dyn_core.spatial.symmetric import ORDER, Symmetric
 from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
 
@@ -197,16 +198,21 @@ class ArticulatedInertia:
         return NotImplemented
 
     def reduced(
-        self, U: ForceSubspace, D_inverse: Matrix, S: MotionSubspace, armature: Any
+        self, U: ForceSubspace, D: Factored, S: MotionSubspace, armature: Any
     ) -> ArticulatedInertia:
         """Return the inertia that acts across a joint: IA - U D^-1 U.T, with U = IA S.
+
+        With D = L.T d L it is IA - V d^-1 V.T, V = U L^-1: squares, which keep the
+        digits that the inverse of an ill-conditioned D loses.
 
         Without armature its product with S vanishes: where a column of S is a
         coordinate axis, these entries are zero.
         """
         if not len(U):
             return self
-        left = self - (U @ D_inverse) @ U.T
+        V = U @ D.inverse_of_L()
+        pairs = zip(V, D.over_D, strict=True)
+        left = self - ForceSubspace(v * over for v, over in pairs) @ V.T
         free = [_axis(S[k]) for k, a in enumerate(armature) if _is_zero(a)]
         return left.without([k for k in free if k is not None])
 

@@ -130,7 +130,7 @@ def articulated_joints(model, X, S, prescribed=None):
             single = len(bodies) == 1 and not rigid
             S_single = J[bodies[0]] if single else ()
             armature = model.armature[bodies[0]] if single else ()
-            Ia = whole.reduced(U, D.inverse(), S_single, armature)
+            Ia = whole.reduced(U, D, S_single, armature)
             IA[p] = IA[p] + joint.X.T @ Ia @ joint.X
     return joints[::-1], IA
 

@@ -35,7 +35,7 @@ def aba(model, q, qd, tau, f_ext):
         D[i] = joint_inertia(model, i, S[i].T @ U[i])
         u[i] = tau[i] - S[i].T @ pA[i]
         if p:
-            Ia = IA[i].reduced(U[i], D[i].inverse(), S[i], model.armature[i])
+            Ia = IA[i].reduced(U[i], D[i], S[i], model.armature[i])
             pa = pA[i] + U[i] @ D[i].solve(u[i])
             IA[p] = IA[p] + X[i].T @ Ia @ X[i]
             pA[p] = pA[p] + X[i].T @ pa

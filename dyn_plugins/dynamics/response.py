@@ -51,15 +51,16 @@ def self_responses(model, q):
     X, S = joint_transforms(model, q)
     omega = [Matrix.zeros(6, 6)] * (model.nb + 1)
     for joint in articulated_joints(model, X, S)[0]:
-        X_p, inverse = joint.X.matrix(), joint.D.inverse()
+        X_p, half, over_D = joint.X.matrix(), joint.D.inverse_of_L(), joint.D.over_D
         free = X_p @ omega[joint.parent] @ X_p.T
         for i in joint.bodies:
-            if not inverse.rows:
+            if not over_D:
                 T, share = joint.X_of[i].matrix(), Matrix.zeros(6, 6)
             else:
-                J, U = _columns(joint.J[i]), _columns(joint.U)
-                T = joint.X_of[i].matrix() - J @ inverse @ U.T
-                share = J @ inverse @ J.T
+                J, U = _columns(joint.J[i] @ half), _columns(joint.U @ half)
+                scaled = J @ Matrix.diagonal(over_D)
+                T = joint.X_of[i].matrix() - scaled @ U.T
+                share = scaled @ J.T
             omega[i] = _symmetric(T @ free @ T.T + share)
     return omega[1:]
 
