@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -187,3 +188,23 @@ def test_a_list_of_one_name_is_no_list_of_letters(tmp_path, capsys):
     inputs = ["export", "rnea", "arm7", folder, "--form", "c", "--option"]
     assert main([*inputs, "inputs=f_ext,link4.mass"]) == 0
     assert "link4_mass[1]" in capsys.readouterr().out
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("solver", "robot"), [("rnea", "two_link"), ("aba", "cart_pole")]
+)
+def test_deviations_from_misra_stand_on_the_page(solver, robot, tmp_path):
+    """What cppcheck reports of C source is a row of docs/export.md, with its reason."""
+    (cppcheck,) = need("cppcheck")
+    result = build(solver, robot).export(tmp_path, form="c")
+    (source,) = [x for x in result.files if x.endswith(".c") and "check" not in x]
+    command = cppcheck, "--addon=misra", "-q", "--template={id}", source
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    rules = set(re.findall(r"misra-c2012-([0-9.]+)", done.stderr))
+    page = (ROOT / "docs/export.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([0-9]+\.[0-9]+) \|", page, re.MULTILINE)
+    assert "10.3" in rules, done.stderr
+    assert rules <= set(rows)
