@@ -167,8 +167,11 @@ def test_a_guard_that_stood_is_missed_and_its_beats_do_not_end_that(stand):
 
 
 def test_a_guard_that_ends_says_so(start, fed, until, ask):
-    """A controller that needs one stops, also at rest, and goes on under another one."""
-    params = PARAMS + "    require_guard: true\n"
+    """A controller that needs one stops, also at rest, and goes on under another one.
+
+    A process may take longer than the usual 0.2 s to end, which would be silence.
+    """
+    params = PARAMS + "    require_guard: true\n    guard_timeout: 5.0\n"
     stand = Stand(start, fed, until, params)
     second = stand.new_guard()
     stand.said("2 guards are heard; valid: one")

@@ -136,6 +136,11 @@ def _send_trajectory(probe, until, offset=0.3, duration=1.5):
     sender.publish(message)
 
 
+def _span(states):
+    """Return how far each joint has moved [rad]."""
+    return np.ptp([np.array(m.position) for m in states], axis=0)
+
+
 def test_the_arm_tracks_a_trajectory_with_other_solvers(start, probe, until):
     """Tracking error below 0.05 rad; a line of YAML swaps the solver.
 
@@ -155,9 +160,8 @@ def test_the_arm_tracks_a_trajectory_with_other_solvers(start, probe, until):
     probe.states.clear()
     _send_trajectory(probe, until)
     started = time.monotonic()
-    until(lambda: time.monotonic() - started > 2.0, probe.node)
-    moved = np.ptp([np.array(m.position) for m in probe.states], axis=0)
-    assert moved.min() > 0.25
+    until(lambda: time.monotonic() - started > 2.0 and _span(probe.states).min() > 0.25,
+          probe.node, expected="the trajectory")  # fmt: skip
     assert len(probe.errors) > 50
     assert np.quantile(np.abs(probe.errors).max(axis=1), 0.9) < 0.05
     assert probe.value("simulator", "forward dynamics") == "dense"
