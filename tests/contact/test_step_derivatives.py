@@ -21,15 +21,19 @@ def _mu(value, **more):
     return {"materials": {"default": {"mu": value, **more}}}
 
 
+def _step(model, name="contact_euler", **choices):
+    """Return the Program of a step."""
+    return dyn.solver(name).build(model, **{"engine": "native", **EXACT, **choices})
+
+
+def _derivatives(model, name="contact_euler", **choices):
+    """Return the Program of the derivatives of a step."""
+    return _step(model, f"{name}_derivatives", **choices)
+
+
 def _built(model, name="contact_euler", **choices):
     """Return the Programs of a step and of its derivatives."""
-    choices = {"engine": "native", **EXACT, **choices}
-    names = name, f"{name}_derivatives"
-    step_choices = {k: x for k, x in choices.items() if k != "paths"}
-    return [
-        dyn.solver(n).build(model, **(choices if n is names[1] else step_choices))
-        for n in names
-    ]
+    return _step(model, name, **choices), _derivatives(model, name, **choices)
 
 
 def _warm(program):
@@ -120,7 +124,7 @@ def _state(name):
     make, q, qd, mu, _ = CASES[name]
     model, q, qd = make(mu), np.array(q, float), np.array(qd, float)
     if name.startswith("cylinder"):
-        step = _built(model, engine="graph")[0]
+        step = _step(model, engine="graph")
         q[2] -= step(q, qd, 0 * qd, H, _warm(step)).gap.min() + 1e-3
     return model, q, qd, np.zeros(model.nv)
 
@@ -141,12 +145,12 @@ def test_derivatives_are_differences_of_the_step(name):
     warm = start.impulse
 
     def by_mu(x):
-        other = _built(make(mu + x), engine="graph")[0]
+        other = _step(make(mu + x), engine="graph")
         return _end(model, start, other(q, qd, tau, H, warm))
 
     def by_gap(x):
         floor = (HalfSpace("floor", (0.0, 0.0, -x)),)
-        other = _built(model, world=floor, engine="graph")[0]
+        other = _step(model, world=floor, engine="graph")
         return _end(model, start, other(q, qd, tau, H, warm))
 
     for function, slopes in ((by_mu, result.dx_dmu), (by_gap, result.dx_dgap)):
@@ -180,7 +184,7 @@ def test_a_point_slides_to_a_stop():
     """d distance / d mu = -g dt² n (n + 1) / 2 of n sliding steps, about -v² / 2 g mu²."""
     mu, speed, g, dt = 0.4, 1.0, 9.81, 1e-3
     model = point_mass(**_mu(mu))
-    program = _built(model)[1]
+    program = _derivatives(model)
     q, qd, tau, warm = np.zeros(2), np.array([speed, 0.0]), np.zeros(2), _warm(program)
     slope, n = np.zeros(4), 0
     for _ in range(400):
@@ -198,7 +202,7 @@ def test_a_point_slides_to_a_stop():
 def test_a_sliding_point_feels_forces_in_closed_form():
     """v' = v + dt (f_x - mu (m g - f_z)) / m; nothing moves a point that sticks."""
     for mu, speed in ((0.3, 1.0), (0.5, 0.0)):
-        program = _built(point_mass(**_mu(mu)))[1]
+        program = _derivatives(point_mass(**_mu(mu)))
         q, qd = np.zeros(2), np.array([speed, 0.0])
         result = program(q, qd, np.zeros(2), H, _warm(program))
         slip = [[H, mu * H], [0, 0]] if speed else np.zeros((2, 2))
@@ -242,12 +246,22 @@ def _random_states(model, step, rng, count):
         yield q, qd, tau
 
 
-@pytest.mark.parametrize("make", [_quadruped, _biped])
 @pytest.mark.parametrize(
-    ("name", "mu"), [("contact_euler", 0.2), *((name, 0.9) for name in STEPS)]
+    ("name", "mu", "make"),
+    [
+        ("contact_euler", 0.2, _biped),
+        ("contact_euler", 0.9, _quadruped),
+        ("contact_anitescu_potra", 0.9, _quadruped),
+        ("contact_moreau_jean", 0.9, _quadruped),
+        pytest.param("contact_euler", 0.2, _quadruped, marks=pytest.mark.full),
+        *(pytest.param(name, 0.9, _biped, marks=pytest.mark.full) for name in STEPS),
+    ],
 )
 def test_random_states_of_robots_on_their_feet(make, mu, name):
-    """Stick, slip, separate and mixed modes of several bodies, by all steps."""
+    """Stick, slip, separate and mixed modes of several bodies, by all steps.
+
+    The biped, whose corners that stick depend on each other, takes long to solve.
+    """
     model, rng = make(mu), np.random.default_rng(16)
     step, program = _built(model, name, erp=0.3)
     seen, count = set(), 0
@@ -275,13 +289,13 @@ def test_flat_box_feet_have_one_derivative():
     result = program(q, qd, tau, H, _warm(program))
     assert sorted(result.modes) == [SEPARATE] * 8 + [STICK] * 8
     assert not result.not_differentiable
-    _assert_differences(model, step, result, (q, qd, tau), count=5)
+    _assert_differences(model, step, result, (q, qd, tau), count=2)
 
 
 def test_rows_that_depend_only_here_are_flagged():
     """Straight legs whose axes are parallel to the floor, but not beside this state."""
     model = _biped(0.9)
-    program = _built(model)[1]
+    program = _derivatives(model)
     q, still = model.neutral(), np.zeros(model.nv)
     q[2] = 0.66 - 5e-4
     result = program(q, still, still, H, _warm(program))
@@ -333,20 +347,20 @@ def test_parameters_forces_and_friction_of_joints():
     hip = model.names[-1]
     choices = {"inputs": ["f_ext"], "joint_friction": True}
     paths = ["gravity", f"{model.frame_names[-1]}.mass", f"{hip}.armature"]
-    step, rng = _built(model, **choices)[0], np.random.default_rng(3)
+    step, rng = _step(model, **choices), np.random.default_rng(3)
     push = 2.0 * rng.normal(size=(model.nb, 6))
-    program = _built(model, paths=paths, **choices)[1]
-    for q, qd, tau in _random_states(model, _built(model)[0], rng, 5):
+    program = _derivatives(model, paths=paths, **choices)
+    for q, qd, tau in _random_states(model, _step(model), rng, 5):
         result = program(q, qd, tau, H, _warm(program), push)
         if not result.not_differentiable:  # solved to the last digit
             break
     assert not result.not_differentiable
     assert set(result.modes) - {SEPARATE}
-    _assert_differences(model, step, result, (q, qd, tau), (push,), 1e-7, 6)
+    _assert_differences(model, step, result, (q, qd, tau), (push,), 1e-7, 3)
     start = step(q, qd, tau, H, _warm(step), push)
     columns = []
     for path in paths:
-        moved = _built(model, **{**choices, "inputs": ["f_ext", path]})[0]
+        moved = _step(model, **{**choices, "inputs": ["f_ext", path]})
         value = np.atleast_1d(dyn.model.parameter_paths.value(model, path))
         for e in np.eye(len(value)):
 
@@ -363,13 +377,13 @@ def test_parameters_forces_and_friction_of_joints():
 def test_borders_of_modes_are_flagged_and_finite():
     """Touching without force, friction just at its cone, an impulse at rest."""
     model = point_mass(gravity=(0, 0, 0), **_mu(0.5))
-    program, zero = _built(model)[1], np.zeros(2)
+    program, zero = _derivatives(model), np.zeros(2)
     touching = program(zero, zero, zero, H, _warm(program))
-    program = _built(point_mass(**_mu(0.5)))[1]
+    program = _derivatives(point_mass(**_mu(0.5)))
     at_cone = program(zero, zero, np.array([0.5 * 9.81, 0.0]), H, _warm(program))
     inside = program(zero, zero, np.array([0.25 * 9.81, 0.0]), H, _warm(program))
     grazing = program(np.array([0, 9.81 * H**2]), zero, zero, H, _warm(program))
-    program = _built(point_mass(**_mu(0.0)))[1]
+    program = _derivatives(point_mass(**_mu(0.0)))
     smooth = program(zero, zero, zero, H, _warm(program))
     for result in (touching, at_cone, inside, grazing, smooth):
         assert all(np.isfinite(np.asarray(x)).all() for x in result)
@@ -431,13 +445,13 @@ def test_at_gap_zero_a_derivative_is_that_of_one_side(name):
 def test_dependent_slip_and_missing_convergence_are_flagged():
     """A turning box slides on four corners; a solver that stops after one sweep."""
     model = free_box(**_mu(0.3))
-    program = _built(model)[1]
+    program = _derivatives(model)
     q, qd = np.array([0, 0, 0.25, *UP]), np.array([0, 0, 0.3, 1.0, 0.5, -0.1])
     result = program(q, qd, np.zeros(6), H, _warm(program))
     assert set(result.modes[:4]) == {SLIP}
     assert result.not_differentiable == 1.0
     assert np.isfinite(result.A).all()
-    program = _built(model, solver_options={"max_iterations": 1})[1]
+    program = _derivatives(model, solver_options={"max_iterations": 1})
     result = program(q, qd, np.zeros(6), H, _warm(program))
     assert result.status > 0
     assert result.not_differentiable == 1.0
@@ -450,7 +464,7 @@ def test_what_no_joint_moves_is_flagged():
         joint("turn", "revolute", "base", "body", (0, 0, 1)),
         collisions={"body": {"replace": [_shape("sphere", radius=0.1)]}},
     )
-    program = _built(model)[1]
+    program = _derivatives(model)
     result = program(np.zeros(1), np.zeros(1), np.zeros(1), H, _warm(program))
     assert all(np.isfinite(np.asarray(x)).all() for x in result)
 
@@ -461,7 +475,7 @@ def test_a_robot_without_shapes_has_the_derivatives_of_a_free_step():
         link("body", 1.0, (0.1, 0.2, 0.3), xyz=(0.1, 0, 0)),
         joint("free", "floating", "base", "body"),
     )
-    program = _built(model, paths=["gravity"])[1]
+    program = _derivatives(model, paths=["gravity"])
     free = dyn.solver("semi_implicit_euler_derivatives").build(
         model, implicit=False, paths=["gravity"]
     )

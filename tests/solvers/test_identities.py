@@ -16,10 +16,16 @@ NAMES = dyn.solvers(references=True)
 ROBOTIC = [name for name in NAMES if dyn.solver(name).signature.system == "robot"]
 REFERENCES = set(NAMES) - set(dyn.solvers())
 OTHERS = [name for name in NAMES if name not in ROBOTIC]
-LONG = [  # 20 s for a large robot as a graph
+CONTACT_STEPS = [
     *dyn.solvers(dyn.problems.CONTACT_STEP),
     *dyn.solvers(dyn.problems.CONTACT_STEP_DERIVATIVES),
 ]
+LARGE = {  # by solver: robots that take it 10 to 20 s
+    **dict.fromkeys(CONTACT_STEPS, ("every_joint",)),
+    **dict.fromkeys(
+        dyn.solvers(dyn.problems.STEP_DERIVATIVES), ("every_joint", "arm7")
+    ),
+}
 RANDOM = 6  # one of each size with --full
 
 
@@ -74,7 +80,7 @@ def pytest_generate_tests(metafunc):
                 names[r] for r in np.random.default_rng([k, n]).permutation(len(names))
             ]
             if not whole:
-                large = ["quadruped", *["every_joint"] * (name in LONG)]
+                large = ["quadruped", *LARGE.get(name, ())]
                 turn = [robot for robot in turn if robot not in large]
             count = len(names) if whole and engine != "plain" else 1
             cases += [(name, engine, robot) for robot in turn[:count]]
