@@ -251,12 +251,10 @@ def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
         parameters: Those of the rule, by name.
         approach: Normal velocity before the step [m/s]; None: of the motions.
     """
-    before, ahead = (contact.forces[0] @ v for v in motions)
-    approach, e = before if approach is None else approach, contact.restitution
-    if rule is gap_rules.stewart_trinkle and e > 0:
-        met = gap + minimum(ahead, 0.0) * dt <= 0.0  # within the step
-        gap = where(met, minimum(gap, 0.0), gap)
-    return rule(gap, approach, dt, e, **parameters)
+    before, free = (contact.forces[0] @ v for v in motions)
+    approach = before if approach is None else approach
+    part, bias, _ = rule(gap, free, approach, dt, contact.restitution, **parameters)
+    return part, bias
 
 
 class _ContactRow:

@@ -212,7 +212,7 @@ class ImpactLaw:
         after = np.maximum(impact.after(impulse), 0.0)
         for block in np.flatnonzero(impact.fast):
             row, gap = rows.start[block], min(float(facts.gap[block]), 0.0)
-            _, bias = gap_rule(scene.rule, gap, 0.0)
+            _, bias, _ = gap_rule(scene.rule, gap, 0.0, 0.0, 0.0)
             bias = min(float(bias), -float(after[block]))
             rows.b[row] += bias - facts.bias[row]
             facts.bias[row] = bias
