@@ -6,9 +6,9 @@ from dyn_core.contact.problem.inverse import impulse_of_velocity
 from dyn_core.contact.problem.layout import KINDS, ConstraintBlock, ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.problem_arrays import ProblemArrays, ReducedProblem
+from dyn_core.contact.problem.projections import HUGE
 from dyn_core.contact.problem.residuals import (
     CONVERGED,
-    HUGE,
     INFEASIBLE,
     MAX_ITERATIONS,
     NOT_UNIQUE,
@@ -19,6 +19,7 @@ from dyn_core.contact.problem.residuals import (
     disc_projection,
     law_residuals,
     norm,
+    row_projection,
     weights,
 )
 from dyn_core.contact.problem.rows import Rows, rows_of
@@ -63,6 +64,7 @@ __all__ = [
     "minimise_over_cones",
     "norm",
     "residuals",
+    "row_projection",
     "rows_of",
     "sap_rows",
     "soft_rows",

@@ -17,6 +17,7 @@ from dyn_core.contact import (
     cone_projection,
     law_residuals,
     norm,
+    row_projection,
     weights,
 )
 from dyn_core.problems import CONTACT_SOLVE
@@ -141,12 +142,8 @@ def _projected(layout, y, mu, lo, hi, impulse_unit):
                 y[i] = x
             continue
         for i in block.all:
-            if block.kind in ("unilateral", "contact"):
-                y[i] = maximum(y[i], 0.0)
-            if block.kind == "box":
-                y[i] = maximum(
-                    lo[i] / impulse_unit[i], minimum(y[i], hi[i] / impulse_unit[i])
-                )
+            low, high = (x[i] / impulse_unit[i] for x in (lo, hi))
+            y[i] = row_projection(block.kind, y[i], low, high)
     return y
 
 

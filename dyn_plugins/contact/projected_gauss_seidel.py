@@ -17,6 +17,7 @@ from dyn_core.contact import (
     MAX_ITERATIONS,
     disc_projection,
     law_residuals,
+    row_projection,
     weights,
 )
 from dyn_core.errors import UnsupportedError
@@ -128,18 +129,15 @@ def _start(layout, warm, lo, hi):
     for block in layout.blocks:
         for i in block.all:
             if block.kind == "box":
-                x[i] = maximum(lo[i], minimum(x[i], hi[i]))
+                x[i] = row_projection(block.kind, x[i], lo[i], hi[i])
     return x
 
 
 def _update(block, x, A, b, mu, lo, hi, rates):
     """Update the impulses x of a block by its law, in place."""
     for i in block.all if block.kind != "contact" else [block.start]:
-        x[i] = x[i] - rates[i] * (row_times(A[i], x) + b[i])
-        if block.kind in ("unilateral", "contact"):
-            x[i] = maximum(x[i], 0.0)
-        if block.kind == "box":
-            x[i] = maximum(lo[i], minimum(x[i], hi[i]))
+        step = x[i] - rates[i] * (row_times(A[i], x) + b[i])
+        x[i] = row_projection(block.kind, step, lo[i], hi[i])
     if block.kind != "contact" or block.rows == 1:
         return
     c, w = weights(block, mu)

@@ -48,7 +48,7 @@ def solutions(arrays, unique=False, limit=20_000):
         for modes in _product(choices):
             for x in _candidates(arrays, blocks, modes, A, b, thorough):
                 tried += 1
-                if not np.isfinite(x).all() or arrays.step(T * x) > LAW:
+                if not np.isfinite(x).all() or not arrays.law(T * x) <= LAW:
                     continue
                 u = arrays.A @ (T * x)
                 if all(_differ(u, arrays.A @ (T * y), arrays.speed) for y in results):
@@ -94,12 +94,13 @@ def _candidates(arrays, blocks, modes, A, b, thorough):
     several all around.
     """
     x, active, sliding = np.zeros(len(b)), [], []
-    normals = {int(row): k for k, row in enumerate(arrays.contact_rows[0])}
+    pairs = zip(arrays.layout.contacts, arrays.coefficients.tolist(), strict=True)
+    coefficients = {block.start: c for block, c in pairs}
     for rows, mode in zip(blocks, modes, strict=True):
         if mode in ("active", "stick"):
             active += rows
         elif mode == "slip":
-            sliding.append((rows, float(arrays.coefficients[normals[rows[0]]])))
+            sliding.append((rows, coefficients[rows[0]]))
         elif mode != "off":
             x[rows] = mode
     if thorough and not any(len(rows) > 2 for rows, _ in sliding):

@@ -12,7 +12,8 @@ import numpy as np
 from dyn_core.contact.problem.contact_solver import ContactSolver
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
-from dyn_core.contact.problem.residuals import HUGE, INFEASIBLE, STATUSES
+from dyn_core.contact.problem.projections import HUGE
+from dyn_core.contact.problem.residuals import INFEASIBLE, STATUSES
 from dyn_core.contact.problem.solution import ContactSolution, Residuals
 from dyn_core.engines import Program
 from dyn_core.errors import SignatureError, UnsupportedError

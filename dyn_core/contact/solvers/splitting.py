@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
+from dyn_core.contact.problem.projections import near_cone
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.cones import near_cone
 from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.natural import (
     LARGE,
