@@ -12,8 +12,6 @@ from dyn_core.authoring import (
     cross3,
     hookimpl,
     join_v,
-    maximum,
-    minimum,
     rate_in_initial_axes,
     split_q,
     split_v,
@@ -22,6 +20,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.contact import ConstraintLayout, check_options
 from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
+from dyn_core.contact.problem.projections import best_part
 from dyn_core.contact.stepping import gap_rules
 from dyn_core.contact.stepping.constraints import tangents
 from dyn_core.errors import UnsupportedError
@@ -234,7 +233,7 @@ def without_gain(impulse, velocity, b):
     """
     power = total(x * y for x, y in zip(impulse, b, strict=True))
     square = total(x * y for x, y in zip(impulse, velocity, strict=True)) - power
-    part = minimum(maximum(-power, 0.0) / where(square > 0.0, square, 1.0), 1.0)
+    part = best_part(power, square)
     part = where(power + 0.5 * square > ROUNDING * square, part, 1.0)
     return Vector(x * part for x in impulse)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dyn_core.contact.problem.layout import GROUPS
 from dyn_core.engines.machine_code import machine_code
-from dyn_core.numbers.scalar import maximum, where
+from dyn_core.numbers.scalar import maximum, minimum, where
 
 # First rows of a contact that belong to torsion, and to rolling; tangents before.
 TORSION, ROLLING = 1 + GROUPS[6][0], 1 + GROUPS[6][0] + GROUPS[6][1]
@@ -71,3 +71,17 @@ def relative_step(step: float, size: float, response: float, speed: float) -> fl
     """
     scale = speed + GROWTH * response * size
     return response * step / where(scale > 0.0, scale, 1.0)
+
+
+@machine_code
+def best_part(power: float, square: float) -> float:
+    """Return the part s of impulses, from 0 to 1, that brings in the least energy.
+
+        s power + s² square / 2
+
+    Args:
+        power: b . lambda, with the velocity b without them.
+        square: lambda . (G + R) lambda.
+    """
+    part = maximum(-power, 0.0) / where(square > 0.0, square, 1.0)
+    return minimum(part, 1.0)

@@ -6,15 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.scaling import Scaled
 from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.systems import LinearSystem
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 
-CONVERGED, MAX_ITERATIONS, INFEASIBLE = range(3)  # as residuals.STATUSES
-FROZEN_FRICTION = 7  # likewise: friction has bounds of its own
-NO_ROOM = 5  # work arrays are too small: nothing is solved
+CONVERGED, MAX_ITERATIONS, INFEASIBLE = map(STATUSES.index, STATUSES[:3])
+NO_ROOM = STATUSES.index("no_room")  # work arrays are too small: nothing is solved
+WEDGED = STATUSES.index("wedged")
+FROZEN_FRICTION = STATUSES.index("frozen_friction")  # it has bounds of its own
 ITERATIONS, PENALTY, FACTORISATIONS = 5, 6, 7  # in a report, after the five residuals
 REACHED = 1e-8  # relative tolerance of the law for the status CONVERGED
 RELAXED = 1e-7  # of the convex relaxation, whose steps are measured by their changes

@@ -22,6 +22,7 @@ from dyn_core.contact.solvers.work import (
     INFEASIBLE,
     ITERATIONS,
     MAX_ITERATIONS,
+    WEDGED,
 )
 from dyn_core.contact.stepping.assembly import (
     end_step,
@@ -48,7 +49,7 @@ from dyn_core.contact.stepping.step_tables import (
     Scene,
     StepArrays,
 )
-from dyn_core.contact.stepping.wedges import WEDGED, leave_out_pushes
+from dyn_core.contact.stepping.wedges import leave_out_pushes
 from dyn_core.engines.machine_code import (
     KernelAddress,
     Reals,

@@ -14,6 +14,7 @@ import numpy as np
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.solution import ContactSolution
+from dyn_core.contact.stepping.gap_rules import TOUCH
 from dyn_core.contact.stepping.step_matrices import (
     inertia_factor,
     problem_of,
@@ -29,7 +30,6 @@ from dyn_core.contact.stepping.step_tables import (
 
 ROUNDS = 20  # largest number of updates of the friction discs in a release
 TURNS = 10_000  # largest number of impacts in a sequence
-TOUCHING = 1e-9  # gap of neighbours that take part in an impact [m | rad]
 SETTLED = 1e-9  # relative tolerance of the radii
 
 Solve = Callable[[ConstraintProblem], ContactSolution]
@@ -83,7 +83,7 @@ def impact_of(scene: Scene, step: StepArrays, blocks: int, m: int) -> Impact | N
         problem,
         sparse_rows(step, blocks, m) @ by_place,
         fast,
-        fast | (closing & (facts.gap[:blocks] <= TOUCHING)),
+        fast | (closing & (facts.gap[:blocks] <= TOUCH)),
         ~closing & (role != FRICTION),
         facts.restitution[:blocks].copy(),
     )

@@ -20,6 +20,7 @@ from dyn_core.contact.solvers.work import (
     INFEASIBLE,
     ITERATIONS,
     MAX_ITERATIONS,
+    WEDGED,
 )
 from dyn_core.contact.stepping.assembly import (
     apply_impulses,
@@ -47,7 +48,7 @@ from dyn_core.contact.stepping.solver_choice import ChosenSolver, takes_rows
 from dyn_core.contact.stepping.step_matrices import problem_of
 from dyn_core.contact.stepping.step_memory import StepSetup
 from dyn_core.contact.stepping.step_tables import Scene, StepArrays
-from dyn_core.contact.stepping.wedges import WEDGED, leave_out_pushes
+from dyn_core.contact.stepping.wedges import leave_out_pushes
 from dyn_core.contact.stepping.world import World
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import NonFiniteError

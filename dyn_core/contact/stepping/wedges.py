@@ -11,7 +11,6 @@ from dyn_core.contact.solvers.work import CONVERGED, INFEASIBLE
 from dyn_core.contact.stepping.step_tables import CONTACT_ROLE, LIMIT, BlockFacts
 from dyn_core.engines.machine_code import machine_code
 
-WEDGED = 6  # index in residuals.STATUSES
 ENDLESS = 1e7  # ratio of impulses, as velocities, to those of the problem: no tolerance
 # of the law, which grows with the impulses, says anything there
 
