@@ -10,6 +10,7 @@ import numpy as np
 
 from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.layout import GROUPS, KINDS
+from dyn_core.contact.stepping.contact_rows import tangent
 from dyn_core.errors import ModelError
 from dyn_core.model import Model
 from dyn_core.spatial import Vector, swing_twist, swing_twist_rows
@@ -114,20 +115,16 @@ class Constraint:
 
 
 def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return two unit tangents to each unit normal, a function of the normal alone.
-
-        t1 = e_k - n_k n, scaled,   t2 = n x t1,   k: smallest component of n
+    """Return two unit tangents to each unit normal: `tangent`, and n x t.
 
     Args:
         n: Normals, (count, 3).
 
     Source: LCP-2.
     """
-    n = np.asarray(n, float)
-    k = np.argmin(np.abs(n), axis=1)
-    t1 = np.eye(3)[k] - n[np.arange(len(n)), k][:, None] * n
-    t1 = t1 / np.linalg.norm(t1, axis=1, keepdims=True)
-    return t1, np.cross(n, t1)
+    n = np.asarray(n, float).reshape(-1, 3)
+    t = np.array([tangent(*row) for row in n.tolist()]).reshape(-1, 3)
+    return t, np.cross(n, t)
 
 
 def contact_constraints(
@@ -271,10 +268,7 @@ class JointConstraints:
     def ball_limits(self, q: np.ndarray) -> list[Constraint]:
         """Return the limits of swing and twist of balls, near or far."""
         return [
-            c
-            for i in self.model.ball_limits
-            if self.model.leader[i].body == i
-            for c in _ball_limits(self.model, i, q)
+            c for i in limited_balls(self.model) for c in _ball_limits(self.model, i, q)
         ]
 
     def linear_limits(self) -> list[LinearConstraint]:
@@ -372,27 +366,52 @@ def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
     return Constraint(label, ("limit", name, side), "limit", "unilateral", J, gap)
 
 
-def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
-    """Return the limits of a ball's swing and twist.
+def limited_balls(model: Model) -> list[int]:
+    """Return the bodies of balls with limits that follow no other."""
+    return [i for i in model.ball_limits if model.leader[i].body == i]
+
+
+def ball_limit_rows(
+    model: Model, i: int, q_joint: Vector
+) -> list[tuple[str, list[Any], Any]]:
+    """Return the limits of a ball's swing and twist, for floats and traced numbers.
+
+    Args:
+        model: Robot.
+        i: Number of the body that the ball carries.
+        q_joint: Position of its joint.
+
+    Returns:
+        Of each that there is: its name, its row over the joint's velocity, and its gap.
 
     Source: TAZZ-4.7.
     """
-    joint, name = model.joint[i], model.names[i]
-    q_joint = Vector(q[model.q_slices[i]].tolist())
+    joint = model.joint[i]
     R = joint.X(q_joint).E.T
-    item = f"joint {name}: twist, where the swing is pi"
+    item = f"joint {model.names[i]}: twist, where the swing is pi"
     swing, twist = swing_twist(R, item)
-    turns = np.array([list(R @ column.ang) for column in joint.S(q_joint)], float).T
-    rows = np.array([list(row) for row in swing_twist_rows(R, item).rows], float)
-    max_swing, (low, high) = model.ball_limits[i]
+    turns = [R @ column.ang for column in joint.S(q_joint)]
+    by_swing, by_twist = (
+        [Vector(row) @ w for w in turns] for row in swing_twist_rows(R, item).rows
+    )
+    largest, (low, high) = model.ball_limits[i]
+    return [
+        (side, [x * sign for x in rate], gap)
+        for side, stop, rate, sign, gap in (
+            ("swing", largest, by_swing, -1.0, largest - swing),
+            ("lower twist", low, by_twist, 1.0, twist - low),
+            ("upper twist", high, by_twist, -1.0, high - twist),
+        )
+        if np.isfinite(stop)
+    ]
+
+
+def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
+    """Return the limits of a ball's swing and twist."""
     constraints = []
-    for side, row, gap in (
-        ("swing", -rows[0], max_swing - float(swing)),
-        ("lower twist", rows[1], float(twist) - low),
-        ("upper twist", -rows[1], high - float(twist)),
-    ):
-        if np.isfinite(gap):
-            J = np.zeros((1, model.nv))
-            J[0, model.v_slices[i]] = row @ turns
-            constraints.append(_limit(name, side, J, gap))
+    q_joint = Vector(q[model.q_slices[i]].tolist())
+    for side, row, gap in ball_limit_rows(model, i, q_joint):
+        J = np.zeros((1, model.nv))
+        J[0, model.v_slices[i]] = row
+        constraints.append(_limit(model.names[i], side, J, float(gap)))
     return constraints
