@@ -6,7 +6,6 @@ from dyn_core.authoring import (
     hookimpl,
     loop,
     maximum,
-    minimum,
     sqrt,
     total,
     where,
@@ -20,10 +19,10 @@ from dyn_core.contact import (
     row_projection,
     weights,
 )
+from dyn_core.contact.solvers.splitting import EVERY, next_penalty
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_plugins.contact.projected_gauss_seidel import largest
 
-EVERY = 5  # iterations per factorisation and change of rho
 SOLVED = 1e-7  # residual of the law for the status converged, at least
 
 
@@ -93,8 +92,7 @@ def admm_compiled(
         dual = penalty * largest(y[i] - before[i] for i in rows)
         size_y = maximum(largest(y), 1e-300)
         ratio = sqrt(primal / size_y / maximum(dual, 1e-300))
-        factor = maximum(minimum(ratio, 10.0), 0.1)
-        after = maximum(minimum(penalty * factor, 1e9), 1e-9)
+        after = next_penalty(penalty, ratio)
         residual = maximum(primal / maximum(1.0, 1e-4 * size_y), dual)
         return *x, *y, *z, after, count + float(EVERY), residual
 

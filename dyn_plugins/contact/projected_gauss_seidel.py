@@ -20,6 +20,7 @@ from dyn_core.contact import (
     row_projection,
     weights,
 )
+from dyn_core.contact.solvers.work import SOLVED
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import CONTACT_SOLVE
 
@@ -88,7 +89,7 @@ def projected_gauss_seidel(
     velocity = [total(G[i, j] * x[j] for j in rows) + b[i] for i in rows]
     u = [velocity[i] + compliance[i] * x[i] for i in rows]
     quality = law_residuals(layout, x, u, mu, lo, hi, diagonal, largest(b))
-    status = where(quality[4] <= 1e-6, status, MAX_ITERATIONS)
+    status = where(quality[4] <= SOLVED, status, MAX_ITERATIONS)
     return Vector(x), Vector(velocity), Vector(quality), count, status
 
 

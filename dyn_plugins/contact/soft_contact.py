@@ -6,6 +6,7 @@ import numpy as np
 
 from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_core.contact import ContactSolution
+from dyn_core.contact.problem.softness import compliance
 from dyn_core.errors import UnsupportedError
 from dyn_plugins.contact._on_rows import solve_arrays
 
@@ -65,7 +66,7 @@ class SoftContact(ContactSolver):
         """
         arrays, scale = problem.arrays, problem.arrays.scale
         response = np.where(np.diag(arrays.G) > 0, np.diag(arrays.G), 1.0)
-        default = (1 - impedance) / impedance * response
+        default = compliance(impedance, response)
         R = np.where(arrays.compliance > 0, arrays.compliance, default)
         for block in problem.layout.contacts:
             rows, w = list(block.tangent), scale[list(block.tangent)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.projections import HUGE
-from dyn_core.contact.problem.residuals import law_residuals, weights
+from dyn_core.contact.problem.residuals import law_residuals, row_projection, weights
 from dyn_core.sharing import cached_property
 
 _FREE = ("bilateral", "prescribed")
@@ -53,11 +53,13 @@ class ProblemArrays:
         """Lower and upper bound of each row's impulse; infinite for rows of cones."""
         lower, upper = np.full(len(self.b), -np.inf), np.full(len(self.b), np.inf)
         for block in self.layout.blocks:
-            rows = list(block.all)
-            if block.kind == "unilateral" or (block.kind, block.rows) == ("contact", 1):
-                lower[rows] = 0.0
-            elif block.kind == "box":
-                lower[rows], upper[rows] = self.lo[rows], self.hi[rows]
+            if block.kind == "contact" and block.rows > 1:
+                continue
+            for i in block.all:
+                lower[i], upper[i] = (
+                    row_projection(block.kind, x, self.lo[i], self.hi[i])
+                    for x in (-np.inf, np.inf)
+                )
         return (
             np.where(lower < -HUGE, -np.inf, lower),
             np.where(upper > HUGE, np.inf, upper),
