@@ -16,8 +16,8 @@ from dyn_core.authoring import (
     sqrt,
     structure,
 )
-from dyn_core.contact.stepping.constraints import ball_limit_rows, limited_balls
 from dyn_core.errors import SingularError
+from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
 from dyn_core.problems import BIAS_FORCE, CONTACT_TERMS, MASS_MATRIX
 from dyn_plugins.kinematics.kinematics import transforms
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of

@@ -13,7 +13,8 @@ from dyn_core.contact.problem.layout import GROUPS, KINDS
 from dyn_core.contact.stepping.contact_rows import tangent
 from dyn_core.errors import ModelError
 from dyn_core.model import Model
-from dyn_core.spatial import Vector, swing_twist, swing_twist_rows
+from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
+from dyn_core.spatial import Vector
 
 ROLES = ("contact", "limit", "friction", "loop", "gear", "prescribed")
 
@@ -364,46 +365,6 @@ def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
     """Return the constraint of a joint's limit."""
     label = f"{side} limit of {name}"
     return Constraint(label, ("limit", name, side), "limit", "unilateral", J, gap)
-
-
-def limited_balls(model: Model) -> list[int]:
-    """Return the bodies of balls with limits that follow no other."""
-    return [i for i in model.ball_limits if model.leader[i].body == i]
-
-
-def ball_limit_rows(
-    model: Model, i: int, q_joint: Vector
-) -> list[tuple[str, list[Any], Any]]:
-    """Return the limits of a ball's swing and twist, for floats and traced numbers.
-
-    Args:
-        model: Robot.
-        i: Number of the body that the ball carries.
-        q_joint: Position of its joint.
-
-    Returns:
-        Of each that there is: its name, its row over the joint's velocity, and its gap.
-
-    Source: TAZZ-4.7.
-    """
-    joint = model.joint[i]
-    R = joint.X(q_joint).E.T
-    item = f"joint {model.names[i]}: twist, where the swing is pi"
-    swing, twist = swing_twist(R, item)
-    turns = [R @ column.ang for column in joint.S(q_joint)]
-    by_swing, by_twist = (
-        [Vector(row) @ w for w in turns] for row in swing_twist_rows(R, item).rows
-    )
-    largest, (low, high) = model.ball_limits[i]
-    return [
-        (side, [x * sign for x in rate], gap)
-        for side, stop, rate, sign, gap in (
-            ("swing", largest, by_swing, -1.0, largest - swing),
-            ("lower twist", low, by_twist, 1.0, twist - low),
-            ("upper twist", high, by_twist, -1.0, high - twist),
-        )
-        if np.isfinite(stop)
-    ]
 
 
 def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
