@@ -6,7 +6,7 @@ from dyn_core.contact.problem.inverse import impulse_of_velocity
 from dyn_core.contact.problem.layout import KINDS, ConstraintBlock, ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.problem_arrays import ProblemArrays, ReducedProblem
-from dyn_core.contact.problem.projections import HUGE
+from dyn_core.contact.problem.projections import HUGE, best_part
 from dyn_core.contact.problem.residuals import (
     CONVERGED,
     INFEASIBLE,
@@ -24,6 +24,7 @@ from dyn_core.contact.problem.residuals import (
 )
 from dyn_core.contact.problem.rows import Rows, rows_of
 from dyn_core.contact.problem.softness import (
+    compliance,
     erp_and_cfm,
     impedance,
     sap_rows,
@@ -32,6 +33,8 @@ from dyn_core.contact.problem.softness import (
 from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
 from dyn_core.contact.problem.solving import check_options, solve
 from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.solvers.splitting import next_penalty
+from dyn_core.contact.solvers.work import SOLVED
 
 __all__ = [
     "CONVERGED",
@@ -43,6 +46,7 @@ __all__ = [
     "RAY",
     "RESIDUALS",
     "ROW_SOLVERS",
+    "SOLVED",
     "STATUSES",
     "ConstraintBlock",
     "ConstraintLayout",
@@ -53,7 +57,9 @@ __all__ = [
     "ReducedProblem",
     "Residuals",
     "Rows",
+    "best_part",
     "check_options",
+    "compliance",
     "cone_projection",
     "conic_libraries",
     "disc_projection",
@@ -62,6 +68,7 @@ __all__ = [
     "impulse_of_velocity",
     "law_residuals",
     "minimise_over_cones",
+    "next_penalty",
     "norm",
     "residuals",
     "row_projection",

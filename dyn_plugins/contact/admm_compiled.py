@@ -15,14 +15,15 @@ from dyn_core.contact import (
     MAX_ITERATIONS,
     cone_projection,
     law_residuals,
+    next_penalty,
     norm,
     row_projection,
     weights,
 )
-from dyn_core.contact.solvers.splitting import EVERY, next_penalty
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_plugins.contact.projected_gauss_seidel import largest
 
+EVERY = 5  # iterations per factorisation and change of rho
 SOLVED = 1e-7  # residual of the law for the status converged, at least
 
 

@@ -15,12 +15,12 @@ from dyn_core.authoring import (
 from dyn_core.contact import (
     CONVERGED,
     MAX_ITERATIONS,
+    SOLVED,
     disc_projection,
     law_residuals,
     row_projection,
     weights,
 )
-from dyn_core.contact.solvers.work import SOLVED
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import CONTACT_SOLVE
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from dyn_core.authoring import ContactSolver, hookimpl
-from dyn_core.contact import ContactSolution
-from dyn_core.contact.problem.softness import compliance
+from dyn_core.contact import ContactSolution, compliance
 from dyn_core.errors import UnsupportedError
 from dyn_plugins.contact._on_rows import solve_arrays
 

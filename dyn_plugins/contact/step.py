@@ -18,9 +18,8 @@ from dyn_core.authoring import (
     total,
     where,
 )
-from dyn_core.contact import ConstraintLayout, check_options
+from dyn_core.contact import ConstraintLayout, best_part, check_options
 from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
-from dyn_core.contact.problem.projections import best_part
 from dyn_core.contact.stepping import gap_rules
 from dyn_core.contact.stepping.constraints import tangents
 from dyn_core.errors import UnsupportedError

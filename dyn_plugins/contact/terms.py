@@ -4,11 +4,13 @@ from dyn_core.authoring import (
     MotionSubspace,
     TracedSolver,
     Vector,
+    ball_limit_rows,
     columns_of,
     coordinate_pivots,
     friction_slope_matrix,
     gyroscopic_change,
     hookimpl,
+    limited_balls,
     logical_not,
     rate_in_initial_axes,
     require,
@@ -17,7 +19,6 @@ from dyn_core.authoring import (
     structure,
 )
 from dyn_core.errors import SingularError
-from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
 from dyn_core.problems import BIAS_FORCE, CONTACT_TERMS, MASS_MATRIX
 from dyn_plugins.kinematics.kinematics import transforms
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of

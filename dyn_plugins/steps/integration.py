@@ -4,12 +4,13 @@ from dyn_core.authoring import (
     TracedSolver,
     Vector,
     advance,
+    ball_limit_rows,
     friction_slope,
     hookimpl,
+    limited_balls,
     rate_in_initial_axes,
     where,
 )
-from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
 from dyn_core.problems import FORWARD_DYNAMICS, STEP
 from dyn_plugins.steps._stages import weighted_stages
 
