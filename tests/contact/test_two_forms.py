@@ -12,7 +12,7 @@ from contact_bodies import box, joint, link, robot, sphere
 from contact_problems import random_contacts
 from row_problems import dense, legs_on_a_base, mixed_blocks, problem_of
 
-from dyn_core.contact import ROW_SOLVERS, law_residuals, rows_of, solve, weights
+from dyn_core.contact import law_residuals, rows_of, solve, weights
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.collision.pairs import ContactPairs
 from dyn_core.contact.solvers.cones import (
@@ -26,6 +26,8 @@ from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.natural import natural_step, respond_to
 from dyn_core.contact.solvers.products import row_response
 from dyn_core.contact.solvers.scaling import project, scale
+from dyn_core.contact.solvers.splitting import split
+from dyn_core.contact.solvers.sweeps import sweep
 from dyn_core.contact.solvers.work import room_for_solvers
 from dyn_core.contact.stepping import gap_rules
 from dyn_core.contact.stepping.block_rows import close
@@ -146,19 +148,25 @@ def test_projections_of_rows_are_those_of_kernels(seed):
                 assert row_bounds(rows, k, r) == (lower[i], upper[i])
 
 
-@pytest.mark.parametrize("name", ("projected_gauss_seidel", "admm"))
-def test_solvers_of_rows_and_kernels_agree(name):
+@pytest.mark.parametrize(
+    ("method", "settings", "kernel"),
+    (
+        (sweep, (2000, 1e-13, 1.0), "projected_gauss_seidel"),
+        (split, (2000, 1e-13, 1.0), "admm_compiled"),
+    ),
+)
+def test_solvers_of_rows_and_kernels_agree(method, settings, kernel):
     """One answer where there is one: G positive definite, gentle friction."""
-    traced = "admm_compiled" if name == "admm" else name
     for seed in range(3):
         problem = random_contacts("pd", seed, most=2, mus=(0.0, 0.1, 0.3))
         rows, nv = rows_of(problem.arrays)
-        solver = ROW_SOLVERS[name](rows, nv, tolerance=1e-13)
-        assert solver.solve(len(rows.kind), len(rows.b)) == 0
-        kernel = solve(problem, traced, tolerance=1e-13, engine="plain")
-        assert kernel.converged
+        blocks, work = len(rows.kind), room_for_solvers(rows, nv)
+        numbers = rows, blocks, problem.m, nv, work, np.zeros(8)
+        assert method(*numbers, *settings) == 0
+        traced = solve(problem, kernel, tolerance=1e-13, engine="plain")
+        assert traced.converged
         np.testing.assert_allclose(
-            rows.impulse, kernel.impulses, atol=1e-9 * np.abs(rows.impulse).max()
+            rows.impulse, traced.impulses, atol=1e-9 * np.abs(rows.impulse).max()
         )
 
 
