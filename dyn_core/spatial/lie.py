@@ -58,7 +58,8 @@ def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
         a, b, d = sinc_terms(t2.x)
         b1, d1 = _sinc_slopes(t2.x)
         pairs = (a, -d - t2.x * d1), (b, b1), (d, d1)
-        return tuple(Taylor(x, slope * t2.d1, None, t2.rank) for x, slope in pairs)
+        a, b, d = (Taylor(x, slope * t2.d1, None, t2.rank) for x, slope in pairs)
+        return a, b, d
     small = t2 < _SMALL
     safe = where(small, 1.0, t2)
     t, half = sqrt(safe), sqrt(safe) * 0.5

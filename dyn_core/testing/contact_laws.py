@@ -157,7 +157,7 @@ def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
 
 
 def far_contacts_do_nothing(case: Case) -> Pairs:
-    """far above the floor:  qd_next = qd + dt FD(q, qd, tau)"""
+    """far above the floor:  qd_next = qd + dt FD(q, qd, tau) + gyroscopic change"""
     case, _ = with_ball(case)
     far = (HalfSpace("floor", (0.0, 0.0, -1e4)),)
     program = case.program(world=far)
@@ -169,6 +169,9 @@ def far_contacts_do_nothing(case: Case) -> Pairs:
     qdd = case.other("aba")(q, qd, case.qdd)
     model, rate = case.model, Vector(qd)
     u = rate + rate_in_initial_axes(model, rate, Vector(qdd)) * full
+    state = case.other("crba")(q), qd, case.qdd - case.other("bias")(q, qd)
+    change = gyroscopic_change(model, *state, full, 0.5 if midpoint else 1.0)
+    u = u + Vector(change.tolist())
     q_next, qd_next = _advanced(case, q, u, half if midpoint else full)
     yield result.qd_next, qd_next
     yield result.q_next, q_next

@@ -13,10 +13,11 @@ from dyn_core.contact.stepping.integration import gyroscopic_change, turning
 
 @dataclass(frozen=True, eq=False)
 class ContactRows(Constraint):
-    """Rows of a contact: W . (C_a - C_b) of unit forces W at its point."""
+    """Rows of a contact: W . (J_a - J_b) of unit forces W on body a, world axes."""
 
     mu: tuple = ()
     contact: object = None
+    W: np.ndarray | None = None
 
 
 def constrained_state(contact_model, q, qd, h=0.0):
@@ -42,7 +43,7 @@ def _constraints(contact_model, q, qd, J_bodies, h):
         W = unit_forces(c.normal[None], c.point[None])[0, :rows]
         J = W @ (J_bodies[c.body_a] - J_bodies[c.body_b])
         facts = "contact", "contact", J, c.gap, m.restitution
-        blocks.append(ContactRows(contact_name(c), c.id, *facts, mu=mu, contact=c))
+        blocks.append(ContactRows(contact_name(c), c.id, *facts, mu=mu, contact=c, W=W))
     gaps = [
         (block, constant + sum(x * q[k] for k, x in terms))
         for block, terms, constant in (*joints.linear_limits(), *joints.linear_gears())

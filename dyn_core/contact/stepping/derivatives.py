@@ -27,6 +27,7 @@ from dyn_core.contact.collision.detection.tables import POLYGON
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.rows import CONTACT
+from dyn_core.contact.problem.solving import contact_solver, relaxed_part
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
@@ -139,7 +140,9 @@ class DifferentiableStep:
 
     def __init__(self, contact_model: ContactModel, h: float) -> None:
         world = contact_model.world
-        relaxed = solver(world.solver).relaxes(ConstraintLayout.of("contact"))
+        relaxed = relaxed_part(
+            contact_solver(world.solver), ConstraintLayout.of("contact")
+        )
         if relaxed:
             raise UnsupportedError(
                 f"derivatives: solver {world.solver}: {relaxed}; valid: a solver of"

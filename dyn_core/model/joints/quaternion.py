@@ -97,7 +97,7 @@ def _turn_at_mean(
     """
     rate, change = _solve(I, moment), Vector.zeros(3)
     start = I, w, rate, dt * 0.5
-    values = [value_of(x) for x in start]
+    values = value_of(I), value_of(w), value_of(rate), value_of(dt * 0.5)
     for last in (False,) * NEWTON_STEPS + (True,):
         matrix, error = _mean_system(*values, change, last)
         change = change - _solve(matrix, error)
