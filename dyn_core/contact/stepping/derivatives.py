@@ -286,7 +286,7 @@ class DifferentiableStep:
         tied.contact_slopes(setup.scene.rule.margin + NEAR, self._step.contacts)
         self._add_dense(tied, record)
         tied.fill_turned(blocks)
-        return tied.solve_slopes(blocks, hold(blocks))
+        return tied.solve_slopes(setup.h, blocks, hold(blocks))
 
     def _tie(self, step: StepArrays, contacts: int, blocks: int, m: int) -> _Tied:
         """Return memory for a problem and machine code tied to it."""

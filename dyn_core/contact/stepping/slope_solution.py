@@ -43,7 +43,7 @@ def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) 
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count = len(scene.tables.coordinate), 0
-    _add_changes(rule.dt, n, slopes)
+    _add_changes(n, slopes)
     for i in range(n):
         for j in range(slopes.by_mu.shape[1]):
             slopes.by_mu[i, j] = 0.0
@@ -73,12 +73,12 @@ def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) 
 
 
 @machine_code
-def _add_changes(dt: float, n: int, slopes: SlopeArrays) -> None:
+def _add_changes(n: int, slopes: SlopeArrays) -> None:
     """Add the momentum of the gyroscopic change; only coordinates of roots have one."""
     by_q, by_qd, by_tau = slopes.by_q, slopes.by_qd, slopes.by_tau
     for i in range(n):
         for j in range(n):
-            by_tau[i, j] = dt if i == j else 0.0
+            by_tau[i, j] = 0.0
     for k in range(n):
         some = False
         for j in range(n):
@@ -193,10 +193,13 @@ def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) ->
 
 
 @machine_code
-def solve_slopes(blocks: int, m: int, slopes: SlopeArrays) -> tuple[int, bool]:
+def solve_slopes(
+    dt: float, blocks: int, m: int, slopes: SlopeArrays
+) -> tuple[int, bool]:
     """Solve for the derivatives of the velocity.
 
     Args:
+        dt: Step [s].
         blocks: Number of blocks.
         m: Number of rows that hold.
         slopes: du_dq, du_dqd, du_dtau and du_dmu are written.
@@ -223,8 +226,8 @@ def solve_slopes(blocks: int, m: int, slopes: SlopeArrays) -> tuple[int, bool]:
             E[i, j] = inverse[i, j] - E[i, j]
     _product(E, slopes.by_q, slopes.du_dq, n, n, n)
     _product(E, slopes.by_qd, slopes.du_dqd, n, n, n)
-    _product(E, slopes.by_tau, slopes.du_dtau, n, n, n)
-    _product(E, slopes.by_mu, slopes.du_dmu, n, n, 3 * blocks)
+    _by_forces(dt, n, slopes)
+    _by_coefficients(blocks, n, slopes)
     for part in range(2):
         c, to = slopes.c_q, slopes.du_dq
         if part == 1:
@@ -236,6 +239,35 @@ def solve_slopes(blocks: int, m: int, slopes: SlopeArrays) -> tuple[int, bool]:
                 for j in range(n):
                     to[i, j] += x * slopes.product[r, j]
     return lost, lost > 0 and _disagree(slopes, m, n)
+
+
+@machine_code
+def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
+    """Write du_dtau; a gyroscopic change depends on forces at roots alone."""
+    E = slopes.applied
+    for j in range(n):
+        changes = False
+        for i in range(n):
+            changes = changes or slopes.by_tau[i, j] != 0.0
+        for i in range(n):
+            total = dt * E[i, j]
+            if changes:
+                for k in range(n):
+                    total += E[i, k] * slopes.by_tau[k, j]
+            slopes.du_dtau[i, j] = total
+
+
+@machine_code
+def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
+    """Write du_dmu, which is zero where nothing slips."""
+    for k in range(blocks):
+        for part in range(3 * k, 3 * k + 3):
+            for i in range(n):
+                total = 0.0
+                if slopes.mode[k] == SLIP:
+                    for j in range(n):
+                        total += slopes.applied[i, j] * slopes.by_mu[j, part]
+                slopes.du_dmu[i, part] = total
 
 
 @machine_code

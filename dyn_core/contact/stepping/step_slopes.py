@@ -11,7 +11,7 @@ for the velocity u after it, along the axes before it, and the impulses lambda:
 with D the coefficients of the rows. Differentiated, slip is a drag K across it, which
 counts as inertia, and a coupling of normal and friction:
 
-    (M + J_T.T K J_T) du = R_q dq + R_v dqd + R_f dtau + R_mu dmu + C.T dlambda
+    (M + J_T.T K J_T) du = R_q dq + R_v dqd + (dt + R_f) dtau + R_mu dmu + C.T dlambda
     A du + R dlambda = c_q dq + c_v dqd,   K = lambda_n D (1 - s s.T) D / |D v_T|
 
 Rows that depend on each other (a box on four corners) leave lambda open and du not, as
