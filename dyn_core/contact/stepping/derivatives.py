@@ -167,6 +167,7 @@ class DifferentiableStep:
         )
         self._tied: _Tied | None = None
         self._names: dict[int, str] = {}
+        self._known: tuple[bytes | None, list[str], Any] = None, [], ()
 
     def __call__(
         self,
@@ -205,7 +206,7 @@ class DifferentiableStep:
             of_correction, flag = [*tied.slopes[_DU_DQ:]][:2], opening or flag
         if disagree or (lost and SLIP in modes) or record.status != STATUSES[0]:
             flag = AT_BOUNDARY
-        names = self._block_names(step, record)
+        names, coefficients = self._named(step, record)
         end = record.q, record.velocity, steps.setup.remaining, correction
         A, B, by_mu = self._of_state(q, qd, end, by_velocity, of_correction)
         return StepDerivatives(
@@ -213,7 +214,7 @@ class DifferentiableStep:
             qd_next,
             A,
             B,
-            by_mu[:, _coefficients(step, blocks)],
+            by_mu[:, coefficients],
             dict(zip(names, (MODES[mode] for mode in modes), strict=True)),
             int(flag),
         )
@@ -234,8 +235,7 @@ class DifferentiableStep:
             q_next, qd_next, record: Of the step.
         """
         steps, model = self._step, self._step.of.model
-        step, blocks = steps.memory, len(record.starts)
-        names, count = self._block_names(step, record), len(_coefficients(step, blocks))
+        names, coefficients = self._named(steps.memory, record)
 
         def end(d: np.ndarray) -> np.ndarray:
             dq, dqd, dtau = np.split(d, 3)
@@ -245,7 +245,8 @@ class DifferentiableStep:
             return np.concatenate([model.difference(q_next, q), qd])
 
         slopes, nx = _differences(end, 3 * model.nv), 2 * model.nv
-        by_mu, modes = np.full((nx, count), np.nan), dict.fromkeys(names, MET)
+        by_mu = np.full((nx, len(coefficients)), np.nan)
+        modes = dict.fromkeys(names, MET)
         parts = slopes[:, :nx], slopes[:, nx:], by_mu, modes
         return StepDerivatives(q_next, qd_next, *parts, MEETING)
 
@@ -322,7 +323,10 @@ class DifferentiableStep:
 
     def _add_dense(self, tied: _Tied, record: StepRecord) -> None:
         """Add what loops and limits of balls change by moving."""
-        last = -len(self._step.setup.scene.joints.role)
+        scene = self._step.setup.scene
+        if not len(scene.dense.role):
+            return
+        last = -len(scene.joints.role)
         dense = [k for k, number in enumerate(record.ids.tolist()) if number < last]
         if not dense:
             return
@@ -371,6 +375,14 @@ class DifferentiableStep:
             first = self._moved(q, qd, setup.h - setup.remaining, np.zeros(len(qd)))
             A = A @ np.hstack(first[:2])
         return A, by_u @ by_velocity[2], by_u @ by_velocity[3]
+
+    def _named(self, step: StepArrays, record: StepRecord) -> tuple[list[str], Any]:
+        """Return the names of the blocks, and which of all coefficients are used."""
+        key = record.ids.tobytes()
+        if self._known[0] != key:
+            used = np.array(_coefficients(step, len(record.ids)), int)
+            self._known = key, self._block_names(step, record), used
+        return self._known[1], self._known[2]
 
     def _block_names(self, step: StepArrays, record: StepRecord) -> list[str]:
         """Return how reports call the blocks, by their lasting numbers."""
