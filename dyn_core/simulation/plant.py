@@ -142,7 +142,8 @@ class SimulatedPlant(ABC):
         return error
 
     def _forget_accelerations(self, t: float) -> None:
-        """Let accelerations that have grown stale become zero, where a leaf has any."""
+        """Let accelerations that have grown stale become zero; here there are none."""
+        self.accelerated = None
 
     @abstractmethod
     def _begin_period(self) -> Any:
