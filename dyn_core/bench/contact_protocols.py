@@ -59,7 +59,7 @@ def run_here(scene: ContactScene, between: Callable[[], Any]) -> Run:
     simulator = scene.simulator()
     exhaust(advance(scene, simulator, scene.settle))
     steps = advance(scene, simulator, STEPS, scene.settle, between)
-    return _run(steps, lambda: simulator.report.residuals.law)
+    return _run(steps, lambda: simulator.reports[-1].residuals.law)
 
 
 def beside(scene: ContactScene, here: Run, between: Callable[[], Any]) -> list[str]:
