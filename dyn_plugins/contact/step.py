@@ -1,6 +1,6 @@
 """Time steps of a robot with contacts as one traced algorithm, on half-spaces."""
 
-from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dyn_core.authoring import (
@@ -292,6 +292,7 @@ class _ContactRow:
         self.body_forces = [(body, force)]
 
 
+@dataclass(eq=False)
 class ContactCandidate:
     """A point of a shape that can touch a half-space.
 
@@ -300,23 +301,31 @@ class ContactCandidate:
         body: Number of the body.
         gap: Distance from the half-space; negative: overlap [m].
         place: Midway between the surfaces, body coordinates [m].
-        forces: Unit forces along the normal and two tangents, body coordinates.
-        mu, restitution: Of the pair of surfaces.
+        axes, turned: Normal and two tangents, base and body coordinates.
+        material: Of the pair of surfaces.
         centre, radius: Point of the shape that touches: a ball, body coordinates [m].
-        axes: Normal and two tangents, base coordinates.
+        forces: Unit forces along the axes, body coordinates.
+        mu, restitution: Of the material.
     """
 
-    def __init__(self, pair, body, turned, material, centre, radius, axes):
-        self.pair, self.body, self._turned, self.axes = pair, body, turned, axes
-        self.mu, self.restitution = material.mu, material.restitution
-        self.centre, self.radius = centre, radius
+    pair: int
+    body: int
+    gap: Any
+    place: Vector
+    axes: list[Vector]
+    turned: list[Vector]
+    material: Any
+    centre: Vector
+    radius: float
+    forces: list[Force] = field(init=False)
+
+    def __post_init__(self):
+        self.mu, self.restitution = self.material.mu, self.material.restitution
+        self.forces = [Force(cross3(self.place, axis), axis) for axis in self.turned]
 
     def placed(self, gap, place):
         """Return the candidate with another gap and place."""
-        other = copy(self)
-        other.gap, other.place = gap, place
-        other.forces = [Force(cross3(place, axis), axis) for axis in self._turned]
-        return other
+        return replace(self, gap=gap, place=place)
 
 
 def contacts(model, X, world, links):
@@ -346,10 +355,9 @@ def contacts(model, X, world, links):
         for x, radius in candidate_points(placed, axes[0]):
             point = x - axes[0] * radius
             gap = axes[0] @ point + lowest
-            candidate = ContactCandidate(
-                pair, placed.body, axes, material, x, radius, in_base
-            )
-            points.append(candidate.placed(gap, point - axes[0] * (gap * 0.5)))
+            place = point - axes[0] * (gap * 0.5)  # midway between the surfaces
+            known = pair, placed.body, gap, place, in_base, axes, material, x, radius
+            points.append(ContactCandidate(*known))
     return points
 
 
