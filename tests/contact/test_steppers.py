@@ -495,10 +495,11 @@ def test_bad_solutions_are_counted_and_stop():
         joint("ja", "continuous", "base", "a"),
     )
     sim = dyn.ContactSimulator(rigid, {}, period=H, prescribed=("ja",))
+    sim.advance(0.0)
     sim.f_ext = np.full((1, 6), np.nan)
     with pytest.raises(dyn.DynError):
-        sim.advance(0.0)
-    assert sim.paused
+        sim.advance(H)
+    assert sim.paused and sim.report.t == 0.0  # of the last good period
     assert sim.counters["step failed"] == 1
     np.testing.assert_array_equal(sim.qd, 0)
 
