@@ -70,7 +70,7 @@ def unknown_name(
     command = f": {listed_by}" if listed_by else ""
     more = f", ... ({len(names)} in all{command})" if cut else ""
     what = f" for {purpose}" if purpose else ""
-    called = one_line(str(name)[: 2 * _RUN])
+    called = one_line(str(name)[:_RUN])
     return f"no {kind} is called '{called}'{guess} valid{what}: {shown}{more}"
 
 

@@ -72,7 +72,7 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
     series = {
         name: array
         for name, array in content.items()
-        if array.ndim == 1 and array.dtype.kind in "fiu" and len(array) == len(t)
+        if array.ndim == 1 and array.dtype.kind in "fiu" and array.shape == t.shape
     }
     return MotionRecord(
         coordinates, t, **columns, series=series, contacts=contacts, facts=facts,

@@ -28,7 +28,7 @@ from dyn_core.solving import hookspecs, offers
 from dyn_core.solving.offers import Law, isolated
 from dyn_core.solving.shipped_names import OneArray, SeveralArrays, WithNumbers
 from dyn_core.solving.solver import Solver
-from dyn_core.validation import known_keywords
+from dyn_core.validation import known_keywords, shown
 
 GROUP = "dyn_core"
 BUILT_IN = ("dyn_plugins", "ros_nodes")
@@ -198,7 +198,7 @@ class Registry:
         if isinstance(name, Solver):
             return name
         if not isinstance(name, str):
-            raise SignatureError(f"a solver is a name or a Solver, got {name!r}")
+            raise SignatureError(f"a solver is a name or a Solver, got {shown(name)}")
         if name in self._taken:
             owners = " and ".join(self._taken[name])
             raise PluginError(f"the solver name '{name}' is offered by {owners}")

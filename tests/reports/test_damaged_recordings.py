@@ -196,6 +196,7 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path, monkeypatch):
           "velocity_units": ["rad"]}, "not as many units as positions or velocities"),
         ({"q": np.array([["a", "b"]] * 3)}, "q: wanted numbers"),
         ({"t": np.array(0.0)}, "t: wanted shape"),
+        ({"t": np.array(0.0), "load": T}, "t: wanted shape"),
     ],
 )  # fmt: skip
 def test_arrays_of_another_shape_are_refused(tmp_path, arrays, reason):
