@@ -30,7 +30,7 @@ from dyn_core.contact.problem.softness import (
 )
 from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
 from dyn_core.contact.problem.solving import check_options, solve
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, RowSolver
 
 __all__ = [
     "CONVERGED",
@@ -51,6 +51,7 @@ __all__ = [
     "ProblemArrays",
     "ReducedProblem",
     "Residuals",
+    "RowSolver",
     "Rows",
     "check_options",
     "cone_projection",

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from dyn_core.contact import (
-    ROW_SOLVERS,
     STATUSES,
     ContactSolution,
     Residuals,
+    RowSolver,
     rows_of,
 )
 
@@ -40,6 +40,6 @@ def solve_arrays(name, arrays, **options):
         options: Of the solver.
     """
     rows, nv = rows_of(arrays)
-    solver = ROW_SOLVERS[name](rows, nv, **options)
+    solver = RowSolver(name, rows, nv, **options)
     status = solver.solve(len(rows.kind), len(rows.b))
     return rows.impulse, *solver.report[:6].tolist(), status

@@ -18,7 +18,7 @@ from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.problem.rows import rows_of
 from dyn_core.contact.solvers.active_sets import FIRM, newton_on_modes
 from dyn_core.contact.solvers.interior import interior
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.solvers.row_solvers import RowSolver
 from dyn_core.contact.solvers.scaling import from_scaled, project, scale, to_scaled
 from dyn_core.contact.solvers.work import room_for_solvers
 from dyn_core.engines.llvm import compiler
@@ -95,7 +95,7 @@ def test_near_a_solution_few_steps_are_enough():
     rng = np.random.default_rng(2)
     for rows, nv in (legs_on_a_base(1), legs_on_a_base(5), stacked_boxes([1.0] * 5)):
         assert (
-            ROW_SOLVERS["coulomb_newton"](rows, nv).solve(len(rows.kind), len(rows.b))
+            RowSolver("coulomb_newton", rows, nv).solve(len(rows.kind), len(rows.b))
             == 0
         )
         change = dense(rows, nv) @ rng.normal(size=nv)
@@ -128,7 +128,7 @@ def test_far_contacts_do_not_set_the_scale():
     near, _ = legs_on_a_base(3, legs=5)
     near.b[-3:] = 2e4, 0.0, 0.0
     alone, together = (
-        ROW_SOLVERS["coulomb_newton"](r, n, tolerance=1e-14)
+        RowSolver("coulomb_newton", r, n, tolerance=1e-14)
         for r, n in ((rows, nv), (near, 21))
     )
     assert alone.solve(4, 12) == 0
@@ -142,7 +142,7 @@ def test_without_velocities_there_are_no_impulses():
     """Whatever the start is: a residual relative to no velocity allows no remainder."""
     rows, nv = stacked_boxes([1.0] * 2)
     rows.b[:], rows.impulse[:] = 0.0, 1e-11
-    solver = ROW_SOLVERS["coulomb_newton"](rows, nv)
+    solver = RowSolver("coulomb_newton", rows, nv)
     assert solver.solve(8, 24) == 0
     assert not rows.impulse.any()
 

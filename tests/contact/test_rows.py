@@ -17,7 +17,7 @@ from dyn_core.contact.problem.rows import rows_of
 from dyn_core.contact.solvers.coulomb import solve_coulomb
 from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.newton import newton
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, RowSolver
 from dyn_core.contact.solvers.splitting import split
 from dyn_core.contact.solvers.sweeps import sweep
 from dyn_core.contact.solvers.work import NO_ROOM, room_for_solvers
@@ -34,7 +34,7 @@ def solved(name, problem, warm=None, **options):
     rows, nv = rows_of(problem.arrays) if not isinstance(problem, tuple) else problem
     if warm is not None:
         rows.impulse[:] = warm
-    solver = ROW_SOLVERS[name](rows, nv, **options)
+    solver = RowSolver(name, rows, nv, **options)
     status = solver.solve(len(rows.kind), len(rows.b))
     return status, rows.impulse.copy(), solver.report
 
@@ -199,10 +199,10 @@ def test_an_unchanged_problem_costs_no_iteration(name):
     """From its solution, a problem at rest is seen to be solved."""
     stack_or_legs = (stacked_boxes([1.0] * 4), legs_on_a_base(1))
     for rows, nv in stack_or_legs[name == "projected_gauss_seidel" :]:
-        solver = ROW_SOLVERS[name](rows, nv, tolerance=1e-7)
+        solver = RowSolver(name, rows, nv, tolerance=1e-7)
         assert solver.solve(len(rows.kind), len(rows.b)) == 0
         cold, first = solver.report[5], rows.impulse.copy()
-        solver = ROW_SOLVERS[name](rows, nv, tolerance=1e-6)
+        solver = RowSolver(name, rows, nv, tolerance=1e-6)
         assert solver.solve(len(rows.kind), len(rows.b)) == 0
         assert solver.report[5] <= min(2, cold - 1)
         np.testing.assert_allclose(rows.impulse, first, atol=1e-6 * first.max())
@@ -322,7 +322,7 @@ def test_the_same_problem_has_the_same_bits(name):
     problem, other = mixed_blocks(2), mixed_blocks(3)
     _, fresh, _ = solved(name, problem)
     rows, nv = rows_of(other.arrays)
-    solver = ROW_SOLVERS[name](rows, nv)
+    solver = RowSolver(name, rows, nv)
     solver.solve(len(rows.kind), len(rows.b))
     again, _ = rows_of(problem.arrays)
     for array, new in zip(rows, again, strict=True):
@@ -374,8 +374,8 @@ def test_rows_in_use_are_counted():
     for name in ROW_SOLVERS:
         rows.impulse[:] = 0.0
         cut.impulse[:] = 0.0
-        assert ROW_SOLVERS[name](rows, nv).solve(2, 6) == 0
-        assert ROW_SOLVERS[name](cut, nv).solve(2, 6) == 0
+        assert RowSolver(name, rows, nv).solve(2, 6) == 0
+        assert RowSolver(name, cut, nv).solve(2, 6) == 0
         np.testing.assert_array_equal(rows.impulse[:6], cut.impulse)
         assert not rows.impulse[6:].any()
 

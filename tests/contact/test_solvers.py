@@ -9,9 +9,9 @@ from contact_problems import box_on_plane, random_boxes, random_contacts, stack
 import dyn_core as dyn
 from dyn_core import contact
 from dyn_core.contact import (
-    ROW_SOLVERS,
     ConstraintLayout,
     ConstraintProblem,
+    RowSolver,
     residuals,
     rows_of,
     solve,
@@ -362,7 +362,7 @@ def test_sap_projection_by_hand():
 
 @pytest.mark.parametrize("name", ("admm", "convex_newton", "soft_contact"))
 def test_solvers_of_matrices_are_those_of_rows(name):
-    """One algorithm, one place: the bits of ROW_SOLVERS on the rows of a matrix."""
+    """One algorithm, one place: the bits of a RowSolver on the rows of a matrix."""
     rng = np.random.default_rng(4)
     J = rng.normal(size=(6, 8))
     soft = 0.1 if name == "soft_contact" else 0.0
@@ -372,7 +372,8 @@ def test_solvers_of_matrices_are_those_of_rows(name):
     rows, nv = rows_of(problem.arrays)
     one = "convex_newton" if name == "soft_contact" else name
     defaults = dict(dyn.solver(name).options)
-    on_rows = ROW_SOLVERS[one](
+    on_rows = RowSolver(
+        one,
         rows,
         nv,
         max_iterations=defaults["max_iterations"],

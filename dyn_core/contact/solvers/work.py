@@ -12,7 +12,7 @@ from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.systems import LinearSystem
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 
-CONVERGED, MAX_ITERATIONS, INFEASIBLE = range(3)  # as residuals.STATUSES
+CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = range(5)  # as STATUSES
 FROZEN_FRICTION = 7  # likewise: friction has bounds of its own
 NO_ROOM = 5  # work arrays are too small: nothing is solved
 ITERATIONS, PENALTY, FACTORISATIONS = 5, 6, 7  # in a report, after the five residuals

@@ -32,9 +32,8 @@ from dyn_core.contact.stepping.lane_steps import (
     fits_lanes,
     step_packs,
 )
-from dyn_core.contact.stepping.solver_choice import in_one_call
+from dyn_core.contact.stepping.solver_choice import in_machine_code, solver_name
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
-from dyn_core.contact.stepping.step_records import solver_name
 from dyn_core.contact.stepping.step_tables import SCHEMES, Earlier
 from dyn_core.engines.llvm.threads import WORKERS, count
 from dyn_core.engines.machine_code import compiled
@@ -109,7 +108,7 @@ class BatchStep:
         """
         model, world = contact_model.model, contact_model.world
         self._of, self.h, self.rows = contact_model, float(h), int(rows)
-        if world.stepper not in SCHEMES or not in_one_call(world):
+        if not in_machine_code(world):
             raise UnsupportedError(
                 f"steps of a batch: solver {solver_name(world)}, {world.stepper},"
                 f" {world.restitution}, {world.impacts}; valid: one of"

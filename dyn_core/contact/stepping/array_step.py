@@ -2,8 +2,9 @@
 
 The call is composite_step.take_step, the same code and the same memory as for a row of
 a batch (array_batch.py); the dynamics in it are traced Programs of the robot. Solvers
-of matrices and some laws of impacts act between two calls (staged_step.py). Arrays have
-room for a number of contacts, which doubles when there are more.
+of matrices (step_matrices.py) and some laws of impacts (impacts.py) are called back
+from there. Arrays have room for a number of contacts, which doubles when there are
+more.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solution import residuals
 from dyn_core.contact.problem.solving import impossible
+from dyn_core.contact.solvers.row_solvers import ChosenSolver
 from dyn_core.contact.solvers.work import INFEASIBLE, MAX_ITERATIONS
 from dyn_core.contact.stepping.assembly import prepare_again
 from dyn_core.contact.stepping.composite_step import (
@@ -32,28 +34,23 @@ from dyn_core.contact.stepping.composite_step import (
 from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import advanced
-from dyn_core.contact.stepping.solver_choice import ChosenSolver, in_one_call
-from dyn_core.contact.stepping.staged_step import StagedStep
+from dyn_core.contact.stepping.solver_choice import solver_name
 from dyn_core.contact.stepping.step_matrices import (
+    PythonTasks,
     inertia_factor,
     keep_blocks,
     problem_of,
     sparse_rows,
 )
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
-from dyn_core.contact.stepping.step_records import (
-    COUNTS,
-    FastContacts,
-    StepRecord,
-    solver_name,
-)
+from dyn_core.contact.stepping.step_records import COUNTS, FastContacts, StepRecord
 from dyn_core.contact.stepping.step_tables import SCHEMES, Earlier, StepArrays
 from dyn_core.engines.machine_code import NO_KERNEL, KernelAddress, TiedKernel, compiled
 from dyn_core.errors import NonFiniteError, ShapeError
 
 
 class ArrayStep:
-    """The step of a robot in a World, in one call or two of machine code.
+    """The step of a robot in a World, in one call of machine code.
 
     Attributes:
         setup: Robot, world and Programs.
@@ -118,8 +115,13 @@ class ArrayStep:
 
     @property
     def solver(self) -> ChosenSolver:
-        """The solver of rows with its memory."""
+        """The solver with its memory."""
         return self._room.solver
+
+    @property
+    def python(self) -> PythonTasks:
+        """What the solver calls in Python."""
+        return self._room.python
 
     def make_room(self, contacts: int) -> None:
         """Make room for a number of contacts, and more; earlier impulses are kept."""
@@ -168,9 +170,7 @@ class ArrayStep:
             ),
         )
         memory = step, kernels, room.solver, self._outcomes, self._log
-        if in_one_call(setup.of.world):
-            return compiled(take_step).bind(setup.scene, *memory)
-        return StagedStep(setup, *memory)
+        return compiled(take_step).bind(setup.scene, *memory)
 
     def _tied(self, program: Any, inputs: Any, outputs: Any) -> KernelAddress:
         """Return a Program tied to arrays, and keep it."""
@@ -226,8 +226,8 @@ class ArrayStep:
             self._try_again(with_forces)
         counts = self._counts
         status, m, blocks = counts[0], counts[4], counts[5]
-        if status == MAX_ITERATIONS and impossible(problem_of(self._step, blocks, m)):
-            status = INFEASIBLE
+        if status == MAX_ITERATIONS:
+            status = self.proven(blocks, m)
         wholes = counts[: COUNTS + 2 * blocks].tobytes()
         reals = self._numbers[: self._impulses + m].tobytes()
         sizes, short, q_end = self._sizes, counts[2], self._q_end.copy()
@@ -237,6 +237,11 @@ class ArrayStep:
         kept = t, self.h, STATUSES[status], short, *acting, sizes, wholes, reals, fast
         record = tuple.__new__(StepRecord, kept)  # the fastest way to make one
         return q_end, self._qd_end.copy(), record
+
+    def proven(self, blocks: int, m: int) -> int:
+        """Return INFEASIBLE if a prepared problem provably is, else MAX_ITERATIONS."""
+        problem = problem_of(self._step, blocks, m)
+        return INFEASIBLE if impossible(problem) else MAX_ITERATIONS
 
     def _try_again(self, with_forces: bool) -> None:
         """Take a step that was not done: make room, or say what is wrong with it."""
@@ -251,6 +256,7 @@ class ArrayStep:
         if result == DONE:
             return
         self.forget()
+        self._room.python.raise_error()
         if result == REFUSED:  # the same Programs say what they require
             q, qd, forces = self._q, self._qd, (self._f_ext,) * with_forces
             if self.setup.at_middle:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.products import row_response
-from dyn_core.contact.solvers.work import CONVERGED, INFEASIBLE
+from dyn_core.contact.solvers.work import CONVERGED, INFEASIBLE, NOT_UNIQUE, RAY
 from dyn_core.contact.stepping.step_tables import CONTACT_ROLE, LIMIT, BlockFacts
 from dyn_core.engines.machine_code import machine_code
 
@@ -29,16 +29,17 @@ def leave_out_pushes(rows: Rows, facts: BlockFacts, used: int, status: int) -> b
         rows: Problem with its impulses; b is changed, and impulses are set to zero.
         facts: Of its blocks; bias is changed as b is.
         used: Number of blocks.
-        status: Of the solution. Where that is CONVERGED, nothing is done unless
-            impulses are ENDLESS; where it is INFEASIBLE, only rebounds are left out.
+        status: Of the solution. Where that is CONVERGED or NOT_UNIQUE, nothing is done
+            unless impulses are ENDLESS; where it is INFEASIBLE or a RAY, only rebounds
+            are left out.
 
     Source: ours; the cones of LCP-12.
     """
-    any_push = False
+    any_push, solved = False, status == CONVERGED or status == NOT_UNIQUE
     for block in range(used):
         if _pushes(facts, block, rows.start[block], status):
             any_push = True
-    if not any_push or (status == CONVERGED and not _endless(rows, used)):
+    if not any_push or (solved and not _endless(rows, used)):
         return False
     for block in range(used):
         row = rows.start[block]
@@ -56,7 +57,8 @@ def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
     if not (facts.role[block] == CONTACT_ROLE or facts.role[block] == LIMIT):
         return False
     rebounds = facts.restitution[block] > 0.0
-    return facts.bias[row] < 0.0 and (rebounds or status != INFEASIBLE)
+    proven = status == INFEASIBLE or status == RAY
+    return facts.bias[row] < 0.0 and (rebounds or not proven)
 
 
 @machine_code
