@@ -62,7 +62,7 @@ def test_what_is_claimed_is_a_solution(method, kind):
             random_contacts(kind, seed, 2, most=3),
             random_boxes(kind, seed),
         ):
-            missing, count, impulse = by(method, *rows_of(problem.arrays), 60)
+            missing, count, impulse = by(method, *rows_of(problem), 60)
             reference, total = solve(problem, "enumeration", unique=True), total + 1
             assert count <= 70
             if not missing <= 1e-9:
@@ -82,7 +82,7 @@ def test_every_kind_of_block_from_inside(singular):
     claims = 0
     for seed in range(10):
         problem = mixed_blocks(seed, singular)
-        missing, _, impulse = by(interior, *rows_of(problem.arrays), 60)
+        missing, _, impulse = by(interior, *rows_of(problem), 60)
         assert np.isfinite(impulse).all()
         if missing <= 1e-9:
             claims += 1
@@ -112,11 +112,11 @@ def test_machine_code_has_the_bits_of_python():
         pytest.skip("no compiler of machine code here")
     problem, results = random_contacts("ratio", 3), []
     for run in (lambda f: f, compiled, lambda f: compiled(f, checked=True)):
-        missing, count, impulse = by(interior, *rows_of(problem.arrays), 40, run)
+        missing, count, impulse = by(interior, *rows_of(problem), 40, run)
         results.append((float(missing), int(count), impulse.tolist()))
     assert results[0][0] <= 1e-9
     assert results[0] == results[1] == results[2]
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     rows.b[1] = np.nan
     for method in (newton_on_modes, interior):
         assert not by(method, rows, nv, 15)[0] <= 1e-9

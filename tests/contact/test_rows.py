@@ -31,7 +31,7 @@ KINDS = ("pd", "singular", "ratio")
 
 def solved(name, problem, warm=None, **options):
     """Return status, impulses and report of a solver on rows."""
-    rows, nv = rows_of(problem.arrays) if not isinstance(problem, tuple) else problem
+    rows, nv = rows_of(problem) if not isinstance(problem, tuple) else problem
     if warm is not None:
         rows.impulse[:] = warm
     solver = RowSolver(name, rows, nv, **options)
@@ -48,7 +48,7 @@ def velocity(problem, impulse):
 def test_rows_make_the_matrix(singular):
     """G = Y Y.T; parts of G that do not meet have coordinates of their own."""
     problem = mixed_blocks(1, singular)
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     Y = dense(rows, nv)
     np.testing.assert_allclose(Y @ Y.T, problem.matrix, atol=1e-12)
     assert nv == np.linalg.matrix_rank(problem.matrix)
@@ -67,7 +67,7 @@ def test_rows_make_the_matrix(singular):
 def test_residuals_are_those_of_the_laws(seed):
     """row_residuals is law_residuals, for any impulses of every kind of block."""
     problem, rng = mixed_blocks(seed), np.random.default_rng(seed)
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     for size in (0.0, 0.1, 3.0):
         rows.impulse[:] = size * rng.normal(size=len(rows.b))
         report, z, u = np.zeros(8), np.zeros(nv), np.zeros(len(rows.b))
@@ -309,7 +309,7 @@ def test_no_solution_is_none(name):
 def test_what_is_not_finite_ends(name):
     """NaN in the velocities is not converged."""
     problem = random_contacts("pd", 1)
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     rows.b[0] = np.nan
     status, _, report = solved(name, (rows, nv))
     assert status == 1
@@ -321,10 +321,10 @@ def test_the_same_problem_has_the_same_bits(name):
     """Nothing of an earlier problem stays in the work arrays."""
     problem, other = mixed_blocks(2), mixed_blocks(3)
     _, fresh, _ = solved(name, problem)
-    rows, nv = rows_of(other.arrays)
+    rows, nv = rows_of(other)
     solver = RowSolver(name, rows, nv)
     solver.solve(len(rows.kind), len(rows.b))
-    again, _ = rows_of(problem.arrays)
+    again, _ = rows_of(problem)
     for array, new in zip(rows, again, strict=True):
         array[:] = new
     solver.solve(len(rows.kind), len(rows.b))
@@ -352,7 +352,7 @@ def test_machine_code_has_the_bits_of_python(function, settings):
     ):
         results = []
         for run in (function, compiled(function), compiled(function, checked=True)):
-            rows, nv = rows_of(problem.arrays)
+            rows, nv = rows_of(problem)
             report, work = np.zeros(8), room_for_solvers(rows, nv)
             status = run(rows, len(rows.kind), len(rows.b), nv, work, report, *settings)
             results.append((int(status), rows.impulse.tolist(), report.tolist()))

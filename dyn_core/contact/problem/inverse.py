@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.problem.problem import ConstraintProblem
+from dyn_core.contact.problem.problem_checks import owner
 from dyn_core.errors import ModelError
 
 
@@ -31,21 +32,20 @@ def impulse_of_velocity(problem: ConstraintProblem, velocity: Any) -> np.ndarray
 
     Source: LCP-21.
     """
-    arrays = problem.arrays if not problem.matrix_free else problem._parts(np.eye(0))
     R = problem.compliance
     if (R <= 0).any():
         row = int(np.flatnonzero(R <= 0)[0])
         raise ModelError(
-            f"compliance[{row}] of {problem._whose('b', row)} is zero; valid: above"
+            f"compliance[{row}] of {owner(problem, 'b', row)} is zero; valid: above"
             " zero, the impulse of a rigid row does not follow from velocities",
             "compliance",
         )
     sigma = np.asarray(velocity, float) + problem.bias
-    T = arrays.scale
+    T = problem.scale
     y = np.where(T > 0, -sigma / R / np.where(T > 0, T, 1.0), 0.0)
-    normal, _ = arrays.contact_rows
-    n, t = np.maximum(y[normal], 0.0), arrays.tangents(y)
-    size, limit = np.sqrt((t * t).sum(axis=1)), arrays.coefficients * n
+    normal, _ = problem.layout.contact_rows
+    n, t = np.maximum(y[normal], 0.0), problem.tangents(y)
+    size, limit = np.sqrt((t * t).sum(axis=1)), problem.coefficients * n
     factor = np.where(size > limit, limit / np.where(size > 0, size, 1.0), 1.0)
-    clipped = np.clip(y, *arrays.bounds)
-    return T * arrays.spread(clipped, n, factor[:, None] * t)
+    clipped = np.clip(y, *problem.bounds)
+    return T * problem.spread(clipped, n, factor[:, None] * t)

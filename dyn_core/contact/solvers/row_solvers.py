@@ -12,9 +12,10 @@ import numpy as np
 
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.coulomb import NEAR, solve_coulomb, split_and_polish
+from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.newton import newton
 from dyn_core.contact.solvers.sweeps import sweep
-from dyn_core.contact.solvers.work import SolverWork, room_for_solvers
+from dyn_core.contact.solvers.work import LAW, SolverWork, room_for_solvers
 from dyn_core.engines.machine_code import (
     NO_KERNEL,
     KernelAddress,
@@ -127,7 +128,11 @@ def solve_rows(rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver) -
     if choice.method == RELAXATION:
         return newton(rows, blocks, m, nv, work, report, most, tolerance, NEAR, False)
     if choice.method == IN_PYTHON:
-        return call_python(solver.python, PROBLEM, blocks, m)
+        status = call_python(solver.python, PROBLEM, blocks, m)
+        law = report[LAW]
+        row_residuals(rows, blocks, nv, work.system.w, work.iterates.r, report)
+        report[LAW] = law  # of the solver's own law
+        return status
     return sweep(rows, blocks, m, nv, work, report, most, tolerance, choice.factor)
 
 

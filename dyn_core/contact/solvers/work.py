@@ -15,7 +15,7 @@ from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = range(5)  # as STATUSES
 FROZEN_FRICTION = 7  # likewise: friction has bounds of its own
 NO_ROOM = 5  # work arrays are too small: nothing is solved
-ITERATIONS, PENALTY, FACTORISATIONS = 5, 6, 7  # in a report, after the five residuals
+LAW, ITERATIONS, PENALTY, FACTORISATIONS = 4, 5, 6, 7  # of a report: five residuals
 REACHED = 1e-8  # relative tolerance of the law for the status CONVERGED
 RELAXED = 1e-7  # of the convex relaxation, whose steps are measured by their changes
 SOLVED = 1e-6  # of the law of a heap, and of sweeps

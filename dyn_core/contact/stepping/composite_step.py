@@ -28,6 +28,7 @@ from dyn_core.contact.solvers.work import (
     CONVERGED,
     INFEASIBLE,
     ITERATIONS,
+    LAW,
     MAX_ITERATIONS,
     NOT_UNIQUE,
     RAY,
@@ -63,7 +64,6 @@ from dyn_core.engines.machine_code import (
     run_kernel,
 )
 
-LAW = 4  # residual of the law, in a report
 DONE, FAILED, REFUSED = range(3)  # results of take_step
 
 

@@ -138,29 +138,20 @@ class EventStep:
         self._loads = {}
 
     def step(
-        self,
-        t: float,
-        q: np.ndarray,
-        qd: np.ndarray,
-        tau: np.ndarray,
-        f_ext: np.ndarray | None = None,
-        accelerations: np.ndarray | None = None,
+        self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces
     ) -> tuple[np.ndarray, np.ndarray, list[StepRecord | Flight]]:
         """Return the state after a step, and its impacts and motions.
+
+        Prescribed coordinates have the accelerations of `arrays`.
 
         Args:
             t: Start [s].
             q, qd: State, (nq,), (nv,).
-            tau: Joint forces, (nv,) [N·m | N].
-            f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N].
-            accelerations: Of the prescribed coordinates, in their order.
+            forces: What acts.
 
         Raises:
             NonFiniteError: The state, or a velocity, is not finite.
         """
-        bodies = () if f_ext is None else (np.array(f_ext, float),)
-        forces = Forces(np.array(tau, float), bodies, self._of.carried.values)
-        self.arrays.accelerate(accelerations)
         remaining, events, h = self._h, 0, self._h
         parts: list[StepRecord | Flight] = []
         max_events = self._of.world.max_impacts

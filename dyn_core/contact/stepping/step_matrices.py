@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from dyn_core.contact.problem.layout import KINDS, ConstraintLayout
+from dyn_core.contact.problem.layout import layout_of
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solving import contact_solver, solve
 from dyn_core.contact.solvers.row_solvers import RAISED
-from dyn_core.contact.solvers.work import ITERATIONS
+from dyn_core.contact.solvers.work import ITERATIONS, LAW
 from dyn_core.contact.stepping.step_tables import StepArrays
 from dyn_core.contact.stepping.structure import Structure
 from dyn_core.contact.stepping.world import World
@@ -63,20 +63,11 @@ def problem_of(step: StepArrays, blocks: int, m: int) -> ConstraintProblem:
         blocks, m: Numbers of its blocks and rows.
     """
     rows, Y = step.rows, sparse_rows(step, blocks, m)
-    heights = zip(
-        rows.kind[:blocks].tolist(), rows.count[:blocks].tolist(), strict=True
-    )
-    layout = ConstraintLayout(tuple((KINDS[k], n) for k, n in heights))
-    mu = [
-        x
-        for k, block in enumerate(layout.blocks)
-        for x in rows.mu[k, : block.count].tolist()
-    ]
-    lo, hi, compliance = rows.lo[:m], rows.hi[:m], rows.compliance[:m]
-    ids = tuple(step.blocks.id[:blocks].tolist())
-    return ConstraintProblem(
-        layout, Y @ Y.T, rows.b[:m], mu, lo, hi, compliance, ids=ids
-    )
+    layout = layout_of(rows.kind[:blocks].tobytes(), rows.count[:blocks].tobytes())
+    copies = (x[:m].copy() for x in (rows.b, rows.lo, rows.hi, rows.compliance))
+    b, lo, hi, compliance = copies
+    mu, ids = rows.mu[:blocks][layout.in_use], tuple(step.blocks.id[:blocks].tolist())
+    return ConstraintProblem.of_arrays(layout, Y @ Y.T, b, mu, lo, hi, compliance, ids)
 
 
 def keep_blocks(step: StepArrays, chosen: np.ndarray) -> tuple[int, int]:
@@ -113,7 +104,7 @@ class MatrixSolver:
         Args:
             world: Its solver, with options.
             step: Arrays of the problem.
-            report: Written: residuals and iterations.
+            report: Written: residual of its law, and iterations.
         """
         self._solver, self._options = contact_solver(world.solver), world.solver_options
         self._step, self._report = step, report
@@ -136,7 +127,7 @@ class MatrixSolver:
                 "impulse",
             )
         rows.impulse[:m] = solution.impulses
-        self._report[:5] = solution.residuals
+        self._report[LAW] = solution.law
         self._report[ITERATIONS] = solution.iterations
         return STATUSES.index(solution.status)
 
