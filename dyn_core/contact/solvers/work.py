@@ -13,6 +13,7 @@ from dyn_core.contact.solvers.systems import LinearSystem
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 
 CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = range(5)  # as STATUSES
+WEDGED = 6  # likewise: pushes of wedged contacts are left out
 FROZEN_FRICTION = 7  # likewise: friction has bounds of its own
 NO_ROOM = 5  # work arrays are too small: nothing is solved
 LAW, ITERATIONS, PENALTY, FACTORISATIONS = 4, 5, 6, 7  # of a report: five residuals

@@ -20,7 +20,6 @@ from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solution import residuals
 from dyn_core.contact.problem.solving import impossible
-from dyn_core.contact.solvers.row_solvers import ChosenSolver
 from dyn_core.contact.solvers.work import INFEASIBLE, MAX_ITERATIONS
 from dyn_core.contact.stepping.assembly import prepare_again
 from dyn_core.contact.stepping.composite_step import (
@@ -36,7 +35,6 @@ from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import advanced
 from dyn_core.contact.stepping.solver_choice import solver_name
 from dyn_core.contact.stepping.step_matrices import (
-    PythonTasks,
     inertia_factor,
     keep_blocks,
     problem_of,
@@ -53,7 +51,9 @@ class ArrayStep:
     """The step of a robot in a World, in one call of machine code.
 
     Attributes:
-        setup: Robot, world and Programs.
+        of: Robot and world.
+        setup: Tables and Programs.
+        room: Memory.
         h: Step [s].
         solver_name: Of the contact solver.
     """
@@ -69,7 +69,7 @@ class ArrayStep:
             prescribed: Joints whose accelerations are given.
         """
         self.setup = setup = StepSetup(contact_model, h, prescribed)
-        self.h = setup.h
+        self.of, self.h = contact_model, setup.h
         self.solver_name = solver_name(contact_model.world)
         model = contact_model.model
         self._sizes = nq, nv = model.nq, model.nv
@@ -78,8 +78,8 @@ class ArrayStep:
         rows = [k for part in setup.prescribed.values() for k in part]
         self._prescribed_rows = np.array(rows, int)
         self._accelerations = setup.scene.joints.acceleration
-        self._room = StepRoom(setup, 1)
-        terms = self._room.step.terms
+        self.room = StepRoom(setup, 1)
+        terms = self.room.step.terms
         self._q, self._qd = terms.q[0], terms.qd[0]
         if setup.at_middle:
             self._q, self._qd = np.zeros(model.nq), np.zeros(model.nv)
@@ -104,33 +104,18 @@ class ArrayStep:
         return int(self._log.wholes[4])
 
     @property
-    def of(self) -> ContactModel:
-        """Robot and world."""
-        return self.setup.of
-
-    @property
     def memory(self) -> StepArrays:
         """Arrays of the problem; others when there is room for more contacts."""
         return self._step
 
-    @property
-    def solver(self) -> ChosenSolver:
-        """The solver with its memory."""
-        return self._room.solver
-
-    @property
-    def python(self) -> PythonTasks:
-        """What the solver calls in Python."""
-        return self._room.python
-
     def make_room(self, contacts: int) -> None:
         """Make room for a number of contacts, and more; earlier impulses are kept."""
-        self._room.grow(max(2 * self._room.contacts, contacts))
+        self.room.grow(max(2 * self.room.contacts, contacts))
         self._tie()
 
     def _tie(self) -> None:
         """Tie the machine code to the memory."""
-        room = self._room
+        room = self.room
         self._earlier = room.earlier(self._earlier, 1)
         self._step = room.step._replace(earlier=self._earlier)
         blocks, m = self._earlier.id.shape[1], self._earlier.impulse.shape[1]
@@ -151,7 +136,7 @@ class ArrayStep:
 
     def _call(self, with_forces: bool) -> Callable[[], int]:
         """Return the machine code of a step, tied to the memory."""
-        setup, step, room = self.setup, self._step, self._room
+        setup, step, room = self.setup, self._step, self.room
         h, remaining, before = self._times
         q, qd, q_end = step.terms.q[0], step.terms.qd[0], self._q_end
         forces = (self._f_ext,) * with_forces
@@ -256,7 +241,7 @@ class ArrayStep:
         if result == DONE:
             return
         self.forget()
-        self._room.python.raise_error()
+        self.room.python.raise_error()
         if result == REFUSED:  # the same Programs say what they require
             q, qd, forces = self._q, self._qd, (self._f_ext,) * with_forces
             if self.setup.at_middle:
@@ -342,7 +327,7 @@ class ArrayStep:
         """Return a contact of the prepared problem."""
         pairs = self.setup.of.pairs
         assert pairs is not None
-        return pairs.contact(self._room.step.contacts, number)
+        return pairs.contact(self.room.step.contacts, number)
 
     def constraint_name(self, number: int) -> str:
         """Return how reports call a constraint by its number; not for contacts."""

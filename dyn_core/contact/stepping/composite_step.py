@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.frozen import freeze_friction, take_no_energy
+from dyn_core.contact.solvers.products import row_response
 from dyn_core.contact.solvers.row_solvers import (
     IMPACT,
     RAISED,
@@ -32,6 +34,7 @@ from dyn_core.contact.solvers.work import (
     MAX_ITERATIONS,
     NOT_UNIQUE,
     RAY,
+    WEDGED,
 )
 from dyn_core.contact.stepping.assembly import (
     fill_problem,
@@ -50,10 +53,11 @@ from dyn_core.contact.stepping.position_correction import (
 from dyn_core.contact.stepping.step_records import COUNTS
 from dyn_core.contact.stepping.step_tables import (
     CONTACT_ROLE,
+    LIMIT,
+    BlockFacts,
     Scene,
     StepArrays,
 )
-from dyn_core.contact.stepping.wedges import WEDGED, leave_out_pushes
 from dyn_core.engines.machine_code import (
     KernelAddress,
     Reals,
@@ -65,6 +69,8 @@ from dyn_core.engines.machine_code import (
 )
 
 DONE, FAILED, REFUSED = range(3)  # results of take_step
+ENDLESS = 1e7  # ratio of impulses, as velocities, to those of the problem: no tolerance
+# of the law, which grows with the impulses, says anything there
 
 
 class StepKernels(NamedTuple):
@@ -131,14 +137,20 @@ class RowOutcomes(NamedTuple):
 
 def room_for_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
     """Return empty outcomes of n states, with the forces on some bodies."""
-    wholes = [np.zeros(n, np.int64) for _ in range(6)]
-    forces = [np.zeros((n, int(chosen.max(initial=-1)) + 1, 3)) for _ in range(2)]
-    iterations, residual = np.zeros(n), np.zeros(n)
-    parts = (
-        *(wholes[0], iterations, *wholes[1:3], residual),
-        *(*wholes[3:], chosen, *forces),
+    forces = n, int(chosen.max(initial=-1)) + 1, 3
+    return RowOutcomes(
+        status=np.zeros(n, np.int64),
+        iterations=np.zeros(n),
+        contacts=np.zeros(n, np.int64),
+        rows=np.zeros(n, np.int64),
+        residual=np.zeros(n),
+        failed=np.zeros(n, np.int64),
+        corrected=np.zeros(n, np.int64),
+        short=np.zeros(n, np.int64),
+        chosen=chosen,
+        force=np.zeros(forces),
+        world_force=np.zeros(forces),
     )
-    return RowOutcomes._make(parts)
 
 
 @machine_code
@@ -301,6 +313,62 @@ def solve_state(step: StepArrays, solver: ChosenSolver, blocks: int, m: int) -> 
     if status == INFEASIBLE or status == RAY:
         take_no_energy(step.rows, blocks, nv, solver.work)
     return status
+
+
+@machine_code
+def leave_out_pushes(rows: Rows, facts: BlockFacts, used: int, status: int) -> bool:
+    """Let contacts and limits ask for rest at most; return whether to solve again.
+
+    A rebound, or the push out of an overlap, asks a gap to open: bias < 0. Where the
+    friction cones contain impulses d that move nothing, Y.T d = 0, and bias . d < 0, no
+    impulses fulfil that: they grow without bound. With bias >= 0 the robot at rest
+    fulfils every row.
+
+    Args:
+        rows: Problem with its impulses; b is changed, and impulses are set to zero.
+        facts: Of its blocks; bias is changed as b is.
+        used: Number of blocks.
+        status: Of the solution. Where that is CONVERGED or NOT_UNIQUE, nothing is done
+            unless impulses are ENDLESS; where it is INFEASIBLE, only rebounds are left
+            out.
+
+    Source: ours; the cones of LCP-12.
+    """
+    any_push, solved = False, status == CONVERGED or status == NOT_UNIQUE
+    for block in range(used):
+        if _pushes(facts, block, rows.start[block], status):
+            any_push = True
+    if not any_push or (solved and not _endless(rows, used)):
+        return False
+    for block in range(used):
+        row = rows.start[block]
+        if _pushes(facts, block, row, status):
+            rows.b[row] -= facts.bias[row]
+            facts.bias[row] = 0.0
+        for r in range(row, row + rows.count[block]):
+            rows.impulse[r] = 0.0
+    return True
+
+
+@machine_code
+def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
+    """Return whether a block asks its gap to open, and that may be left out."""
+    if not (facts.role[block] == CONTACT_ROLE or facts.role[block] == LIMIT):
+        return False
+    rebounds = facts.restitution[block] > 0.0
+    return facts.bias[row] < 0.0 and (rebounds or status != INFEASIBLE)
+
+
+@machine_code
+def _endless(rows: Rows, used: int) -> bool:
+    """Return whether impulses are far beyond what the velocities ask for."""
+    speed, most = 0.0, 0.0
+    for block in range(used):
+        for row in range(rows.count[block]):
+            i = rows.start[block] + row
+            speed = max(speed, abs(rows.b[i]))
+            most = max(most, abs(rows.impulse[i]) * row_response(rows, block, row))
+    return most > ENDLESS * speed
 
 
 @machine_code

@@ -304,7 +304,7 @@ class EventStep:
 
         mean_friction = h / 2 * of.slopes(qd)
         energy = partial(step_energy, of, (q, qd), after, h, mean_friction, acting, {})
-        zero, name = Residuals(*[0.0] * 5), self.arrays.solver_name
+        zero, name = Residuals(*[0.0] * 5), self.arrays.room.solver_name
         return StepReport(t, h, STATUSES[0], 0, zero, name, 0, details, energy)
 
     def _constrained_motion(
@@ -375,7 +375,7 @@ class EventStep:
             before = impacts.act(blocks, m)
             total += impacts.impulse[:m]
         status = self._solve(blocks, m)
-        self.arrays.python.raise_error()
+        self.arrays.room.python.raise_error()
         if status == MAX_ITERATIONS:
             status = self.arrays.proven(blocks, m)
         status = status if before == CONVERGED else before
@@ -385,7 +385,7 @@ class EventStep:
         total += rows.impulse[:m]
         if not self._end(0, blocks):
             raise NonFiniteError("contacts: the velocity is not finite", "qd")
-        report, terms = self.arrays.solver.reports[0], arrays.terms
+        report, terms = self.arrays.room.solver.reports[0], arrays.terms
         counts = [status, int(report[5]), 0, 0, m, blocks]
         wholes = np.concatenate([counts, ids, starts]).astype(np.int64)
         reals = terms.q[0], terms.qd[0], arrays.qd_next[0], report[:5], total
@@ -417,7 +417,7 @@ class EventStep:
         blocks, _ = self._prepared(q, still, forces, 0.0, h, world.erp)
         self._arrays.work.z[:] = 0.0
         scene = self._scene(h, world.erp)
-        memory = scene, self._arrays, self.arrays.solver
+        memory = scene, self._arrays, self.arrays.room.solver
         result = compiled(correct_positions).bind(*memory)(0, blocks)
         if result == NOTHING:
             return q, qd
@@ -485,10 +485,10 @@ class EventStep:
         setup, world = self.arrays.setup, self._of.world
         self._prepare = lru_cache(maxsize=8)(self._prepare_call)
         self._end: Any = compiled(write_velocity).bind(setup.scene, arrays)
-        self._solve: Any = compiled(solve_state).bind(arrays, self.arrays.solver)
+        self._solve: Any = compiled(solve_state).bind(arrays, self.arrays.room.solver)
         self._impacts: ImpactLaw | None = None
-        if self.arrays.solver.choice.impacts:
-            scene, impulse = self._scene(INSTANT, 0.0), self.arrays.solver.impact
+        if self.arrays.room.solver.choice.impacts:
+            scene, impulse = self._scene(INSTANT, 0.0), self.arrays.room.solver.impact
             self._impacts = ImpactLaw(world, scene, arrays, impulse)
 
     def _prepare_call(self, duration: float, apart: float) -> Callable[..., Any]:
