@@ -130,15 +130,17 @@ class ContactSolution:
             x = reduction.widen(x)
             if status in (None, CONVERGED) and reduction.contradicts(x):
                 status = INFEASIBLE
-        quality = residuals(problem, x) if law is None else float(law)
+        measured: Residuals | float = 0.0 if law is None else float(law)
+        if law is None:
+            measured = residuals(problem, x)
+            law = measured.law
         if status is None or status == CONVERGED:
-            law = quality.law if law is None else law
             status = CONVERGED if law <= tolerance else MAX_ITERATIONS  # if it is NaN
         if status == MAX_ITERATIONS and reduction is not None:
             status = INFEASIBLE if reduction.reduced.impossible else status
         velocities = problem.apply(x) + problem.b
         label = STATUSES[int(status)]
-        return cls(problem, x, velocities, quality, label, int(iterations))
+        return cls(problem, x, velocities, measured, label, int(iterations))
 
     def __repr__(self) -> str:
         worst = max(self.residuals, default=0.0)

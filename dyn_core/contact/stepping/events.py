@@ -304,7 +304,7 @@ class EventStep:
 
         mean_friction = h / 2 * of.slopes(qd)
         energy = partial(step_energy, of, (q, qd), after, h, mean_friction, acting, {})
-        zero, name = Residuals(*[0.0] * 5), self.arrays.room.solver_name
+        zero, name = Residuals(*[0.0] * 5), self.arrays.solver_name
         return StepReport(t, h, STATUSES[0], 0, zero, name, 0, details, energy)
 
     def _constrained_motion(
