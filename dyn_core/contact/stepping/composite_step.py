@@ -273,7 +273,7 @@ def step_rows(
         status = RAISED
         if not before == RAISED:
             status = solve_state(step, solver, blocks, m)
-        finite = write_velocity(scene, step, state, blocks)
+        finite = not status == RAISED and write_velocity(scene, step, state, blocks)
         while finite and is_passing(scene, step, state):
             touching = find_passed(scene, step, state, touching)
             if touching < 0:
@@ -282,10 +282,9 @@ def step_rows(
                 break
             blocks, m = fill_problem(scene, step, state, touching)
             status = solve_state(step, solver, blocks, m)
-            finite = write_velocity(scene, step, state, blocks)
-        if not (before == CONVERGED or status == RAISED):
+            finite = not status == RAISED and write_velocity(scene, step, state, blocks)
+        if not before == CONVERGED:
             status = before
-        finite = finite and not status == RAISED
         if finite:
             remember(step.rows, step.blocks, blocks, step.earlier, state)
         outcomes.contacts[n], outcomes.rows[n] = touching, m
