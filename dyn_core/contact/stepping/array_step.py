@@ -232,6 +232,7 @@ class ArrayStep:
         """Take a step that was not done: make room, or say what is wrong with it."""
         result = -1
         while result < 0:
+            self.room.python.raise_error()
             call = self._calls[with_forces]
             if call is None:
                 call = self._calls[with_forces] = self._call(with_forces)
