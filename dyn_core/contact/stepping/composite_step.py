@@ -213,7 +213,8 @@ def keep_step(
         reals[after + k] = report[k]
     for r in range(m):
         reals[after + 5 + r] = earlier.impulse[0, r]
-        if solver.choice.impacts > 0:
+    if solver.choice.impacts > 0:
+        for r in range(m):
             reals[after + 5 + r] += impact[r]
     blocks = earlier.known[0]
     wholes[0], wholes[1], wholes[2] = (
