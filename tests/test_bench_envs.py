@@ -88,7 +88,9 @@ def test_environments_are_measured(monkeypatch, capsys):
     assert here.dt == pytest.approx(0.02)
     assert (there.dof, there.steps) == (11, 5)
     assert there.dt == pytest.approx(0.05)
-    for figures in (here, there):
+    arrays = environments.ours("quadruped_stand", 0.01, 1, rows=4, arrays=True)
+    assert arrays.name == "quadruped_stand, arrays"
+    for figures in (here, there, arrays):
         assert figures.single > 1
         assert figures.vector > 1
         assert len(figures.line()) == len(environments.HEAD)

@@ -12,9 +12,9 @@ Rotations and displacements: chord3, log_transform.
 Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
 Coordinates of a robot: split_q, split_v, join_v, join_force, join_columns, join_matrix,
-    join_slopes, joint_factors, coordinate_pivots, advance, position_rate, velocity_of,
-    rate_in_initial_axes, gyroscopic_change, with_parameters, ClusterJoint,
-    cluster_joints.
+    join_slopes, joint_factors, coordinate_pivots, limited_balls, ball_limit_rows,
+    advance, position_rate, velocity_of, rate_in_initial_axes, gyroscopic_change,
+    with_parameters, ClusterJoint, cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_direction,
     friction_slope, friction_slope_matrix, damping_matrix, stiffness_matrix,
     spring_energy, forces_without_potential.
@@ -43,6 +43,7 @@ from dyn_core.model.coordinates import (
     split_v,
     velocity_of,
 )
+from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
 from dyn_core.model.coordinates.clusters import ClusterJoint, cluster_joints
 from dyn_core.model.coordinates.pivots import coordinate_pivots
 from dyn_core.model.parameter_paths import with_values as with_parameters
@@ -151,6 +152,7 @@ __all__ = [
     "advance",
     "asin",
     "atan2",
+    "ball_limit_rows",
     "chord3",
     "cluster_joints",
     "cos",
@@ -176,6 +178,7 @@ __all__ = [
     "join_slopes",
     "join_v",
     "joint_factors",
+    "limited_balls",
     "log",
     "log_transform",
     "logical_and",

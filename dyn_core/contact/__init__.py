@@ -4,9 +4,9 @@ from dyn_core.contact.problem.conic import conic_libraries, minimise_over_cones
 from dyn_core.contact.problem.inverse import impulse_of_velocity
 from dyn_core.contact.problem.layout import KINDS, ConstraintBlock, ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem, ReducedProblem
+from dyn_core.contact.problem.projections import HUGE, best_part
 from dyn_core.contact.problem.residuals import (
     CONVERGED,
-    HUGE,
     INFEASIBLE,
     MAX_ITERATIONS,
     NOT_UNIQUE,
@@ -17,10 +17,12 @@ from dyn_core.contact.problem.residuals import (
     disc_projection,
     law_residuals,
     norm,
+    row_projection,
     weights,
 )
 from dyn_core.contact.problem.rows import Rows, rows_of
 from dyn_core.contact.problem.softness import (
+    compliance,
     erp_and_cfm,
     impedance,
     sap_rows,
@@ -29,6 +31,8 @@ from dyn_core.contact.problem.softness import (
 from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
 from dyn_core.contact.problem.solving import ContactSolver, check_options, solve
 from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, RowSolver
+from dyn_core.contact.solvers.splitting import next_penalty
+from dyn_core.contact.solvers.work import SOLVED
 
 __all__ = [
     "CONVERGED",
@@ -40,6 +44,7 @@ __all__ = [
     "RAY",
     "RESIDUALS",
     "ROW_SOLVERS",
+    "SOLVED",
     "STATUSES",
     "ConstraintBlock",
     "ConstraintLayout",
@@ -50,7 +55,9 @@ __all__ = [
     "Residuals",
     "RowSolver",
     "Rows",
+    "best_part",
     "check_options",
+    "compliance",
     "cone_projection",
     "conic_libraries",
     "disc_projection",
@@ -59,8 +66,10 @@ __all__ = [
     "impulse_of_velocity",
     "law_residuals",
     "minimise_over_cones",
+    "next_penalty",
     "norm",
     "residuals",
+    "row_projection",
     "rows_of",
     "sap_rows",
     "soft_rows",

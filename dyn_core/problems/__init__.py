@@ -28,8 +28,10 @@ from dyn_core.problems.contact import (
     CONTACT_SOLVE,
     CONTACT_STEP,
     CONTACT_STEP_DERIVATIVES,
+    CONTACT_TERM_SLOPES,
     CONTACT_TERMS,
     MOVED_STATE,
+    MOVED_STATE_SLOPES,
 )
 from dyn_core.problems.derivatives import (
     FD_DERIVATIVES,
@@ -168,8 +170,10 @@ PROBLEMS: tuple[Signature, ...] = (
     CONTACT_SOLVE,
     CONTACT_STEP,
     CONTACT_STEP_DERIVATIVES,
+    CONTACT_TERM_SLOPES,
     CONTACT_TERMS,
     MOVED_STATE,
+    MOVED_STATE_SLOPES,
 )
 
 
@@ -202,6 +206,7 @@ __all__ = [
     "CONTACT_STEP",
     "CONTACT_STEP_DERIVATIVES",
     "CONTACT_TERMS",
+    "CONTACT_TERM_SLOPES",
     "CORIOLIS_FORCE",
     "CORIOLIS_MATRIX",
     "CROSS_RESPONSE",
@@ -253,6 +258,7 @@ __all__ = [
     "MOMENTUM",
     "MOMENTUM_OBSERVER",
     "MOVED_STATE",
+    "MOVED_STATE_SLOPES",
     "OPERATIONAL_INERTIA",
     "PARAMETER_JACOBIAN",
     "PASSIVE",

@@ -6,7 +6,9 @@ A bound beyond 1e300 is none. `residuals` are RESIDUALS of contact/problem/resid
 
 from dyn_core.problems.derivatives import STEP_DERIVATIVES
 from dyn_core.problems.joint_ports import (
+    INERTIA,
     VELOCITY,
+    WRENCH,
     dt,
     f_ext,
     q,
@@ -166,5 +168,67 @@ MOVED_STATE = Signature(
     ),
     (q_next, qd_next),
     meaning="position and velocity after a time at a velocity",
+    ignores=DYNAMICS,
+)
+
+
+def _slopes(name: str, meaning: str) -> Port:
+    """Return the Port of a matrix nv x nv of an equation of motion."""
+    return Port(name, ("nv", "nv"), "SI", meaning=meaning)
+
+
+CONTACT_TERM_SLOPES = Signature(
+    "contact_term_slopes",
+    (
+        q,
+        qd,
+        tau,
+        Port("u", ("nv",), VELOCITY, "velocity", meaning="velocity after the step"),
+        dt,
+        Port(
+            "pushes",
+            ("nb", 6),
+            WRENCH,
+            "wrenches",
+            meaning="mean force of the contacts on each body, as f_ext",
+        ),
+        f_ext,
+    ),
+    (
+        Port("inertia", ("nv", "nv"), INERTIA, meaning="inertia with joint friction"),
+        _slopes("by_q", "momentum of the step by the position"),
+        _slopes("by_qd", "momentum of the step by the velocity before it"),
+        *(
+            Port(
+                f"change_{name}",
+                ("nv", "nv"),
+                "SI",
+                meaning=f"gyroscopic change of the velocity by {name}",
+            )
+            for name in ("q", "qd", "tau")
+        ),
+        Port(
+            "rates",
+            ("nc", 6),
+            "1/s; m/s",
+            meaning="change of velocities with each column's coordinate, at u",
+        ),
+        Port("rates_before", ("nc", 6), "1/s; m/s", meaning="likewise at qd"),
+    ),
+    passive=PASSIVE,
+    of_trees=True,
+    meaning="derivatives of what a step with contacts needs of the dynamics",
+)
+MOVED_STATE_SLOPES = Signature(
+    "moved_state_slopes",
+    (
+        *MOVED_STATE.inputs[:3],
+        Port("correction", ("nv",), VELOCITY, "velocity", meaning="as in moved_state"),
+    ),
+    tuple(
+        Port(f"by_{name}", ("nx", "nv"), "SI", meaning=f"change of the state by {name}")
+        for name in ("q", "u", "correction")
+    ),
+    meaning="derivatives of the state after a time at a velocity",
     ignores=DYNAMICS,
 )

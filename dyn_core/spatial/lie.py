@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from dyn_core.numbers.scalar import absolute, atan2, sin, sqrt, where
+from dyn_core.numbers.taylor import Taylor
 from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import Matrix, Motion, Vector, cross3, cross_motion, skew
 
@@ -53,6 +54,12 @@ def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
 
     Source: KIM-S1.
     """
+    if isinstance(t2, Taylor) and t2.d2 is None:
+        a, b, d = sinc_terms(t2.x)
+        b1, d1 = _sinc_slopes(t2.x)
+        pairs = (a, -d - t2.x * d1), (b, b1), (d, d1)
+        a, b, d = (Taylor(x, slope * t2.d1, None, t2.rank) for x, slope in pairs)
+        return a, b, d
     small = t2 < _SMALL
     safe = where(small, 1.0, t2)
     t, half = sqrt(safe), sqrt(safe) * 0.5

@@ -157,7 +157,7 @@ def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
 
 
 def far_contacts_do_nothing(case: Case) -> Pairs:
-    """far above the floor:  qd_next = qd + dt FD(q, qd, tau)"""
+    """far above the floor:  qd_next = qd + dt FD(q, qd, tau) + gyroscopic change"""
     case, _ = with_ball(case)
     far = (HalfSpace("floor", (0.0, 0.0, -1e4)),)
     program = case.program(world=far)
@@ -169,6 +169,9 @@ def far_contacts_do_nothing(case: Case) -> Pairs:
     qdd = case.other("aba")(q, qd, case.qdd)
     model, rate = case.model, Vector(qd)
     u = rate + rate_in_initial_axes(model, rate, Vector(qdd)) * full
+    state = case.other("crba")(q), qd, case.qdd - case.other("bias")(q, qd)
+    change = gyroscopic_change(model, *state, full, 0.5 if midpoint else 1.0)
+    u = u + Vector(change.tolist())
     q_next, qd_next = _advanced(case, q, u, half if midpoint else full)
     yield result.qd_next, qd_next
     yield result.q_next, q_next
@@ -369,6 +372,52 @@ def corrections_leave_velocities(case: Case) -> Pairs:
         yield turned[1], turned[0]
 
 
+def term_slopes_are_those_of_terms(case: Case) -> Pairs:
+    """inertia (dfree - dchange) = by_q dq + by_qd dqd + dt dtau,  dv_i of columns"""
+    terms, tables = case.other("contact_terms"), structure(case.model)
+    coordinate = tables.coordinate[tables.column_place]
+    dq, dqd, dtau = case.rng.normal(size=(3, case.model.nv))
+
+    def along(t: float) -> Any:
+        state = case.model.integrate(case.q, t * dq), case.qd + t * dqd
+        return terms(*state, case.qdd + t * dtau, STEP)
+
+    now, still = along(0.0), np.zeros((case.model.nb, 6))
+    slopes = case.program()(case.q, case.qd, case.qdd, now.free, STEP, still)
+    yield slopes.inertia, case.other("crba")(case.q)
+    change = derivative(lambda t: along(t).free)
+    change -= slopes.change_q @ dq + slopes.change_qd @ dqd + slopes.change_tau @ dtau
+    yield slopes.inertia @ change, slopes.by_q @ dq + slopes.by_qd @ dqd + STEP * dtau
+    columns = derivative(lambda t: along(t).columns)
+    for u, rates in ((now.free, slopes.rates), (case.qd, slopes.rates_before)):
+        for i in case.model.bodies:
+            path = tables.path[tables.path_start[i] : tables.path_start[i + 1]]
+            S, places = now.columns[path], coordinate[path]
+            w, v = np.split(S.T @ u[places], 2)
+            turned = np.cross(S[:, :3], w)
+            carried = np.cross(S[:, :3], v) + np.cross(S[:, 3:], w)
+            rows = np.hstack([turned, carried]) + rates[path]
+            yield rows.T @ dq[places], columns[path].T @ u[places]
+
+
+def moved_slopes_are_those_of_moved_states(case: Case) -> Pairs:
+    """dx_next = by_q dq + by_u du + by_correction dc"""
+    moved = case.other("moved_state", inputs=["correction"])
+    state = case.q, case.qd, STEP, case.qdd
+    start, slopes = moved(*state), case.program()(*state)
+    changes = case.rng.normal(size=(3, case.model.nv))
+    dq, du, dc = changes
+
+    def end(t: float) -> np.ndarray:
+        q = case.model.integrate(case.q, t * dq)
+        there = moved(q, case.qd + t * du, STEP, case.qdd + t * dc)
+        shift = case.model.difference(start.q_next, there.q_next)
+        return np.concatenate([shift, there.qd_next])
+
+    parts = zip(slopes, changes, strict=True)
+    yield sum(M @ x for M, x in parts), derivative(end)
+
+
 LAWS: dict[Signature, tuple[Callable[..., Pairs], ...]] = {
     kinds.CONTACT_SOLVE: SOLVER_LAWS,
     kinds.CONTACT_STEP: (far_contacts_do_nothing, contact_steps_obey_newton),
@@ -378,6 +427,8 @@ LAWS: dict[Signature, tuple[Callable[..., Pairs], ...]] = {
         free_steps_are_forward_dynamics,
         rows_are_rates_of_gaps,
     ),
+    kinds.CONTACT_TERM_SLOPES: (term_slopes_are_those_of_terms,),
+    kinds.MOVED_STATE_SLOPES: (moved_slopes_are_those_of_moved_states,),
     kinds.MOVED_STATE: (moved_states_come_back, corrections_leave_velocities),
     kinds.CONTACT_STEP_DERIVATIVES: (contact_steps_move_as_complex_steps_say,),
 }

@@ -39,7 +39,7 @@ from dyn_plugins.contact._reduced_rows import (
     inverse_of_any_rank,
     rows_of_body,
 )
-from dyn_plugins.contact.step import normal_bias
+from dyn_plugins.contact.step import SLOTS, normal_bias
 from dyn_plugins.kinematics.motion import outward
 
 
@@ -217,7 +217,7 @@ def _bias_slopes(rule, solved, dt, options, sides):
         options: Those of contact_euler.
         sides: Of gap_sides.
     """
-    names = ("forward_dynamics", "contact_solver", "world", "links", "solver_options")
+    names = (*SLOTS, "world", "links", "solver_options")
     parameters = {k: x for k, x in options.items() if k not in names}
     slopes = []
     for contact, motions, active, (at_zero, above) in zip(

@@ -6,7 +6,6 @@ from dyn_core.authoring import (
     hookimpl,
     loop,
     maximum,
-    minimum,
     sqrt,
     total,
     where,
@@ -16,7 +15,9 @@ from dyn_core.contact import (
     MAX_ITERATIONS,
     cone_projection,
     law_residuals,
+    next_penalty,
     norm,
+    row_projection,
     weights,
 )
 from dyn_core.problems import CONTACT_SOLVE
@@ -92,8 +93,7 @@ def admm_compiled(
         dual = penalty * largest(y[i] - before[i] for i in rows)
         size_y = maximum(largest(y), 1e-300)
         ratio = sqrt(primal / size_y / maximum(dual, 1e-300))
-        factor = maximum(minimum(ratio, 10.0), 0.1)
-        after = maximum(minimum(penalty * factor, 1e9), 1e-9)
+        after = next_penalty(penalty, ratio)
         residual = maximum(primal / maximum(1.0, 1e-4 * size_y), dual)
         return *x, *y, *z, after, count + float(EVERY), residual
 
@@ -141,12 +141,8 @@ def _projected(layout, y, mu, lo, hi, impulse_unit):
                 y[i] = x
             continue
         for i in block.all:
-            if block.kind in ("unilateral", "contact"):
-                y[i] = maximum(y[i], 0.0)
-            if block.kind == "box":
-                y[i] = maximum(
-                    lo[i] / impulse_unit[i], minimum(y[i], hi[i] / impulse_unit[i])
-                )
+            low, high = (x[i] / impulse_unit[i] for x in (lo, hi))
+            y[i] = row_projection(block.kind, y[i], low, high)
     return y
 
 

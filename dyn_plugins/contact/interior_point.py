@@ -78,7 +78,7 @@ class InteriorPoint(ContactSolver):
         status = CONVERGED if bounded else INFEASIBLE
         if not np.isfinite(x).all():
             status = MAX_ITERATIONS
-        law = inner.step(x, exact=False)
+        law = inner.law(x, exact=False)
         return ContactSolution.from_impulses(
             problem, x, count, status, law, 1e-5, reduction
         )

@@ -15,8 +15,10 @@ from dyn_core.authoring import (
 from dyn_core.contact import (
     CONVERGED,
     MAX_ITERATIONS,
+    SOLVED,
     disc_projection,
     law_residuals,
+    row_projection,
     weights,
 )
 from dyn_core.errors import UnsupportedError
@@ -87,7 +89,7 @@ def projected_gauss_seidel(
     velocity = [total(G[i, j] * x[j] for j in rows) + b[i] for i in rows]
     u = [velocity[i] + compliance[i] * x[i] for i in rows]
     quality = law_residuals(layout, x, u, mu, lo, hi, diagonal, largest(b))
-    status = where(quality[4] <= 1e-6, status, MAX_ITERATIONS)
+    status = where(quality[4] <= SOLVED, status, MAX_ITERATIONS)
     return Vector(x), Vector(velocity), Vector(quality), count, status
 
 
@@ -128,18 +130,15 @@ def _start(layout, warm, lo, hi):
     for block in layout.blocks:
         for i in block.all:
             if block.kind == "box":
-                x[i] = maximum(lo[i], minimum(x[i], hi[i]))
+                x[i] = row_projection(block.kind, x[i], lo[i], hi[i])
     return x
 
 
 def _update(block, x, A, b, mu, lo, hi, rates):
     """Update the impulses x of a block by its law, in place."""
     for i in block.all if block.kind != "contact" else [block.start]:
-        x[i] = x[i] - rates[i] * (row_times(A[i], x) + b[i])
-        if block.kind in ("unilateral", "contact"):
-            x[i] = maximum(x[i], 0.0)
-        if block.kind == "box":
-            x[i] = maximum(lo[i], minimum(x[i], hi[i]))
+        step = x[i] - rates[i] * (row_times(A[i], x) + b[i])
+        x[i] = row_projection(block.kind, step, lo[i], hi[i])
     if block.kind != "contact" or block.rows == 1:
         return
     c, w = weights(block, mu)

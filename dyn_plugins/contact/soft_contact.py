@@ -3,7 +3,7 @@
 import numpy as np
 
 from dyn_core.authoring import ContactSolver, hookimpl
-from dyn_core.contact import ConstraintProblem, ContactSolution
+from dyn_core.contact import ConstraintProblem, ContactSolution, compliance
 from dyn_core.errors import UnsupportedError
 from dyn_plugins.contact._on_rows import solve_arrays
 
@@ -63,7 +63,7 @@ class SoftContact(ContactSolver):
         """
         G, scale = problem.matrix, problem.scale
         response = np.where(np.diag(G) > 0, np.diag(G), 1.0)
-        default = (1 - impedance) / impedance * response
+        default = compliance(impedance, response)
         R = np.where(problem.compliance > 0, problem.compliance, default)
         for block in problem.layout.contacts:
             rows, w = list(block.tangent), scale[list(block.tangent)]

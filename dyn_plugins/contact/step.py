@@ -10,22 +10,27 @@ from dyn_core.authoring import (
     Vector,
     advance,
     cross3,
+    gyroscopic_change,
     hookimpl,
     join_v,
-    maximum,
-    minimum,
     rate_in_initial_axes,
     split_q,
     split_v,
     total,
     where,
 )
-from dyn_core.contact import ConstraintLayout, check_options
+from dyn_core.contact import ConstraintLayout, best_part, check_options
 from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
 from dyn_core.contact.stepping import gap_rules
 from dyn_core.contact.stepping.constraints import tangents
 from dyn_core.errors import UnsupportedError
-from dyn_core.problems import CONTACT_SOLVE, CONTACT_STEP, FORWARD_DYNAMICS
+from dyn_core.problems import (
+    BIAS_FORCE,
+    CONTACT_SOLVE,
+    CONTACT_STEP,
+    FORWARD_DYNAMICS,
+    MASS_MATRIX,
+)
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,
@@ -41,13 +46,15 @@ ROUNDING = 1e-9  # of the energy of impulses
 def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
     """Return the state one step later, with contact constraints on the gaps at its end.
 
-        qd_next = qd + dt FD(q, qd, tau) + H^-1 J.T lambda,   q_next = q (+) dt qd_next
+        qd_next = qd + dt FD(q, qd, tau) + gyroscopic change + H^-1 J.T lambda
+        q_next = q (+) dt qd_next
         0 <= lambda_n  orthogonal to  u_n + gap / dt >= 0,   friction cones
 
     Every point of the robot's shapes that can touch a half-space of the world has three
     rows, near or far; the gap of a far point makes its impulse zero. The Delassus
-    matrix comes from the articulated inertias; H is never formed. With the solver
-    projected_gauss_seidel the whole step is one kernel.
+    matrix comes from the articulated inertias; of H the blocks of root joints alone are
+    formed, for gyroscopic_change. With the solver projected_gauss_seidel the whole step
+    is one kernel.
 
     Args:
         model: Robot with shapes.
@@ -57,12 +64,12 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         dt: Step [s].
         warm: Impulses of the previous step, m; zeros in the first [N·s].
         f_ext: Force on each body, body coordinates [N·m; N].
-        parts: The slots forward_dynamics and contact_solver (of CONTACT_SOLVE), and
-            the options: world, half-spaces; links, names of the links whose shapes
-            touch, None for all; erp, part of an overlap that is corrected in a step,
-            at push_out_speed at most [m/s]; restitution_threshold, speed of approach
-            below which there is no restitution [m/s]; solver_options, options of the
-            contact solver.
+        parts: The slots forward_dynamics, contact_solver (of CONTACT_SOLVE), bias and
+            mass_matrix, and the options: world, half-spaces; links, names of the links
+            whose shapes touch, None for all; erp, part of an overlap that is corrected
+            in a step, at push_out_speed at most [m/s]; restitution_threshold, speed of
+            approach below which there is no restitution [m/s]; solver_options, options
+            of the contact solver.
 
     Returns:
         q_next, qd_next, impulses in the order of the contacts (normal and two tangents
@@ -136,6 +143,7 @@ class SolvedContacts(NamedTuple):
         active: By contact: whether it takes part, a condition or True.
         bias: By contact: bias of the normal velocity [m/s].
         G: Delassus matrix, m x m.
+        mean: force, dt and remaining of gyroscopic_change.
         outputs: Impulses, gaps, residuals, iterations and status of CONTACT_STEP.
     """
 
@@ -145,6 +153,7 @@ class SolvedContacts(NamedTuple):
     active: list[Any]
     bias: list[Any]
     G: Any
+    mean: tuple[Any, ...]
     outputs: tuple[Any, ...]
 
 
@@ -159,6 +168,8 @@ def solved_contacts(
     f_ext,
     forward_dynamics,
     contact_solver,
+    bias,
+    mass_matrix,
     world,
     links,
     solver_options,
@@ -170,7 +181,7 @@ def solved_contacts(
         rule: Of gap_rules.py.
         model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them; the gaps are
             those at q.
-        forward_dynamics, contact_solver: Slots.
+        forward_dynamics, contact_solver, bias, mass_matrix: Slots.
         world, links, solver_options: As contact_euler takes them.
         parameters: Those of the rule, by name.
 
@@ -178,6 +189,9 @@ def solved_contacts(
     """
     qdd = forward_dynamics(q, qd, tau, f_ext[1:])
     free = qd + rate_in_initial_axes(model, qd, qdd) * dt
+    remaining = 0.5 if rule is gap_rules.moreau_jean else 1.0
+    mean = tau - bias(q, qd, f_ext[1:]), dt, remaining
+    free = free + gyroscopic_change(model, mass_matrix(q), qd, *mean)
     parts = split_q(model, q), split_v(model, free), split_v(model, free)
     X, S, v, _ = outward(model, *parts, Motion.zero())
     before = outward(model, parts[0], split_v(model, qd), parts[1], Motion.zero())[2]
@@ -185,21 +199,21 @@ def solved_contacts(
     touching = contacts(model, X, world, links)
     if not touching:
         nothing = Vector(()), Vector(()), Vector.zeros(5), 0.0, 0.0
-        return SolvedContacts(free, [], [], [], [], Matrix(()), nothing)
+        return SolvedContacts(free, [], [], [], [], Matrix(()), mean, nothing)
     rows, b, motions, taking_part, biases = [], [], [], [], []
     for contact in touching:
         i, forces = contact.body, contact.forces
         motions.append((before[i], v[i]))
-        active, bias = normal_bias(
+        active, opening = normal_bias(
             rule, contact, contact.gap, motions[-1], dt, parameters
         )
         if active is not True:
             mask = where(active, 1.0, 0.0)
             forces = [f * mask for f in forces]
-            bias = where(active, bias, 1.0)
+            opening = where(active, opening, 1.0)
         taking_part.append(active)
-        biases.append(bias)
-        b += [forces[0] @ v[i] + bias, *(f @ v[i] for f in forces[1:])]
+        biases.append(opening)
+        b += [forces[0] @ v[i] + opening, *(f @ v[i] for f in forces[1:])]
         rows += [_ContactRow(i, f) for f in forces]
     layout = ConstraintLayout(tuple(("contact", 3) for _ in touching))
     responses = [propagate_to_base(model, joints, *row.body_forces[0]) for row in rows]
@@ -215,7 +229,7 @@ def solved_contacts(
     gaps = Vector(contact.gap for contact in touching)
     outputs = impulse, gaps, residuals, iterations, status
     u = free + join_v(model, change)
-    return SolvedContacts(u, touching, motions, taking_part, biases, G, outputs)
+    return SolvedContacts(u, touching, motions, taking_part, biases, G, mean, outputs)
 
 
 def without_gain(impulse, velocity, b):
@@ -234,7 +248,7 @@ def without_gain(impulse, velocity, b):
     """
     power = total(x * y for x, y in zip(impulse, b, strict=True))
     square = total(x * y for x, y in zip(impulse, velocity, strict=True)) - power
-    part = minimum(maximum(-power, 0.0) / where(square > 0.0, square, 1.0), 1.0)
+    part = best_part(power, square)
     part = where(power + 0.5 * square > ROUNDING * square, part, 1.0)
     return Vector(x * part for x in impulse)
 
@@ -251,12 +265,10 @@ def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
         parameters: Those of the rule, by name.
         approach: Normal velocity before the step [m/s]; None: of the motions.
     """
-    before, ahead = (contact.forces[0] @ v for v in motions)
-    approach, e = before if approach is None else approach, contact.restitution
-    if rule is gap_rules.stewart_trinkle and e > 0:
-        met = gap + minimum(ahead, 0.0) * dt <= 0.0  # within the step
-        gap = where(met, minimum(gap, 0.0), gap)
-    return rule(gap, approach, dt, e, **parameters)
+    before, free = (contact.forces[0] @ v for v in motions)
+    approach = before if approach is None else approach
+    part, bias, _ = rule(gap, free, approach, dt, contact.restitution, **parameters)
+    return part, bias
 
 
 class _ContactRow:
@@ -376,8 +388,18 @@ class ContactStep(TracedSolver):
         return adapter
 
 
-SLOTS = {"forward_dynamics": FORWARD_DYNAMICS, "contact_solver": CONTACT_SOLVE}
-FILLS = {"forward_dynamics": "aba", "contact_solver": "projected_gauss_seidel"}
+SLOTS = {
+    "forward_dynamics": FORWARD_DYNAMICS,
+    "contact_solver": CONTACT_SOLVE,
+    "bias": BIAS_FORCE,
+    "mass_matrix": MASS_MATRIX,
+}
+FILLS = {
+    "forward_dynamics": "aba",
+    "contact_solver": "projected_gauss_seidel",
+    "bias": "bias",
+    "mass_matrix": "crba",
+}
 VALID = {"world": half_spaces, "links": linked_shapes}
 
 

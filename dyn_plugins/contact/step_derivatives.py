@@ -4,7 +4,7 @@ At the solution each contact separates, sticks or slips, and in these modes the 
 a system of equations. With u the velocity after the step in the initial axes, qdd its
 acceleration (u - qd) / dt, and impulses lambda as forces lambda / dt on the bodies,
 
-    dt (ID(q, qd, qdd; f_ext + lambda / dt) - tau) = 0
+    dt (ID(q, qd, qdd; f_ext + lambda / dt) - tau) = H gyroscopic change
 
     separate   lambda = 0
     stick      f_n . V + bias = 0,   f_t . V = 0
@@ -14,23 +14,27 @@ Differentiated, with H D_q D_v those of inverse dynamics and the impulses moving
 _active_rows.py says, slip is a drag K = sum mu lambda_n / |V_t| f_e f_e.T across it,
 which counts as inertia of the body, and a coupling of normal and friction:
 
-    (H + J.T K J) du = R_q dq + R_v dqd + dt dtau + C.T dlambda,   A du = c
-    R_q = -dt D_q - J.T (D + K_g) J - J.T K Psi,   R_v = H (1 + dt turning) - dt D_v
+    (H + J.T K J) du = R_q dq + R_v dqd + R_f dtau + C.T dlambda,   A du = c
+    R_q = -dt D_q - J.T (D + K_g) J - J.T K Psi + H g_q
+    R_v = H (1 + dt turning + g_v) - dt D_v,   R_f = dt + H g_f
     E = H^-1 - L A H^-1,   L = H^-1 C.T (A H^-1 C.T)^+,   du = E (...) + L c
 
-(H with the drag in it). Rows that depend on each other (a box on four corners) leave
-lambda open and du not, as long as they stick.
+(H with the drag in it); g_q, g_v and g_f are those of the gyroscopic change. Rows that
+depend on each other (a box on four corners) leave lambda open and du not, as long as
+they stick.
 """
 
 from dyn_core.authoring import (
     Matrix,
     Vector,
     advance,
+    gyroscopic_change,
     hookimpl,
     joint_factors,
     logical_and,
     logical_or,
     rate_in_initial_axes,
+    sparse_products,
     where,
     with_slopes,
 )
@@ -41,6 +45,7 @@ from dyn_core.problems import (
     ID_DERIVATIVES,
     PARAMETER_JACOBIAN,
 )
+from dyn_plugins.contact._gyroscopic_slopes import GyroscopicSlopes
 from dyn_plugins.contact._moving_contacts import MovingContacts, constrained
 from dyn_plugins.contact.step import (
     FILLS,
@@ -186,28 +191,56 @@ def _velocity_slopes(
     Those by q, qd, tau, parameters, friction coefficients and gaps.
     """
     solved = solved_contacts(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
-    u, still = solved.velocity, Vector.zeros(model.nv)
-    qdd = (u - qd) * (1.0 / dt) - rate_in_initial_axes(model, qd, still)
+    still, change = Vector.zeros(model.nv), solved.velocity - qd
+    C_q, C_v, H = derivatives(q, qd, still, f_ext[1:])
+    gyroscopic = GyroscopicSlopes(model, q, qd, H, C_q, C_v, *solved.mean)
+    change = change - gyroscopic_change(model, H, qd, *solved.mean)
+    qdd = change * (1.0 / dt) - rate_in_initial_axes(model, qd, still)
     forces = list(f_ext)
     for k, contact in enumerate(solved.touching):
         for f, x in zip(contact.forces, solved.outputs[0][3 * k :], strict=False):
             forces[contact.body] = forces[contact.body] + f * (x / dt)
-    D_q, D_v, H = derivatives(q, qd, qdd, forces[1:])
-    P = by_parameters(q, qd, qdd, forces[1:])[1] if paths else None
-    P = Matrix.zeros(model.nv, 0) if P is None else P * -dt
+    D_q, D_v, _ = derivatives(q, qd, qdd, forces[1:])
     (turning,) = slopes_by_joint(
         model, lambda e: [rate_in_initial_axes(model, with_slopes(qd, e), still)]
     )
-    R_v = H + (H @ turning - D_v) * dt
+    of_q, of_v = sparse_products(H, (gyroscopic.by_q, gyroscopic.by_qd))
+    R_v = H + (H @ turning - D_v) * dt + of_v
+    P = Matrix.zeros(model.nv, 0)
+    if paths:
+        P = by_parameters(q, qd, qdd, forces[1:])[1] * -dt
+        P = P + H @ _changes_by_parameters(
+            model, gyroscopic, lambda qdd: by_parameters(q, qd, qdd, f_ext[1:])[1]
+        )
     moving = MovingContacts(model, rule, solved, (q, qd, dt), parts)
     factors = joint_factors(model, H + moving.drag)
-    momentum = D_q * -dt - moving.by_q, R_v, P, moving.by_mu, moving.by_gap
+    momentum = of_q - D_q * dt - moving.by_q, R_v, P, moving.by_mu, moving.by_gap
     slopes, E, lost, disagree = constrained(factors.inverse(), momentum, moving)
     bad = logical_or(moving.at_border, logical_and(moving.slips, lost > 0.0))
     bad = logical_or(logical_or(bad, disagree), solved.outputs[-1] > 0.0)
     flag = where(bad, 1.0, where(moving.at_gap_zero, 2.0, 0.0))
     by_q, by_qd, *others = slopes
-    return solved, moving.modes, flag, (by_q, by_qd, E * dt, *others)
+    (of_tau,) = sparse_products(E, (H @ gyroscopic.by_tau,))
+    return solved, moving.modes, flag, (by_q, by_qd, E * dt + of_tau, *others)
+
+
+def _changes_by_parameters(model, gyroscopic, slopes):
+    """Return the derivative of the gyroscopic change by parameters, nv x np.
+
+    Args:
+        model: Robot.
+        gyroscopic: GyroscopicSlopes.
+        slopes: Derivatives of inverse dynamics, a function of the acceleration.
+    """
+    C_p, columns = slopes(Vector.zeros(model.nv)), []
+    for k in range(6):
+        unit = [0.0] * model.nv
+        for i in model.independent:
+            v = model.v_slices[i]
+            if model.parent[i] == 0 and k < v.stop - v.start:
+                unit[v.start + k] = 1.0
+        columns.append(slopes(Vector(unit)) - C_p)
+    return gyroscopic.by_parameters(columns, C_p)
 
 
 class ContactStepDerivatives(StepDerivativesSolver, ContactStep):

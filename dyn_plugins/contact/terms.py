@@ -4,11 +4,13 @@ from dyn_core.authoring import (
     MotionSubspace,
     TracedSolver,
     Vector,
+    ball_limit_rows,
     columns_of,
     coordinate_pivots,
     friction_slope_matrix,
     gyroscopic_change,
     hookimpl,
+    limited_balls,
     logical_not,
     rate_in_initial_axes,
     require,
@@ -18,11 +20,8 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import SingularError
 from dyn_core.problems import BIAS_FORCE, CONTACT_TERMS, MASS_MATRIX
-from dyn_core.spatial import swing_twist, swing_twist_rows
 from dyn_plugins.kinematics.kinematics import transforms
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
-
-INFINITE = float("inf")
 
 
 def contact_terms(
@@ -80,36 +79,14 @@ def contact_terms(
 
 
 def _ball_limits(model, q):
-    """Return the row over the velocity, nv, and the gap of each limit of a ball.
-
-    Source: TAZZ-4.7.
-    """
+    """Return the row over the velocity, nv, and the gap of each limit of a ball."""
     limits = []
-    for i, (most, (low, high)) in _limited_balls(model).items():
-        joint, q_i = model.joint[i], q[model.q_slices[i]]
-        R = joint.X(q_i).E.T
-        item = f"joint {model.names[i]}: twist, where the swing is pi"
-        swing, twist = swing_twist(R, item)
-        turns = [R @ column.ang for column in joint.S(q_i)]
-        by_swing, by_twist = (
-            [Vector(row) @ w for w in turns] for row in swing_twist_rows(R, item).rows
-        )
-        for stop, rate, sign, gap in (
-            (most, by_swing, -1.0, most - swing),
-            (low, by_twist, 1.0, twist - low),
-            (high, by_twist, -1.0, high - twist),
-        ):
-            if abs(stop) < INFINITE:
-                row = [0.0] * model.nv
-                row[model.v_slices[i]] = [x * sign for x in rate]
-                limits.append((row, gap))
+    for i in limited_balls(model):
+        for _, part, gap in ball_limit_rows(model, i, q[model.q_slices[i]]):
+            row = [0.0] * model.nv
+            row[model.v_slices[i]] = part
+            limits.append((row, gap))
     return limits
-
-
-def _limited_balls(model):
-    """Return the limits of the balls that follow no other, by body."""
-    limits = model.ball_limits.items()
-    return {i: limit for i, limit in limits if model.leader[i].body == i}
 
 
 def _geometry(model, q):
@@ -165,11 +142,11 @@ def _solve(tables, L, over, b):
 def _sizes(model, options):
     """Return the numbers of poses, columns, entries of the factor, and rows."""
     tables = structure(model)
-    balls = _limited_balls(model).values() if options["ball_limits"] else ()
-    stops = [abs(stop) for most, twist in balls for stop in (most, *twist)]
-    limits = sum(stop < INFINITE for stop in stops)
+    balls = limited_balls(model) if options["ball_limits"] else ()
+    limits = [(model.ball_limits[i][0], *model.ball_limits[i][1]) for i in balls]
+    stops = sum(abs(stop) < float("inf") for parts in limits for stop in parts)
     return {
-        "nr": limits + sum(loop.rows for loop in model.loops),
+        "nr": stops + sum(loop.rows for loop in model.loops),
         "poses": model.nb + 1,
         "nc": len(tables.column_place),
         "nl": tables.entries,

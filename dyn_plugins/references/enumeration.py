@@ -48,7 +48,7 @@ def solutions(problem, unique=False, limit=20_000):
         for modes in _product(choices):
             for x in _candidates(problem, blocks, modes, A, b, thorough):
                 tried += 1
-                if not np.isfinite(x).all() or problem.step(T * x) > LAW:
+                if not np.isfinite(x).all() or not problem.law(T * x) <= LAW:
                     continue
                 u = problem.A @ (T * x)
                 if all(_differ(u, problem.A @ (T * y), problem.speed) for y in results):
@@ -94,12 +94,13 @@ def _candidates(problem, blocks, modes, A, b, thorough):
     several all around.
     """
     x, active, sliding = np.zeros(len(b)), [], []
-    normals = {int(row): k for k, row in enumerate(problem.layout.contact_rows[0])}
+    pairs = zip(problem.layout.contacts, problem.coefficients.tolist(), strict=True)
+    coefficients = {block.start: c for block, c in pairs}
     for rows, mode in zip(blocks, modes, strict=True):
         if mode in ("active", "stick"):
             active += rows
         elif mode == "slip":
-            sliding.append((rows, float(problem.coefficients[normals[rows[0]]])))
+            sliding.append((rows, coefficients[rows[0]]))
         elif mode != "off":
             x[rows] = mode
     if thorough and not any(len(rows) > 2 for rows, _ in sliding):

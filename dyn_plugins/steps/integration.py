@@ -4,13 +4,14 @@ from dyn_core.authoring import (
     TracedSolver,
     Vector,
     advance,
+    ball_limit_rows,
     friction_slope,
     hookimpl,
+    limited_balls,
     rate_in_initial_axes,
     where,
 )
 from dyn_core.problems import FORWARD_DYNAMICS, STEP
-from dyn_core.spatial import swing_twist, swing_twist_rows
 from dyn_plugins.steps._stages import weighted_stages
 
 STOP_RATE = 100.0  # natural frequency of a limit stop [rad/s]
@@ -48,9 +49,7 @@ def stop_force(model, q, qd):
             force[index] -= where(beyond, (x - float(limit)) * k + v * d, 0.0)
             stiffness[index] += where(beyond, k, 0.0)
             damping[index] += where(beyond, d, 0.0)
-    for i in model.ball_limits:
-        if model.leader[i].body != i:
-            continue
+    for i in limited_balls(model):
         index = model.v_slices[i].start
         for row, push, k, d in _ball_stops(model, i, q, qd):
             for n, x in enumerate(row):
@@ -61,32 +60,13 @@ def stop_force(model, q, qd):
 
 
 def _ball_stops(model, i, q, qd):
-    """Return the stops on a ball's swing and twist: row, push, stiffness, damping.
-
-    Source: TAZZ-4.7.
-    """
-    joint, q_i = model.joint[i], q[model.q_slices[i]]
-    R = joint.X(q_i).E.T
-    item = f"joint {model.names[i]}: twist, where the swing is pi"
-    swing, twist = swing_twist(R, item)
-    turns = [R @ column.ang for column in joint.S(q_i)]
-    rows = [
-        Vector(Vector(row) @ w for w in turns) for row in swing_twist_rows(R, item).rows
-    ]
-    most, (low, high) = model.ball_limits[i]
+    """Return the stops on a ball's swing and twist: row, push, stiffness, damping."""
     D = max(model.inertia_scale[i])
     k, d = D * STOP_RATE**2, 2 * D * STOP_RATE
     stops = []
-    for row, x, limit, sign in (
-        (rows[0], swing, most, 1.0),
-        (rows[1], twist, high, 1.0),
-        (rows[1], twist, low, -1.0),
-    ):
-        if abs(limit) == float("inf"):
-            continue
-        beyond = (x - float(limit)) * sign > 0
-        v = row @ qd[model.v_slices[i]]
-        push = where(beyond, (x - float(limit)) * k + v * d, 0.0)
+    for _, rate, gap in ball_limit_rows(model, i, q[model.q_slices[i]]):
+        row, beyond = Vector(rate), gap < 0.0
+        push = where(beyond, gap * k + row @ qd[model.v_slices[i]] * d, 0.0)
         stops.append((row, push, where(beyond, k, 0.0), where(beyond, d, 0.0)))
     return stops
 

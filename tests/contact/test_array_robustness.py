@@ -108,7 +108,7 @@ def test_momentum_ledger():
         q0, qd0 = sim.q, sim.qd
         sim.advance(k * sim.period)
         # velocities in body axes, both along the axes of q0: those of sim.last
-        R = sim.contact_model.state(q0, qd0).poses[:, :3, :3]
+        R = sim.contact_model.kinematics(q0)[0][:, :3, :3]
         v0, v1 = (
             np.einsum("kij,kj->ki", R, qd.reshape(4, 6)[:, 3:])
             for qd in (qd0, sim.last.velocity)

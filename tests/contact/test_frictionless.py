@@ -132,8 +132,8 @@ def test_the_step_of_solvers_refuses_it_too(rows):
     b = np.append(-1.0, np.zeros(rows - 1))
     problem = ConstraintProblem([("contact", rows)], np.eye(rows), b, mu=mu)
     twist = np.append([1.0, 0.0, 0.0], np.full(rows - 3, 0.1))
-    assert problem.step(twist) == pytest.approx(0.1, rel=1e-6)
-    assert problem.step(np.append(1.0, np.zeros(rows - 1))) == 0
+    assert problem.law(twist) == pytest.approx(0.1, rel=1e-6)
+    assert problem.law(np.append(1.0, np.zeros(rows - 1))) == 0
 
 
 @pytest.mark.parametrize("c", (*TINY, 0.5, 10.0))

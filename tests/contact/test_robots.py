@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from constrained_state import constrained_state
 from contact_bodies import (
     G_EARTH,
     free_box,
@@ -29,11 +30,9 @@ def _mu(value, **more):
     return {"materials": {"default": {"mu": value, **more}}}
 
 
-def _scene(model, q, qd=None, h=H, world=None, **options):
-    contact_model = ContactModel(model, world)
-    return contact_model.state(
-        q, np.zeros(model.nv) if qd is None else qd, h, **options
-    )
+def _scene(model, q, qd=None, h=H, world=None):
+    qd = np.zeros(model.nv) if qd is None else qd
+    return constrained_state(ContactModel(model, world), q, qd, h)
 
 
 def _slope(theta):

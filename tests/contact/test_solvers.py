@@ -246,7 +246,7 @@ def test_rows_without_inertia_are_measured_with_a_response_of_one(kind):
     np.testing.assert_array_equal(problem.blockwise, np.ones(rows))
     for size, wanted in ((0.2, 0.2), (3.0, 1.0)):
         impulse = np.append(size, np.zeros(rows - 1))
-        assert problem.step(impulse) == pytest.approx(wanted, rel=1e-6)
+        assert problem.law(impulse) == pytest.approx(wanted, rel=1e-6)
         assert residuals(problem, impulse).law == pytest.approx(wanted, rel=1e-6)
 
 

@@ -4,10 +4,9 @@ import pytest
 from contact_bodies import free_ball
 
 import dyn_core as dyn
-from dyn_core.contact.stepping.contact_model import ContactModel
 
-# Programs of a state whose matrices are formed, which steps on arrays are not.
-LATER = ("kinematics", "inertia", "_bias", "_loops", "_sweep")
+# Programs of events and reports, which steps do not need.
+LATER = ("kinematics", "inertia", "_bias", "_loops")
 
 
 def made(contact_model):
@@ -29,13 +28,3 @@ def test_steps_compile_none_of_these(start, solver):
     assert made(sim.contact_model) == ["_loops"]  # None: there are none
     assert len(sim.report.contacts) == (start < 0.1)
     assert "inertia" in made(sim.contact_model)
-
-
-def test_a_state_compiles_what_it_needs():
-    """At the first state; what impulses do to velocities, when that is asked for."""
-    model = free_ball()
-    alone = ContactModel(model)
-    assert made(alone) == []
-    state = alone.state(model.neutral(), [0.0] * 6)
-    assert made(alone) == list(LATER[:-1])
-    assert state.H.shape == (6, 6)

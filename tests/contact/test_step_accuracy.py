@@ -41,7 +41,7 @@ def sliding_to_rolling(stepper):
     model = free_ball(**material(0.2))
     scene = Scene(model, places(model, [(0, 0, 0.1)]), [0, 0, 0, 3.0, 0, 0])
     sim = after(scene, 0.8, stepper)
-    R = sim.contact_model.state(sim.q, sim.qd).poses[0, :3, :3]
+    R = sim.contact_model.kinematics(sim.q)[0][0, :3, :3]
     return (R @ sim.qd[3:])[0], 15 / 7
 
 

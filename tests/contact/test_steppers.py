@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from constrained_state import constrained_state
 from contact_bodies import (
     G_EARTH,
     box,
@@ -374,34 +375,19 @@ def test_gaps_change_as_rows_say(kind):
         world = {"half_spaces": [{"normal": [0.2, -0.1, 1.0], "point": [0, 0, -3]}]}
     contact_model = dyn.authoring.ContactModel(model, {**world, "margin": 10.0})
     q = model.random(rng)
-    state = contact_model.state(q, np.zeros(model.nv))
+    state = constrained_state(contact_model, q, np.zeros(model.nv))
     assert state.constraints
     d = 1e-6
     for k, unit in enumerate(np.eye(model.nv)):
         gaps = []
         for sign in (1, -1):
-            contact_state = contact_model.state(
-                model.integrate(q, sign * d * unit), np.zeros(model.nv)
+            contact_state = constrained_state(
+                contact_model, model.integrate(q, sign * d * unit), np.zeros(model.nv)
             )
             gaps.append({c.id: c.gap for c in contact_state.constraints})
         for c in state.constraints:
             slope = (gaps[0][c.id] - gaps[1][c.id]) / (2 * d)
             np.testing.assert_allclose(slope, c.J[0, k], atol=1e-7)
-
-
-def test_delassus_two_ways():
-    """J H^-1 J.T as a matrix is what sweeps over the bodies give."""
-    model = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
-    q = model.random(np.random.default_rng(0))
-    q[2] = 0.0
-    contact_model = dyn.authoring.ContactModel(model, {"margin": 5.0})
-    state = contact_model.state(q, np.zeros(model.nv))
-    plain = state.problem(np.zeros(model.nv), 0.01)
-    swept = state.problem(np.zeros(model.nv), 0.01, matrix_free=True)
-    np.testing.assert_allclose(swept.matrix, plain.matrix, rtol=1e-8, atol=1e-10)
-    assert np.linalg.eigvalsh(plain.matrix).min() > -1e-9
-    rank = np.linalg.matrix_rank(state.J, tol=1e-8)
-    assert np.linalg.matrix_rank(plain.matrix, tol=1e-8) == rank
 
 
 def _mixed():
@@ -424,7 +410,8 @@ def _mixed():
     contact_model = dyn.authoring.ContactModel(model, world)
     rng = np.random.default_rng(1)
     q = np.array([0.1, 0.0, 0.0, 0.0])
-    return contact_model.state(q, np.array([-0.2, 0.5, 0.1, -1.0]), 0.01), rng
+    qd = np.array([-0.2, 0.5, 0.1, -1.0])
+    return constrained_state(contact_model, q, qd, 0.01), rng
 
 
 @pytest.mark.parametrize(
@@ -558,10 +545,9 @@ def test_bad_solvers_and_blocks_are_refused():
         dyn.authoring.ContactModel(model, {"solver": "rnea"})
     with pytest.raises(dyn.SolverNotFound, match="admm"):
         dyn.authoring.ContactModel(model, {"solver": "no_such"})
-    for wrong in ({"mu": (-1.0,)}, {"restitution": 2.0}, {"gap": np.nan}, {"mu": ()}):
+    for wrong in ({"max_force": -1.0}, {"restitution": 2.0}, {"gap": np.nan}):
         with pytest.raises(ValueError, match="'mine'"):
-            Constraint("mine", 0, "contact", "contact", np.ones((3, 6)),
-                       **{"mu": (0.5,), **wrong})  # fmt: skip
+            Constraint("mine", 0, "friction", "box", np.ones((1, 6)), **wrong)
 
 
 def test_all_steppers_are_offered():

@@ -113,6 +113,22 @@ def test_the_readme_is_short():
     assert "15 minutes on two cores, 2 GB" in TEXTS["README.md"]
 
 
+def test_the_table_of_contact_rules_names_what_there_is():
+    """Files, functions and tests of the two forms of each rule, in docs/design.md."""
+    page = TEXTS["docs/design.md"]
+    table = page.split("| rule | machine code")[1].split("Oracles of the tests")[0]
+    paths = [p for room in ("dyn_core", "dyn_plugins", "tests")
+             for p in (ROOT / room).rglob("*.py")]  # fmt: skip
+    texts = "".join(path.read_text(encoding="utf-8") for path in paths)
+    for name in re.findall(r"`([^`,]+)`", table.partition("|---|---|---|---|")[2]):
+        if name.endswith(".py"):
+            assert any(p.as_posix().endswith(f"/{name}") for p in paths), name
+        elif not name.endswith("/"):
+            last = name.rpartition(".")[2]
+            known = f"def {last}(" if last.startswith("test_") else last
+            assert known in texts, name
+
+
 def test_figures_of_the_readme_are_those_of_the_benchmarks():
     """Each time of the table of speed stands in docs/benchmarks.md."""
     table = TEXTS["README.md"].split("## Speed")[1].split("## ")[0]

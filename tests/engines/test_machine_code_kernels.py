@@ -125,6 +125,7 @@ def test_gap_rules_are_machine_code(name):
     rule, rng = gap_rules.RULES[name], np.random.default_rng(1)
     form = compiled(rule)
     for gap, approach in [*rng.uniform(-1e-2, 1e-2, (50, 2)), (0.0, -1.0), (1e-10, 0)]:
-        numbers = float(gap), float(approach), 1e-3, 0.5, 1e-3, 0.2, 0.1
+        free = float(rng.uniform(-1e-2, 1e-2))
+        numbers = float(gap), free, float(approach), 1e-3, 0.5, 1e-3, 0.2, 0.1
         assert form(*numbers) == rule(*numbers)
     assert compiled(gap_rules.correction)(1.0, -1.0, 0.1, 1e-3, 0.2, 0.1) == 0.0

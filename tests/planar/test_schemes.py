@@ -9,6 +9,8 @@ from dyn_core.planar.chain.files import load_chain_file, save_chain
 from dyn_core.planar.chain.schemes import SCHEMES, first_root
 from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.simulation.chain import ChainRobot
+from dyn_core.spatial import Vector
+from dyn_plugins.planar import _schemes
 
 HUNG = {"kind": {0: "fixed"}}
 LENGTHS, MASSES = [0.5, 0.4], [1.0, 0.7, 0.5]
@@ -41,6 +43,24 @@ def test_a_chain_that_swings_freely_keeps_its_energy(seconds):
     lengths = np.linalg.norm(np.diff(sim.x, axis=0), axis=1)
     assert np.abs(lengths - LENGTHS).max() <= 1e-6
     assert not sim.events
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_schemes_of_arrays_and_of_kernels_are_one(scheme):
+    """The simulator's step and that of chain_rk4 and its like, of any accelerations."""
+    rng = np.random.default_rng(3)
+    x, v, A, B = rng.normal(size=(4, 3, 2))
+
+    def accelerate(x, v, since=0.0):
+        return np.sin(A * x) - B * v
+
+    def of_vectors(x, v):
+        return [Vector(row) for row in accelerate(np.array(x), np.array(v)).tolist()]
+
+    wanted = SCHEMES[scheme].step(x, v, 0.1, accelerate(x, v), accelerate)
+    rows = ([Vector(row) for row in part.tolist()] for part in (x, v))
+    traced = getattr(_schemes, scheme)(*rows, 0.1, of_vectors)
+    np.testing.assert_allclose(np.array(traced), wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

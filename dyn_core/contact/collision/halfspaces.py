@@ -1,7 +1,8 @@
 """Half-spaces (ground, walls, slopes) and the points of shapes that can touch them.
 
 A shape has a fixed number of candidate points, each the centre of a ball. Their gap is
-a formula, so that traced algorithms can use it as well.
+a formula, so that traced algorithms can use it as well; detection/planes.py has the
+same points and gaps in machine code.
 
     gap = n . (R x + p) - n . p_0 - radius
 
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.engines.machine_code import machine_code
 from dyn_core.errors import ModelError, UnsupportedError
 from dyn_core.model.shape_reader import MATERIAL
 from dyn_core.model.shapes import (
@@ -49,6 +51,7 @@ from dyn_core.validation import (
 )
 
 UPRIGHT = 1e-12  # squared sine of the tilt below which a cylinder is upright
+DIAGONAL = math.sqrt(0.5)  # of the deepest point of a rim then, along x and y
 
 
 @known_keywords
@@ -98,6 +101,8 @@ HALF_SPACE = Table(
 def ball_points(shape: Shape) -> tuple[np.ndarray, float]:
     """Return the points of a shape that do not depend on the half-space.
 
+    Detection has them in its table of vertices (shape_tables.py), kernels as constants.
+
     Args:
         shape: A sphere, capsule, box or cylinder.
 
@@ -120,6 +125,21 @@ def ball_points(shape: Shape) -> tuple[np.ndarray, float]:
         f"a {shape.kind} has no fixed contact points; valid: sphere, capsule, box,"
         " cylinder"
     )
+
+
+@machine_code
+def deepest_on_rim(
+    nx: float, ny: float, square: float, size: float
+) -> tuple[float, float]:
+    """Return the direction, x and y, of the point of a rim deepest against a normal.
+
+    Args:
+        nx, ny: The normal along x and y of the cylinder.
+        square, size: nx² + ny² and its root; any root where the cylinder is upright.
+    """
+    tilted = square > UPRIGHT
+    x, y = where(tilted, -nx / size, DIAGONAL), where(tilted, -ny / size, DIAGONAL)
+    return x, y
 
 
 def candidate_points(placed: PlacedShape, n: Any = None) -> list[tuple[Vector, float]]:
@@ -151,11 +171,8 @@ def candidate_points(placed: PlacedShape, n: Any = None) -> list[tuple[Vector, f
             )
         x, y, _ = E @ Vector(n)
         square = x * x + y * y
-        tilted = square > UPRIGHT
-        size = sqrt(where(tilted, square, 1.0))
-        half = math.sqrt(0.5)
-        out = [where(tilted, -c / size, half) for c in (x, y)]
-        xy = [c * placed.shape.radius for c in out]
+        size = sqrt(where(square > UPRIGHT, square, 1.0))
+        xy = [c * placed.shape.radius for c in deepest_on_rim(x, y, square, size)]
         for end in (-1.0, 1.0):
             candidates.append(Vector((*xy, end * placed.shape.length / 2)))
     return [(E.T @ x + r, radius) for x in candidates]

@@ -11,7 +11,7 @@ from dyn_core.contact.collision.detection import tables
 from dyn_core.contact.collision.detection.near_pairs import MANY
 from dyn_core.contact.collision.detection.polygons import CORNERS, CUT
 from dyn_core.contact.collision.detection.tables import Pairs, Shapes
-from dyn_core.contact.collision.halfspaces import HalfSpace
+from dyn_core.contact.collision.halfspaces import HalfSpace, ball_points
 from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.errors import ModelError, UnsupportedError
 from dyn_core.model.shapes import (
@@ -82,7 +82,15 @@ class ShapeTable:
                 f"link '{link}': no contact of a {shape.kind} is known; valid: sphere,"
                 " box, capsule, cylinder, mesh"
             )
-        self._row(kind, body, frame, size, (0.0, 0.0, 0.0, *size[:3]))
+        points = np.zeros((1, 3)) if isinstance(shape, Mesh) else ball_points(shape)[0]
+        first = (*self._add_vertices(points), 0, 0)
+        self._row(kind, body, frame, size, (0.0, 0.0, 0.0, *size[:3]), first)
+
+    def _add_vertices(self, points: np.ndarray) -> tuple[int, int]:
+        """Add vertices; return the number of the first, and how many."""
+        first = sum(len(part) for part in self._vertices)
+        self._vertices.append(points)
+        return first, len(points)
 
     def _row(
         self,
@@ -109,12 +117,10 @@ class ShapeTable:
                 link,
             )
         faces, loops = hull_faces(points)
-        vertices = sum(len(part) for part in self._vertices)
-        first = vertices, len(points), len(self._loops), len(loops)
+        first = (*self._add_vertices(points), len(self._loops), len(loops))
         low, high = points.min(axis=0), points.max(axis=0)
         bounds = (*(low + high) / 2, *(high - low) / 2)
         self._row(tables.HULL, body, frame, (0.0,) * 4, bounds, first)
-        self._vertices.append(points)
         self._faces += list(faces)
         self._loops += loops
 

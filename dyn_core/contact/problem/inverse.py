@@ -8,6 +8,7 @@ import numpy as np
 
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.problem_checks import owner
+from dyn_core.contact.problem.projections import near_bounded
 from dyn_core.errors import ModelError
 
 
@@ -43,9 +44,11 @@ def impulse_of_velocity(problem: ConstraintProblem, velocity: Any) -> np.ndarray
     sigma = np.asarray(velocity, float) + problem.bias
     T = problem.scale
     y = np.where(T > 0, -sigma / R / np.where(T > 0, T, 1.0), 0.0)
-    normal, _ = problem.layout.contact_rows
-    n, t = np.maximum(y[normal], 0.0), problem.tangents(y)
-    size, limit = np.sqrt((t * t).sum(axis=1)), problem.coefficients * n
-    factor = np.where(size > limit, limit / np.where(size > 0, size, 1.0), 1.0)
-    clipped = np.clip(y, *problem.bounds)
-    return T * problem.spread(clipped, n, factor[:, None] * t)
+    impulse = np.clip(y, *problem.bounds)
+    blocks = problem.layout.contacts
+    for block, c in zip(blocks, problem.coefficients.tolist(), strict=True):
+        t, n = list(block.tangent), float(y[block.start])
+        bound, size = c * max(n, 0.0), float(np.sqrt(y[t] @ y[t]))
+        impulse[block.start], factor = near_bounded(bound, n, size)
+        impulse[t] = factor * y[t]
+    return np.asarray(T * impulse)

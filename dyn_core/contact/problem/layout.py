@@ -162,15 +162,6 @@ class ConstraintLayout(System):
             [holds(block) for block in self.blocks for _ in block.all], bool
         )
 
-    @cached_property
-    def contact_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Normal row (c,) and tangent rows (c, 5) of contacts, padded with m."""
-        blocks = self.contacts
-        tangents = np.full((len(blocks), 5), self.m)
-        for k, block in enumerate(blocks):
-            tangents[k, : block.rows - 1] = list(block.tangent)
-        return np.array([b.start for b in blocks], int), tangents
-
     @property
     def sizes(self) -> dict[str, int]:
         """Named sizes of Ports: m rows, k coefficients."""

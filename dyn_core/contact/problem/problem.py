@@ -19,7 +19,8 @@ from dyn_core.contact.problem.problem_checks import (
     numbers,
     refuse_bad_numbers,
 )
-from dyn_core.contact.problem.residuals import GROWTH, HUGE, weights
+from dyn_core.contact.problem.projections import HUGE
+from dyn_core.contact.problem.residuals import law_residuals, weights
 from dyn_core.errors import ModelError
 from dyn_core.sharing import cached_property
 
@@ -235,54 +236,17 @@ class ConstraintProblem:
             largest[list(block.all)] = largest[list(block.all)].max()
         return np.where(largest > 0, largest, 1.0)
 
-    def tangents(self, x: np.ndarray) -> np.ndarray:
-        """Return the tangent entries of contacts, (c, 5), padded with zeros."""
-        return np.append(x, 0.0)[self.layout.contact_rows[1]]
-
-    def spread(self, x: np.ndarray, n: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return x with normal (c,) and tangent entries (c, 5) of contacts replaced."""
-        longer = np.append(x, 0.0)
-        longer[self.layout.contact_rows[1]], longer[self.layout.contact_rows[0]] = t, n
-        return longer[:-1]
-
-    def project(self, x: np.ndarray) -> np.ndarray:
-        """Return the projection of y on bounds and circular cones."""
-        c, (normal, _) = self.coefficients, self.layout.contact_rows
-        n, t = x[normal], self.tangents(x)
-        size = np.sqrt((t * t).sum(axis=1))
-        polar = c * size <= -n  # first: with c = 0 it holds where |t| <= c n does
-        inside = (size <= c * n) & ~polar
-        alpha = np.where(polar, 0.0, np.maximum((n + c * size) / (1 + c * c), 0.0))
-        factor = np.where(inside, 1.0, c * alpha / np.where(size > 0, size, 1.0))
-        clipped = np.clip(x, *self.bounds)
-        return self.spread(clipped, np.where(inside, n, alpha), factor[:, None] * t)
-
-    def correction(self, u: np.ndarray) -> np.ndarray:
-        """Return De Saxce's correction s: c |u_T| on normal rows, (m,)."""
-        s = np.zeros(len(u))
-        size = np.sqrt((self.tangents(u) ** 2).sum(axis=1))
-        s[self.layout.contact_rows[0]] = self.coefficients * size
-        return s
-
-    def step(self, impulse: np.ndarray, exact: bool = True) -> float:
-        """Return the relative step of a projection of lambda; zero at a solution.
-
-        Args:
-            impulse: lambda, (m,).
-            exact: Whether the law includes De Saxce's correction.
-        """
-        T = self.scale
-        y = impulse / np.where(T > 0, T, 1.0)
-        u = T * (self.A @ impulse + self.offset)
-        s = self.correction(u) if exact else 0.0
-        start = np.where(T > 0, y, 0.0)  # a row without a coefficient has no impulse
-        moved = np.abs(self.project(start - (u + s) / self.blockwise) - y)
-        size = np.abs(y)
-        for block in self.layout.contacts:
-            size[list(block.all)] = size[list(block.all)].max()
-        scale = self.speed + GROWTH * self.blockwise * size
-        relative = self.blockwise * moved / np.where(scale > 0, scale, 1.0)
-        return float(relative.max(initial=0.0))
+    def law(self, impulse: np.ndarray, exact: bool = True) -> float:
+        """Return the residual of the law for some impulses; see law_residuals."""
+        u = self.A @ impulse + self.offset
+        x, u, mu, lo, hi, response = (
+            part.tolist()
+            for part in (impulse, u, self.mu, self.lo, self.hi, self.response)
+        )
+        values = law_residuals(
+            self.layout, x, u, mu, lo, hi, response, self.speed, exact
+        )
+        return float(values[4])
 
     @property
     def speed(self) -> float:
@@ -321,7 +285,7 @@ class ConstraintProblem:
         for block in self.layout.contacts:
             conic[list(block.all)] = True
         up = ~conic & np.isposinf(upper)
-        up[self.layout.contact_rows[0]] = True
+        up[[block.start for block in self.layout.contacts]] = True
         return [*eye[up], *-eye[~conic & np.isneginf(lower)]]
 
     def without_free_rows(self) -> ReducedProblem:

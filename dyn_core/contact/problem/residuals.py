@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from dyn_core.contact.problem.layout import ConstraintBlock, ConstraintLayout
+from dyn_core.contact.problem.projections import HUGE, near_cone, relative_step, share
 from dyn_core.numbers.scalar import absolute, logical_and, maximum, minimum, sqrt, where
 
 STATUSES = ("converged", "max_iterations", "infeasible", "ray", "not_unique", "no_room",
             "wedged", "frozen_friction")  # fmt: skip
 RESIDUALS = ("primal", "dual", "complementarity", "dissipation", "law")
 CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = map(float, range(5))
-HUGE = 1e300  # bounds beyond it are infinite
 NEWTON = 10  # Newton steps of the projection on an ellipsoid
-GROWTH = 1e-9  # relative rounding error allowed in an impulse
 
 
 def law_residuals(
@@ -26,6 +25,7 @@ def law_residuals(
     hi: Sequence[Any],
     response: Sequence[Any],
     speed: Any,
+    exact: bool = True,
 ) -> tuple[Any, ...]:
     """Return the residuals of the exact contact laws, the largest over all blocks.
 
@@ -44,6 +44,7 @@ def law_residuals(
         lo, hi: Bounds of boxes, m [N·s].
         response: Diagonal of G + R, m [(m/s)/(N·s)].
         speed: Largest free velocity |b|, the scale of velocities [m/s].
+        exact: Whether `law` is Coulomb's; else that of the convex relaxation, s = 0.
 
     Returns:
         primal: Distance of lambda to its set [N·s]. dual: Speed at which contacts
@@ -59,7 +60,8 @@ def law_residuals(
     rows = (impulse, velocity, lo, hi, response)
     for block in layout.blocks:
         if block.kind == "contact":
-            block_residuals = [_contact(block, impulse, velocity, mu, response, speed)]
+            numbers = impulse, velocity, mu, response, speed
+            block_residuals = [_contact(block, *numbers, exact)]
         else:
             block_residuals = [
                 _row(block.kind, [x[i] for x in rows], speed) for i in block.all
@@ -69,30 +71,29 @@ def law_residuals(
     return tuple(worst)
 
 
+def row_projection(kind: str, x: Any, lo: Any, hi: Any) -> Any:
+    """Return the nearest impulse that the law of a row without a cone allows."""
+    if kind == "box":
+        return maximum(lo, minimum(x, hi))
+    return maximum(x, 0.0) if kind in ("unilateral", "contact") else x
+
+
 def _row(kind: str, row: Sequence[Any], speed: Any) -> tuple[Any, ...]:
     """Return the residuals of a row without a cone."""
     x, u, lo, hi, response = row
     r = where(response > 0.0, response, 1.0)
-    step = x - u / r
-    if kind in ("bilateral", "prescribed"):
-        law = _relative(u / r, x, r, speed)
-        return 0.0, absolute(u), absolute(x * u), 0.0, law
-    if kind == "unilateral":
-        law = _relative(maximum(step, 0.0) - x, x, r, speed)
-        return maximum(-x, 0.0), maximum(-u, 0.0), absolute(x * u), 0.0, law
+    free = kind in ("bilateral", "prescribed")
+    change = u / r if free else row_projection(kind, x - u / r, lo, hi) - x
+    law = relative_step(absolute(change), absolute(x), r, speed)
+    if kind != "box":
+        outside = 0.0 if free else maximum(-x, 0.0)
+        dual = absolute(u) if free else maximum(-u, 0.0)
+        return outside, dual, absolute(x * u), 0.0, law
     outside = maximum(maximum(lo - x, x - hi), 0.0)
     room = where(u > 0.0, x - lo, hi - x)  # zero unless u is zero
     endless = room > HUGE
-    dual = where(endless, absolute(u), 0.0)
     across = absolute(u * where(endless, 0.0, room))
-    law = _relative(maximum(lo, minimum(step, hi)) - x, x, r, speed)
-    return outside, dual, across, 0.0, law
-
-
-def _relative(step: Any, size: Any, response: Any, speed: Any) -> Any:
-    """Return a step of impulses relative to the scale of the problem."""
-    scale = speed + GROWTH * response * absolute(size)
-    return response * absolute(step) / where(scale > 0.0, scale, 1.0)
+    return outside, where(endless, absolute(u), 0.0), across, 0.0, law
 
 
 def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
@@ -108,25 +109,12 @@ def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
     largest = coefficients[0]
     for c in coefficients[1:]:
         largest = maximum(largest, c)
-    return largest, [x / where(largest > 0.0, largest, 1.0) for x in coefficients]
+    return largest, [share(x, largest) for x in coefficients]
 
 
 def cone_projection(c: Any, n: Any, t: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return the nearest point of the circular cone |t| <= c n, 0 <= n.
-
-        alpha = (n + c |t|) / (1 + c²),   (alpha, c alpha t / |t|)
-
-    With c = 0 the cone is the half-line of the normal; there |t| <= c n alone would
-    hold for n < 0 and t = 0, so that the polar cone is asked first.
-
-    Source: LCP-12.
-    """
-    size = norm(t)
-    inside, polar = size <= c * n, c * size <= -n
-    alpha = maximum((n + c * size) / (1.0 + c * c), 0.0)
-    shrink = c * alpha / where(size > 0.0, size, 1.0)
-    normal = where(polar, 0.0, where(inside, n, alpha))
-    factor = where(polar, 0.0, where(inside, 1.0, shrink))
+    """Return the nearest point of the circular cone |t| <= c n, 0 <= n: near_cone."""
+    normal, factor = near_cone(c, n, norm(t))
     return normal, [factor * x for x in t]
 
 
@@ -181,6 +169,7 @@ def _contact(
     mu: Sequence[Any],
     response: Sequence[Any],
     speed: Any,
+    exact: bool,
 ) -> tuple[Any, ...]:
     """Return the residuals of one friction cone."""
     n, u_n = impulse[block.start], velocity[block.start]
@@ -208,14 +197,16 @@ def _contact(
         largest = maximum(largest, response[i])
     r = where(largest > 0.0, largest, 1.0)
     step = [x - y / r for x, y in zip(t, v, strict=True)]
-    near_n, near_t = cone_projection(c, n - (u_n + s) / r, step)
-    alone = absolute(maximum(n - u_n / r, 0.0) - n)  # a cone that is flat hides it
-    change = maximum(absolute(near_n - n), alone)
+    shift = (u_n + s) / r if exact else u_n / r
+    near_n, near_t = cone_projection(c, n - shift, step)
+    change = absolute(near_n - n)
+    if exact:  # of the normal alone: a cone that is flat hides it
+        change = maximum(change, absolute(maximum(n - u_n / r, 0.0) - n))
     for x, y in zip(near_t, t, strict=True):
         change = maximum(change, absolute(x - y))
     for x in stray:
         change = maximum(change, absolute(x))
-    law = _relative(change, norm([n, length, *stray]), r, speed)
+    law = relative_step(change, norm([n, length, *stray]), r, speed)
     dual = maximum(-u_n, 0.0)
     work = n * (u_n + s) + power
     return primal, dual, absolute(work), absolute(n * s + power), law

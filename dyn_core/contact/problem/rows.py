@@ -8,7 +8,7 @@ import numpy as np
 
 from dyn_core.contact.problem.layout import KINDS
 from dyn_core.contact.problem.problem import ConstraintProblem
-from dyn_core.contact.problem.residuals import HUGE
+from dyn_core.contact.problem.projections import HUGE
 from dyn_core.engines.machine_code import Reals, Reals2, Wholes
 
 BILATERAL, PRESCRIBED, UNILATERAL, CONTACT, BOX = range(len(KINDS))

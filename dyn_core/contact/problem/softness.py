@@ -107,4 +107,12 @@ def soft_rows(
     d_max = solimp[1]
     k = d / (d_max * t * z) ** 2
     a_ref = -2 / (d_max * t) * np.asarray(velocity) - k * np.asarray(gap)
-    return (1 - d) / d * np.asarray(response), -np.asarray(velocity) - h * a_ref
+    return compliance(d, response), -np.asarray(velocity) - h * a_ref
+
+
+def compliance(impedance: Any, response: Any) -> np.ndarray:
+    """Return R = (1 - d) / d response of an impedance d.
+
+    Source: LCP-14.
+    """
+    return (1 - np.asarray(impedance)) / impedance * np.asarray(response)

@@ -13,7 +13,8 @@ import numpy as np
 
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
-from dyn_core.contact.problem.residuals import HUGE, INFEASIBLE, STATUSES
+from dyn_core.contact.problem.projections import HUGE
+from dyn_core.contact.problem.residuals import INFEASIBLE, STATUSES
 from dyn_core.contact.problem.solution import ContactSolution, Residuals
 from dyn_core.engines import Program
 from dyn_core.errors import PluginError, SignatureError, UnsupportedError
@@ -133,8 +134,6 @@ def solve(
     """
     chosen = contact_solver(solver)
     start = _useful(problem, problem.warm(warm))
-    relaxes = getattr(chosen, "relaxes", None)
-    relaxed_part = "" if relaxes is None else relaxes(problem.layout)
     key = tuple(sorted(options.items()))
     if not problem.m:
         solution = ContactSolution.from_impulses(problem, np.zeros(0))
@@ -146,7 +145,14 @@ def solve(
         solution = _traced(chosen, problem, start, key)
     if solution.status == "max_iterations" and impossible(problem):
         solution = replace(solution, status=STATUSES[int(INFEASIBLE)])
-    return replace(solution, solver=chosen.name, relaxes=relaxed_part)
+    relaxed = relaxed_part(chosen, problem.layout)
+    return replace(solution, solver=chosen.name, relaxes=relaxed)
+
+
+def relaxed_part(chosen: Solver, layout: ConstraintLayout) -> str:
+    """Return which part of the law a solver does not solve exactly; empty: none."""
+    relaxes = getattr(chosen, "relaxes", None)
+    return "" if relaxes is None else relaxes(layout)
 
 
 def _traced(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from dyn_core.contact.problem.projections import best_part
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.coulomb import NEAR
 from dyn_core.contact.solvers.law import row_residuals
@@ -135,9 +136,8 @@ def take_no_energy(rows: Rows, blocks: int, nv: int, work: SolverWork) -> None:
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             power += rows.b[i] * rows.impulse[i]
             square += rows.compliance[i] * rows.impulse[i] * rows.impulse[i]
-    part = 0.0
-    if power < 0.0 and square < math.inf:  # where something is not finite, none acts
-        part = min(1.0, -power / (square if square > 0.0 else 1.0))
+    # Where something is not finite, none acts.
+    part = best_part(power, square) if square < math.inf else 0.0
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             x = rows.impulse[i]

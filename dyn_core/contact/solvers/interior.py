@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.problem.residuals import HUGE
+from dyn_core.contact.problem.projections import HUGE
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.active_sets import FIRM as MODES
 from dyn_core.contact.solvers.active_sets import (

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.problem.residuals import GROWTH, HUGE
-from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.problem.projections import HUGE, near_cone, relative_step
+from dyn_core.contact.problem.rows import BOX, UNILATERAL, Rows
 from dyn_core.contact.solvers.cones import (
     cone_coefficient,
     is_cone,
-    near_cone,
     row_bounds,
     row_weight,
 )
@@ -64,13 +63,6 @@ def row_residuals(
 
 
 @machine_code
-def _relative(step: float, size: float, response: float, speed: float) -> float:
-    """Return a step of impulses relative to the scale of the problem."""
-    scale = speed + GROWTH * response * size
-    return response * step / (scale if scale > 0.0 else 1.0)
-
-
-@machine_code
 def _raise(residuals: Reals, k: int, value: float) -> None:
     """Raise a residual to a larger value."""
     residuals[k] = max(residuals[k], value)
@@ -91,14 +83,14 @@ def _row(
     _raise(residuals, 0, max(max(lo - x, x - hi), 0.0))
     _raise(residuals, 1, abs(v) if endless else 0.0)
     across = abs(v * (0.0 if endless else room))
-    if rows.kind[k] < 4:  # of the impulse, not of its distance to a bound
+    if rows.kind[k] < BOX:  # of the impulse, not of its distance to a bound
         across = abs(x * v)
         _raise(residuals, 1, max(-v, 0.0))
     _raise(residuals, 2, across)
     change = max(lo, min(x - v / r, hi)) - x
-    if rows.kind[k] < 2:
+    if rows.kind[k] < UNILATERAL:
         change = v / r
-    _raise(residuals, 4, _relative(abs(change), abs(x), r, speed))
+    _raise(residuals, 4, relative_step(abs(change), abs(x), r, speed))
 
 
 @machine_code
@@ -137,7 +129,7 @@ def _cone(rows: Rows, k: int, u: Reals, speed: float, residuals: Reals) -> None:
         change = max(change, abs(factor * (t - w * u[i + row] / r) - t))
         change = max(change, 0.0 if w > 0.0 else abs(x))
     size = math.sqrt(n * n + squares + stray)
-    _raise(residuals, 4, _relative(change, size, r, speed))
+    _raise(residuals, 4, relative_step(change, size, r, speed))
     _raise(residuals, 1, max(-v_n, 0.0))
     _raise(residuals, 2, abs(n * (v_n + s) + power))
     _raise(residuals, 3, abs(n * s + power))

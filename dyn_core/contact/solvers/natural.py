@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.problem.residuals import HUGE
+from dyn_core.contact.problem.projections import HUGE, near_bounded, near_cone
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.cones import near_bounded, near_cone
 from dyn_core.contact.solvers.products import add_transposed, multiply
 from dyn_core.contact.solvers.scaling import (
     CONE,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
+from dyn_core.contact.problem.projections import near_bounded
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.cones import near_bounded
 from dyn_core.contact.solvers.scaling import CONE, FROZEN, INTERVALS, Scaled
 from dyn_core.contact.solvers.work import NewtonWork
 from dyn_core.engines.machine_code import machine_code

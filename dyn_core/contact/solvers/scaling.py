@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dyn_core.contact.problem.residuals import HUGE
+from dyn_core.contact.problem.projections import HUGE, near_cone
 from dyn_core.contact.problem.rows import CONTACT, Rows
 from dyn_core.contact.solvers.cones import (
     cone_coefficient,
     is_cone,
-    near_cone,
     row_bounds,
     row_weight,
 )

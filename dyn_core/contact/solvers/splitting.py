@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
+from dyn_core.contact.problem.projections import near_cone
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.cones import near_cone
 from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.natural import (
     LARGE,
@@ -42,12 +42,25 @@ from dyn_core.contact.solvers.work import (
     final_status,
 )
 from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.numbers.scalar import maximum, minimum
 
 EVERY = 5  # iterations between changes of rho
 CHANGE = 1.5  # smallest factor by which rho is changed
 RELAXATION = 1.6
 SOFT = 1e-7  # penalty of free rows, which makes them independent
 CHECKED = 25  # iterations between tests for growth without bound
+
+
+@machine_code
+def next_penalty(rho: float, ratio: float) -> float:
+    """Return the penalty that balances residuals; of kernels, too.
+
+    Args:
+        rho: Penalty.
+        ratio: Root of the primal residual over the dual one.
+    """
+    factor = maximum(minimum(ratio, 10.0), 0.1)
+    return maximum(minimum(rho * factor, 1e9), 1e-9)
 
 
 @machine_code
@@ -127,8 +140,7 @@ def split(
                     break
             if count % EVERY == 0:
                 ratio = math.sqrt(primal / max(largest, 1e-300) / max(dual, 1e-300))
-                factor = max(0.1, min(ratio, 10.0))
-                after = max(1e-9, min(rho * factor, 1e9))
+                after = next_penalty(rho, ratio)
                 if after > CHANGE * rho or after * CHANGE < rho:
                     rho = after
                     _penalties(rows, blocks, scaled, iterates, system, rho)

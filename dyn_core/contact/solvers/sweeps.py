@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
+from dyn_core.contact.problem.projections import near_disc
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.cones import near_cone
 from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.natural import natural_step, respond_to
 from dyn_core.contact.solvers.products import add_block, multiply_block
@@ -17,6 +17,7 @@ from dyn_core.contact.solvers.scaling import (
     INTERVALS,
     Scaled,
     from_scaled,
+    project,
     scale,
     tangent_length,
     to_scaled,
@@ -191,7 +192,7 @@ def _update(
     if not relaxation == 1.0:
         for i in range(first, first + count):
             x[i] = start[i] + relaxation * (x[i] - start[i])
-        _back(scaled, k, first, count, x)
+        project(rows, scaled, k, x)
     for i in range(first, first + count):
         change[i] = x[i] - start[i]
         moved = max(moved, abs(change[i]))
@@ -201,20 +202,6 @@ def _update(
     if moved > 0.0 and moved < math.inf:
         add_block(rows, rows.support, scaled.y, k, change, z)
     return moved, largest
-
-
-@machine_code
-def _back(scaled: Scaled, k: int, first: int, count: int, x: Reals) -> None:
-    """Bring the impulses of a block back to what its law allows."""
-    if scaled.law[k] == INTERVALS:
-        for i in range(first, first + count):
-            x[i] = max(scaled.lo[i], min(x[i], scaled.hi[i]))
-    if scaled.law[k] == CONE:
-        size = tangent_length(first, count, x)
-        n, factor = near_cone(scaled.c[k], x[first], size)
-        x[first] = n
-        for i in range(first + 1, first + count):
-            x[i] *= factor
 
 
 @machine_code
@@ -258,8 +245,7 @@ def _slide(c: float, first: int, count: int, work: SolverWork) -> None:
             i = first + row
             work.iterates.r[i] = x[i] - rate[i] * _velocity(first, count, row, work, u)
             squares += work.iterates.r[i] * work.iterates.r[i]
-        size, radius = math.sqrt(squares), c * n
-        factor = radius / size if size > radius else 1.0
+        factor = near_disc(c * n, math.sqrt(squares))
         for i in range(first + 1, first + count):
             t = factor * work.iterates.r[i]
             moved = max(moved, abs(t - x[i]))

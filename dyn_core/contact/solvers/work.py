@@ -6,16 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.scaling import Scaled
 from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.systems import LinearSystem
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 
-CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = range(5)  # as STATUSES
-WEDGED = 6  # likewise: pushes of wedged contacts are left out
-FROZEN_FRICTION = 7  # likewise: friction has bounds of its own
-NO_ROOM = 5  # work arrays are too small: nothing is solved
+CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = map(
+    STATUSES.index, STATUSES[:5]
+)
+NO_ROOM = STATUSES.index("no_room")  # work arrays are too small: nothing is solved
+WEDGED = STATUSES.index("wedged")
+FROZEN_FRICTION = STATUSES.index("frozen_friction")  # it has bounds of its own
 LAW, ITERATIONS, PENALTY, FACTORISATIONS = 4, 5, 6, 7  # of a report: five residuals
 REACHED = 1e-8  # relative tolerance of the law for the status CONVERGED
 RELAXED = 1e-7  # of the convex relaxation, whose steps are measured by their changes

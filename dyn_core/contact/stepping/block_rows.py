@@ -6,11 +6,7 @@ import math
 
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.stepping.contact_rows import is_chain
-from dyn_core.contact.stepping.gap_rules import (
-    TOUCH,
-    anitescu_potra,
-    stewart_trinkle,
-)
+from dyn_core.contact.stepping.gap_rules import anitescu_potra, stewart_trinkle
 from dyn_core.contact.stepping.step_tables import (
     STEWART_TRINKLE,
     BlockFacts,
@@ -25,18 +21,23 @@ from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 @machine_code
 def takes_part(rule: Rule, gap: float) -> bool:
     """Return whether a gap has rows: near ones by Stewart-Trinkle, else closed ones."""
-    part, _ = gap_rule(rule, gap, 0.0)
+    part, _, _ = gap_rule(rule, gap, 0.0, 0.0, 0.0)
     return part
 
 
 @machine_code
-def gap_rule(rule: Rule, gap: float, approach: float) -> tuple[bool, float]:
-    """Return whether a gap takes part, and its bias, without restitution."""
-    dt, e, threshold = rule.dt, 0.0, rule.threshold
-    erp, push = rule.erp, rule.push
+def gap_rule(
+    rule: Rule, gap: float, free: float, approach: float, restitution: float
+) -> tuple[bool, float, float]:
+    """Return whether a gap takes part, its bias, and what of it is restitution."""
+    threshold, erp, push = rule.threshold, rule.erp, rule.push
     if rule.scheme == STEWART_TRINKLE:
-        return stewart_trinkle(gap, approach, dt, e, threshold, erp, push)
-    return anitescu_potra(gap, approach, dt, e, threshold, erp, push)
+        return stewart_trinkle(
+            gap, free, approach, rule.dt, restitution, threshold, erp, push
+        )
+    return anitescu_potra(
+        gap, free, approach, rule.dt, restitution, threshold, erp, push
+    )
 
 
 @machine_code
@@ -157,17 +158,12 @@ def close(rule: Rule, rows: Rows, blocks: BlockFacts, block: int) -> None:
     Source: LCP-4, LCP-10, LCP-11.
     """
     row, gap, approach = rows.start[block], blocks.gap[block], blocks.approach[block]
-    ahead, rebound = gap, 0.0
-    if rule.scheme == STEWART_TRINKLE:
-        ahead = gap + rule.dt * min(rows.b[row], 0.0)  # met within the step
-    rows.compliance[row] = rule.compliance
-    e = blocks.restitution[block]
-    if e > 0.0 and approach < -rule.threshold and ahead <= TOUCH:
-        gap, rebound = min(gap, 0.0), -e * approach
-        rows.compliance[row] = 0.0
-    blocks.rebound[block] = rebound
-    _, bias = gap_rule(rule, gap, approach)
-    add_bias(rows, blocks, row, min(bias, -rebound) if rebound > 0.0 else bias)
+    _, bias, bounced = gap_rule(
+        rule, gap, rows.b[row], approach, blocks.restitution[block]
+    )
+    blocks.rebound[block] = max(0.0, -bounced)
+    rows.compliance[row] = 0.0 if bounced < 0.0 else rule.compliance
+    add_bias(rows, blocks, row, bias)
 
 
 @machine_code

@@ -1,18 +1,20 @@
-"""Constraints of a robot, each a block of rows: contacts, limits, friction, gears."""
+"""Constraints in joints, each a block of rows, and the directions of contacts."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dyn_core.contact.collision.pairs import Contact
-from dyn_core.contact.problem.layout import GROUPS, KINDS
+from dyn_core.contact.problem.layout import KINDS
+from dyn_core.contact.stepping.contact_rows import tangent
 from dyn_core.errors import ModelError
 from dyn_core.model import Model
-from dyn_core.spatial import Vector, swing_twist, swing_twist_rows
+from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
+from dyn_core.spatial import Vector
 
 ROLES = ("contact", "limit", "friction", "loop", "gear", "prescribed")
 
@@ -29,18 +31,14 @@ class Constraint:
         role: One of ROLES.
         kind: One of layout.KINDS.
         J: Rows, (rows, nv).
-        gap: Distance to closing, or error: one number for a contact or limit, one per
-            row for a loop [m | rad].
-        mu: Friction coefficients of a contact: tangents [1], torsion [m], rolling [m].
+        gap: Distance to closing, or error: one number for a limit, one per row for a
+            loop [m | rad].
         restitution: Ratio of speeds after and before an impact.
         max_force: Largest force of dry friction, against motion in negative direction
             [N·m | N].
         min_force: Least force of it, against motion in positive direction; None: the
             opposite of max_force [N·m | N].
         target_velocity: Velocity of a prescribed row [m/s | rad/s].
-        contact: Contact of the block, if it is one.
-        W: Unit forces of a contact's rows on body a, world axes about the world's
-            origin, (rows, 6), [moment; force].
 
     Raises:
         ModelError: A number is missing or out of range; names the block.
@@ -54,13 +52,10 @@ class Constraint:
     kind: str
     J: np.ndarray
     gap: Any = 0.0
-    mu: tuple[float, ...] = ()
     restitution: float = 0.0
     max_force: float = np.inf
     min_force: float | None = None
     target_velocity: float = 0.0
-    contact: Contact | None = None
-    W: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         def refuse(what: str, value: Any, valid: str) -> None:
@@ -78,17 +73,9 @@ class Constraint:
         J = np.asarray(self.J, float)
         if J.ndim != 2 or not len(J):
             refuse("J", f"of shape {J.shape}", "(rows, nv)")
-        for what in ("J", "gap", "mu", "restitution", "target_velocity"):
+        for what in ("J", "gap", "restitution", "target_velocity"):
             if not np.isfinite(getattr(self, what)).all():
                 refuse(what, getattr(self, what), "finite numbers")
-        if self.kind == "contact":
-            groups = GROUPS.get(len(J))
-            if groups is None or len(self.mu) != len(groups):
-                count = None if groups is None else len(groups)
-                rows = f"{len(J)} rows and {len(self.mu)} coefficients"
-                refuse("mu", rows, f"{count} coefficients; rows 1, 2, 3, 4 or 6")
-        if any(x < 0 for x in self.mu):
-            refuse("mu", self.mu, "0 or more")
         if not 0 <= self.restitution <= 1:
             refuse("restitution", self.restitution, "0 to 1")
         if not self.max_force >= 0:
@@ -107,73 +94,18 @@ class Constraint:
         least = -self.max_force if self.min_force is None else self.min_force
         return least, self.max_force
 
-    @property
-    def closing(self) -> bool:
-        """Whether the constraint has a gap that can open and close."""
-        return self.role in ("contact", "limit")
-
 
 def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return two unit tangents to each unit normal, a function of the normal alone.
-
-        t1 = e_k - n_k n, scaled,   t2 = n x t1,   k: smallest component of n
+    """Return two unit tangents to each unit normal: `tangent`, and n x t.
 
     Args:
         n: Normals, (count, 3).
 
     Source: LCP-2.
     """
-    n = np.asarray(n, float)
-    k = np.argmin(np.abs(n), axis=1)
-    t1 = np.eye(3)[k] - n[np.arange(len(n)), k][:, None] * n
-    t1 = t1 / np.linalg.norm(t1, axis=1, keepdims=True)
-    return t1, np.cross(n, t1)
-
-
-def contact_constraints(
-    contacts: Sequence[Contact], J_bodies: np.ndarray
-) -> list[Constraint]:
-    """Return the block of each contact: normal, tangents, torsion and rolling.
-
-        sigma = W . (J_a - J_b) qd,   W = [x x d; d] for the direction d at the point x
-
-    A contact without friction has only the normal row.
-
-    Args:
-        contacts: Contacts.
-        J_bodies: World Jacobians of all bodies, the world's zeros first,
-            (nb + 1, 6, nv).
-
-    Source: LCP-2, LCP-16.
-    """
-    if not contacts:
-        return []
-    W = unit_forces(
-        np.array([c.normal for c in contacts]), np.array([c.point for c in contacts])
-    )
-    a, b = ([getattr(c, end) for c in contacts] for end in ("body_a", "body_b"))
-    J = W @ (J_bodies[a] - J_bodies[b])
-    constraints = []
-    for k, c in enumerate(contacts):
-        mu = coefficients(c)
-        rows = next(
-            rows for rows, g in GROUPS.items() if rows != 2 and len(g) == len(mu)
-        )
-        constraints.append(
-            Constraint(
-                contact_name(c),
-                c.id,
-                "contact",
-                "contact",
-                J[k, :rows],
-                c.gap,
-                mu,
-                c.material.restitution,
-                contact=c,
-                W=W[k, :rows],
-            )  # fmt: skip
-        )
-    return constraints
+    n = np.asarray(n, float).reshape(-1, 3)
+    t = np.array([tangent(*row) for row in n.tolist()]).reshape(-1, 3)
+    return t, np.cross(n, t)
 
 
 def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
@@ -196,16 +128,6 @@ def contact_name(c: Contact) -> str:
     """Return how reports call a contact."""
     shapes = f"{c.id.shape_a}-{c.id.shape_b}"
     return f"{c.id.link_a}/{c.id.link_b}, {shapes}: {c.id.feature}"
-
-
-def coefficients(contact: Contact) -> tuple[float, ...]:
-    """Return the friction coefficients that are in use: mu, torsion, rolling."""
-    m = contact.material
-    if m.rolling > 0:
-        return m.mu, m.torsion, m.rolling
-    if m.torsion > 0:
-        return m.mu, m.torsion
-    return (m.mu,) if m.mu > 0 else ()
 
 
 # A constraint, and its gap: terms (index in q, factor), and a constant.
@@ -256,25 +178,10 @@ class JointConstraints:
         ]
         self._gears = [self._gear(*gear) for gear in gears]
 
-    def limits(self, q: np.ndarray, within: float) -> list[Constraint]:
-        """Return the limits with a gap of at most `within`, also of swing and twist.
-
-        gap = q - lower  or  upper - q
-        """
-        constraints = []
-        for index, block, sign, stop in self._limits:
-            gap = sign * (float(q[index]) - stop)
-            if gap <= within:
-                constraints.append(replace(block, gap=gap))
-        return constraints + [c for c in self.ball_limits(q) if c.gap <= within]
-
     def ball_limits(self, q: np.ndarray) -> list[Constraint]:
         """Return the limits of swing and twist of balls, near or far."""
         return [
-            c
-            for i in self.model.ball_limits
-            if self.model.leader[i].body == i
-            for c in _ball_limits(self.model, i, q)
+            c for i in limited_balls(self.model) for c in _ball_limits(self.model, i, q)
         ]
 
     def linear_limits(self) -> list[LinearConstraint]:
@@ -295,14 +202,6 @@ class JointConstraints:
     def dry_friction(self) -> list[Constraint]:
         """Return the dry friction of joints."""
         return self._dry
-
-    def gears(self, q: np.ndarray) -> list[Constraint]:
-        """Return the gears with their position errors."""
-        constraints = []
-        for block, positions, ratio, offset in self._gears:
-            a, b = (scale * q[index] + shift for index, scale, shift in positions)
-            constraints.append(replace(block, gap=ratio * a - b - offset))
-        return constraints
 
     def prescribed(self, speeds: Mapping[str, Any]) -> list[Constraint]:
         """Return the constraints of prescribed velocities, one block per coordinate.
@@ -373,26 +272,11 @@ def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
 
 
 def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
-    """Return the limits of a ball's swing and twist.
-
-    Source: TAZZ-4.7.
-    """
-    joint, name = model.joint[i], model.names[i]
-    q_joint = Vector(q[model.q_slices[i]].tolist())
-    R = joint.X(q_joint).E.T
-    item = f"joint {name}: twist, where the swing is pi"
-    swing, twist = swing_twist(R, item)
-    turns = np.array([list(R @ column.ang) for column in joint.S(q_joint)], float).T
-    rows = np.array([list(row) for row in swing_twist_rows(R, item).rows], float)
-    max_swing, (low, high) = model.ball_limits[i]
+    """Return the limits of a ball's swing and twist."""
     constraints = []
-    for side, row, gap in (
-        ("swing", -rows[0], max_swing - float(swing)),
-        ("lower twist", rows[1], float(twist) - low),
-        ("upper twist", -rows[1], high - float(twist)),
-    ):
-        if np.isfinite(gap):
-            J = np.zeros((1, model.nv))
-            J[0, model.v_slices[i]] = row @ turns
-            constraints.append(_limit(name, side, J, gap))
+    q_joint = Vector(q[model.q_slices[i]].tolist())
+    for side, row, gap in ball_limit_rows(model, i, q_joint):
+        J = np.zeros((1, model.nv))
+        J[0, model.v_slices[i]] = row
+        constraints.append(_limit(model.names[i], side, J, float(gap)))
     return constraints

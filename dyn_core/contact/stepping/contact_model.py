@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,7 @@ from dyn_core.contact.collision.detection.tables import Pairs, Shapes
 from dyn_core.contact.collision.pairs import ContactPairs
 from dyn_core.contact.collision.shape_tables import ShapeTable, pair_table
 from dyn_core.contact.problem.softness import erp_and_cfm
-from dyn_core.contact.stepping.constrained_state import ConstrainedState
-from dyn_core.contact.stepping.constraints import (
-    Constraint,
-    JointConstraints,
-    contact_constraints,
-)
+from dyn_core.contact.stepping.constraints import Constraint, JointConstraints
 from dyn_core.contact.stepping.world import World
 from dyn_core.engines.base import Program
 from dyn_core.errors import SignatureError, UnsupportedError
@@ -40,8 +34,8 @@ from dyn_core.spatial import Vector
 class ContactModel:
     """The constraints and the equation of motion of a robot in its world.
 
-    Kinematics, inertia and bias force are Programs, compiled when `prepare` or `state`
-    first needs them; steps do not (array_step.py). Joint damping is part of
+    Kinematics, inertia and bias force are Programs, compiled when they are first
+    needed; steps do not need them (array_step.py). Joint damping is part of
     the free motion, evaluated at the end of the step. Dry friction is a constraint
     block or, with `friction` off, a smooth function of the speed in the free motion.
 
@@ -129,12 +123,6 @@ class ContactModel:
         model = self.smooth_model
         return self._made(solver("loop_constraints"), model) if model.loops else None
 
-    @cached_property
-    def _sweep(self) -> Program[Any]:
-        """Program of the response to joint forces, with the payload."""
-        model = self.smooth_model.without_loops()
-        return self._made(solver("response"), model, self.carried.paths)
-
     def _made(self, of: Solver, model: Model, inputs: Sequence[str] = ()) -> Any:
         """Return a compiled Program."""
         program = of.build(model, engine=self.engine, inputs=list(inputs))
@@ -142,56 +130,25 @@ class ContactModel:
         return program
 
     def prepare(self) -> None:
-        """Compile what `state` needs; of steps, event_driven alone does."""
-        _ = self.kinematics, self.inertia, self._bias, self._loops, self._sweep
-
-    def state(
-        self,
-        q: np.ndarray,
-        qd: np.ndarray,
-        h: float = 0.0,
-        f_ext: np.ndarray | None = None,
-        speeds: Mapping[str, Any] | None = None,
-    ) -> ConstrainedState:
-        """Return the constraints and the equation of motion at a state.
-
-        Args:
-            q, qd: State, (nq,), (nv,).
-            h: Step; damping is evaluated at its end, and limits within reach of
-                the step are included [s].
-            f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: none.
-            speeds: Prescribed velocities by joint.
-        """
-        q, qd = np.asarray(q, float), np.asarray(qd, float)
-        poses, J = self.kinematics(q)
-        J_bodies = np.concatenate([np.zeros((1, 6, len(qd))), J])
-        carried = self.carried.values
-        return ConstrainedState(
-            self.model,
-            q,
-            qd,
-            poses,
-            J_bodies,
-            self.inertia(q, *carried),
-            self.bias(q, qd, f_ext, carried),
-            h * self.slopes(qd),
-            tuple(self._constraints(q, qd, poses, J_bodies, h, speeds or {})),
-            partial(self._sweep_carried, carried),
-        )
+        """Compile what steps by events need beside the others."""
+        _ = self.kinematics, self.inertia, self._bias, self._loops
 
     def build(self, name: str, *inputs: str, **options: Any) -> Program[Any]:
         """Return a Program of the robot as it moves between contacts.
 
         Joint friction and springs act as chosen, but not dry friction that is a
-        constraint.
+        constraint, nor, for solvers of trees, loops.
 
         Args:
             name: Of a solver that passes friction and springs on.
             inputs: Further inputs, before those of the payload.
             options: Of the solver.
         """
-        return solver(name).build(
-            self.smooth_model,
+        chosen, model = solver(name), self.smooth_model
+        if model.loops and chosen.signature.of_trees:
+            model = model.without_loops()
+        return chosen.build(
+            model,
             engine=self.engine,
             inputs=[*inputs, *self.carried.paths],
             **self._acts,
@@ -204,38 +161,6 @@ class ContactModel:
         if self.pairs is None:
             return ShapeTable().shapes(), pair_table({})
         return self.pairs.shape_table, self.pairs.pair_table
-
-    def _sweep_carried(self, carried: tuple[np.ndarray, ...], *inputs: Any) -> Any:
-        """Return the response to joint forces, with a payload."""
-        return self._sweep(*inputs, *carried)
-
-    def _constraints(
-        self,
-        q: np.ndarray,
-        qd: np.ndarray,
-        poses: np.ndarray,
-        J_bodies: np.ndarray,
-        h: float,
-        speeds: Mapping[str, Any],
-    ) -> list[Constraint]:
-        """Return all constraints in a fixed order."""
-        constraints: list[Constraint] = []
-        if self.pairs is not None:
-            R = np.concatenate([np.eye(3)[None], poses[:, :3, :3]])
-            p = np.concatenate([np.zeros((1, 3)), poses[:, :3, 3]])
-            constraints += contact_constraints(
-                self.pairs.contacts_from_poses(R, p), J_bodies
-            )
-        if self.world.limits:
-            fastest = float(np.abs(qd).max(initial=0.0))
-            near = self.joints.limits(q, self.world.margin + 2 * h * fastest)
-            e = self.world.limit_restitution
-            constraints += [replace(c, restitution=e) for c in near] if e else near
-        if self.dry:
-            constraints += self.joints.dry_friction()
-        if self._loops is not None:
-            constraints += self._loop_constraints(q, qd)
-        return [*constraints, *self.joints.gears(q), *self.joints.prescribed(speeds)]
 
     def dense_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
         """Return the constraints whose rows are computed as a whole.

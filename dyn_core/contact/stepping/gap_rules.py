@@ -17,19 +17,23 @@ PUSH_OUT_SPEED = 0.1  # 1 cm in 0.1 s; a body that leaves so rises by 0.5 mm [m/
 
 
 @machine_code
-def bounce(approach: float, restitution: float, restitution_threshold: float) -> float:
-    """Return the bias of Newton's restitution; 0 for a slow approach.
+def bounce(
+    gap: float, approach: float, restitution: float, restitution_threshold: float
+) -> float:
+    """Return the bias of Newton's restitution; 0 where nothing bounces.
 
         bias = e u_n,  so that u_n after the step is at least -e times that before
 
     Args:
+        gap: Gap at which the contact meets; above 0 it does not [m].
         approach: Normal velocity before the step, negative on approach [m/s].
         restitution: e.
         restitution_threshold: Speed below which nothing bounces [m/s].
 
     Source: LCP-10.
     """
-    return where(approach < -restitution_threshold, approach * restitution, 0.0)
+    fast = where(approach < -restitution_threshold, approach * restitution, 0.0)
+    return where(gap <= TOUCH, fast, 0.0)
 
 
 @machine_code
@@ -82,86 +86,74 @@ def correction(
 @machine_code
 def stewart_trinkle(
     gap: float,
+    free: float,
     approach: float,
     dt: float,
     restitution: float,
     restitution_threshold: float,
     erp: float,
     push_out_speed: float,
-) -> tuple[bool, float]:
+) -> tuple[bool, float, float]:
     """Return the rule that the gap after the step is not negative.
 
-        bias = gap / dt,  for an overlap  min(push_out, bounce)
+        bias = gap / dt,  for an overlap or what bounces  min(push_out, bounce)
 
     Args:
         gap: Gap before the step; negative: overlap [m].
+        free: Normal velocity after the step without contacts: what meets within the
+            step may bounce [m/s].
         approach: Normal velocity before the step [m/s].
         dt: Step [s].
         restitution, restitution_threshold: See bounce.
         erp, push_out_speed: See push_out.
 
     Returns:
-        Whether the contact takes part (always), and its bias [m/s].
+        Whether the contact takes part (always), its bias, and the part of bounce, 0 or
+        less [m/s].
 
-    Source: LCP-4, LCP-11.
+    Source: LCP-4, LCP-10, LCP-11.
     """
-    overlap_bias = minimum(
-        push_out(gap, dt, erp, push_out_speed),
-        bounce(approach, restitution, restitution_threshold),
-    )
-    return True, where(gap > 0.0, gap / dt, overlap_bias)
+    meets = gap + minimum(free, 0.0) * dt
+    bounced = bounce(meets, approach, restitution, restitution_threshold)
+    gap = where(bounced < 0.0, minimum(gap, 0.0), gap)
+    overlap_bias = minimum(push_out(gap, dt, erp, push_out_speed), bounced)
+    return True, where(gap > 0.0, gap / dt, overlap_bias), bounced
 
 
 @machine_code
 def anitescu_potra(
     gap: float,
+    free: float,
     approach: float,
     dt: float,
     restitution: float,
     restitution_threshold: float,
     erp: float,
     push_out_speed: float,
-) -> tuple[bool, float]:
+) -> tuple[bool, float, float]:
     """Return the velocity rule for contacts that touch before the step.
 
         gap <= 0:  bias = min(push_out, bounce)
 
-    Source: LCP-4, LCP-11.
-    """
-    overlap_bias = minimum(
-        push_out(gap, dt, erp, push_out_speed),
-        bounce(approach, restitution, restitution_threshold),
-    )
-    return gap <= TOUCH, overlap_bias
-
-
-@machine_code
-def moreau_jean(
-    gap: float,
-    approach: float,
-    dt: float,
-    restitution: float,
-    restitution_threshold: float,
-    erp: float,
-    push_out_speed: float,
-) -> tuple[bool, float]:
-    """Return the velocity rule for contacts that touch at the midpoint.
-
-        gap(q + dt qd / 2) <= 0:  bias = min(push_out, bounce)
-
-    The midpoint scheme corrects no overlap by itself: erp = 0 is Moreau's scheme.
+    moreau_jean is the same in the middle of the step: a scheme that corrects no overlap
+    by itself, erp = 0.
 
     Args:
-        gap: Gap at the midpoint of the step [m].
-        approach, dt, restitution, restitution_threshold, erp, push_out_speed: As in
-            stewart_trinkle.
+        gap: Gap at the time of the rule [m].
+        free, approach, dt: As in stewart_trinkle; `free` does not count.
+        restitution, restitution_threshold, erp, push_out_speed: As in stewart_trinkle.
 
-    Source: LCP-4.
+    Returns:
+        As stewart_trinkle.
+
+    Source: LCP-4, LCP-10, LCP-11.
     """
-    return anitescu_potra(
-        gap, approach, dt, restitution, restitution_threshold, erp, push_out_speed
-    )
+    bounced = bounce(gap, approach, restitution, restitution_threshold)
+    overlap_bias = minimum(push_out(gap, dt, erp, push_out_speed), bounced)
+    return gap <= TOUCH, overlap_bias, bounced
 
+
+moreau_jean = anitescu_potra  # at the gaps in the middle of the step
 
 RULES = {
     "stewart_trinkle": stewart_trinkle,

@@ -19,6 +19,7 @@ from dyn_core.contact.problem.solving import solve
 from dyn_core.contact.solvers.work import CONVERGED
 from dyn_core.contact.stepping.assembly import apply_impulses
 from dyn_core.contact.stepping.block_rows import gap_rule
+from dyn_core.contact.stepping.gap_rules import TOUCH
 from dyn_core.contact.stepping.step_matrices import (
     inertia_factor,
     problem_of,
@@ -36,7 +37,6 @@ from dyn_core.engines.machine_code import compiled
 
 ROUNDS = 20  # largest number of updates of the friction discs in a release
 TURNS = 10_000  # largest number of impacts in a sequence
-TOUCHING = 1e-9  # gap of neighbours that take part in an impact [m | rad]
 SETTLED = 1e-9  # relative tolerance of the radii
 
 Solve = Callable[[ConstraintProblem], ContactSolution]
@@ -91,7 +91,7 @@ class ImpactLaw:
         after = np.maximum(impact.after(impulse), 0.0)
         for block in np.flatnonzero(impact.fast):
             row, gap = rows.start[block], min(float(facts.gap[block]), 0.0)
-            _, bias = gap_rule(scene.rule, gap, 0.0)
+            _, bias, _ = gap_rule(scene.rule, gap, 0.0, 0.0, 0.0)
             bias = min(float(bias), -float(after[block]))
             rows.b[row] += bias - facts.bias[row]
             facts.bias[row] = bias
@@ -154,7 +154,7 @@ def impact_of(scene: Scene, step: StepArrays, blocks: int, m: int) -> Impact | N
         problem,
         sparse_rows(step, blocks, m) @ by_place,
         fast,
-        fast | (closing & (facts.gap[:blocks] <= TOUCHING)),
+        fast | (closing & (facts.gap[:blocks] <= TOUCH)),
         ~closing & (role != FRICTION),
         facts.restitution[:blocks].copy(),
     )

@@ -27,6 +27,7 @@ from dyn_core.spatial.lie import (
     quat_product,
     sinc_terms,
 )
+from dyn_core.spatial.variations import has_slope, slope_of, value_of, with_slopes
 
 NEWTON_STEPS = 2  # for a mean velocity whose error is of order dt¹²
 _ZERO = Vector((0.0, 0.0, 0.0))
@@ -94,16 +95,36 @@ def _turn_at_mean(
     Returns:
         u of `mean` less u of `explicit`, and the acceleration of `explicit`.
     """
-    half, before = dt * 0.5, _gyroscopic_moment(I, w)
     rate, change = _solve(I, moment), Vector.zeros(3)
+    start = I, w, rate, dt * 0.5
+    values = value_of(I), value_of(w), value_of(rate), value_of(dt * 0.5)
     for last in (False,) * NEWTON_STEPS + (True,):
-        y = w + rate * half + change
-        slope = skew(I @ y) * half
-        if not last:
-            slope = slope - (skew(y) @ I) * half
-        error = I @ change + (_gyroscopic_moment(I, y) - before) * half
-        change = change - _solve(I - slope, error)
+        matrix, error = _mean_system(*values, change, last)
+        change = change - _solve(matrix, error)
+    _, error = _mean_system(*start, change)
+    if has_slope(error):  # of the solution, not of the iterations
+        matrix, _ = _mean_system(*values, change)
+        change = with_slopes(change, -_solve(matrix, slope_of(error)))
     return change * 2.0, rate
+
+
+def _mean_system(
+    I: Matrix, w: Vector, rate: Vector, half: Scalar, change: Vector, last: bool = False
+) -> tuple[Matrix, Vector]:
+    """Return the matrix of a Newton step for the mean velocity, and its error.
+
+    Args:
+        I, w, rate: As in _turn_at_mean.
+        half: Half a step [s].
+        change: What the mean velocity is more than that of the explicit step [rad/s].
+        last: Whether it is the linear equation.
+    """
+    y = w + rate * half + change
+    slope = skew(I @ (y * half))
+    if not last:
+        slope = slope - skew(y * half) @ I
+    more = _gyroscopic_moment(I, y) - _gyroscopic_moment(I, w)
+    return I - slope, I @ change + more * half
 
 
 class Spherical(GroupJoint):

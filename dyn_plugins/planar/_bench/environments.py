@@ -16,6 +16,7 @@ from dyn_core.bench.rollout import version
 from dyn_core.bench.tables import Progress, Table
 from dyn_core.envs import ROBOT_TASKS
 from dyn_core.errors import UnsupportedError
+from dyn_core.tasks import robot_task
 
 PEERS = ("Ant-v5", "Humanoid-v5", "HalfCheetah-v5", "Pusher-v5")
 ROWS = 256  # environments of a vector here
@@ -27,8 +28,9 @@ one thread, the best of {REPEATS} runs of {SPAN:g} s, all in this process. singl
 environment without wrappers; vector: one of {ROWS} rows here, and {PEER_ROWS} rows of
 gymnasium's SyncVectorEnv of MuJoCo, whose rate does not grow with rows. steps: time
 steps of the physics in a step of the environment; physics: of these, a second, of the
-vector; simulated: seconds of motion in a second of it. The tasks are not the same:
-robots, time steps and what touches what differ."""
+vector; simulated: seconds of motion in a second of it. arrays: the same task with
+steps on arrays, in lanes, which know limits of joints and contacts of links, too. The
+tasks are not the same: robots, time steps and what touches what differ."""
 
 
 class EnvFigures(NamedTuple):
@@ -119,16 +121,27 @@ def _actions(space: Any) -> list[np.ndarray]:
     return [space.sample() for _ in range(64)]
 
 
-def ours(name: str, span: float, repeats: int, rows: int = ROWS) -> EnvFigures:
-    """Measure a task of ROBOT_TASKS."""
+def ours(
+    name: str, span: float, repeats: int, rows: int = ROWS, arrays: bool = False
+) -> EnvFigures:
+    """Measure a task of ROBOT_TASKS.
+
+    Args:
+        name: Of the task.
+        span, repeats: See rate.
+        rows: Environments of the vector.
+        arrays: Whether steps on arrays, in lanes, take the place of a kernel's.
+    """
     from dyn_core.envs import RobotEnv, RobotVectorEnv  # of the extra `env`
 
-    one, many = RobotEnv(name), RobotVectorEnv(name, num_envs=rows, threads=1)
+    changes: dict[str, Any] = {"stepping": "bodies", "options": {}} if arrays else {}
+    one = RobotEnv(name, **changes)
+    many = RobotVectorEnv(name, num_envs=rows, threads=1, **changes)
     task = one.task
     single = rate(stepping_alone(one), span, repeats)
     vector = rate(stepping_together(many), span, repeats)
     return EnvFigures(
-        name,
+        f"{name}, arrays" if arrays else name,
         task.model.nv,
         task.dt * task.substeps,
         task.substeps,
@@ -176,6 +189,9 @@ def tables(progress: Progress) -> Iterator[tuple[str, Table]]:
     for name in ROBOT_TASKS:
         progress(f"environment {name}")
         table.append(ours(name, SPAN, REPEATS).line())
+        if robot_task(name).stepping == "floor":
+            progress(f"environment {name}, arrays")
+            table.append(ours(name, SPAN, REPEATS, arrays=True).line())
     if peer:
         for name in PEERS:
             progress(f"environment {name}")

@@ -1,7 +1,7 @@
 """Candidate points of all shapes, and their contacts with a half-space.
 
-The table of points serves half-spaces and height fields (surface_contacts.py);
-halfspaces.py is its traced form.
+The points serve half-spaces and height fields (surface_contacts.py); halfspaces.py says
+which they are, and is the traced form.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 """
@@ -11,40 +11,29 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.collision.detection.tables import (
-    BOX,
-    CAPSULE,
     CYLINDER,
-    HULL,
     Contacts,
     Shapes,
     put,
+    vertex,
 )
+from dyn_core.contact.collision.halfspaces import UPRIGHT, deepest_on_rim
 from dyn_core.engines.machine_code import Reals, machine_code
-
-UPRIGHT = 1e-12  # squared sine of the tilt below which a cylinder is upright
+from dyn_core.numbers.scalar import where
 
 
 @machine_code
 def points_of(shapes: Shapes, k: int) -> int:
     """Return the number of candidate points of a shape."""
-    kind = shapes.kind[k]
-    if kind == CAPSULE:
-        return 2
-    if kind == BOX:
-        return 8
-    if kind == CYLINDER:
-        return 10
-    if kind == HULL:
-        return shapes.first[k, 1]
-    return 1
+    if shapes.kind[k] == CYLINDER:
+        return fixed_points(shapes, k) + 2
+    return fixed_points(shapes, k)
 
 
 @machine_code
 def fixed_points(shapes: Shapes, k: int) -> int:
     """Return the number of candidate points that are the same for all normals."""
-    if shapes.kind[k] == CYLINDER:
-        return 8
-    return points_of(shapes, k)
+    return shapes.first[k, 1]
 
 
 @machine_code
@@ -53,45 +42,20 @@ def local_point(
 ) -> tuple[float, float, float]:
     """Return a candidate point of a shape in its frame.
 
-        sphere     its centre
-        capsule    both ends of its axis
-        box        all eight corners
-        cylinder   on each rim four points, at x, y, -x, -y, and the deepest one
-        hull       all vertices
+    The vertices of the table, and the deepest point of either rim of a cylinder.
 
     Args:
         shapes: Table.
         k, m: Numbers of the shape and of the point.
         nx, ny: Components of the normal along x and y of the shape.
     """
-    kind = shapes.kind[k]
-    half = shapes.size[k]
-    if kind == CAPSULE:
-        return 0.0, 0.0, half[2] if m == 1 else -half[2]
-    if kind == BOX:
-        return (
-            half[0] if m % 2 == 1 else -half[0],
-            half[1] if m // 2 % 2 == 1 else -half[1],
-            half[2] if m // 4 == 1 else -half[2],
-        )
-    if kind == HULL:
-        row = shapes.first[k, 0] + m
-        return shapes.vertices[row, 0], shapes.vertices[row, 1], shapes.vertices[row, 2]
-    if kind == CYLINDER:
-        radius = half[0]
-        if m >= 8:
-            square = nx * nx + ny * ny
-            x, y = math.sqrt(0.5), math.sqrt(0.5)
-            if square > UPRIGHT:
-                size = math.sqrt(square)
-                x, y = -nx / size, -ny / size
-            return radius * x, radius * y, half[2] if m == 9 else -half[2]
-        sign = radius if m % 4 < 2 else -radius
-        z = half[2] if m >= 4 else -half[2]
-        if m % 2 == 0:
-            return sign, 0.0, z
-        return 0.0, sign, z
-    return 0.0, 0.0, 0.0
+    if m < fixed_points(shapes, k):
+        return vertex(shapes, k, m)
+    radius, z = shapes.size[k, 0], shapes.size[k, 2]
+    square = nx * nx + ny * ny
+    size = math.sqrt(where(square > UPRIGHT, square, 1.0))
+    x, y = deepest_on_rim(nx, ny, square, size)
+    return radius * x, radius * y, z if m > fixed_points(shapes, k) else -z
 
 
 @machine_code

@@ -18,6 +18,7 @@ from dyn_core.contact.collision.detection.tables import (
     HULL,
     Shapes,
     Work,
+    vertex,
 )
 from dyn_core.engines.machine_code import Reals, Reals2, machine_code
 
@@ -85,14 +86,9 @@ def face_corner(
     size = shapes.size[k]
     kind = shapes.kind[k]
     if kind == HULL:
-        vertex = shapes.loops[shapes.corners[face, 0] + m]
-        row = shapes.first[k, 0] + vertex
-        return (
-            vertex,
-            shapes.vertices[row, 0],
-            shapes.vertices[row, 1],
-            shapes.vertices[row, 2],
-        )
+        number = shapes.loops[shapes.corners[face, 0] + m]
+        x, y, z = vertex(shapes, k, number)
+        return number, x, y, z
     up = face % 2 == 1
     if kind == CYLINDER:
         turn = m if up else CORNERS - 1 - m
@@ -110,14 +106,15 @@ def face_corner(
         x, y, z = s_j, s_k, s_i
     elif axis == 2:
         x, y, z = s_i, s_j, s_k
-    vertex = 0
+    number = 0
     if x > 0.0:
-        vertex += 1
+        number += 1
     if y > 0.0:
-        vertex += 2
+        number += 2
     if z > 0.0:
-        vertex += 4
-    return vertex, x * size[0], y * size[1], z * size[2]
+        number += 4
+    x, y, z = vertex(shapes, k, number)
+    return number, x, y, z
 
 
 @machine_code

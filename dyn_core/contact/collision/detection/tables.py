@@ -41,8 +41,9 @@ class Shapes(NamedTuple):
         bounds: Centre and half lengths of a box about the shape in its frame, without
             the radius, (n, 6) [m].
         first: First vertex, number of vertices, first face and number of faces of a
-            hull; of a height field the first height, nx and ny, (n, 4).
-        vertices: Vertices of all hulls in the shapes' frames, (count, 3) [m].
+            shape; of a height field the first height, nx and ny, (n, 4).
+        vertices: In the shapes' frames, of hulls, and the fixed candidate points of
+            other shapes (halfspaces.ball_points), (count, 3) [m].
         faces: Outward normal and offset of each face of all hulls, (count, 4).
         corners: First corner and number of corners of each face, (count, 2).
         loops: Numbers of the vertices round each face, from 0 in each hull.
@@ -192,6 +193,13 @@ def room_for_work(shapes: int, pairs: int) -> Work:
         key=np.zeros(shapes),
         number=np.zeros(shapes, np.int64),
     )
+
+
+@machine_code
+def vertex(shapes: Shapes, k: int, m: int) -> tuple[float, float, float]:
+    """Return vertex m of a shape in its frame."""
+    row = shapes.first[k, 0] + m
+    return shapes.vertices[row, 0], shapes.vertices[row, 1], shapes.vertices[row, 2]
 
 
 @machine_code

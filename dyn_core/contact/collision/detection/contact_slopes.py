@@ -1,0 +1,186 @@
+"""How contacts move with their bodies: points and normals, by central differences.
+
+Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.contact.collision.detection.all_pairs import (
+    contacts_of_pair,
+    place_shapes,
+)
+from dyn_core.contact.collision.detection.tables import (
+    FEATURES,
+    Contacts,
+    Pairs,
+    Shapes,
+    Work,
+    room_for_contacts,
+)
+from dyn_core.engines.machine_code import Reals, Reals2, Reals3, Wholes, machine_code
+
+STEP = 1e-5  # displacements of the differences [m | rad]
+SINE, COSINE = math.sin(STEP), math.cos(STEP)
+
+
+class SlopeRoom(NamedTuple):
+    """Room for what lies beside a state.
+
+    Attributes:
+        ahead, behind: Contacts of one pair on both sides of it.
+        frame: Frame of a shape there, (12,).
+    """
+
+    ahead: Contacts
+    behind: Contacts
+    frame: Reals
+
+
+def room_for_slopes(capacity: int) -> SlopeRoom:
+    """Return room for pairs of up to a number of contacts."""
+    ahead, behind = (room_for_contacts(capacity) for _ in range(2))
+    return SlopeRoom(ahead, behind, np.zeros(12))
+
+
+@machine_code
+def contact_slopes(
+    shapes: Shapes,
+    pairs: Pairs,
+    poses: Reals2,
+    margin: float,
+    contacts: Contacts,
+    touching: int,
+    wanted: Wholes,
+    room: SlopeRoom,
+    work: Work,
+    slopes: Reals3,
+) -> int:
+    """Fill the slopes of contacts: how they move while their second body stands.
+
+        (dp, dn) = sum_j h_j slopes[c, j],   h the motion of body_a, [angular; linear]
+
+    A feature that is there on one side of a difference only has a one-sided slope.
+
+    Args:
+        shapes, pairs, poses: As find_contacts takes them.
+        margin: Largest gap at which a contact is looked for [m].
+        contacts, touching: Of find_contacts, and how many there are.
+        wanted: By contact: whether its slopes are, (capacity,).
+        room: Room for what lies beside.
+        work: Room.
+        slopes: Written, (capacity, 6, 6), motions of the point at the world's origin.
+
+    Returns:
+        How many slopes are one-sided, or unknown and zero.
+    """
+    place_shapes(shapes, poses, work)
+    first, lost = 0, 0
+    while first < touching:
+        last, some = first, False
+        while last < touching and contacts.pair[last] == contacts.pair[first]:
+            some = some or wanted[last] != 0
+            last += 1
+        if some:
+            lost += _slopes_of_pair(
+                shapes, pairs, margin, contacts, first, last, wanted, room, work, slopes
+            )
+        first = last
+    return lost
+
+
+@machine_code
+def _slopes_of_pair(
+    shapes: Shapes,
+    pairs: Pairs,
+    margin: float,
+    contacts: Contacts,
+    first: int,
+    last: int,
+    wanted: Wholes,
+    room: SlopeRoom,
+    work: Work,
+    slopes: Reals3,
+) -> int:
+    """Fill the slopes of the contacts of one pair, from `first` to before `last`."""
+    pair, frame = contacts.pair[first], room.frame
+    a, b = pairs.first[pair], pairs.second[pair]
+    pivot, F = contacts.point[first], work.frames[a]
+    swapped = shapes.kind[a] > shapes.kind[b]
+    one, two = b if swapped else a, a if swapped else b
+    turn, lost = -1.0 if swapped else 1.0, 0
+    for i in range(12):
+        frame[i] = F[i]
+    for j in range(6):
+        _displace(frame, j, 1.0, pivot, F)
+        ahead = contacts_of_pair(shapes, one, two, margin, room.ahead, 0, work)
+        _displace(frame, j, -1.0, pivot, F)
+        behind = contacts_of_pair(shapes, one, two, margin, room.behind, 0, work)
+        for c in range(first, last):
+            if wanted[c] == 0:
+                continue
+            feature = contacts.id[c] - FEATURES * pair
+            m = _find(room.ahead, ahead, feature)
+            n = _find(room.behind, behind, feature)
+            both = m >= 0 and n >= 0
+            lost += 0 if both else 1
+            step = 2.0 * STEP if both else STEP
+            for i in range(3):
+                more, less = contacts.point[c, i], contacts.point[c, i]
+                right, left = turn * contacts.normal[c, i], turn * contacts.normal[c, i]
+                if m >= 0:
+                    more, right = room.ahead.point[m, i], room.ahead.normal[m, i]
+                if n >= 0:
+                    less, left = room.behind.point[n, i], room.behind.normal[n, i]
+                slopes[c, j, i] = (more - less) / step
+                slopes[c, j, 3 + i] = turn * (right - left) / step
+    for i in range(12):
+        F[i] = frame[i]
+    for c in range(first, last):
+        if wanted[c] != 0:
+            _about_origin(pivot, slopes[c])
+    return lost
+
+
+@machine_code
+def _find(contacts: Contacts, count: int, feature: int) -> int:
+    """Return the number of the contact of a feature of a pair; -1: there is none."""
+    for m in range(min(count, len(contacts.id))):
+        if contacts.id[m] == feature:
+            return m
+    return -1
+
+
+@machine_code
+def _displace(frame: Reals, j: int, sign: float, pivot: Reals, F: Reals) -> None:
+    """Write a frame turned about an axis through the pivot, or shifted along one."""
+    for i in range(12):
+        F[i] = frame[i]
+    if j >= 3:
+        F[6 + j] += sign * STEP
+        return
+    k, m, sine = (j + 1) % 3, (j + 2) % 3, sign * SINE
+    for i in range(3):
+        y, z = frame[3 * k + i], frame[3 * m + i]
+        F[3 * k + i] = COSINE * y - sine * z
+        F[3 * m + i] = sine * y + COSINE * z
+    y, z = frame[9 + k] - pivot[k], frame[9 + m] - pivot[m]
+    F[9 + k] = pivot[k] + COSINE * y - sine * z
+    F[9 + m] = pivot[m] + sine * y + COSINE * z
+
+
+@machine_code
+def _about_origin(pivot: Reals, slopes: Reals2) -> None:
+    """Turn slopes by turns about the pivot into those about the world's origin.
+
+    A turn e about the origin is one about the pivot, and the shift e x pivot.
+    """
+    for i in range(6):
+        x, y, z = slopes[3, i], slopes[4, i], slopes[5, i]
+        slopes[0, i] += pivot[1] * z - pivot[2] * y
+        slopes[1, i] += pivot[2] * x - pivot[0] * z
+        slopes[2, i] += pivot[0] * y - pivot[1] * x

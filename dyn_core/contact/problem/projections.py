@@ -1,0 +1,87 @@
+"""Projections on the sets of contact laws, and the rows that coefficients belong to.
+
+They serve floats, traced algorithms and machine code alike, as gap_rules.py does. A
+vector of tangents enters by its length, and comes back as a factor.
+"""
+
+from __future__ import annotations
+
+from dyn_core.contact.problem.layout import GROUPS
+from dyn_core.engines.machine_code import machine_code
+from dyn_core.numbers.scalar import maximum, minimum, where
+
+# First rows of a contact that belong to torsion, and to rolling; tangents before.
+TORSION, ROLLING = 1 + GROUPS[6][0], 1 + GROUPS[6][0] + GROUPS[6][1]
+HUGE = 1e300  # bounds beyond it are infinite
+GROWTH = 1e-9  # relative rounding error allowed in an impulse
+
+
+@machine_code
+def near_disc(radius: float, size: float) -> float:
+    """Return the factor of a vector of length `size` that brings it into a disc."""
+    part = radius / where(size > 0.0, size, 1.0)
+    return where(size > radius, part, 1.0)
+
+
+@machine_code
+def near_bounded(bound: float, n: float, size: float) -> tuple[float, float]:
+    """Return the point of n >= 0, |t| <= bound nearest to (n, t): n, a factor of t."""
+    return maximum(n, 0.0), near_disc(bound, size)
+
+
+@machine_code
+def near_cone(c: float, n: float, size: float) -> tuple[float, float]:
+    """Return the point of the cone |t| <= c n, 0 <= n nearest to (n, t).
+
+        alpha = (n + c |t|) / (1 + c²),   (alpha, c alpha t / |t|)
+
+    With c = 0 the cone is the half-line of the normal; there |t| <= c n alone would
+    hold for n < 0 and t = 0, so that the polar cone is asked first.
+
+    Args:
+        c: Coefficient of friction.
+        n, size: Normal entry, and length of the tangent ones.
+
+    Returns:
+        n, and a factor of t.
+
+    Source: LCP-12.
+    """
+    edge = maximum((n + c * size) / (1.0 + c * c), 0.0)
+    factor = c * edge / where(size > 0.0, size, 1.0)
+    near, part = where(size <= c * n, n, edge), where(size <= c * n, 1.0, factor)
+    below = -n
+    return where(c * size <= below, 0.0, near), where(c * size <= below, 0.0, part)
+
+
+@machine_code
+def share(coefficient: float, largest: float) -> float:
+    """Return the weight of a row: its coefficient over the largest of the contact."""
+    return coefficient / where(largest > 0.0, largest, 1.0)
+
+
+@machine_code
+def relative_step(step: float, size: float, response: float, speed: float) -> float:
+    """Return the length of a step of impulses relative to the scale of the problem.
+
+    Args:
+        step, size: Lengths of the step and of the impulses of the block [N·s].
+        response: Of the block [(m/s)/(N·s)].
+        speed: Scale of velocities [m/s].
+    """
+    scale = speed + GROWTH * response * size
+    return response * step / where(scale > 0.0, scale, 1.0)
+
+
+@machine_code
+def best_part(power: float, square: float) -> float:
+    """Return the part s of impulses, from 0 to 1, that brings in the least energy.
+
+        s power + s² square / 2
+
+    Args:
+        power: b . lambda, with the velocity b without them.
+        square: lambda . (G + R) lambda.
+    """
+    part = maximum(-power, 0.0) / where(square > 0.0, square, 1.0)
+    return minimum(part, 1.0)
