@@ -48,11 +48,12 @@ def test_a_batch_is_measured_and_its_steps_are_solved(monkeypatch):
     name, rate, unsolved, law, *others = contact_batches._line(scene, lambda x: None)
     assert name == scene.name and float(rate) > 0.0
     assert unsolved == "0.0%" and float(law) <= 1e-8
-    assert others == ["-", "-"]
+    assert others == ["-"] * 4
     monkeypatch.undo()
     monkeypatch.setattr(contact_batches, "ROWS", 8)
     pytest.importorskip("mujoco", reason="mujoco is not installed")
-    assert float(contact_batches._line(scene, lambda x: None)[4]) > 0.0
+    elliptic, _, pyramidal, _ = contact_batches._line(scene, lambda x: None)[4:]
+    assert float(elliptic) > 0.0 and float(pyramidal) > 0.0
 
 
 def test_a_run_is_measured_and_its_steps_are_solved():
@@ -87,8 +88,17 @@ def test_steps_are_measured_warm_and_cold_beside_both_cones(monkeypatch):
     scene, calls = contact_scenes.towers(1, 1, settle=5), []
     here = contact_protocols.run_here(scene, lambda: calls.append(1))
     assert len(here.seconds) == len(calls) == 5
-    times, ratio, pyramidal, _, law = contact_protocols.beside(scene, here, "warm")
-    assert times != pyramidal and ratio.endswith("x") and float(law) < 1
+    assert here.law <= 1e-8
+    cells = contact_protocols.beside(scene, here, contact_runs.nothing)
+    assert len(cells) == len(contact_protocols.HEAD) - 4
+    assert cells[0] != cells[3] and "x" in cells[2]
+    assert float(cells[1]) < 1 and float(cells[4]) < 1
+
+
+def test_a_ratio_says_where_it_is_behind():
+    """Medians may be ahead and means not."""
+    assert contact_runs.ratio(1.234) == "1.23x"
+    assert contact_runs.ratio(1.2, 0.9) == "1.20 / 0.90x (behind)"
 
 
 def test_notes_name_the_scenes_in_which_mujoco_is_ahead():

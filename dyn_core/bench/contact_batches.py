@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.bench.contact_runs import DT, advance, advance_mujoco, exhaust
+from dyn_core.bench.contact_protocols import CONES
+from dyn_core.bench.contact_runs import DT, advance, advance_mujoco, exhaust, ratio
 from dyn_core.bench.contact_scene_peers import MujocoScene
 from dyn_core.bench.contact_scenes import ContactScene, scenes
 from dyn_core.bench.rollout import STEPS, rollout_rate, version
@@ -24,10 +25,12 @@ ROWS = 64  # states of a batch: those of as many steps of the run, one after the
 LEGEND = f"""\
 Batches: {ROWS} states, those of as many steps of a settled run, take {STEPS} steps with
 the joint forces that they had: BatchStep on one thread, the median of up to {REPEATS}
-times from the same states; mujoco.rollout on one thread from the states of its own run.
+times from the same states, behind a step that is not timed and leaves impulses to start
+from; mujoco.rollout on one thread from the states and warm starts of its own run.
 unsolved: share of the steps that were not solved to their tolerance; law: the largest
-residual of those that were."""
-HEAD = ("scene", "k/s core", "unsolved", "law", "mujoco k/s core", "faster")
+residual of those that were. (behind): below 1."""
+HEAD = ("scene", "k/s core", "unsolved", "law", "elliptic k/s", "faster",
+        "pyramidal k/s", "faster")  # fmt: skip
 
 
 def table(progress: Progress) -> Table:
@@ -47,9 +50,11 @@ def _line(scene: ContactScene, progress: Progress) -> list[str]:
     law = np.array([x.residual for x in outcomes])[solved].max(initial=0.0)
     cells = [scene.name, f"{rate * 1e-3:.1f}", f"{1 - solved.mean():.1%}", f"{law:.0e}"]
     if not version("mujoco"):
-        return [*cells, "-", "-"]
-    other = _rate_of_mujoco(scene)
-    return [*cells, f"{other * 1e-3:.1f}", f"{rate / other:.1f}x"]
+        return [*cells, *["-"] * (len(HEAD) - len(cells))]
+    for cone in CONES:
+        other = _rate_of_mujoco(scene, cone)
+        cells += [f"{other * 1e-3:.1f}", ratio(rate / other)]
+    return cells
 
 
 def _run_here(scene: ContactScene) -> tuple[float, list[Any]]:
@@ -66,7 +71,8 @@ def _run_here(scene: ContactScene) -> tuple[float, list[Any]]:
 
     def steps() -> tuple[float, list[Any]]:
         batch.reset()
-        x, v, outcomes, seconds = q, qd, [], 0.0
+        x, v, _ = batch.step(q, qd, tau)
+        outcomes, seconds = [], 0.0
         for _ in range(STEPS):
             start = process_time()
             x, v, outcome = batch.step(x, v, tau)
@@ -82,9 +88,9 @@ def _run_here(scene: ContactScene) -> tuple[float, list[Any]]:
     return median(times), outcomes
 
 
-def _rate_of_mujoco(scene: ContactScene) -> float:
+def _rate_of_mujoco(scene: ContactScene, cone: str) -> float:
     """Return steps a second of mujoco.rollout."""
-    peer = MujocoScene(scene)
+    peer = MujocoScene(scene, cone)
     exhaust(advance_mujoco(peer, scene.settle))
     states = []
     for k in range(scene.settle, scene.settle + ROWS):

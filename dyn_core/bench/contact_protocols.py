@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from dyn_core.bench.contact_runs import (
     advance_mujoco,
     exhaust,
     nothing,
+    ratio,
 )
 from dyn_core.bench.contact_scene_peers import MujocoScene
 from dyn_core.bench.contact_scenes import ContactScene, growing, scenes
@@ -32,10 +33,10 @@ LEGEND = f"""\
 Warm and cold: the runs of the scenes once more, {STEPS} steps each. warm: one step
 after the other. cold: before each step, not timed, another program reads and writes
 {OTHER.nbytes / 1e6:.2g} MB of its own, as a controller in the same process does. us:
-median (mean, 99 %) of advance and of mj_step with each cone; faster: mj_step over
-advance, medians / means. law: as above, warm, of steps with the pyramidal cone."""
-HEAD = ("scene", "caches", "advance us", "elliptic us", "faster", "pyramidal us",
-        "faster", "law")  # fmt: skip
+median (mean, 99 %) of advance and of mj_step with each cone; law: as above, of every
+tenth step; faster: mj_step over advance, medians / means; (behind): one is below 1."""
+HEAD = ("scene", "caches", "advance us", "law", "elliptic us", "law", "faster",
+        "pyramidal us", "law", "faster")  # fmt: skip
 
 
 def table(progress: Progress) -> Table:
@@ -46,7 +47,7 @@ def table(progress: Progress) -> Table:
             progress(f"{caches}: {scene.name}")
             try:
                 here = run_here(scene, CACHES[caches])
-                cells = [here.times(), *beside(scene, here, caches)]
+                cells = [*_cells(here), *beside(scene, here, CACHES[caches])]
             except DynError as error:
                 cells = [str(error), *["-"] * (len(HEAD) - 3)]
             rows.append([scene.name, caches, *cells])
@@ -54,25 +55,38 @@ def table(progress: Progress) -> Table:
 
 
 def run_here(scene: ContactScene, between: Callable[[], Any]) -> Run:
-    """Return the seconds of steps here, once settled."""
+    """Return the seconds of steps here, once settled, and their law."""
     simulator = scene.simulator()
     exhaust(advance(scene, simulator, scene.settle))
-    return Run(list(advance(scene, simulator, STEPS, scene.settle, between)))
+    steps = advance(scene, simulator, STEPS, scene.settle, between)
+    return _run(steps, lambda: simulator.reports[-1].residuals.law)
 
 
-def beside(scene: ContactScene, here: Run, caches: str) -> list[str]:
-    """Return the cells of MuJoCo: times and ratios of each cone, and the law."""
+def beside(scene: ContactScene, here: Run, between: Callable[[], Any]) -> list[str]:
+    """Return the cells of MuJoCo: times, law and ratios of each cone."""
     if not version("mujoco"):
-        return ["-"] * (len(HEAD) - 3)
-    cells, law = [], 0.0
+        return ["-"] * (len(HEAD) - 4)
+    cells = []
     for cone in CONES:
-        peer, run, law = MujocoScene(scene, cone), Run(), 0.0
+        peer = MujocoScene(scene, cone)
         exhaust(advance_mujoco(peer, scene.settle))
-        steps = advance_mujoco(peer, STEPS, scene.settle, CACHES[caches])
-        for k, seconds in enumerate(steps):
-            run.seconds.append(seconds)
-            if caches == "warm" and k % EVERY == 0:
-                law = max(law, peer.law())
-        ratios = run.median / here.median, np.mean(run.seconds) / np.mean(here.seconds)
-        cells += [run.times(), "{:.2f} / {:.2f}x".format(*ratios)]
-    return [*cells, f"{law:.0e}" if caches == "warm" else ""]
+        run = _run(advance_mujoco(peer, STEPS, scene.settle, between), peer.law)
+        medians = run.median / here.median
+        means = float(np.mean(run.seconds) / np.mean(here.seconds))
+        cells += [*_cells(run), ratio(medians, means)]
+    return cells
+
+
+def _run(steps: Iterator[float], law: Callable[[], float]) -> Run:
+    """Return the seconds of steps, and the largest residual of every tenth."""
+    run = Run(law=0.0)
+    for k, seconds in enumerate(steps):
+        run.seconds.append(seconds)
+        if k % EVERY == 0:
+            run.law = max(run.law, law())
+    return run
+
+
+def _cells(run: Run) -> list[str]:
+    """Return the times and the law of a run."""
+    return [run.times(), f"{run.law:.0e}"]

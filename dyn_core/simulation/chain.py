@@ -188,7 +188,7 @@ class ChainRobot(SimulatedPlant):
 
     # ---- machinery
 
-    def _state(self) -> Any:
+    def _begin_period(self) -> Any:
         """Return the state of motion."""
         return self.simulator.motion()
 

@@ -191,20 +191,15 @@ class ContactSimulator(RobotPlant):
         wrenches = partial(array_reports.wrenches, self.arrays, record)
         return StepTaken(record.q, record.qd, record.velocity, record.h, wrenches)
 
-    def advance(self, t: float, now: float | None = None) -> None:
-        """Advance by one period from the time t.
+    def _begin_period(self) -> Any:
+        """Return q, qd and the reports of the last period, and begin new ones."""
+        before = self.q, self.qd, self._taken
+        self._taken = []
+        return before
 
-        Args:
-            t: Time of the motion [s].
-            now: Time by which the age of commands counts; None: t.
-
-        Raises:
-            DynError: The step failed; the last good state is kept and it pauses.
-        """
-        if not self.paused:
-            self._steps: list[StepRecord | StepReport] = []
-            super().advance(t, now)
-            self._taken = self._steps
+    def _return_to(self, state: Any) -> None:
+        """Go back to q, qd and reports."""
+        self.q, self.qd, self._taken = state
 
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
@@ -223,7 +218,7 @@ class ContactSimulator(RobotPlant):
         q, qd, record = arrays.step(t, q, qd, tau, f_ext, accelerations)
         if record.status != "converged" or record.short:
             self._count(arrays, record)
-        self._steps.append(record)
+        self._taken.append(record)
         self._last = record
         if self.prescribed:
             self.applied_effort = tau + arrays.prescribed_forces(record)
@@ -238,11 +233,11 @@ class ContactSimulator(RobotPlant):
         q, qd, parts = self._events.step(t, q, qd, forces)
         for part in parts:
             if isinstance(part, Flight):
-                self._steps.append(part.report)
+                self._taken.append(part.report)
                 continue
             if part.status != "converged":
                 self._count(self.arrays, part)
-            self._steps.append(part)
+            self._taken.append(part)
         last = parts[-1]
         if isinstance(last, Flight):
             none = partial(np.zeros, (self.model.nb, 6))

@@ -19,7 +19,7 @@ class SimulatedPlant(ABC):
     """Something in one process that takes joint forces and moves by periods.
 
     A leaf has the settings as attributes, calls `_check_settings` and then `reset`,
-    sets `effort_limit`, and writes `_state`, `_return_to` and `_step`.
+    sets `effort_limit`, and writes `_begin_period`, `_return_to` and `_step`.
 
     Attributes:
         period: Time that `advance` covers [s].
@@ -29,6 +29,7 @@ class SimulatedPlant(ABC):
         effort_limit: Largest joint forces, infinity where there is none [N·m | N].
         tau: Joint forces commanded, within the limits [N·m | N].
         commanded: Time of the command, or None [s].
+        accelerated: Time of the accelerations, for a leaf that takes any, or None [s].
         paused: Whether `advance` does nothing.
         braked: Whether brakes hold the robot until the first command.
     """
@@ -40,6 +41,7 @@ class SimulatedPlant(ABC):
     effort_limit: np.ndarray
     tau: np.ndarray
     commanded: float | None
+    accelerated: float | None = None
     paused: bool = False
     braked: bool = False
 
@@ -119,10 +121,15 @@ class SimulatedPlant(ABC):
             now = _time("now", now)
         if self.paused or self.braked:
             return
-        self._forget_stale(now)
-        before, dt = self._state(), self.period / self.substeps
+        since, count = self.commanded, self.substeps  # few calls: it is every step
+        if since is not None and now - since > self.command_timeout:
+            self.counters["command stale"] += 1
+            self.tau, self.commanded = np.zeros_like(self.tau), None
+        if self.accelerated is not None:
+            self._forget_accelerations(now)
+        before, dt = self._begin_period(), self.period / count
         try:
-            for k in range(self.substeps):
+            for k in range(count):
                 self._step(t + k * dt, dt)
         except DynError as error:
             self._return_to(before)
@@ -134,16 +141,13 @@ class SimulatedPlant(ABC):
         """Return the error of a step, with what is known of its cause."""
         return error
 
-    def _forget_stale(self, t: float) -> None:
-        """Let a command that has grown stale become zero."""
-        since = self.commanded
-        if since is not None and t - since > self.command_timeout:
-            self.counters["command stale"] += 1
-            self.tau, self.commanded = np.zeros_like(self.tau), None
+    def _forget_accelerations(self, t: float) -> None:
+        """Let accelerations that have grown stale become zero; here there are none."""
+        self.accelerated = None
 
     @abstractmethod
-    def _state(self) -> Any:
-        """Return the state, for `_return_to`."""
+    def _begin_period(self) -> Any:
+        """Return the state, for `_return_to`; forget what is kept of one period."""
 
     @abstractmethod
     def _return_to(self, state: Any) -> None:

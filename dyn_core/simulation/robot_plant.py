@@ -172,7 +172,7 @@ class RobotPlant(SimulatedPlant):
         self.applied_effort = self.tau
         slices = [self.model.v_slice(name) for name in self.prescribed]
         self.qdd_u = np.zeros(sum(part.stop - part.start for part in slices))
-        self.accelerated: float | None = None
+        self.accelerated = None
 
     def accelerate(self, t: float, qdd: Any) -> None:
         """Take accelerations of the prescribed joints, in the order of coordinates.
@@ -196,19 +196,18 @@ class RobotPlant(SimulatedPlant):
         more = self.prescribed or self.compensates_gravity
         return self.applied_effort if more else self.tau
 
-    def _forget_stale(self, t: float) -> None:
-        """Let a command and accelerations that have grown stale become zero."""
-        SimulatedPlant._forget_stale(self, t)  # each step: super() takes a while
+    def _forget_accelerations(self, t: float) -> None:
+        """Let accelerations that have grown stale become zero."""
         since = self.accelerated
         if since is not None and t - since > self.command_timeout:
             self.counters["acceleration stale"] += 1
             self.qdd_u, self.accelerated = np.zeros_like(self.qdd_u), None
 
-    def _state(self) -> tuple[np.ndarray, np.ndarray]:
+    def _begin_period(self) -> Any:
         """Return q and qd; no step changes them in place."""
         return self.q, self.qd
 
-    def _return_to(self, state: tuple[np.ndarray, np.ndarray]) -> None:
+    def _return_to(self, state: Any) -> None:
         """Go back to q and qd."""
         self.q, self.qd = state
 

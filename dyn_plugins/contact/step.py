@@ -1,5 +1,6 @@
 """Time steps of a robot with contacts as one traced algorithm, on half-spaces."""
 
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dyn_core.authoring import (
@@ -31,6 +32,11 @@ from dyn_core.problems import (
     FORWARD_DYNAMICS,
     MASS_MATRIX,
 )
+from dyn_plugins.contact._deepest import (
+    impulses_of_all,
+    impulses_of_half,
+    points_by_shape,
+)
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,
@@ -51,7 +57,8 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         0 <= lambda_n  orthogonal to  u_n + gap / dt >= 0,   friction cones
 
     Every point of the robot's shapes that can touch a half-space of the world has three
-    rows, near or far; the gap of a far point makes its impulse zero. The Delassus
+    rows, near or far; the gap of a far point makes its impulse zero. Of the points of a
+    box or a cylinder the deeper half has rows, the others have no impulse. The Delassus
     matrix comes from the articulated inertias; of H the blocks of root joints alone are
     formed, for gyroscopic_change. With the solver projected_gauss_seidel the whole step
     is one kernel.
@@ -128,7 +135,8 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
 
 def _velocity_and_outputs(rule, model, q, qd, tau, dt, warm, f_ext, **parts):
     """Return the velocity after the step in the initial axes, and the other outputs."""
-    solved = solved_contacts(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+    inputs = model, q, qd, tau, dt, warm, f_ext
+    solved = solved_contacts(rule, *inputs, deepest=True, **parts)
     return solved.velocity, solved.outputs
 
 
@@ -173,6 +181,7 @@ def solved_contacts(
     world,
     links,
     solver_options,
+    deepest=False,
     **parameters,
 ):
     """Return the SolvedContacts of a step.
@@ -183,6 +192,7 @@ def solved_contacts(
             those at q.
         forward_dynamics, contact_solver, bias, mass_matrix: Slots.
         world, links, solver_options: As contact_euler takes them.
+        deepest: Whether only the DeepestPoints have rows; else all points have.
         parameters: Those of the rule, by name.
 
     Source: LCP-3, LCP-4.
@@ -200,6 +210,9 @@ def solved_contacts(
     if not touching:
         nothing = Vector(()), Vector(()), Vector.zeros(5), 0.0, 0.0
         return SolvedContacts(free, [], [], [], [], Matrix(()), mean, nothing)
+    gaps, shapes = Vector(x.gap for x in touching), points_by_shape(touching, deepest)
+    touching = [point for shape in shapes for point in shape.points]
+    warm = impulses_of_half(shapes, warm)
     rows, b, motions, taking_part, biases = [], [], [], [], []
     for contact in touching:
         i, forces = contact.body, contact.forces
@@ -226,8 +239,7 @@ def solved_contacts(
     forces, pulls = constraint_forces(model, rows, impulse)
     push = [-f for f in forces]
     change = accelerations_from_forces(model, joints, pulls, push).qdd
-    gaps = Vector(contact.gap for contact in touching)
-    outputs = impulse, gaps, residuals, iterations, status
+    outputs = impulses_of_all(shapes, impulse), gaps, residuals, iterations, status
     u = free + join_v(model, change)
     return SolvedContacts(u, touching, motions, taking_part, biases, G, mean, outputs)
 
@@ -280,23 +292,40 @@ class _ContactRow:
         self.body_forces = [(body, force)]
 
 
+@dataclass(eq=False)
 class ContactCandidate:
     """A point of a shape that can touch a half-space.
 
     Attributes:
+        pair: Number of the shape and the half-space.
         body: Number of the body.
         gap: Distance from the half-space; negative: overlap [m].
-        forces: Unit forces along the normal and two tangents, body coordinates.
-        mu, restitution: Of the pair of surfaces.
-        name: Link, point and half-space, for reports.
+        place: Midway between the surfaces, body coordinates [m].
+        axes, turned: Normal and two tangents, base and body coordinates.
+        material: Of the pair of surfaces.
         centre, radius: Point of the shape that touches: a ball, body coordinates [m].
-        axes: Normal and two tangents, base coordinates.
+        forces: Unit forces along the axes, body coordinates.
+        mu, restitution: Of the material.
     """
 
-    def __init__(self, body, gap, forces, material, name, centre, radius, axes):
-        self.body, self.gap, self.forces, self.name = body, gap, forces, name
-        self.mu, self.restitution = material.mu, material.restitution
-        self.centre, self.radius, self.axes = centre, radius, axes
+    pair: int
+    body: int
+    gap: Any
+    place: Vector
+    axes: list[Vector]
+    turned: list[Vector]
+    material: Any
+    centre: Vector
+    radius: float
+    forces: list[Force] = field(init=False)
+
+    def __post_init__(self):
+        self.mu, self.restitution = self.material.mu, self.material.restitution
+        self.forces = [Force(cross3(self.place, axis), axis) for axis in self.turned]
+
+    def placed(self, gap, place):
+        """Return the candidate with another gap and place."""
+        return replace(self, gap=gap, place=place)
 
 
 def contacts(model, X, world, links):
@@ -316,24 +345,19 @@ def contacts(model, X, world, links):
     for i in model.bodies:
         p = model.parent[i]
         X_0.append(X[i] @ X_0[p] if p else X[i])
-    for half, placed in pairs(model, world, links):
+    for pair, (half, placed) in enumerate(pairs(model, world, links)):
         X_i = X_0[placed.body]
         n = Vector(half.normal)
         in_base = [n, *(Vector(t.tolist()) for (t,) in tangents([half.normal]))]
         axes = [X_i.E @ axis for axis in in_base]
         lowest = n @ X_i.r - n @ Vector(half.point)
         material = model.material(placed.link).combined(half.material)
-        for k, (x, radius) in enumerate(candidate_points(placed, axes[0])):
+        for x, radius in candidate_points(placed, axes[0]):
             point = x - axes[0] * radius
-            name = f"{placed.link}, point {k} on {half.name}"
             gap = axes[0] @ point + lowest
-            point = point - axes[0] * (gap * 0.5)  # midway between the surfaces
-            forces = [Force(cross3(point, axis), axis) for axis in axes]
-            points.append(
-                ContactCandidate(
-                    placed.body, gap, forces, material, name, x, radius, in_base
-                )
-            )
+            place = point - axes[0] * (gap * 0.5)  # midway between the surfaces
+            known = pair, placed.body, gap, place, in_base, axes, material, x, radius
+            points.append(ContactCandidate(*known))
     return points
 
 

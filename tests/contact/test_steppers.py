@@ -19,6 +19,7 @@ from contact_bodies import (
 import dyn_core as dyn
 from dyn_core.contact.stepping.constraints import Constraint
 from dyn_core.contact.stepping.step_tables import SCHEMES as TIME_STEPPERS
+from dyn_plugins.contact._deepest import DeepestPoints
 
 H = 0.01
 SCHEMES = ("stewart_trinkle", "anitescu_potra", "moreau_jean", "event_driven")
@@ -494,10 +495,11 @@ def test_bad_solutions_are_counted_and_stop():
         joint("ja", "continuous", "base", "a"),
     )
     sim = dyn.ContactSimulator(rigid, {}, period=H, prescribed=("ja",))
+    sim.advance(0.0)
     sim.f_ext = np.full((1, 6), np.nan)
     with pytest.raises(dyn.DynError):
-        sim.advance(0.0)
-    assert sim.paused
+        sim.advance(H)
+    assert sim.paused and sim.report.t == 0.0  # of the last good period
     assert sim.counters["step failed"] == 1
     np.testing.assert_array_equal(sim.qd, 0)
 
@@ -615,6 +617,53 @@ def test_the_compiled_step_is_that_of_the_simulator():
         np.testing.assert_allclose(q, sim.q, atol=1e-6)
         np.testing.assert_allclose(qd, sim.qd, atol=1e-5)
     assert touched >= 2
+
+
+def test_the_compiled_step_of_a_box_is_that_of_the_simulator():
+    """Each step of a cube that tumbles over all its edges, with half of its corners."""
+    cube = link("cube", 1.0, (0.04,) * 3, box(0.5, 0.5, 0.5))
+    model = robot(cube, joint("free", "floating", "base", "cube"), **_mu(0.6))
+    start = np.array([0.0, 0.0, 0.8, *np.array([0.5, 0.4, 0.3, 0.7]) / np.sqrt(0.99)])
+    world = {"stabilisation": "baumgarte"}
+    rates = np.array([1.0, 0.5, -2.0, 7.0, -4.0, 3.0])
+    sim = dyn.ContactSimulator(model, world, period=2e-3, q0=start, qd0=rates)
+    step = dyn.solver("contact_euler").build(model)
+    warm, touched = np.zeros(24), set()
+    for k in range(600):
+        now = step(sim.q, sim.qd, np.zeros(6), sim.period, warm)
+        sim.advance(k * sim.period)
+        warm = now.impulse
+        touched |= set(np.flatnonzero(warm[::3] > 0))
+        np.testing.assert_allclose(now.q_next, sim.q, atol=1e-8)
+        np.testing.assert_allclose(now.qd_next, sim.qd, atol=1e-6)
+    assert len(touched) >= 6
+
+
+def test_of_a_shape_the_deeper_half_of_points_has_rows():
+    """They keep their order, and their impulses go back to where they belong."""
+    rng = np.random.default_rng(3)
+    for count in (1, 2, 8, 10):
+        points = [FakePoint(x) for x in rng.normal(size=count)]
+        chosen = DeepestPoints(points)
+        gaps = [point.gap for point in points]
+        half = count // 2 if count > 2 else count
+        limit = np.sort(gaps)[half - 1]
+        expected = [gap for gap in gaps if gap <= limit]
+        assert [point.gap for point in chosen.points] == expected
+        assert chosen.of_half([[gap] for gap in gaps]) == [[gap] for gap in expected]
+        back = [[gap if gap <= limit else 0.0] for gap in gaps]
+        assert chosen.of_all([[gap] for gap in expected]) == back
+
+
+class FakePoint:
+    """A point with a gap."""
+
+    def __init__(self, gap):
+        self.gap, self.place = float(gap), (0.0, 0.0, 0.0)
+
+    def placed(self, gap, place):
+        """Return a point with another gap."""
+        return FakePoint(gap)
 
 
 @pytest.mark.parametrize("solver", ("projected_gauss_seidel", "admm"))

@@ -84,7 +84,8 @@ class ArrayStep:
         if setup.at_middle:
             self._q, self._qd = np.zeros(model.nq), np.zeros(model.nv)
         self._tau, self._f_ext = np.zeros(model.nv), np.zeros((model.nb, 6))
-        self._payload = tuple(map(np.copy, contact_model.carried.values))
+        self._carried = contact_model.carried
+        self._payload = tuple(map(np.copy, self._carried.values))
         times = setup.h, setup.remaining, setup.h - setup.remaining
         self._times = tuple(np.array(dt) for dt in times)
         self._outcomes = room_for_outcomes(1, np.full(model.nb + 1, -1))
@@ -195,17 +196,19 @@ class ArrayStep:
 
         Source: LCP-4.
         """
-        if len(q) != self._sizes[0] or len(qd) != self._sizes[1]:
-            raise ShapeError("q, qd", f"lengths {self._sizes}", f"{len(q)}, {len(qd)}")
+        nq, nv = sizes = self._sizes
+        if len(q) != nq or len(qd) != nv:
+            raise ShapeError("q, qd", f"lengths {sizes}", f"{len(q)}, {len(qd)}")
         self._q[...], self._qd[...], self._tau[...] = q, qd, tau
-        forces = self.setup.of.carried.values
+        forces = self._carried.values
         if forces:
             self._payload[0][:] = forces[0]
         with_forces = f_ext is not None
         if with_forces:
             self._f_ext[:] = f_ext
             forces = (self._f_ext.copy(), *forces)
-        self.accelerate(accelerations)
+        if accelerations is not None:
+            self.accelerate(accelerations)
         call = self._calls[with_forces]
         if call is None or call() != DONE:
             self._try_again(with_forces)
@@ -215,11 +218,13 @@ class ArrayStep:
             status = self.proven(blocks, m)
         wholes = counts[: COUNTS + 2 * blocks].tobytes()
         reals = self._numbers[: self._impulses + m].tobytes()
-        sizes, short, q_end = self._sizes, counts[2], self._q_end.copy()
+        short, q_end = counts[2], self._q_end.copy()
         shifted = q_end if self._corrected[0] else None
-        acting = forces, self._tau.tobytes(), shifted
         fast = self._fast_contacts() if self._used[0] else None
-        kept = t, self.h, STATUSES[status], short, *acting, sizes, wholes, reals, fast
+        kept = (
+            t, self.h, STATUSES[status], short, forces, self._tau.tobytes(), shifted,
+            sizes, wholes, reals, fast,
+        )  # fmt: skip
         record = tuple.__new__(StepRecord, kept)  # the fastest way to make one
         return q_end, self._qd_end.copy(), record
 

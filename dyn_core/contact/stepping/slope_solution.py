@@ -142,8 +142,8 @@ def _bias_slopes(
         return 0.0, e
     if abs(gap) <= AT_ZERO:
         gap = AT_ZERO if above != 0 else -AT_ZERO
-    _, more, _ = gap_rule(rule, gap + 0.5 * AT_ZERO, 0.0, approach, 0.0)
-    _, less, _ = gap_rule(rule, gap - 0.5 * AT_ZERO, 0.0, approach, 0.0)
+    _, more, no_bounce = gap_rule(rule, gap + 0.5 * AT_ZERO, 0.0, approach, 0.0)
+    _, less, no_bounce = gap_rule(rule, gap - 0.5 * AT_ZERO, 0.0, approach, 0.0)
     return (more - less) / AT_ZERO, 0.0
 
 

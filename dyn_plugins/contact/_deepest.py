@@ -1,0 +1,100 @@
+"""The deepest points of a shape on a half-space: those of a traced step with rows."""
+
+from dyn_core.authoring import Vector, where
+
+
+class DeepestPoints:
+    """The deeper half of the points of a shape, in their order; of one or two all.
+
+    The others lie above: a velocity that the deeper ones allow never brings them below,
+    unless the shape is inside of the half-space.
+
+    Attributes:
+        count: How many points the shape has.
+        points: ContactCandidates of the half.
+    """
+
+    def __init__(self, points):
+        """Choose from the ContactCandidates of a shape on a half-space."""
+        self.points, self.count = points, len(points)
+        self._few = self.count // 2 if self.count > 2 else self.count
+        if self._few == self.count:
+            return
+        deeper = [0.0] * self.count  # how many points are deeper than each
+        for j, point in enumerate(points):
+            for i in range(j):
+                less = where(point.gap < points[i].gap, 1.0, 0.0)
+                deeper[i], deeper[j] = deeper[i] + less, deeper[j] + (1.0 - less)
+        self._chosen = [count < self._few - 0.5 for count in deeper]
+        self._until, count = [], 0.0  # how many are chosen up to each, with it
+        for chosen in self._chosen:
+            count = count + where(chosen, 1.0, 0.0)
+            self._until.append(count)
+        places = self.of_half([[point.gap, *point.place] for point in points])
+        self.points = [
+            point.placed(gap, Vector(xyz))
+            for point, (gap, *xyz) in zip(points, places, strict=False)
+        ]
+
+    def of_half(self, lists):
+        """Return lists of numbers of the half from those of all points."""
+        picked = []
+        for place in range(self._few):
+            last = place + self.count - self._few  # the last point that can be there
+            values = lists[last]
+            for i in reversed(range(place, last)):
+                values = _either(self._until[i] > place + 0.5, lists[i], values)
+            picked.append(values)
+        return picked
+
+    def of_all(self, lists):
+        """Return lists of numbers of all points: zeros where one is not of the half."""
+        if self._few == self.count:
+            return lists
+        spread = []
+        for i, chosen in enumerate(self._chosen):
+            first = max(0, i - self.count + self._few)
+            values = lists[first]
+            for place in range(first + 1, min(i + 1, self._few)):
+                values = _either(self._until[i] > place + 0.5, lists[place], values)
+            spread.append([where(chosen, x, 0.0) for x in values])
+        return spread
+
+
+def _either(condition, a, b):
+    """Return the numbers of a list where a condition holds, else of another."""
+    return [where(condition, x, y) for x, y in zip(a, b, strict=True)]
+
+
+def points_by_shape(touching, deepest):
+    """Return what has rows: the DeepestPoints of each shape on each half-space.
+
+    Args:
+        touching: ContactCandidates of all points.
+        deepest: Whether to choose; else each point is alone.
+    """
+    shapes = {}
+    for k, point in enumerate(touching):
+        shapes.setdefault(point.pair if deepest else k, []).append(point)
+    return [DeepestPoints(points) for points in shapes.values()]
+
+
+def impulses_of_half(shapes, impulses):
+    """Return the impulses of points with rows, three each, from those of all points."""
+    return _by_shape([(x.of_half, x.count) for x in shapes], impulses)
+
+
+def impulses_of_all(shapes, impulses):
+    """Return the impulses of all points, three each, from those of points with rows."""
+    return _by_shape([(x.of_all, len(x.points)) for x in shapes], impulses)
+
+
+def _by_shape(changes, impulses):
+    """Return impulses that are changed shape by shape: by (function, points)."""
+    first, changed = 0, []
+    for change, count in changes:
+        starts = range(first, first + 3 * count, 3)
+        for three in change([list(impulses[k : k + 3]) for k in starts]):
+            changed += three
+        first += 3 * count
+    return Vector(changed)
