@@ -25,7 +25,7 @@ Spatial values along a direction: with_slopes, has_slope, value_of, slope_of,
 Contacts: ContactSolver, ContactModel, structure, columns_of.
 """
 
-from dyn_core.contact.problem.contact_solver import ContactSolver
+from dyn_core.contact.problem.solving import ContactSolver
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.structure import columns_of, structure
 from dyn_core.model.coordinates import (

@@ -13,7 +13,7 @@ from dyn_core.bench.contact_scene_peers import MujocoScene
 from dyn_core.bench.contact_scenes import DT, ContactScene, growing, scenes
 from dyn_core.bench.rollout import version
 from dyn_core.bench.tables import Progress, Table
-from dyn_core.contact.stepping.solver_choice import in_one_call
+from dyn_core.contact.stepping.solver_choice import in_machine_code
 from dyn_core.errors import DynError
 from dyn_core.simulation import ContactSimulator
 
@@ -157,8 +157,8 @@ def distance(scene: ContactScene, steps: int = COMPARED) -> float:
 def measured(scene: ContactScene, steps: int) -> SceneFigures:
     """Measure steps of a scene here and, where it is installed, in MuJoCo."""
     simulator, here, step = scene.simulator(), Run(), Run()
-    if not in_one_call(simulator.world):
-        return SceneFigures(scene, here, step, error="not in one call")
+    if not in_machine_code(simulator.world):
+        return SceneFigures(scene, here, step, error="not in machine code alone")
     figures = SceneFigures(scene, here, step)
     peer = MujocoScene(scene) if version("mujoco") else None
     try:

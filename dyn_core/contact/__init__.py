@@ -1,11 +1,9 @@
 """Contact and constraint problems: values, residuals, solutions and solvers."""
 
 from dyn_core.contact.problem.conic import conic_libraries, minimise_over_cones
-from dyn_core.contact.problem.contact_solver import ContactSolver
 from dyn_core.contact.problem.inverse import impulse_of_velocity
 from dyn_core.contact.problem.layout import KINDS, ConstraintBlock, ConstraintLayout
-from dyn_core.contact.problem.problem import ConstraintProblem
-from dyn_core.contact.problem.problem_arrays import ProblemArrays, ReducedProblem
+from dyn_core.contact.problem.problem import ConstraintProblem, ReducedProblem
 from dyn_core.contact.problem.projections import HUGE, best_part
 from dyn_core.contact.problem.residuals import (
     CONVERGED,
@@ -31,8 +29,8 @@ from dyn_core.contact.problem.softness import (
     soft_rows,
 )
 from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
-from dyn_core.contact.problem.solving import check_options, solve
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.problem.solving import ContactSolver, check_options, solve
+from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, RowSolver
 from dyn_core.contact.solvers.splitting import next_penalty
 from dyn_core.contact.solvers.work import SOLVED
 
@@ -53,9 +51,9 @@ __all__ = [
     "ConstraintProblem",
     "ContactSolution",
     "ContactSolver",
-    "ProblemArrays",
     "ReducedProblem",
     "Residuals",
+    "RowSolver",
     "Rows",
     "best_part",
     "check_options",

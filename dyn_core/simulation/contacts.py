@@ -14,7 +14,7 @@ from dyn_core.contact.stepping import array_reports
 from dyn_core.contact.stepping.array_reports import Reports
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_core.contact.stepping.events import EventStep, Flight
+from dyn_core.contact.stepping.events import EventStep, Flight, Forces
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.contact.stepping.step_records import StepRecord
@@ -210,7 +210,11 @@ class ContactSimulator(RobotPlant):
         accelerations = self.qdd_u if self.prescribed else None
         f_ext = None if self.f_ext is None else self._applied_forces()
         if self._events is not None:
-            return self._move_by_events(t, q, qd, tau, f_ext, accelerations)
+            arrays.accelerate(accelerations)
+            bodies = () if f_ext is None else (np.array(f_ext, float),)
+            carried = self.contact_model.carried.values
+            forces = Forces(np.array(tau, float), bodies, carried)
+            return self._move_by_events(t, q, qd, forces)
         q, qd, record = arrays.step(t, q, qd, tau, f_ext, accelerations)
         if record.status != "converged" or record.short:
             self._count(arrays, record)
@@ -221,18 +225,12 @@ class ContactSimulator(RobotPlant):
         return q, qd
 
     def _move_by_events(
-        self,
-        t: float,
-        q: np.ndarray,
-        qd: np.ndarray,
-        tau: np.ndarray,
-        f_ext: np.ndarray | None,
-        accelerations: np.ndarray | None,
+        self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state one step of event_driven later."""
         assert self._events is not None
         self._events.counters = self.counters
-        q, qd, parts = self._events.step(t, q, qd, tau, f_ext, accelerations)
+        q, qd, parts = self._events.step(t, q, qd, forces)
         for part in parts:
             if isinstance(part, Flight):
                 self._taken.append(part.report)
@@ -247,7 +245,7 @@ class ContactSimulator(RobotPlant):
             return q, qd
         self._last = last
         if self.prescribed:
-            self.applied_effort = tau + self.arrays.prescribed_forces(last)
+            self.applied_effort = forces.tau + self.arrays.prescribed_forces(last)
         return q, qd
 
     def _count(self, arrays: ArrayStep, record: StepRecord) -> None:

@@ -1,12 +1,10 @@
 """Solvers of rows in machine code, for a problem whose G is a matrix."""
 
-from dataclasses import replace
-
 from dyn_core.contact import (
-    ROW_SOLVERS,
     STATUSES,
     ContactSolution,
     Residuals,
+    RowSolver,
     rows_of,
 )
 
@@ -20,26 +18,25 @@ def solve_on_rows(name, problem, warm=None, **options):
         warm: Impulses to begin with, (m,); None: zeros.
         options: Of the solver.
     """
-    arrays = problem.arrays
-    arrays = arrays if warm is None else replace(arrays, warm=warm)
-    x, *quality, count, status = solve_arrays(name, arrays, **options)
+    x, *quality, count, status = solve_arrays(name, problem, warm, **options)
     u = problem.apply(x) + problem.b
     return ContactSolution(
         problem, x, u, Residuals(*quality), STATUSES[status], int(count)
     )
 
 
-def solve_arrays(name, arrays, **options):
-    """Return impulses, the five residuals, iterations and status of ProblemArrays.
+def solve_arrays(name, problem, warm=None, **options):
+    """Return impulses, the five residuals, iterations and status of a problem.
 
     Steps use the same code. G is written as a product of sparse rows before.
 
     Args:
         name: Of a solver of ROW_SOLVERS.
-        arrays: Problem; it begins with `warm`.
+        problem: Problem.
+        warm: Impulses to begin with, (m,); None: zeros.
         options: Of the solver.
     """
-    rows, nv = rows_of(arrays)
-    solver = ROW_SOLVERS[name](rows, nv, **options)
+    rows, nv = rows_of(problem, 0.0 if warm is None else warm)
+    solver = RowSolver(name, rows, nv, **options)
     status = solver.solve(len(rows.kind), len(rows.b))
     return rows.impulse, *solver.report[:6].tolist(), status

@@ -54,12 +54,12 @@ class InteriorPoint(ContactSolver):
         Returns:
             Impulses, residuals and status, as a ContactSolution.
         """
-        reduction = problem.arrays.without_free_rows()
+        reduction = problem.without_free_rows()
         inner = reduction.reduced
         rows, offsets, sizes = _cones(inner)
         unit = 1 / np.sqrt(inner.blockwise)
         T = inner.scale * unit
-        size = float(np.abs(T * inner.b).max(initial=0.0)) or 1.0
+        size = float(np.abs(T * inner.offset).max(initial=0.0)) or 1.0
         A = inner.A * T[:, None] * T
         if not len(T):
             return ContactSolution.from_impulses(
@@ -67,7 +67,7 @@ class InteriorPoint(ContactSolver):
             )
         y, count, bounded = minimise_over_cones(
             A,
-            T * inner.b / size,
+            T * inner.offset / size,
             rows * unit,
             offsets / size,
             sizes,
@@ -84,20 +84,20 @@ class InteriorPoint(ContactSolver):
         )
 
 
-def _cones(arrays):
+def _cones(problem):
     """Return C, d and sizes: rows of C y - d >= 0 first, then second-order cones."""
-    lower, upper = arrays.bounds
-    eye = np.eye(len(arrays.b))
+    lower, upper = problem.bounds
+    eye = np.eye(len(problem.offset))
     lows, highs = np.isfinite(lower), np.isfinite(upper)
     rows = [eye[lows], -eye[highs]]
     offsets = [lower[lows], -upper[highs]]
     sizes = [int(lows.sum() + highs.sum())]
-    for block, c in zip(arrays.layout.contacts, arrays.coefficients, strict=True):
+    for block, c in zip(problem.layout.contacts, problem.coefficients, strict=True):
         rows.append(eye[list(block.all)])
         rows[-1][0] *= c
         offsets.append(np.zeros(block.rows))
         sizes.append(block.rows)
-    for block, c in zip(arrays.layout.contacts, arrays.coefficients, strict=True):
+    for block, c in zip(problem.layout.contacts, problem.coefficients, strict=True):
         if c < SMALL:  # the row of the cone then hardly restricts the normal
             rows.insert(0, eye[[block.start]])
             offsets.insert(0, np.zeros(1))

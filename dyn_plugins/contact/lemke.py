@@ -143,7 +143,7 @@ def _values(initial, basis, n):
     return z
 
 
-def polyhedral(arrays, facets):
+def polyhedral(problem, facets):
     """Return M, q, T, start of the LCP of a problem without free rows.
 
         lambda = T z + start,   w = T.T u + the coupling of y, beta and gamma
@@ -153,13 +153,13 @@ def polyhedral(arrays, facets):
     directions D, and gamma: w_beta = D.T u + gamma, w_gamma = lambda_n - sum(beta).
 
     Args:
-        arrays: The problem.
+        problem: The problem.
         facets: Number of directions for two tangent rows, even.
 
     Source: LCP-5.
     """
-    lower, upper = arrays.bounds
-    m = len(arrays.b)
+    lower, upper = problem.bounds
+    m = len(problem.offset)
     columns, start, extra, constant = [], np.zeros(m), [], []
 
     def add(column, unit, q=0.0):
@@ -167,11 +167,11 @@ def polyhedral(arrays, facets):
         constant.append(q)
         return len(columns) - 1
 
-    for block in arrays.layout.blocks:
-        unit = 1 / np.sqrt(arrays.blockwise[block.start])
+    for block in problem.layout.blocks:
+        unit = 1 / np.sqrt(problem.blockwise[block.start])
         if block.kind == "contact" and block.rows > 1:
             normal = add(np.eye(m)[block.start], unit)
-            betas = [add(d, unit) for d in _directions(block, arrays.mu, m, facets)]
+            betas = [add(d, unit) for d in _directions(block, problem.mu, m, facets)]
             gamma = add(np.zeros(m), 1 / unit)
             extra += [(gamma, normal, 1.0)]
             for beta in betas:
@@ -189,8 +189,8 @@ def polyhedral(arrays, facets):
     for i, j, value in extra:
         S[i, j] = value
     units = np.array([u for _, u in columns])
-    M = T.T @ arrays.A @ T + S
-    q = T.T @ (arrays.A @ start + arrays.b) + np.array(constant)
+    M = T.T @ problem.A @ T + S
+    q = T.T @ (problem.A @ start + problem.offset) + np.array(constant)
     return M * units[:, None] * units, q * units, T * units, start
 
 
@@ -255,7 +255,7 @@ class Lemke(ContactSolver):
         Returns:
             Impulses, residuals and status, as a ContactSolution.
         """
-        reduction = problem.arrays.without_free_rows()
+        reduction = problem.without_free_rows()
         M, q, T, start = polyhedral(reduction.reduced, facets)
         size = float(np.abs(q).max(initial=0.0)) or 1.0
         z, pivots, status = lemke(M, q / size, max_iterations)

@@ -46,26 +46,26 @@ class PrincipalPivoting(ContactSolver):
         Returns:
             Impulses, residuals and status, as a ContactSolution.
         """
-        reduction = problem.arrays.without_free_rows()
+        reduction = problem.without_free_rows()
         x, count, status = pivot(reduction.reduced, max_iterations)
         return ContactSolution.from_impulses(
             problem, x, count, status, reduction=reduction
         )
 
 
-def pivot(arrays, max_iterations):
+def pivot(problem, max_iterations):
     """Return impulses between bounds, pivots, and one of residuals.STATUSES.
 
         d lambda_C = -A_CC^-1 A_Cd,   du = A[:, C] d lambda_C + A[:, d]
 
     Args:
-        arrays: A problem without free rows and friction.
+        problem: A problem without free rows and friction.
         max_iterations: Largest number of pivots.
     """
-    unit = 1 / np.sqrt(np.where(arrays.response > 0, arrays.response, 1.0))
-    A = arrays.A * unit[:, None] * unit
-    lower, upper = (bound / unit for bound in arrays.bounds)
-    b = arrays.b * unit
+    unit = 1 / np.sqrt(np.where(problem.response > 0, problem.response, 1.0))
+    A = problem.A * unit[:, None] * unit
+    lower, upper = (bound / unit for bound in problem.bounds)
+    b = problem.offset * unit
     x = np.clip(np.zeros(len(b)), lower, upper)
     between = np.zeros(len(b), bool)
     count, eps = 0, SMALL * float(np.abs(b).max(initial=0.0))

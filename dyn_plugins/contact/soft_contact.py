@@ -1,11 +1,9 @@
 """Soft contacts as in MuJoCo: every row has a compliance."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from dyn_core.authoring import ContactSolver, hookimpl
-from dyn_core.contact import ContactSolution, compliance
+from dyn_core.contact import ConstraintProblem, ContactSolution, compliance
 from dyn_core.errors import UnsupportedError
 from dyn_plugins.contact._on_rows import solve_arrays
 
@@ -63,20 +61,25 @@ class SoftContact(ContactSolver):
         Returns:
             Impulses, residuals and status, as a ContactSolution.
         """
-        arrays, scale = problem.arrays, problem.arrays.scale
-        response = np.where(np.diag(arrays.G) > 0, np.diag(arrays.G), 1.0)
+        G, scale = problem.matrix, problem.scale
+        response = np.where(np.diag(G) > 0, np.diag(G), 1.0)
         default = compliance(impedance, response)
-        R = np.where(arrays.compliance > 0, arrays.compliance, default)
+        R = np.where(problem.compliance > 0, problem.compliance, default)
         for block in problem.layout.contacts:
             rows, w = list(block.tangent), scale[list(block.tangent)]
-            if not arrays.compliance[rows].any():
+            if not problem.compliance[rows].any():
                 R[rows] = (
                     friction_softness * R[block.start] / np.where(w > 0, w, 1) ** 2
                 )
-        start = arrays.warm if warm is None else warm
-        options = {"max_iterations": max_iterations, "tolerance": tolerance}
+        soft = ConstraintProblem.of_arrays(
+            problem.layout, G, problem.offset, problem.mu, problem.lo, problem.hi, R
+        )
         x, *_, law, count, _ = solve_arrays(
-            "convex_newton", replace(arrays, compliance=R, warm=start), **options
+            "convex_newton",
+            soft,
+            warm,
+            max_iterations=max_iterations,
+            tolerance=tolerance,
         )
         return ContactSolution.from_impulses(problem, x, count, law=law)
 

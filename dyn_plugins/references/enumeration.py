@@ -16,7 +16,7 @@ LAW = 1e-8  # of a candidate, relative
 STARTS = 6  # directions from which a sliding contact's direction is sought
 
 
-def solutions(arrays, unique=False, limit=20_000):
+def solutions(problem, unique=False, limit=20_000):
     """Return impulses of every combination of modes that obeys the exact laws.
 
     A row is off, at a bound or active (u = 0); a contact is off, sticks (u = 0) or
@@ -24,7 +24,7 @@ def solutions(arrays, unique=False, limit=20_000):
     from several starts. Each combination is a square system, solved by least squares.
 
     Args:
-        arrays: A problem without free rows.
+        problem: A problem without free rows.
         unique: Whether to look for all; else the first is enough.
         limit: Most combinations.
 
@@ -34,24 +34,24 @@ def solutions(arrays, unique=False, limit=20_000):
 
     Source: LCP-5 (enumeration), LCP-12.
     """
-    blocks, choices = _modes(arrays)
+    blocks, choices = _modes(problem)
     count = int(np.prod([len(c) for c in choices], dtype=float))
     if count > limit:
         raise UnsupportedError(
             f"enumeration: {count} combinations of modes; valid: at most {limit}, a"
             " smaller problem or another solver"
         )
-    T = arrays.scale
-    A, b = arrays.A * T[:, None] * T, T * arrays.b
+    T = problem.scale
+    A, b = problem.A * T[:, None] * T, T * problem.offset
     results, tried = [], 0
     for thorough in (False, True):
         for modes in _product(choices):
-            for x in _candidates(arrays, blocks, modes, A, b, thorough):
+            for x in _candidates(problem, blocks, modes, A, b, thorough):
                 tried += 1
-                if not np.isfinite(x).all() or not arrays.law(T * x) <= LAW:
+                if not np.isfinite(x).all() or not problem.law(T * x) <= LAW:
                     continue
-                u = arrays.A @ (T * x)
-                if all(_differ(u, arrays.A @ (T * y), arrays.speed) for y in results):
+                u = problem.A @ (T * x)
+                if all(_differ(u, problem.A @ (T * y), problem.speed) for y in results):
                     results.append(x)
                 if not unique:
                     return results, tried
@@ -69,11 +69,11 @@ def _differ(u, v, speed):
     return np.abs(u - v).max(initial=0.0) > 1e-6 * max(speed, 1e-300)
 
 
-def _modes(arrays):
+def _modes(problem):
     """Return rows of each block (a row, or a whole cone), and its modes."""
-    lower, upper = arrays.bounds
+    lower, upper = problem.bounds
     blocks, choices = [], []
-    for block in arrays.layout.blocks:
+    for block in problem.layout.blocks:
         if block.kind == "contact" and block.rows > 1:
             blocks.append(list(block.all))
             choices.append(("stick", "slip", "off"))
@@ -87,14 +87,14 @@ def _modes(arrays):
     return blocks, choices
 
 
-def _candidates(arrays, blocks, modes, A, b, thorough):
+def _candidates(problem, blocks, modes, A, b, thorough):
     """Return what may be impulses of a combination of modes.
 
     Sliding directions begin at that of the velocity without friction, or thorough: at
     several all around.
     """
     x, active, sliding = np.zeros(len(b)), [], []
-    pairs = zip(arrays.layout.contacts, arrays.coefficients.tolist(), strict=True)
+    pairs = zip(problem.layout.contacts, problem.coefficients.tolist(), strict=True)
     coefficients = {block.start: c for block, c in pairs}
     for rows, mode in zip(blocks, modes, strict=True):
         if mode in ("active", "stick"):
@@ -216,13 +216,13 @@ class Enumeration(ContactSolver):
         Returns:
             Impulses, residuals and status, as a ContactSolution.
         """
-        reduction = problem.arrays.without_free_rows()
+        reduction = problem.without_free_rows()
         inner = reduction.reduced
         results, tried = solutions(inner, unique, limit)
         if not results:
             complete = not any(block.rows > 2 for block in problem.layout.contacts)
             status = INFEASIBLE if complete else MAX_ITERATIONS
-            x = np.zeros(len(inner.b))
+            x = np.zeros(inner.m)
             return ContactSolution.from_impulses(
                 problem, x, tried, status, reduction=reduction
             )

@@ -206,10 +206,10 @@ def test_room_grows_within_a_run():
     scene = Scene(model, places(model, points))
     sim, roomy = scene.simulator(), scene.simulator()
     roomy.arrays.make_room(64)
-    assert sim.arrays._room.contacts == 16
+    assert sim.arrays.room.contacts == 16
     wanted = run(roomy, 150)
     got = run(sim, 150)
-    assert sim.arrays._room.contacts == 32
+    assert sim.arrays.room.contacts == 32
     for a, b in zip(got, wanted, strict=True):
         np.testing.assert_array_equal(a, b)
 

@@ -9,6 +9,8 @@ from contact_bodies import G_EARTH, box, free_ball, joint, link, robot
 from step_scenes import Scene, places
 
 import dyn_core as dyn
+from dyn_core.authoring import ContactSolver
+from dyn_core.contact import ContactSolution
 from dyn_core.problems import CONTACT_SOLVE
 
 PRODUCT = Path(dyn.__file__).parents[1]
@@ -30,7 +32,7 @@ def test_every_solver_by_name(name):
 
 
 def test_a_step_by_matrix_reads_like_a_page():
-    """A step by lemke enters 19 files of the product, machine code not counted."""
+    """A step by lemke enters 10 files of the product, machine code not counted."""
     model = free_ball()
     scene = Scene(model, places(model, [(0, 0, 0.1)]))
     sim, entered = scene.simulator(solver="lemke"), set()
@@ -51,7 +53,42 @@ def test_a_step_by_matrix_reads_like_a_page():
     finally:
         sys.setprofile(before)
     assert sim.report.m
-    assert len(entered) <= 19, sorted(entered)
+    assert len(entered) <= 10, sorted(entered)
+
+
+class Failing(ContactSolver):
+    """A solver that raises, or whose impulses are not finite, in its first problem."""
+
+    name = "failing"
+
+    def __init__(self, result):
+        self.result = result
+
+    def solve(self, problem, warm=None):
+        """Return no impulses; the first time what was asked for."""
+        result, self.result = self.result, 0.0
+        if isinstance(result, type):
+            raise result("no way")
+        return ContactSolution.from_impulses(problem, np.full(problem.m, result))
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "message"),
+    [
+        (ValueError, dyn.errors.PluginError, "failing"),
+        (KeyboardInterrupt, KeyboardInterrupt, "no way"),
+        (np.nan, dyn.errors.NonFiniteError, "failing returned impulses"),
+    ],
+)
+def test_errors_of_a_solver_pass_through_machine_code(result, error, message):
+    """A solver is called from machine code: its error comes out of the step, once."""
+    model = free_ball()
+    sim = Scene(model, places(model, [(0, 0, 0.1)])).simulator(solver=Failing(result))
+    state = 0.0, sim.q, sim.qd, np.zeros(model.nv)
+    with pytest.raises(error, match=message):
+        sim.arrays.step(*state)
+    _, _, record = sim.arrays.step(*state)
+    assert len(record.impulse) == 3
 
 
 def test_contact_forces_carry_each_box():

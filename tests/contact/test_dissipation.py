@@ -181,7 +181,7 @@ def test_bounded_friction_leaves_all_other_laws(singular):
     """Normals, limits and free rows are exact, bounds hold, impulses add no energy."""
     for seed in range(5):
         problem = mixed_blocks(seed, singular)
-        rows, nv = rows_of(problem.arrays)
+        rows, nv = rows_of(problem)
         for block in problem.layout.blocks:
             rows.impulse[block.start] = float(block.kind == "contact")
         work, report = room_for_solvers(rows, nv), np.zeros(8)
@@ -210,7 +210,7 @@ def test_impulses_without_a_solution_add_no_energy():
     """They are scaled to the best part; what is not finite becomes nothing."""
     for seed in range(5):
         problem, rng = mixed_blocks(seed), np.random.default_rng(seed)
-        rows, nv = rows_of(problem.arrays)
+        rows, nv = rows_of(problem)
         rows.impulse[:] = 10 ** rng.uniform(-2, 9) * rng.normal(size=len(rows.b))
         direction = rows.impulse.copy()
         take_no_energy(rows, len(rows.kind), nv, room_for_solvers(rows, nv))

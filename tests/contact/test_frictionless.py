@@ -132,8 +132,8 @@ def test_the_step_of_solvers_refuses_it_too(rows):
     b = np.append(-1.0, np.zeros(rows - 1))
     problem = ConstraintProblem([("contact", rows)], np.eye(rows), b, mu=mu)
     twist = np.append([1.0, 0.0, 0.0], np.full(rows - 3, 0.1))
-    assert problem.arrays.law(twist) == pytest.approx(0.1, rel=1e-6)
-    assert problem.arrays.law(np.append(1.0, np.zeros(rows - 1))) == 0
+    assert problem.law(twist) == pytest.approx(0.1, rel=1e-6)
+    assert problem.law(np.append(1.0, np.zeros(rows - 1))) == 0
 
 
 @pytest.mark.parametrize("c", (*TINY, 0.5, 10.0))
@@ -153,9 +153,9 @@ def test_projection_of_a_degenerate_cone(c):
 def test_a_pull_proves_no_problem_infeasible():
     """Only impulses that push may show that no impulse is enough."""
     problem = ConstraintProblem(["contact"], np.zeros((3, 3)), [1.0, 0.0, 0.0])
-    assert not problem.arrays.impossible
+    assert not problem.impossible
     stuck = ConstraintProblem(["contact"], np.zeros((3, 3)), [-1.0, 0.0, 0.0])
-    assert stuck.arrays.impossible
+    assert stuck.impossible
 
 
 @pytest.mark.parametrize("engine", available())

@@ -18,7 +18,7 @@ from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.problem.rows import rows_of
 from dyn_core.contact.solvers.active_sets import FIRM, newton_on_modes
 from dyn_core.contact.solvers.interior import interior
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.solvers.row_solvers import RowSolver
 from dyn_core.contact.solvers.scaling import from_scaled, project, scale, to_scaled
 from dyn_core.contact.solvers.work import room_for_solvers
 from dyn_core.engines.llvm import compiler
@@ -62,7 +62,7 @@ def test_what_is_claimed_is_a_solution(method, kind):
             random_contacts(kind, seed, 2, most=3),
             random_boxes(kind, seed),
         ):
-            missing, count, impulse = by(method, *rows_of(problem.arrays), 60)
+            missing, count, impulse = by(method, *rows_of(problem), 60)
             reference, total = solve(problem, "enumeration", unique=True), total + 1
             assert count <= 70
             if not missing <= 1e-9:
@@ -82,7 +82,7 @@ def test_every_kind_of_block_from_inside(singular):
     claims = 0
     for seed in range(10):
         problem = mixed_blocks(seed, singular)
-        missing, _, impulse = by(interior, *rows_of(problem.arrays), 60)
+        missing, _, impulse = by(interior, *rows_of(problem), 60)
         assert np.isfinite(impulse).all()
         if missing <= 1e-9:
             claims += 1
@@ -95,7 +95,7 @@ def test_near_a_solution_few_steps_are_enough():
     rng = np.random.default_rng(2)
     for rows, nv in (legs_on_a_base(1), legs_on_a_base(5), stacked_boxes([1.0] * 5)):
         assert (
-            ROW_SOLVERS["coulomb_newton"](rows, nv).solve(len(rows.kind), len(rows.b))
+            RowSolver("coulomb_newton", rows, nv).solve(len(rows.kind), len(rows.b))
             == 0
         )
         change = dense(rows, nv) @ rng.normal(size=nv)
@@ -112,11 +112,11 @@ def test_machine_code_has_the_bits_of_python():
         pytest.skip("no compiler of machine code here")
     problem, results = random_contacts("ratio", 3), []
     for run in (lambda f: f, compiled, lambda f: compiled(f, checked=True)):
-        missing, count, impulse = by(interior, *rows_of(problem.arrays), 40, run)
+        missing, count, impulse = by(interior, *rows_of(problem), 40, run)
         results.append((float(missing), int(count), impulse.tolist()))
     assert results[0][0] <= 1e-9
     assert results[0] == results[1] == results[2]
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     rows.b[1] = np.nan
     for method in (newton_on_modes, interior):
         assert not by(method, rows, nv, 15)[0] <= 1e-9
@@ -128,7 +128,7 @@ def test_far_contacts_do_not_set_the_scale():
     near, _ = legs_on_a_base(3, legs=5)
     near.b[-3:] = 2e4, 0.0, 0.0
     alone, together = (
-        ROW_SOLVERS["coulomb_newton"](r, n, tolerance=1e-14)
+        RowSolver("coulomb_newton", r, n, tolerance=1e-14)
         for r, n in ((rows, nv), (near, 21))
     )
     assert alone.solve(4, 12) == 0
@@ -142,7 +142,7 @@ def test_without_velocities_there_are_no_impulses():
     """Whatever the start is: a residual relative to no velocity allows no remainder."""
     rows, nv = stacked_boxes([1.0] * 2)
     rows.b[:], rows.impulse[:] = 0.0, 1e-11
-    solver = ROW_SOLVERS["coulomb_newton"](rows, nv)
+    solver = RowSolver("coulomb_newton", rows, nv)
     assert solver.solve(8, 24) == 0
     assert not rows.impulse.any()
 

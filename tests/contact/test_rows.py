@@ -17,7 +17,7 @@ from dyn_core.contact.problem.rows import rows_of
 from dyn_core.contact.solvers.coulomb import solve_coulomb
 from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.newton import newton
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, RowSolver
 from dyn_core.contact.solvers.splitting import split
 from dyn_core.contact.solvers.sweeps import sweep
 from dyn_core.contact.solvers.work import NO_ROOM, room_for_solvers
@@ -31,10 +31,10 @@ KINDS = ("pd", "singular", "ratio")
 
 def solved(name, problem, warm=None, **options):
     """Return status, impulses and report of a solver on rows."""
-    rows, nv = rows_of(problem.arrays) if not isinstance(problem, tuple) else problem
+    rows, nv = rows_of(problem) if not isinstance(problem, tuple) else problem
     if warm is not None:
         rows.impulse[:] = warm
-    solver = ROW_SOLVERS[name](rows, nv, **options)
+    solver = RowSolver(name, rows, nv, **options)
     status = solver.solve(len(rows.kind), len(rows.b))
     return status, rows.impulse.copy(), solver.report
 
@@ -48,7 +48,7 @@ def velocity(problem, impulse):
 def test_rows_make_the_matrix(singular):
     """G = Y Y.T; parts of G that do not meet have coordinates of their own."""
     problem = mixed_blocks(1, singular)
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     Y = dense(rows, nv)
     np.testing.assert_allclose(Y @ Y.T, problem.matrix, atol=1e-12)
     assert nv == np.linalg.matrix_rank(problem.matrix)
@@ -67,7 +67,7 @@ def test_rows_make_the_matrix(singular):
 def test_residuals_are_those_of_the_laws(seed):
     """row_residuals is law_residuals, for any impulses of every kind of block."""
     problem, rng = mixed_blocks(seed), np.random.default_rng(seed)
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     for size in (0.0, 0.1, 3.0):
         rows.impulse[:] = size * rng.normal(size=len(rows.b))
         report, z, u = np.zeros(8), np.zeros(nv), np.zeros(len(rows.b))
@@ -199,10 +199,10 @@ def test_an_unchanged_problem_costs_no_iteration(name):
     """From its solution, a problem at rest is seen to be solved."""
     stack_or_legs = (stacked_boxes([1.0] * 4), legs_on_a_base(1))
     for rows, nv in stack_or_legs[name == "projected_gauss_seidel" :]:
-        solver = ROW_SOLVERS[name](rows, nv, tolerance=1e-7)
+        solver = RowSolver(name, rows, nv, tolerance=1e-7)
         assert solver.solve(len(rows.kind), len(rows.b)) == 0
         cold, first = solver.report[5], rows.impulse.copy()
-        solver = ROW_SOLVERS[name](rows, nv, tolerance=1e-6)
+        solver = RowSolver(name, rows, nv, tolerance=1e-6)
         assert solver.solve(len(rows.kind), len(rows.b)) == 0
         assert solver.report[5] <= min(2, cold - 1)
         np.testing.assert_allclose(rows.impulse, first, atol=1e-6 * first.max())
@@ -309,7 +309,7 @@ def test_no_solution_is_none(name):
 def test_what_is_not_finite_ends(name):
     """NaN in the velocities is not converged."""
     problem = random_contacts("pd", 1)
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     rows.b[0] = np.nan
     status, _, report = solved(name, (rows, nv))
     assert status == 1
@@ -321,10 +321,10 @@ def test_the_same_problem_has_the_same_bits(name):
     """Nothing of an earlier problem stays in the work arrays."""
     problem, other = mixed_blocks(2), mixed_blocks(3)
     _, fresh, _ = solved(name, problem)
-    rows, nv = rows_of(other.arrays)
-    solver = ROW_SOLVERS[name](rows, nv)
+    rows, nv = rows_of(other)
+    solver = RowSolver(name, rows, nv)
     solver.solve(len(rows.kind), len(rows.b))
-    again, _ = rows_of(problem.arrays)
+    again, _ = rows_of(problem)
     for array, new in zip(rows, again, strict=True):
         array[:] = new
     solver.solve(len(rows.kind), len(rows.b))
@@ -352,7 +352,7 @@ def test_machine_code_has_the_bits_of_python(function, settings):
     ):
         results = []
         for run in (function, compiled(function), compiled(function, checked=True)):
-            rows, nv = rows_of(problem.arrays)
+            rows, nv = rows_of(problem)
             report, work = np.zeros(8), room_for_solvers(rows, nv)
             status = run(rows, len(rows.kind), len(rows.b), nv, work, report, *settings)
             results.append((int(status), rows.impulse.tolist(), report.tolist()))
@@ -374,8 +374,8 @@ def test_rows_in_use_are_counted():
     for name in ROW_SOLVERS:
         rows.impulse[:] = 0.0
         cut.impulse[:] = 0.0
-        assert ROW_SOLVERS[name](rows, nv).solve(2, 6) == 0
-        assert ROW_SOLVERS[name](cut, nv).solve(2, 6) == 0
+        assert RowSolver(name, rows, nv).solve(2, 6) == 0
+        assert RowSolver(name, cut, nv).solve(2, 6) == 0
         np.testing.assert_array_equal(rows.impulse[:6], cut.impulse)
         assert not rows.impulse[6:].any()
 

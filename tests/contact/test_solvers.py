@@ -9,9 +9,9 @@ from contact_problems import box_on_plane, random_boxes, random_contacts, stack
 import dyn_core as dyn
 from dyn_core import contact
 from dyn_core.contact import (
-    ROW_SOLVERS,
     ConstraintLayout,
     ConstraintProblem,
+    RowSolver,
     residuals,
     rows_of,
     solve,
@@ -243,11 +243,10 @@ def test_rows_without_inertia_are_measured_with_a_response_of_one(kind):
     rows = 1 if kind == "unilateral" else 3
     b = np.append(1.0, np.zeros(rows - 1))
     problem = ConstraintProblem([(kind, rows)], np.zeros((rows, rows)), b)
-    arrays = problem.arrays
-    np.testing.assert_array_equal(arrays.blockwise, np.ones(rows))
+    np.testing.assert_array_equal(problem.blockwise, np.ones(rows))
     for size, wanted in ((0.2, 0.2), (3.0, 1.0)):
         impulse = np.append(size, np.zeros(rows - 1))
-        assert arrays.law(impulse) == pytest.approx(wanted, rel=1e-6)
+        assert problem.law(impulse) == pytest.approx(wanted, rel=1e-6)
         assert residuals(problem, impulse).law == pytest.approx(wanted, rel=1e-6)
 
 
@@ -362,17 +361,18 @@ def test_sap_projection_by_hand():
 
 @pytest.mark.parametrize("name", ("admm", "convex_newton", "soft_contact"))
 def test_solvers_of_matrices_are_those_of_rows(name):
-    """One algorithm, one place: the bits of ROW_SOLVERS on the rows of a matrix."""
+    """One algorithm, one place: the bits of a RowSolver on the rows of a matrix."""
     rng = np.random.default_rng(4)
     J = rng.normal(size=(6, 8))
     soft = 0.1 if name == "soft_contact" else 0.0
     problem = ConstraintProblem(
         ["contact"] * 2, J @ J.T, J @ rng.normal(size=8), mu=0.4, compliance=soft
     )
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     one = "convex_newton" if name == "soft_contact" else name
     defaults = dict(dyn.solver(name).options)
-    on_rows = ROW_SOLVERS[one](
+    on_rows = RowSolver(
+        one,
         rows,
         nv,
         max_iterations=defaults["max_iterations"],
@@ -540,7 +540,7 @@ def test_two_motions_are_not_unique():
     """A rod that may leave, or stick on the edge of its cone: two motions, no third."""
     G = np.array([[1.75, -1.3], [-1.3, 3.25]])
     rod = ConstraintProblem([("contact", 2)], G, -G @ [1.0, 2.0], mu=2.0)
-    results, _ = solutions(rod.arrays, unique=True)
+    results, _ = solutions(rod, unique=True)
     assert len(results) == 2
     assert solve(rod, "enumeration", unique=True).status == "not_unique"
 
@@ -572,6 +572,6 @@ def test_rows_of_small_velocities_contradict_too():
     G = [[1.0, 1.0], [1.0, 1.0]]
     for size in (1.0, 1e-9):
         for b, wanted in (([-size, size], True), ([size, size], False)):
-            arrays = ConstraintProblem(["bilateral"] * 2, G, b).arrays
-            reduced = arrays.without_free_rows()
+            problem = ConstraintProblem(["bilateral"] * 2, G, b)
+            reduced = problem.without_free_rows()
             assert reduced.contradicts(reduced.widen(np.zeros(0))) == wanted

@@ -77,7 +77,7 @@ def test_gaps_close_and_bounce_alike(scheme):
 def as_rows(seed):
     """Return a problem of every kind of block, Rows with random impulses, and nv."""
     problem, rng = mixed_blocks(seed), np.random.default_rng(seed)
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     rows.impulse[:] = rng.normal(size=problem.m)
     return problem, rows, nv
 
@@ -136,7 +136,7 @@ def test_projections_of_rows_are_those_of_kernels(seed):
     for k in range(len(blocks)):
         project(rows, scaled, k, x)
     np.testing.assert_allclose(x, near, rtol=TWINS, atol=TWINS)
-    lower, upper = problem.arrays.bounds
+    lower, upper = problem.bounds
     for k, block in enumerate(blocks):
         c, w = weights(block, problem.mu.tolist())
         for r, i in enumerate(block.all):
@@ -159,7 +159,7 @@ def test_solvers_of_rows_and_kernels_agree(method, settings, kernel):
     """One answer where there is one: G positive definite, gentle friction."""
     for seed in range(3):
         problem = random_contacts("pd", seed, most=2, mus=(0.0, 0.1, 0.3))
-        rows, nv = rows_of(problem.arrays)
+        rows, nv = rows_of(problem)
         blocks, work = len(rows.kind), room_for_solvers(rows, nv)
         numbers = rows, blocks, problem.m, nv, work, np.zeros(8)
         assert method(*numbers, *settings) == 0

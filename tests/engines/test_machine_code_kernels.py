@@ -10,8 +10,10 @@ from dyn_core.contact.stepping import gap_rules
 from dyn_core.engines.machine_code import (
     NO_KERNEL,
     KernelAddress,
+    PythonKernel,
     Reals,
     TiedKernel,
+    call_python,
     compiled,
     machine_code,
     run_kernel,
@@ -94,6 +96,13 @@ def test_a_program_that_refuses_says_so(engine):
     upside_down[:] = 0.0, 0.0, 0.0, 1.0
     assert compiled(run_kernel)(tied.kernel) == 0
     assert outputs[-1][0] == pytest.approx(0.5)
+
+
+def test_machine_code_calls_python():
+    """A function of Python gets the three whole numbers, and its result comes back."""
+    function = PythonKernel(lambda a, b, c: a + 10 * b + 100 * c)
+    assert compiled(call_python)(function.kernel, 1, 2, 3) == 321
+    assert call_python(function.kernel, -1, 0, 0) == -1
 
 
 def test_choices_have_the_bits_of_python():

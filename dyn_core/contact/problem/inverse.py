@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.problem.problem import ConstraintProblem
+from dyn_core.contact.problem.problem_checks import owner
 from dyn_core.contact.problem.projections import near_bounded
 from dyn_core.errors import ModelError
 
@@ -32,21 +33,20 @@ def impulse_of_velocity(problem: ConstraintProblem, velocity: Any) -> np.ndarray
 
     Source: LCP-21.
     """
-    arrays = problem.arrays if not problem.matrix_free else problem._parts(np.eye(0))
     R = problem.compliance
     if (R <= 0).any():
         row = int(np.flatnonzero(R <= 0)[0])
         raise ModelError(
-            f"compliance[{row}] of {problem._whose('b', row)} is zero; valid: above"
+            f"compliance[{row}] of {owner(problem, 'b', row)} is zero; valid: above"
             " zero, the impulse of a rigid row does not follow from velocities",
             "compliance",
         )
     sigma = np.asarray(velocity, float) + problem.bias
-    T = arrays.scale
+    T = problem.scale
     y = np.where(T > 0, -sigma / R / np.where(T > 0, T, 1.0), 0.0)
-    impulse = np.clip(y, *arrays.bounds)
+    impulse = np.clip(y, *problem.bounds)
     blocks = problem.layout.contacts
-    for block, c in zip(blocks, arrays.coefficients.tolist(), strict=True):
+    for block, c in zip(blocks, problem.coefficients.tolist(), strict=True):
         t, n = list(block.tangent), float(y[block.start])
         bound, size = c * max(n, 0.0), float(np.sqrt(y[t] @ y[t]))
         impulse[block.start], factor = near_bounded(bound, n, size)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
+
+import numpy as np
 
 from dyn_core.errors import ModelError
 from dyn_core.problems.system import System
@@ -41,23 +44,23 @@ class ConstraintBlock:
     rows: int
     first: int
 
-    @property
+    @cached_property
     def all(self) -> range:
         """All rows of the block."""
         return range(self.start, self.start + self.rows)
 
-    @property
+    @cached_property
     def tangent(self) -> range:
         """Rows of a contact after the normal one."""
         return range(self.start + 1, self.start + self.rows)
 
-    @property
+    @cached_property
     def coefficients(self) -> tuple[int, ...]:
         """Index of the friction coefficient of each row in `tangent`."""
         groups = GROUPS[self.rows] if self.kind == "contact" else ()
         return tuple(self.first + g for g, n in enumerate(groups) for _ in range(n))
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Number of friction coefficients."""
         return len(GROUPS[self.rows]) if self.kind == "contact" else 0
@@ -116,20 +119,48 @@ class ConstraintLayout(System):
             start, first = start + rows, first + blocks[-1].count
         return tuple(blocks)
 
-    @property
+    @cached_property
     def m(self) -> int:
         """Number of rows."""
         return sum(rows for _, rows in self.parts)
 
-    @property
+    @cached_property
     def k(self) -> int:
         """Number of friction coefficients."""
         return sum(block.count for block in self.blocks)
 
-    @property
+    @cached_property
     def contacts(self) -> tuple[ConstraintBlock, ...]:
         """Blocks with a friction cone (more than a normal row)."""
         return tuple(b for b in self.blocks if b.kind == "contact" and b.rows > 1)
+
+    @cached_property
+    def in_use(self) -> np.ndarray:
+        """Which of three coefficients each block has, (blocks, 3) of bool."""
+        counts = np.array([block.count for block in self.blocks], int)
+        return np.arange(3) < counts[:, None]
+
+    @cached_property
+    def boxes(self) -> np.ndarray:
+        """Which rows are of boxes, (m,)."""
+        return self._rows(lambda block: block.kind == "box")
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Which rows have any impulse, (m,); those of boxes left out."""
+        return self._rows(lambda block: block.kind in ("bilateral", "prescribed"))
+
+    @cached_property
+    def one_sided(self) -> np.ndarray:
+        """Which rows have impulses from zero on, (m,); those of cones left out."""
+        flat = [b for b in self.blocks if b.kind == "contact" and b.rows == 1]
+        return self._rows(lambda block: block.kind == "unilateral" or block in flat)
+
+    def _rows(self, holds: Callable[[ConstraintBlock], bool]) -> np.ndarray:
+        """Return the rows of blocks for which something holds, (m,) of bool."""
+        return np.array(
+            [holds(block) for block in self.blocks for _ in block.all], bool
+        )
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -154,6 +185,30 @@ class ConstraintLayout(System):
         return self
 
 
-def rows_of(blocks: Iterable[ConstraintBlock]) -> list[int]:
-    """Return the rows of several blocks."""
-    return [row for block in blocks for row in block.all]
+@lru_cache(maxsize=256)
+def layout_of(kinds: bytes, rows: bytes) -> ConstraintLayout:
+    """Return a layout, cached: the constraints of a step are often those before it.
+
+    Args:
+        kinds: Index of each block's kind in KINDS, int64.
+        rows: Number of rows of each block, int64.
+    """
+    pairs = zip(memoryview(kinds).cast("q"), memoryview(rows).cast("q"), strict=True)
+    return ConstraintLayout(tuple((KINDS[kind], n) for kind, n in pairs))
+
+
+@lru_cache(maxsize=256)
+def without_rows(layout: ConstraintLayout, free: bytes) -> ConstraintLayout:
+    """Return the layout of what is left of a problem, cached.
+
+    Args:
+        layout: Of the whole problem.
+        free: Whether each row goes, (m,) of bool; not those of contacts.
+    """
+    parts: list[tuple[str, int]] = []
+    for block in layout.blocks:
+        if block.kind == "contact":
+            parts.append((block.kind, block.rows))
+        else:
+            parts += [(block.kind, 1) for row in block.all if not free[row]]
+    return ConstraintLayout(tuple(parts))

@@ -1,4 +1,8 @@
-"""One constraint problem as a value, checked on construction."""
+"""One constraint problem as a value, checked on construction.
+
+Beside its fields it has what solvers with NumPy share: the matrix with compliance,
+bounds, cones and their projections, and the problem without its free rows.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.contact.problem.layout import ConstraintLayout
-from dyn_core.contact.problem.problem_arrays import ProblemArrays
+from dyn_core.contact.problem.layout import ConstraintLayout, without_rows
+from dyn_core.contact.problem.problem_checks import (
+    labels,
+    matrix,
+    numbers,
+    refuse_bad_numbers,
+)
+from dyn_core.contact.problem.projections import HUGE
+from dyn_core.contact.problem.residuals import law_residuals, weights
 from dyn_core.errors import ModelError
 from dyn_core.sharing import cached_property
 
 Sweep = Callable[[np.ndarray], np.ndarray]
+
+RANK = 1e-10  # relative to the largest eigenvalue of G with unit diagonal
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +79,7 @@ class ConstraintProblem:
         set_field(self, "layout", layout)
         m, k = layout.m, layout.k
         for field in ("ids", "names"):
-            set_field(self, field, _labels(self, field))
+            set_field(self, field, labels(self, field))
         for field, size in (
             ("b", m),
             ("mu", k),
@@ -75,125 +88,49 @@ class ConstraintProblem:
             ("compliance", m),
             ("bias", m),
         ):
-            set_field(self, field, self._numbers(field, size))
-        if callable(self.G):
-            if self.diagonal is None:
-                raise ModelError(
-                    "diagonal: missing; valid: the diagonal of G, since G is"
-                    " a function",
-                    "diagonal",
-                )
-            set_field(self, "diagonal", self._numbers("diagonal", m))
+            set_field(self, field, numbers(self, field, size))
+        if not callable(self.G):
+            set_field(self, "G", matrix(self))
+        elif self.diagonal is None:
+            raise ModelError(
+                "diagonal: missing; valid: the diagonal of G, since G is a function",
+                "diagonal",
+            )
         else:
-            set_field(self, "G", self._matrix())
-        self._check()
+            set_field(self, "diagonal", numbers(self, "diagonal", m))
+        refuse_bad_numbers(self)
 
-    def _numbers(self, field: str, size: int) -> np.ndarray:
-        """Return a field as a checked copy."""
-        try:
-            values = np.array(getattr(self, field), float)
-        except (TypeError, ValueError) as error:
-            raise ModelError(f"{field}: valid: numbers", field) from error
-        if values.shape not in ((), (size,)):
-            raise ModelError(
-                f"{field}: shape {values.shape}; valid: ({size},), one for each"
-                f" {'coefficient' if field == 'mu' else 'row'}, or one number",
-                field,
-            )
-        full = np.array(np.broadcast_to(values, (size,)))
-        bad = np.isnan(full) if field in ("lo", "hi") else ~np.isfinite(full)
-        if bad.any():
-            index = int(np.flatnonzero(bad)[0])
-            raise ModelError(
-                f"{field}[{index}] of {self._whose(field, index)} is {full[index]};"
-                " valid: a finite number",
-                field,
-            )
-        full.flags.writeable = False
-        return full
+    @classmethod
+    def of_arrays(
+        cls,
+        layout: ConstraintLayout,
+        G: np.ndarray,
+        b: np.ndarray,
+        mu: np.ndarray,
+        lo: np.ndarray,
+        hi: np.ndarray,
+        compliance: np.ndarray,
+        ids: tuple[Hashable, ...] | None = None,
+    ) -> ConstraintProblem:
+        """Return a problem of arrays of the right sizes; nothing is checked.
 
-    def _matrix(self) -> np.ndarray:
-        """Return G, checked."""
-        m = self.layout.m
-        try:
-            G: Any = np.array(self.G, float)
-        except (TypeError, ValueError) as error:
-            raise ModelError("G: valid: numbers, or a function", "G") from error
-        G = G.reshape(m, m) if G.size == 0 == m else G
-        if G.shape != (m, m):
-            raise ModelError(f"G: shape {G.shape}; valid: ({m}, {m})", "G")
-        size = float(np.abs(G).max(initial=0.0))
-        bad = ~np.isfinite(G)
-        what = "not finite"
-        if not bad.any():
-            d = np.sqrt(np.abs(np.diag(G)))
-            bad = np.abs(G - G.T) > 1e-7 * (d[:, None] * d + 1e-9 * size)
-            what = "not symmetric"
-            if not bad.any():
-                bad, what = np.diag(np.diag(G) < 0), "negative on the diagonal"
-        if bad.any():
-            i, j = (int(x[0]) for x in np.nonzero(bad))
-            raise ModelError(
-                f"G[{i}, {j}] of {self._whose('G', i)} is {G[i, j]}, {what}; valid: a"
-                " symmetric positive semidefinite matrix",
-                "G",
-            )
-        G.flags.writeable = False
-        return G
-
-    def _check(self) -> None:
-        """Refuse coefficients, bounds and compliances out of range."""
-        for field, bad, valid in (
-            ("mu", self.mu < 0, "0 or more"),
-            ("compliance", self.compliance < 0, "0 or more"),
-            ("lo", self._boxes & (self.lo > self.hi), "not above hi"),
-            ("lo", self._boxes & (self.lo == np.inf), "below infinity"),
-            ("hi", self._boxes & (self.hi == -np.inf), "above minus infinity"),
-        ):
-            if bad.any():
-                index = int(np.flatnonzero(bad)[0])
-                value = getattr(self, field)[index]
-                raise ModelError(
-                    f"{field}[{index}] of {self._whose(field, index)} is {value};"
-                    f" valid: {valid}",
-                    field,
-                )
-        arrays = self._parts(np.zeros((0, 0)))
-        R = arrays.scale**2 * self.compliance
-        for block in self.layout.contacts:
-            R_tangent = R[list(block.tangent)]
-            if np.ptp(R_tangent) > 1e-9 * R_tangent.max():
-                raise ModelError(
-                    f"compliance[{block.start + 1}:{block.start + block.rows}] of"
-                    f" {self._whose('b', block.start)}: tangent rows differ; valid:"
-                    " one compliance, times (largest mu / own mu)² on rows of torsion"
-                    " and rolling",
-                    "compliance",
-                )
-
-    def _whose(self, field: str, index: int) -> str:
-        """Name the block of a row or coefficient."""
-        for index, block in enumerate(self.layout.blocks):
-            rows = (
-                range(block.first, block.first + block.count)
-                if field == "mu"
-                else block.all
-            )
-            if index in rows:
-                name = "" if self.names is None else f" '{self.names[index]}'"
-                return f"block {index}{name} ({block.kind})"
-        return "the problem"
-
-    @cached_property
-    def _boxes(self) -> np.ndarray:
-        boxes = np.zeros(self.layout.m, bool)
-        for block in self.layout.blocks:
-            boxes[list(block.all)] = block.kind == "box"
-        return boxes
-
-    def _parts(self, G: np.ndarray) -> ProblemArrays:
-        parts = (self.b + self.bias, self.mu, self.lo, self.hi, self.compliance)
-        return ProblemArrays(self.layout, G, *parts, np.zeros(self.layout.m))
+        Args:
+            layout, G, mu, lo, hi, compliance, ids: As above.
+            b: Free velocity of the rows, with the bias in it, (m,).
+        """
+        problem: ConstraintProblem = object.__new__(cls)
+        problem.__dict__.update(
+            layout=layout,
+            G=G,
+            b=b,
+            mu=mu,
+            lo=lo,
+            hi=hi,
+            compliance=compliance,
+            bias=np.zeros(len(b)),
+            ids=ids,
+        )
+        return problem
 
     @property
     def m(self) -> int:
@@ -220,11 +157,6 @@ class ConstraintProblem:
         G = np.array(columns).reshape(self.m, self.m)
         return (G + G.T) / 2
 
-    @cached_property
-    def arrays(self) -> ProblemArrays:
-        """The problem as arrays for NumPy solvers, with the bias added to b."""
-        return self._parts(self.matrix)
-
     def warm(self, earlier: Any = None) -> np.ndarray:
         """Return initial impulses, (m,): earlier ones of blocks with the same ids.
 
@@ -247,16 +179,139 @@ class ConstraintProblem:
                 f"warm is {earlier!r}; valid: a ContactSolution, impulses by id, None",
                 "warm",
             )
-        impulses = {key: _impulses(key, x) for key, x in known.items()}
+        by_id = {key: _impulses(key, x) for key, x in known.items()}
         for key, block in zip(self.ids or (), self.layout.blocks, strict=False):
-            if len(impulses.get(key, ())) == block.rows:
-                start[list(block.all)] = impulses[key]
+            if len(by_id.get(key, ())) == block.rows:
+                start[list(block.all)] = by_id[key]
         return start
 
     @cached_property
     def spectrum(self) -> np.ndarray:
         """Eigenvalues of G, ascending, (m,)."""
         return np.linalg.eigvalsh((self.matrix + self.matrix.T) / 2)
+
+    @cached_property
+    def offset(self) -> np.ndarray:
+        """b + bias: u without impulses, (m,)."""
+        return self.b + self.bias
+
+    @cached_property
+    def A(self) -> np.ndarray:
+        """G + R, (m, m), symmetric."""
+        return (self.matrix + self.matrix.T) / 2 + np.diag(self.compliance)
+
+    @cached_property
+    def response(self) -> np.ndarray:
+        """Diagonal of G + R, (m,)."""
+        return np.diag(self.A).copy()
+
+    @cached_property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bound of each row's impulse; infinite for rows of cones."""
+        boxes = self.layout.boxes
+        lower = np.where(boxes, self.lo, np.where(self.layout.one_sided, 0.0, -np.inf))
+        upper = np.where(boxes, self.hi, np.inf)
+        lower[lower < -HUGE], upper[upper > HUGE] = -np.inf, np.inf
+        return lower, upper
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        """Weights T of rows: in lambda = T y the cones of y are circular, (m,)."""
+        scale = np.ones(self.m)
+        for block in self.layout.contacts:
+            scale[list(block.tangent)] = weights(block, self.mu.tolist())[1]
+        return scale
+
+    @cached_property
+    def coefficients(self) -> np.ndarray:
+        """Coefficient of each contact's circular cone, (contacts,)."""
+        blocks = self.layout.contacts
+        return np.array([weights(b, self.mu.tolist())[0] for b in blocks], float)
+
+    @cached_property
+    def blockwise(self) -> np.ndarray:
+        """Response of each row, in contacts the largest of the block, (m,)."""
+        largest = self.response.copy()
+        for block in self.layout.contacts:
+            largest[list(block.all)] = largest[list(block.all)].max()
+        return np.where(largest > 0, largest, 1.0)
+
+    def law(self, impulse: np.ndarray, exact: bool = True) -> float:
+        """Return the residual of the law for some impulses; see law_residuals."""
+        u = self.A @ impulse + self.offset
+        x, u, mu, lo, hi, response = (
+            part.tolist()
+            for part in (impulse, u, self.mu, self.lo, self.hi, self.response)
+        )
+        values = law_residuals(
+            self.layout, x, u, mu, lo, hi, response, self.speed, exact
+        )
+        return float(values[4])
+
+    @property
+    def speed(self) -> float:
+        """Largest free velocity, the scale of velocities [m/s]."""
+        return float(np.abs(self.offset).max(initial=0.0))
+
+    @cached_property
+    def impossible(self) -> bool:
+        """Whether a direction of impulses proves that no solution exists.
+
+        Pushes d >= 0 of normals, unilateral and one-sided rows with (G + R) d = 0 and
+        b . d < 0 contradict d . u >= 0, which holds for every solution, with friction,
+        too: no law lets a contact close.
+        """
+        from scipy.optimize import nnls  # not at `import dyn_core`
+
+        columns = self._pushes()
+        unit = 1 / np.sqrt(self.blockwise)
+        A, b = self.A * unit[:, None] * unit, self.offset * unit
+        speed = float(np.abs(b).max(initial=0.0))
+        if not columns or not speed or not np.isfinite(A).all():
+            return False
+        D = np.array(columns).T
+        system = np.vstack([A @ D, (b / speed) @ D])
+        try:
+            d, _ = nnls(system, np.append(np.zeros(len(b)), -1.0))
+        except RuntimeError:  # no end of its iterations: nothing is proven
+            return False
+        off = np.abs(A @ (D @ d)).max() if d.any() else np.inf
+        return bool(off <= RANK * d.max(initial=0.0) and (b / speed) @ D @ d < -0.5)
+
+    def _pushes(self) -> list[np.ndarray]:
+        """Return the directions in which impulses have no end, one row at a time."""
+        (lower, upper), eye = self.bounds, np.eye(self.m)
+        conic = np.zeros(self.m, bool)
+        for block in self.layout.contacts:
+            conic[list(block.all)] = True
+        up = ~conic & np.isposinf(upper)
+        up[[block.start for block in self.layout.contacts]] = True
+        return [*eye[up], *-eye[~conic & np.isneginf(lower)]]
+
+    def without_free_rows(self) -> ReducedProblem:
+        """Return the problem without its free rows, eliminated by least norm.
+
+        lambda_f = -A_ff^+ (b_f + A_fc lambda_c)
+        """
+        free, boxes = self.layout.free, self.layout.boxes
+        free = free | (boxes & np.isinf(self.bounds).all(axis=0))
+        rest, A, b = ~free, self.A, self.offset
+        unit = 1 / np.sqrt(np.where(self.response > 0, self.response, 1.0))[free]
+        scaled = A[np.ix_(free, free)] * unit[:, None] * unit
+        inverse = np.linalg.pinv(scaled, rcond=RANK, hermitian=True)
+        inverse = inverse * unit[:, None] * unit
+        across = inverse @ A[np.ix_(free, rest)]
+        start = -inverse @ b[free]
+        reduced = ConstraintProblem.of_arrays(
+            without_rows(self.layout, free.tobytes()),
+            A[np.ix_(rest, rest)] - A[np.ix_(rest, free)] @ across,
+            b[rest] + A[np.ix_(rest, free)] @ start,
+            self.mu,
+            self.lo[rest],
+            self.hi[rest],
+            np.zeros(int(rest.sum())),
+        )
+        return ReducedProblem(self, reduced, free, start, across)
 
 
 def _impulses(key: Hashable, values: Any) -> np.ndarray:
@@ -272,21 +327,33 @@ def _impulses(key: Hashable, values: Any) -> np.ndarray:
     return impulses
 
 
-def _labels(problem: Any, field: str) -> tuple[Any, ...] | None:
-    """Return ids or names as a tuple, checked."""
-    labels, count = getattr(problem, field), len(problem.layout.parts)
-    if labels is None:
-        return None
-    labels = tuple(labels)
-    if len(labels) != count:
-        raise ModelError(
-            f"{field}: {len(labels)}; valid: {count}, one per block", field
-        )
-    try:
-        different = len({*labels})
-    except TypeError as error:
-        raise ModelError(f"{field}: {error}; valid: hashable values", field) from error
-    if field == "ids" and different != count:
-        twice = next(x for x in labels if labels.count(x) > 1)
-        raise ModelError(f"ids: {twice!r} occurs twice; valid: one per block", field)
-    return labels
+@dataclass(frozen=True)
+class ReducedProblem:
+    """A problem and its reduction by the elimination of free rows.
+
+    Attributes:
+        original, reduced: The problem with and without free rows.
+        free: Mask of the free rows, (m,).
+        start, across: Impulses of the free rows: start - across @ (other impulses).
+    """
+
+    original: ConstraintProblem
+    reduced: ConstraintProblem
+    free: np.ndarray
+    start: np.ndarray
+    across: np.ndarray
+
+    def widen(self, impulse: np.ndarray) -> np.ndarray:
+        """Return all impulses, (m,), from those of the reduced problem."""
+        all_rows = np.zeros(len(self.free))
+        all_rows[~self.free] = impulse
+        all_rows[self.free] = self.start - self.across @ impulse
+        return all_rows
+
+    def contradicts(self, impulse: np.ndarray) -> bool:
+        """Whether no impulses satisfy the free rows."""
+        problem = self.original
+        u = problem.A @ impulse + problem.offset
+        scale = np.abs(problem.offset).max(initial=0.0)
+        scale = max(scale, (problem.response * np.abs(impulse)).max(initial=0.0))
+        return bool((np.abs(u[self.free]) > 1e-7 * scale).any())

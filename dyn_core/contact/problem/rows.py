@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.contact.problem.layout import KINDS
-from dyn_core.contact.problem.problem_arrays import ProblemArrays
+from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.projections import HUGE
 from dyn_core.engines.machine_code import Reals, Reals2, Wholes
 
@@ -94,18 +94,21 @@ def room_for_rows(blocks: int, rows: int, support: int, y: int) -> Rows:
     )
 
 
-def rows_of(arrays: ProblemArrays) -> tuple[Rows, int]:
+def rows_of(
+    problem: ConstraintProblem, start: np.ndarray | float = 0.0
+) -> tuple[Rows, int]:
     """Return a problem whose G is a matrix as Rows, and the number of coordinates.
 
         G = Y Y.T, by eigenvalues of the parts of G that do not meet
 
     Args:
-        arrays: Problem; its layout, G, b, mu, bounds, compliance and warm start.
+        problem: Problem.
+        start: Initial impulses, (m,), or one for all.
     """
-    blocks = arrays.layout.blocks
-    m, count = len(arrays.b), len(blocks)
+    blocks, G = problem.layout.blocks, problem.matrix
+    m, count = problem.m, len(blocks)
     owner = np.repeat(np.arange(count), [block.rows for block in blocks])
-    island = _islands(arrays.G, owner, count)
+    island = _islands(G, owner, count)
     support: list[int] = []
     starts, counts, y_starts = [], [], []
     values: list[float] = []
@@ -114,7 +117,7 @@ def rows_of(arrays: ProblemArrays) -> tuple[Rows, int]:
     for k, block in enumerate(blocks):
         if island[k] not in factors:
             rows = np.flatnonzero(island[owner] == island[k])
-            Y = _root(arrays.G[np.ix_(rows, rows)])
+            Y = _root(G[np.ix_(rows, rows)])
             factors[island[k]] = rows, nv, Y
             nv += Y.shape[1]
         rows, first, Y = factors[island[k]]
@@ -125,7 +128,7 @@ def rows_of(arrays: ProblemArrays) -> tuple[Rows, int]:
         values += Y[np.searchsorted(rows, list(block.all))].ravel().tolist()
     mu = np.zeros((count, 3))
     for k, block in enumerate(blocks):
-        mu[k, : block.count] = arrays.mu[block.first : block.first + block.count]
+        mu[k, : block.count] = problem.mu[block.first : block.first + block.count]
     names = [KINDS.index(block.kind) for block in blocks]
     wholes = [
         np.array(x, np.int64)
@@ -140,11 +143,11 @@ def rows_of(arrays: ProblemArrays) -> tuple[Rows, int]:
         )
     ]
     reals = [np.array(values, float)]
-    reals += [np.array(x, float) for x in (arrays.b, arrays.lo, arrays.hi)]
+    reals += [np.array(x, float) for x in (problem.offset, problem.lo, problem.hi)]
     lo, hi = reals[2], reals[3]
     lo[lo < -HUGE], hi[hi > HUGE] = -np.inf, np.inf
-    compliance = np.array(arrays.compliance, float)
-    warm = np.array(np.broadcast_to(arrays.warm, (m,)), float)
+    compliance = np.array(problem.compliance, float)
+    warm = np.array(np.broadcast_to(start, (m,)), float)
     rest = np.zeros(1)
     return Rows(*wholes, *reals, compliance, mu, warm, rest), nv  # type: ignore[call-arg]
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.problem.layout import ConstraintBlock
-from dyn_core.contact.problem.problem import ConstraintProblem
-from dyn_core.contact.problem.problem_arrays import RANK, ReducedProblem
+from dyn_core.contact.problem.problem import RANK, ConstraintProblem, ReducedProblem
 from dyn_core.contact.problem.residuals import (
     CONVERGED,
     INFEASIBLE,
@@ -20,6 +19,7 @@ from dyn_core.contact.problem.residuals import (
     law_residuals,
 )
 from dyn_core.errors import ModelError
+from dyn_core.sharing import cached_property
 
 
 class Residuals(NamedTuple):
@@ -82,8 +82,8 @@ class ContactSolution:
         problem: Problem that was solved.
         impulses: lambda, (m,) [N·s | N·m·s].
         velocities: G lambda + b, (m,) [m/s | rad/s].
-        residuals: Residuals of the exact laws; the last, `law`, is of the law that the
-            solver solves.
+        measured: Residuals of the exact laws; the last, `law`, is of the law that the
+            solver solves. Or that alone: the others are computed when they are read.
         status: One of residuals.STATUSES.
         iterations: Number of iterations.
         solver: Name of the solver; `solve` fills it in, and `relaxes`.
@@ -95,7 +95,7 @@ class ContactSolution:
     problem: ConstraintProblem
     impulses: np.ndarray
     velocities: np.ndarray
-    residuals: Residuals
+    measured: Residuals | float
     status: str
     iterations: int
     solver: str = ""
@@ -123,23 +123,24 @@ class ContactSolution:
                 becomes MAX_ITERATIONS.
             law: Residual of the law that the solver solves [1]; None: of the exact law.
             tolerance: Tolerance of `law`.
-            reduction: `problem.arrays.without_free_rows()`, if the solver took that.
+            reduction: `problem.without_free_rows()`, if the solver took that.
         """
         x = np.array(impulses, float)
         if reduction is not None:
             x = reduction.widen(x)
             if status in (None, CONVERGED) and reduction.contradicts(x):
                 status = INFEASIBLE
-        quality = residuals(problem, x)
-        quality = quality if law is None else quality._replace(law=float(law))
+        measured: Residuals | float = 0.0 if law is None else float(law)
+        if law is None:
+            measured = residuals(problem, x)
+            law = measured.law
         if status is None or status == CONVERGED:
-            holds = quality.law <= tolerance  # not if it is NaN
-            status = CONVERGED if holds else MAX_ITERATIONS
+            status = CONVERGED if law <= tolerance else MAX_ITERATIONS  # if it is NaN
         if status == MAX_ITERATIONS and reduction is not None:
             status = INFEASIBLE if reduction.reduced.impossible else status
         velocities = problem.apply(x) + problem.b
         label = STATUSES[int(status)]
-        return cls(problem, x, velocities, quality, label, int(iterations))
+        return cls(problem, x, velocities, measured, label, int(iterations))
 
     def __repr__(self) -> str:
         worst = max(self.residuals, default=0.0)
@@ -152,6 +153,19 @@ class ContactSolution:
         ]
         lines += [f"  not exact: {self.relaxes}"] if self.relaxes else []
         return "\n".join(lines) + ">"
+
+    @cached_property
+    def residuals(self) -> Residuals:
+        """Residuals of the laws; see `measured`."""
+        if isinstance(self.measured, Residuals):
+            return self.measured
+        return residuals(self.problem, self.impulses)._replace(law=self.measured)
+
+    @property
+    def law(self) -> float:
+        """Residual of the law that the solver solves."""
+        known = self.measured
+        return known.law if isinstance(known, Residuals) else known
 
     @property
     def converged(self) -> bool:

@@ -1,7 +1,9 @@
-"""Solve a constraint problem by the name of a solver."""
+"""Solvers of constraint problems: their base, and `solve` by name."""
 
 from __future__ import annotations
 
+import inspect
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -9,21 +11,100 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.contact.problem.contact_solver import ContactSolver
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.projections import HUGE
 from dyn_core.contact.problem.residuals import INFEASIBLE, STATUSES
 from dyn_core.contact.problem.solution import ContactSolution, Residuals
 from dyn_core.engines import Program
-from dyn_core.errors import SignatureError, UnsupportedError
+from dyn_core.errors import PluginError, SignatureError, UnsupportedError
 from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.solving.adapter import named_errors
 from dyn_core.solving.build_options import BuildOptions
+from dyn_core.solving.numpy_solver import ArraySolver, solve_failed
 from dyn_core.solving.registry import solver as find
 from dyn_core.solving.registry import solvers
 from dyn_core.solving.solver import Solver
 
 BEYOND = 1e9  # ratio of warm impulses, as velocities, to the velocities of a problem
+
+
+class ContactSolver(ArraySolver):
+    """A Solver of CONTACT_SOLVE that takes a ConstraintProblem.
+
+    A leaf states `name` and writes `solve(problem, warm=None, option=default, ...)`;
+    `ContactSolution.from_impulses(problem, impulses)` computes what else a solution
+    has. A World, `dyn_core.contact.solve` and `build(layout)` take it as it is.
+
+    Attributes:
+        options: Options of `solve` with their defaults, as its parameters say.
+    """
+
+    signature = CONTACT_SOLVE
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        taken = inspect.signature(cls.solve)
+        options = [x for x in taken.parameters.values() if x.kind != x.VAR_KEYWORD]
+        if len(options) < 3 or any(x.default is x.empty for x in options[3:]):
+            raise SignatureError(
+                f"{cls.__name__}: solve takes {taken}; valid: (self, problem,"
+                " warm=None, option=default, ...)"
+            )
+        cls.options = {x.name: x.default for x in options[3:]}
+
+    @abstractmethod
+    def solve(
+        self, problem: ConstraintProblem, warm: np.ndarray | None = None, **options: Any
+    ) -> ContactSolution:
+        """Return the solution of a problem.
+
+        Args:
+            problem: Blocks, G, b and bounds, and what follows from them.
+            warm: Impulses to begin with, (m,); None: zeros.
+            options: Each of `options`.
+        """
+
+    def relaxes(self, layout: ConstraintLayout) -> str:
+        """Return which part of the law is not solved exactly; empty: none."""
+        return ""
+
+    def checked_solution(
+        self, problem: ConstraintProblem, warm: np.ndarray, options: Mapping[str, Any]
+    ) -> ContactSolution:
+        """Return what `solve` returns, checked.
+
+        Args:
+            problem, warm: As in `solve`.
+            options: A value of each option.
+
+        Raises:
+            PluginError: `solve` failed, or returned no solution of the problem.
+        """
+        name = f"{self.name} ({self.origin})" if self.origin else self.name
+        try:
+            solution: Any = self.solve(problem, warm, **options)
+        except (Exception, SystemExit):
+            with named_errors(name, solve_failed):
+                raise
+        fits = isinstance(solution, ContactSolution)
+        if not fits or solution.impulses.shape != (problem.m,):
+            raise PluginError(
+                f"{name}: solve returned {type(solution).__name__}; valid: a"
+                f" ContactSolution with {problem.m} impulses, as"
+                " ContactSolution.from_impulses(problem, impulses)",
+                name,
+            )
+        return solution
+
+    def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
+        """Return the outputs of CONTACT_SOLVE from its inputs."""
+        *numbers, warm = inputs
+        problem = ConstraintProblem(model, *numbers)
+        solution = self.checked_solution(problem, warm, options)
+        status = float(STATUSES.index(solution.status))
+        residuals, count = np.array(solution.residuals), float(solution.iterations)
+        return solution.impulses, solution.velocities, residuals, count, status
 
 
 def solve(
@@ -81,9 +162,9 @@ def _traced(
     options: tuple[tuple[str, Hashable], ...],
 ) -> ContactSolution:
     """Return the solution by the Program of a TracedSolver."""
-    program, n = _program(chosen, problem.layout, options), problem.arrays
+    program, n = _program(chosen, problem.layout, options), problem
     impulse, velocity, law_values, iterations, status = program(
-        n.G, n.b, n.mu, *_finite(n.lo, n.hi), n.compliance, start
+        n.matrix, n.offset, n.mu, *_finite(n.lo, n.hi), n.compliance, start
     )
     label, quality = STATUSES[int(status)], Residuals(*map(float, law_values))
     velocity = velocity - problem.bias
@@ -92,7 +173,7 @@ def _traced(
 
 def impossible(problem: ConstraintProblem) -> bool:
     """Return whether a problem provably has no solution, whatever its G is."""
-    return problem.arrays.without_free_rows().reduced.impossible
+    return problem.without_free_rows().reduced.impossible
 
 
 def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:

@@ -13,11 +13,13 @@ from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.systems import LinearSystem
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 
-CONVERGED, MAX_ITERATIONS, INFEASIBLE = map(STATUSES.index, STATUSES[:3])
+CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = map(
+    STATUSES.index, STATUSES[:5]
+)
 NO_ROOM = STATUSES.index("no_room")  # work arrays are too small: nothing is solved
 WEDGED = STATUSES.index("wedged")
 FROZEN_FRICTION = STATUSES.index("frozen_friction")  # it has bounds of its own
-ITERATIONS, PENALTY, FACTORISATIONS = 5, 6, 7  # in a report, after the five residuals
+LAW, ITERATIONS, PENALTY, FACTORISATIONS = 4, 5, 6, 7  # of a report: five residuals
 REACHED = 1e-8  # relative tolerance of the law for the status CONVERGED
 RELAXED = 1e-7  # of the convex relaxation, whose steps are measured by their changes
 SOLVED = 1e-6  # of the law of a heap, and of sweeps

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.problem.problem_arrays import RANK
+from dyn_core.contact.problem.problem import RANK
 from dyn_core.contact.problem.solution import Residuals
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.constraints import (

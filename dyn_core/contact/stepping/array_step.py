@@ -2,8 +2,9 @@
 
 The call is composite_step.take_step, the same code and the same memory as for a row of
 a batch (array_batch.py); the dynamics in it are traced Programs of the robot. Solvers
-of matrices and some laws of impacts act between two calls (staged_step.py). Arrays have
-room for a number of contacts, which doubles when there are more.
+of matrices (step_matrices.py) and some laws of impacts (impacts.py) are called back
+from there. Arrays have room for a number of contacts, which doubles when there are
+more.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ from dyn_core.contact.stepping.composite_step import (
 from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import advanced
-from dyn_core.contact.stepping.solver_choice import ChosenSolver, in_one_call
-from dyn_core.contact.stepping.staged_step import StagedStep
+from dyn_core.contact.stepping.solver_choice import solver_name
 from dyn_core.contact.stepping.step_matrices import (
     inertia_factor,
     keep_blocks,
@@ -41,22 +41,19 @@ from dyn_core.contact.stepping.step_matrices import (
     sparse_rows,
 )
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
-from dyn_core.contact.stepping.step_records import (
-    COUNTS,
-    FastContacts,
-    StepRecord,
-    solver_name,
-)
+from dyn_core.contact.stepping.step_records import COUNTS, FastContacts, StepRecord
 from dyn_core.contact.stepping.step_tables import SCHEMES, Earlier, StepArrays
 from dyn_core.engines.machine_code import NO_KERNEL, KernelAddress, TiedKernel, compiled
 from dyn_core.errors import NonFiniteError, ShapeError
 
 
 class ArrayStep:
-    """The step of a robot in a World, in one call or two of machine code.
+    """The step of a robot in a World, in one call of machine code.
 
     Attributes:
-        setup: Robot, world and Programs.
+        of: Robot and world.
+        setup: Tables and Programs.
+        room: Memory.
         h: Step [s].
         solver_name: Of the contact solver.
     """
@@ -72,7 +69,7 @@ class ArrayStep:
             prescribed: Joints whose accelerations are given.
         """
         self.setup = setup = StepSetup(contact_model, h, prescribed)
-        self.h = setup.h
+        self.of, self.h = contact_model, setup.h
         self.solver_name = solver_name(contact_model.world)
         model = contact_model.model
         self._sizes = nq, nv = model.nq, model.nv
@@ -81,8 +78,8 @@ class ArrayStep:
         rows = [k for part in setup.prescribed.values() for k in part]
         self._prescribed_rows = np.array(rows, int)
         self._accelerations = setup.scene.joints.acceleration
-        self._room = StepRoom(setup, 1)
-        terms = self._room.step.terms
+        self.room = StepRoom(setup, 1)
+        terms = self.room.step.terms
         self._q, self._qd = terms.q[0], terms.qd[0]
         if setup.at_middle:
             self._q, self._qd = np.zeros(model.nq), np.zeros(model.nv)
@@ -108,28 +105,18 @@ class ArrayStep:
         return int(self._log.wholes[4])
 
     @property
-    def of(self) -> ContactModel:
-        """Robot and world."""
-        return self.setup.of
-
-    @property
     def memory(self) -> StepArrays:
         """Arrays of the problem; others when there is room for more contacts."""
         return self._step
 
-    @property
-    def solver(self) -> ChosenSolver:
-        """The solver of rows with its memory."""
-        return self._room.solver
-
     def make_room(self, contacts: int) -> None:
         """Make room for a number of contacts, and more; earlier impulses are kept."""
-        self._room.grow(max(2 * self._room.contacts, contacts))
+        self.room.grow(max(2 * self.room.contacts, contacts))
         self._tie()
 
     def _tie(self) -> None:
         """Tie the machine code to the memory."""
-        room = self._room
+        room = self.room
         self._earlier = room.earlier(self._earlier, 1)
         self._step = room.step._replace(earlier=self._earlier)
         blocks, m = self._earlier.id.shape[1], self._earlier.impulse.shape[1]
@@ -150,7 +137,7 @@ class ArrayStep:
 
     def _call(self, with_forces: bool) -> Callable[[], int]:
         """Return the machine code of a step, tied to the memory."""
-        setup, step, room = self.setup, self._step, self._room
+        setup, step, room = self.setup, self._step, self.room
         h, remaining, before = self._times
         q, qd, q_end = step.terms.q[0], step.terms.qd[0], self._q_end
         forces = (self._f_ext,) * with_forces
@@ -169,9 +156,7 @@ class ArrayStep:
             ),
         )
         memory = step, kernels, room.solver, self._outcomes, self._log
-        if in_one_call(setup.of.world):
-            return compiled(take_step).bind(setup.scene, *memory)
-        return StagedStep(setup, *memory)
+        return compiled(take_step).bind(setup.scene, *memory)
 
     def _tied(self, program: Any, inputs: Any, outputs: Any) -> KernelAddress:
         """Return a Program tied to arrays, and keep it."""
@@ -229,8 +214,8 @@ class ArrayStep:
             self._try_again(with_forces)
         counts = self._counts
         status, m, blocks = counts[0], counts[4], counts[5]
-        if status == MAX_ITERATIONS and impossible(problem_of(self._step, blocks, m)):
-            status = INFEASIBLE
+        if status == MAX_ITERATIONS:
+            status = self.proven(blocks, m)
         wholes = counts[: COUNTS + 2 * blocks].tobytes()
         reals = self._numbers[: self._impulses + m].tobytes()
         short, q_end = counts[2], self._q_end.copy()
@@ -243,10 +228,16 @@ class ArrayStep:
         record = tuple.__new__(StepRecord, kept)  # the fastest way to make one
         return q_end, self._qd_end.copy(), record
 
+    def proven(self, blocks: int, m: int) -> int:
+        """Return INFEASIBLE if a prepared problem provably is, else MAX_ITERATIONS."""
+        problem = problem_of(self._step, blocks, m)
+        return INFEASIBLE if impossible(problem) else MAX_ITERATIONS
+
     def _try_again(self, with_forces: bool) -> None:
         """Take a step that was not done: make room, or say what is wrong with it."""
         result = -1
         while result < 0:
+            self.room.python.raise_error()
             call = self._calls[with_forces]
             if call is None:
                 call = self._calls[with_forces] = self._call(with_forces)
@@ -256,6 +247,7 @@ class ArrayStep:
         if result == DONE:
             return
         self.forget()
+        self.room.python.raise_error()
         if result == REFUSED:  # the same Programs say what they require
             q, qd, forces = self._q, self._qd, (self._f_ext,) * with_forces
             if self.setup.at_middle:
@@ -341,7 +333,7 @@ class ArrayStep:
         """Return a contact of the prepared problem."""
         pairs = self.setup.of.pairs
         assert pairs is not None
-        return pairs.contact(self._room.step.contacts, number)
+        return pairs.contact(self.room.step.contacts, number)
 
     def constraint_name(self, number: int) -> str:
         """Return how reports call a constraint by its number; not for contacts."""

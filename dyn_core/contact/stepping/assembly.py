@@ -17,7 +17,6 @@ from dyn_core.contact.stepping.block_rows import (
     close,
     finish,
     locate,
-    remember,
     respond,
     takes_part,
     union,
@@ -291,14 +290,6 @@ def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> Non
     for block in range(used):
         for r in range(rows.count[block]):
             rows.b[rows.start[block] + r] += along(rows, block, r, work.z)
-
-
-@machine_code
-def end_step(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
-    """Write the velocity after the impulses, and keep these; see write_velocity."""
-    finite = write_velocity(scene, step, state, used)
-    remember(step.rows, step.blocks, used, step.earlier, state)
-    return finite
 
 
 @machine_code

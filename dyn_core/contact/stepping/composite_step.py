@@ -1,10 +1,11 @@
 """Whole steps in one call of machine code: of a single state, or of several rows.
 
-    contact_terms -> find contacts -> assemble rows -> solve -> velocity -> correct
-    -> moved_state
+    contact_terms -> find contacts -> assemble rows -> impact -> solve -> velocity
+    -> correct -> moved_state
 
 `take_step` does all of that for one state: it calls the machine code of the Programs,
 too. `step_rows` is what lies between them, for several states one after the other.
+Solvers of matrices, and impacts by other laws than Newton's, are called in Python.
 
 In the subset of machine_code.
 """
@@ -16,16 +17,26 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.frozen import freeze_friction, take_no_energy
+from dyn_core.contact.solvers.products import row_response
+from dyn_core.contact.solvers.row_solvers import (
+    IMPACT,
+    RAISED,
+    ChosenSolver,
+    solve_rows,
+)
 from dyn_core.contact.solvers.work import (
     CONVERGED,
     INFEASIBLE,
     ITERATIONS,
+    LAW,
     MAX_ITERATIONS,
+    NOT_UNIQUE,
+    RAY,
     WEDGED,
 )
 from dyn_core.contact.stepping.assembly import (
-    end_step,
     fill_problem,
     prepare_step,
     write_velocity,
@@ -35,32 +46,31 @@ from dyn_core.contact.stepping.contact_rows import cross, tangent
 from dyn_core.contact.stepping.fast_pairs import find_passed, is_passing
 from dyn_core.contact.stepping.fast_rows import move_before_meetings
 from dyn_core.contact.stepping.position_correction import (
-    end_correction,
-    prepare_correction,
-)
-from dyn_core.contact.stepping.solver_choice import (
-    ChosenSolver,
-    solve_correction,
-    solve_rows,
+    NO_ROOM,
+    NOTHING,
+    correct_positions,
 )
 from dyn_core.contact.stepping.step_records import COUNTS
 from dyn_core.contact.stepping.step_tables import (
     CONTACT_ROLE,
+    LIMIT,
+    BlockFacts,
     Scene,
     StepArrays,
 )
-from dyn_core.contact.stepping.wedges import leave_out_pushes
 from dyn_core.engines.machine_code import (
     KernelAddress,
     Reals,
     Reals3,
     Wholes,
+    call_python,
     machine_code,
     run_kernel,
 )
 
-LAW = 4  # residual of the law, in a report
 DONE, FAILED, REFUSED = range(3)  # results of take_step
+ENDLESS = 1e7  # ratio of impulses, as velocities, to those of the problem: no tolerance
+# of the law, which grows with the impulses, says anything there
 
 
 class StepKernels(NamedTuple):
@@ -127,14 +137,20 @@ class RowOutcomes(NamedTuple):
 
 def room_for_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
     """Return empty outcomes of n states, with the forces on some bodies."""
-    wholes = [np.zeros(n, np.int64) for _ in range(6)]
-    forces = [np.zeros((n, int(chosen.max(initial=-1)) + 1, 3)) for _ in range(2)]
-    iterations, residual = np.zeros(n), np.zeros(n)
-    parts = (
-        *(wholes[0], iterations, *wholes[1:3], residual),
-        *(*wholes[3:], chosen, *forces),
+    forces = n, int(chosen.max(initial=-1)) + 1, 3
+    return RowOutcomes(
+        status=np.zeros(n, np.int64),
+        iterations=np.zeros(n),
+        contacts=np.zeros(n, np.int64),
+        rows=np.zeros(n, np.int64),
+        residual=np.zeros(n),
+        failed=np.zeros(n, np.int64),
+        corrected=np.zeros(n, np.int64),
+        short=np.zeros(n, np.int64),
+        chosen=chosen,
+        force=np.zeros(forces),
+        world_force=np.zeros(forces),
     )
-    return RowOutcomes._make(parts)
 
 
 @machine_code
@@ -154,9 +170,9 @@ def take_step(
         log: Written.
 
     Returns:
-        DONE; FAILED where something is not finite; REFUSED by a Program; minus the
-        number of contacts where there is no room for these. Only DONE changes what the
-        next step starts from.
+        DONE; FAILED where something is not finite, or Python raised an error; REFUSED
+        by a Program; minus the number of contacts where there is no room for these.
+        Only DONE changes what the next step starts from.
 
     Source: LCP-4.
     """
@@ -171,59 +187,15 @@ def take_step(
         return FAILED
     if run_kernel(kernels.end) != 0:
         return REFUSED
-    return keep_step(step, outcomes, solver.reports[0], log)
-
-
-@machine_code
-def begin_step(
-    scene: Scene, step: StepArrays, kernels: StepKernels, outcomes: RowOutcomes
-) -> tuple[int, int, int]:
-    """Prepare the problem of a single state's step, from its dynamics on.
-
-    Returns:
-        As take_step, DONE if the problem is prepared; numbers of blocks and rows.
-    """
-    if kernels.middle.address != 0 and run_kernel(kernels.middle) != 0:
-        return REFUSED, 0, 0
-    if run_kernel(kernels.terms) != 0:
-        return REFUSED, 0, 0
-    clear_outcome(outcomes, 0)
-    if not finite_terms(step, 0):
-        fail(step, outcomes, 0, 0)
-        return FAILED, 0, 0
-    touching, blocks, m = prepare_step(scene, step, 0)
-    if touching < 0:
-        return touching, 0, 0
-    outcomes.contacts[0], outcomes.rows[0] = touching, m
-    return DONE, blocks, m
-
-
-@machine_code
-def finish_step(
-    scene: Scene,
-    step: StepArrays,
-    kernels: StepKernels,
-    solver: ChosenSolver,
-    outcomes: RowOutcomes,
-    log: StepLog,
-    blocks: int,
-    status: int,
-) -> int:
-    """End the step of a single state whose problem is solved; see take_step."""
-    finite = end_step(scene, step, 0, blocks)
-    finish_state(scene, step, solver, outcomes, 0, 0, blocks, status, finite)
-    if outcomes.failed[0] != 0:
-        return FAILED
-    if run_kernel(kernels.end) != 0:
-        return REFUSED
-    return keep_step(step, outcomes, solver.reports[0], log)
+    return keep_step(step, solver, outcomes, log)
 
 
 @machine_code
 def keep_step(
-    step: StepArrays, outcomes: RowOutcomes, report: Reals, log: StepLog
+    step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes, log: StepLog
 ) -> int:
     """Fill the log behind the state after the step; see take_step."""
+    report, impact = solver.reports[0], solver.impact
     wholes, reals, terms, earlier = log.wholes, log.reals, step.terms, step.earlier
     nq, nv, m = terms.q.shape[1], terms.qd.shape[1], outcomes.rows[0]
     total = 0.0
@@ -241,6 +213,9 @@ def keep_step(
         reals[after + k] = report[k]
     for r in range(m):
         reals[after + 5 + r] = earlier.impulse[0, r]
+    if solver.choice.impacts > 0:
+        for r in range(m):
+            reals[after + 5 + r] += impact[r]
     blocks = earlier.known[0]
     wholes[0], wholes[1], wholes[2] = (
         outcomes.status[0],
@@ -293,8 +268,13 @@ def step_rows(
         touching, blocks, m = prepare_step(scene, step, state)
         if touching < 0:
             return state, -touching
-        status = solve_state(step, solver, blocks, m)
-        finite = write_velocity(scene, step, state, blocks)
+        before = CONVERGED
+        if solver.choice.impacts > 0:
+            before = call_python(solver.python, IMPACT, blocks, m)
+        status = RAISED
+        if not before == RAISED:
+            status = solve_state(step, solver, blocks, m)
+        finite = not status == RAISED and write_velocity(scene, step, state, blocks)
         while finite and is_passing(scene, step, state):
             touching = find_passed(scene, step, state, touching)
             if touching < 0:
@@ -303,7 +283,9 @@ def step_rows(
                 break
             blocks, m = fill_problem(scene, step, state, touching)
             status = solve_state(step, solver, blocks, m)
-            finite = write_velocity(scene, step, state, blocks)
+            finite = not status == RAISED and write_velocity(scene, step, state, blocks)
+        if not before == CONVERGED:
+            status = before
         if finite:
             remember(step.rows, step.blocks, blocks, step.earlier, state)
         outcomes.contacts[n], outcomes.rows[n] = touching, m
@@ -313,27 +295,80 @@ def step_rows(
 
 @machine_code
 def solve_state(step: StepArrays, solver: ChosenSolver, blocks: int, m: int) -> int:
-    """Solve a prepared problem; return its status."""
-    nv = len(step.work.free)
+    """Solve a prepared problem; return its status.
+
+    What is wedged is solved without its pushes, and what is not solved then has
+    impulses that add no energy.
+    """
+    nv, report = len(step.work.free), solver.reports[0]
     status = solve_rows(step.rows, blocks, m, nv, solver)
+    if status == RAISED:
+        return RAISED
     if leave_out_pushes(step.rows, step.blocks, blocks, status):
         status = solve_rows(step.rows, blocks, m, nv, solver)
-        status = WEDGED if status == CONVERGED else status
-    return settle(step, solver, blocks, m, status)
+        if status == CONVERGED or status == NOT_UNIQUE:
+            return WEDGED
+    if status == MAX_ITERATIONS:
+        return freeze_friction(step.rows, blocks, m, nv, solver.work, report)
+    if status == INFEASIBLE or status == RAY:
+        take_no_energy(step.rows, blocks, nv, solver.work)
+    return status
 
 
 @machine_code
-def settle(
-    step: StepArrays, solver: ChosenSolver, blocks: int, m: int, status: int
-) -> int:
-    """Give a problem that is not solved impulses without energy; return its status."""
-    nv = len(step.work.free)
-    if status == MAX_ITERATIONS:
-        report = solver.reports[0]
-        status = freeze_friction(step.rows, blocks, m, nv, solver.work, report)
-    elif status == INFEASIBLE:
-        take_no_energy(step.rows, blocks, nv, solver.work)
-    return status
+def leave_out_pushes(rows: Rows, facts: BlockFacts, used: int, status: int) -> bool:
+    """Let contacts and limits ask for rest at most; return whether to solve again.
+
+    A rebound, or the push out of an overlap, asks a gap to open: bias < 0. Where the
+    friction cones contain impulses d that move nothing, Y.T d = 0, and bias . d < 0, no
+    impulses fulfil that: they grow without bound. With bias >= 0 the robot at rest
+    fulfils every row.
+
+    Args:
+        rows: Problem with its impulses; b is changed, and impulses are set to zero.
+        facts: Of its blocks; bias is changed as b is.
+        used: Number of blocks.
+        status: Of the solution. Where that is CONVERGED or NOT_UNIQUE, nothing is done
+            unless impulses are ENDLESS; where it is INFEASIBLE, only rebounds are left
+            out.
+
+    Source: ours; the cones of LCP-12.
+    """
+    any_push, solved = False, status == CONVERGED or status == NOT_UNIQUE
+    for block in range(used):
+        if _pushes(facts, block, rows.start[block], status):
+            any_push = True
+    if not any_push or (solved and not _endless(rows, used)):
+        return False
+    for block in range(used):
+        row = rows.start[block]
+        if _pushes(facts, block, row, status):
+            rows.b[row] -= facts.bias[row]
+            facts.bias[row] = 0.0
+        for r in range(row, row + rows.count[block]):
+            rows.impulse[r] = 0.0
+    return True
+
+
+@machine_code
+def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
+    """Return whether a block asks its gap to open, and that may be left out."""
+    if not (facts.role[block] == CONTACT_ROLE or facts.role[block] == LIMIT):
+        return False
+    rebounds = facts.restitution[block] > 0.0
+    return facts.bias[row] < 0.0 and (rebounds or status != INFEASIBLE)
+
+
+@machine_code
+def _endless(rows: Rows, used: int) -> bool:
+    """Return whether impulses are far beyond what the velocities ask for."""
+    speed, most = 0.0, 0.0
+    for block in range(used):
+        for row in range(rows.count[block]):
+            i = rows.start[block] + row
+            speed = max(speed, abs(rows.b[i]))
+            most = max(most, abs(rows.impulse[i]) * row_response(rows, block, row))
+    return most > ENDLESS * speed
 
 
 @machine_code
@@ -349,7 +384,7 @@ def finish_state(
     finite: bool,
 ) -> None:
     """Note the outcome of a step with its velocity; write forces and correction."""
-    report, nv = solver.reports[0], len(step.work.free)
+    report = solver.reports[0]
     outcomes.status[n], outcomes.iterations[n] = status, report[ITERATIONS]
     outcomes.residual[n] = report[LAW]
     if not finite:
@@ -358,12 +393,9 @@ def finish_state(
     if outcomes.force.shape[1] > 0:
         add_forces(step, blocks, outcomes, n, scene.rule.dt)
     if scene.rule.apart > 0.0:
-        apart, m_apart = prepare_correction(scene, step, state, blocks)
-        if m_apart > 0:
-            outcomes.corrected[n] = 1
-            short = solve_correction(step.normals, apart, m_apart, nv, solver)
-            if not end_correction(scene, step, state, apart) or short != 0:
-                outcomes.short[n] = 1
+        result = correct_positions(scene, step, solver, state, blocks)
+        outcomes.corrected[n] = 0 if result == NOTHING else 1
+        outcomes.short[n] = 1 if result == NO_ROOM else 0
     if step.fast.used[0] > 0 and move_before_meetings(scene, step, state):
         outcomes.corrected[n] = 1
 

@@ -16,18 +16,19 @@ import numpy as np
 
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solution import Residuals
-from dyn_core.contact.solvers.work import CONVERGED
+from dyn_core.contact.solvers.work import CONVERGED, MAX_ITERATIONS
 from dyn_core.contact.stepping.array_step import ArrayStep
-from dyn_core.contact.stepping.assembly import end_step, prepare_step
+from dyn_core.contact.stepping.assembly import prepare_step, write_velocity
+from dyn_core.contact.stepping.composite_step import solve_state
 from dyn_core.contact.stepping.contact_model import error_terms
+from dyn_core.contact.stepping.impacts import ImpactLaw
 from dyn_core.contact.stepping.integration import advanced, moved
 from dyn_core.contact.stepping.position_correction import (
-    end_correction,
-    prepare_correction,
+    NO_ROOM,
+    NOTHING,
+    correct_positions,
 )
 from dyn_core.contact.stepping.reports import StepDetails, StepReport, step_energy
-from dyn_core.contact.stepping.solver_choice import ChosenSolver, solve_correction
-from dyn_core.contact.stepping.staged_step import ImpactLaw, ProblemSolver
 from dyn_core.contact.stepping.step_matrices import (
     inertia_factor,
     keep_blocks,
@@ -42,7 +43,7 @@ from dyn_core.contact.stepping.step_tables import (
     Scene,
     StepArrays,
 )
-from dyn_core.engines.machine_code import compiled, machine_code
+from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import NonFiniteError
 
 CLOSED = 1e-8  # gap below which a contact is closed [m | rad]
@@ -137,29 +138,20 @@ class EventStep:
         self._loads = {}
 
     def step(
-        self,
-        t: float,
-        q: np.ndarray,
-        qd: np.ndarray,
-        tau: np.ndarray,
-        f_ext: np.ndarray | None = None,
-        accelerations: np.ndarray | None = None,
+        self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces
     ) -> tuple[np.ndarray, np.ndarray, list[StepRecord | Flight]]:
         """Return the state after a step, and its impacts and motions.
+
+        Prescribed coordinates have the accelerations of `arrays`.
 
         Args:
             t: Start [s].
             q, qd: State, (nq,), (nv,).
-            tau: Joint forces, (nv,) [N·m | N].
-            f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N].
-            accelerations: Of the prescribed coordinates, in their order.
+            forces: What acts.
 
         Raises:
             NonFiniteError: The state, or a velocity, is not finite.
         """
-        bodies = () if f_ext is None else (np.array(f_ext, float),)
-        forces = Forces(np.array(tau, float), bodies, self._of.carried.values)
-        self.arrays.accelerate(accelerations)
         remaining, events, h = self._h, 0, self._h
         parts: list[StepRecord | Flight] = []
         max_events = self._of.world.max_impacts
@@ -378,16 +370,22 @@ class EventStep:
             load = self._loads.get(int(arrays.blocks.id[k]), np.zeros(0))
             fits = len(load) == rows.count[k]
             rows.impulse[part] = load if fits else 0.0
-        impulse, before = (None, CONVERGED) if impacts is None else impacts(blocks, m)
-        status = self._problem.solve(blocks, m)
+        before, total = CONVERGED, np.zeros(m)
+        if impacts is not None:
+            before = impacts.act(blocks, m)
+            total += impacts.impulse[:m]
+        status = self._solve(blocks, m)
+        self.arrays.room.python.raise_error()
+        if status == MAX_ITERATIONS:
+            status = self.arrays.proven(blocks, m)
         status = status if before == CONVERGED else before
         loads = np.split(rows.impulse[:m].copy(), rows.start[1:blocks])
         ids, starts = arrays.blocks.id[:blocks].copy(), rows.start[:blocks].copy()
         self._loads.update(zip(ids.tolist(), loads, strict=False))
-        total = rows.impulse[:m] + (0.0 if impulse is None else impulse)
+        total += rows.impulse[:m]
         if not self._end(0, blocks):
             raise NonFiniteError("contacts: the velocity is not finite", "qd")
-        report, terms = self._memory.reports[0], arrays.terms
+        report, terms = self.arrays.room.solver.reports[0], arrays.terms
         counts = [status, int(report[5]), 0, 0, m, blocks]
         wholes = np.concatenate([counts, ids, starts]).astype(np.int64)
         reals = terms.q[0], terms.qd[0], arrays.qd_next[0], report[:5], total
@@ -419,13 +417,11 @@ class EventStep:
         blocks, _ = self._prepared(q, still, forces, 0.0, h, world.erp)
         self._arrays.work.z[:] = 0.0
         scene = self._scene(h, world.erp)
-        memory = scene, self._arrays
-        apart, m = compiled(prepare_correction).bind(*memory)(0, blocks)
-        if not m:
+        memory = scene, self._arrays, self.arrays.room.solver
+        result = compiled(correct_positions).bind(*memory)(0, blocks)
+        if result == NOTHING:
             return q, qd
-        solve = compiled(solve_apart).bind(*memory, self._memory)
-        if not solve(apart, m):
-            self.counters["contacts without room"] += 1
+        self.counters.update(["contacts without room"] * (result == NO_ROOM))
         correction = self._arrays.correction[0].copy()
         last, uncorrected = parts[-1], q
         q, qd = advanced(model, uncorrected, qd, h, correction)
@@ -486,13 +482,14 @@ class EventStep:
     def _tie(self) -> None:
         """Tie machine code to the memory."""
         self._tied = self._arrays = arrays = self.arrays.memory
-        self._memory: ChosenSolver = self.arrays.solver
         setup, world = self.arrays.setup, self._of.world
         self._prepare = lru_cache(maxsize=8)(self._prepare_call)
-        self._end: Any = compiled(end_step).bind(setup.scene, arrays)
-        self._problem = ProblemSolver(world, arrays, self._memory)
-        scene = self._scene(INSTANT, 0.0)
-        self._impacts = ImpactLaw(world, scene, arrays)
+        self._end: Any = compiled(write_velocity).bind(setup.scene, arrays)
+        self._solve: Any = compiled(solve_state).bind(arrays, self.arrays.room.solver)
+        self._impacts: ImpactLaw | None = None
+        if self.arrays.room.solver.choice.impacts:
+            scene, impulse = self._scene(INSTANT, 0.0), self.arrays.room.solver.impact
+            self._impacts = ImpactLaw(world, scene, arrays, impulse)
 
     def _prepare_call(self, duration: float, apart: float) -> Callable[..., Any]:
         """Return prepare_step for a step that lasts some time."""
@@ -512,16 +509,6 @@ class EventStep:
             remaining=duration,
         )
         return scene._replace(rule=rule)
-
-
-@machine_code
-def solve_apart(
-    scene: Scene, step: StepArrays, solver: ChosenSolver, blocks: int, m: int
-) -> bool:
-    """Solve for the correction of positions; return whether there is room for it."""
-    nv = len(step.work.free)
-    status = solve_correction(step.normals, blocks, m, nv, solver)
-    return end_correction(scene, step, 0, blocks) and status == 0
 
 
 def _closing(facts: Any, blocks: int) -> np.ndarray:

@@ -109,7 +109,8 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
         elif more > count:
             count, _ = pair_later(scene, step, state, pair, 0.0, margin, count)
         elif halfway:
-            count = meet(scene, step, state, pair, count, begin, 0.0)
+            time = time_of_meeting(scene, step, state, pair, count, begin, 0.0)
+            count = add_meeting(scene, step, state, pair, count, time)
     count = finish_contacts(scene, step, 0, count)
     memory.used[0] = 1 if any_fast else 0
     return count
@@ -156,7 +157,9 @@ def find_passed(scene: Scene, step: StepArrays, state: int, touching: int) -> in
         if memory.guarded[pair] != 0 and not uneven:
             continue
         if is_fast(scene, step, pair):
-            more = meet(scene, step, state, pair, count, 0.0, scene.rule.remaining)
+            end = scene.rule.remaining
+            time = time_of_meeting(scene, step, state, pair, count, 0.0, end)
+            more = add_meeting(scene, step, state, pair, count, time)
             if more > count and more <= len(contacts.id):
                 more, new = replace_known(scene, step, count, more)
                 changed = changed or new
@@ -251,11 +254,17 @@ def fastest_closing(step: StepArrays, count: int, more: int) -> float:
     contacts, spatial, fastest = step.contacts, step.fast.spatial, 0.0
     for row in range(count, min(more, len(contacts.id))):
         V, W = spatial[contacts.body_a[row]], spatial[contacts.body_b[row]]
-        p, n = contacts.point[row], contacts.normal[row]
-        x, y, z = cross(V[0] - W[0], V[1] - W[1], V[2] - W[2], p[0], p[1], p[2])
-        x, y, z = x + V[3] - W[3], y + V[4] - W[4], z + V[5] - W[5]
+        n = contacts.normal[row]
+        x, y, z = relative_velocity(V, W, contacts.point[row])
         fastest = max(fastest, -(x * n[0] + y * n[1] + z * n[2]))
     return fastest
+
+
+@machine_code
+def relative_velocity(V: Reals, W: Reals, p: Reals) -> tuple[float, float, float]:
+    """Return the velocity of a point of a body in the frame of another one."""
+    x, y, z = cross(V[0] - W[0], V[1] - W[1], V[2] - W[2], p[0], p[1], p[2])
+    return x + V[3] - W[3], y + V[4] - W[4], z + V[5] - W[5]
 
 
 @machine_code
@@ -265,9 +274,7 @@ def relative_speed(
     """Return a bound of the speed of the points of shape a in the frame of shape b."""
     V, W = memory.spatial[shapes.body[a]], memory.spatial[shapes.body[b]]
     wx, wy, wz = V[0] - W[0], V[1] - W[1], V[2] - W[2]
-    c = work.middle[a]
-    x, y, z = cross(wx, wy, wz, c[0], c[1], c[2])
-    x, y, z = x + V[3] - W[3], y + V[4] - W[4], z + V[5] - W[5]
+    x, y, z = relative_velocity(V, W, work.middle[a])
     turn = math.sqrt(wx * wx + wy * wy + wz * wz)
     return math.sqrt(x * x + y * y + z * z) + turn * core_radius(shapes, a)
 
@@ -330,31 +337,15 @@ def known(contacts: Contacts, count: int, row: int) -> bool:
 
 
 @machine_code
-def meet(
-    scene: Scene,
-    step: StepArrays,
-    state: int,
-    pair: int,
-    count: int,
-    begin: float,
-    end: float,
-) -> int:
-    """Add the contacts of a fast pair at the time when it meets, if it does.
-
-    Returns:
-        The new number.
-    """
-    time = time_of_meeting(scene, step, state, pair, count, begin, end)
-    if time < math.inf:
-        return add_meeting(scene, step, state, pair, count, time)
-    return count
-
-
-@machine_code
 def add_meeting(
     scene: Scene, step: StepArrays, state: int, pair: int, count: int, time: float
 ) -> int:
-    """Add the contacts of a pair that meets at a time; return the new number."""
+    """Add the contacts of a pair that meets at a time; return the new number.
+
+    None where the time is infinite: then the pair does not meet.
+    """
+    if not time < math.inf:
+        return count
     memory, contacts, shapes = step.fast, step.contacts, scene.shapes
     flush = FLUSH * thinner(scene, pair)
     more, _ = pair_later(scene, step, state, pair, time, flush, count)

@@ -13,7 +13,12 @@ import numpy as np
 
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
+from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solution import ContactSolution
+from dyn_core.contact.problem.solving import solve
+from dyn_core.contact.solvers.work import CONVERGED
+from dyn_core.contact.stepping.assembly import apply_impulses
+from dyn_core.contact.stepping.block_rows import gap_rule
 from dyn_core.contact.stepping.gap_rules import TOUCH
 from dyn_core.contact.stepping.step_matrices import (
     inertia_factor,
@@ -27,12 +32,78 @@ from dyn_core.contact.stepping.step_tables import (
     Scene,
     StepArrays,
 )
+from dyn_core.contact.stepping.world import World
+from dyn_core.engines.machine_code import compiled
 
 ROUNDS = 20  # largest number of updates of the friction discs in a release
 TURNS = 10_000  # largest number of impacts in a sequence
 SETTLED = 1e-9  # relative tolerance of the radii
 
 Solve = Callable[[ConstraintProblem], ContactSolution]
+
+
+class ImpactLaw:
+    """Impacts of a world before its steps, where the law is not Newton's.
+
+    Attributes:
+        impulse: Impulses of the rows in the last impact, zeros without one.
+    """
+
+    def __init__(
+        self, world: World, scene: Scene, step: StepArrays, impulse: np.ndarray
+    ) -> None:
+        """Tie the machine code to the memory.
+
+        Args:
+            world: Its law, and the solver of Poisson's problems.
+            scene, step: Robot and rule, and the arrays of the problem.
+            impulse: Memory of as many rows as there is room for.
+        """
+        self._world, self._scene, self._step = world, scene, step
+        self._apply = compiled(apply_impulses).bind(scene, step)
+        self.impulse, self._worst = impulse, CONVERGED
+
+    def act(self, blocks: int, m: int) -> int:
+        """Let a prepared step begin behind its impact; return a status.
+
+        Args:
+            blocks, m: Numbers of blocks and rows.
+
+        Returns:
+            The last bad status of the problems that were solved for it, or CONVERGED.
+        """
+        world, scene, step = self._world, self._scene, self._step
+        self.impulse[:m], self._worst = 0.0, CONVERGED
+        impact = impact_of(scene, step, blocks, m)
+        if impact is None:
+            return CONVERGED
+        if world.impacts == "sequential":
+            impulse = sequential_impacts(impact, world.restitution_threshold)
+        else:
+            impulse = poisson_impacts(impact, self._solve)
+        if not impulse.any():
+            return self._worst
+        rows, facts = step.rows, step.blocks
+        warm = rows.impulse[:m].copy()
+        self.impulse[:m] = rows.impulse[:m] = impulse
+        self._apply(0, blocks)
+        rows.impulse[:m] = warm
+        after = np.maximum(impact.after(impulse), 0.0)
+        for block in np.flatnonzero(impact.fast):
+            row, gap = rows.start[block], min(float(facts.gap[block]), 0.0)
+            _, bias, _ = gap_rule(scene.rule, gap, 0.0, 0.0, 0.0)
+            bias = min(float(bias), -float(after[block]))
+            rows.b[row] += bias - facts.bias[row]
+            facts.bias[row] = bias
+        return self._worst
+
+    def _solve(self, problem: ConstraintProblem) -> ContactSolution:
+        """Return the solution of a problem of an impact; keep a status that is bad."""
+        options = dict(self._world.solver_options)
+        solution = solve(problem, self._world.solver, **options)
+        if not solution.converged:
+            self._worst = STATUSES.index(solution.status)
+        return solution
 
 
 class Impact(NamedTuple):

@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.problem.rows import BILATERAL, UNILATERAL
+from dyn_core.contact.solvers.coulomb import NEAR
+from dyn_core.contact.solvers.newton import newton
+from dyn_core.contact.solvers.row_solvers import ChosenSolver
 from dyn_core.contact.stepping.block_rows import along, respond
 from dyn_core.contact.stepping.gap_rules import TOUCH, correction
 from dyn_core.contact.stepping.step_tables import (
@@ -23,6 +26,36 @@ from dyn_core.engines.machine_code import machine_code
 SOFT = 1e-9  # compliance, relative to the response
 SHORT = 1e-2  # part of a correction that may be missing
 TOLERANCE = 1e-6  # of a correction, relative to the largest: more precision costs most
+ITERATIONS = 100  # most Newton steps
+NOTHING, CORRECTED, NO_ROOM = range(3)  # results of correct_positions
+
+
+@machine_code
+def correct_positions(
+    scene: Scene, step: StepArrays, solver: ChosenSolver, state: int, used: int
+) -> int:
+    """Find the velocity that corrects the positions after a step.
+
+    Args:
+        scene, step: As write_velocity leaves them; `correction` is written.
+        solver: Its memory.
+        state: Number of the state.
+        used: Number of blocks of the step.
+
+    Returns:
+        NOTHING to correct; CORRECTED; NO_ROOM for all that was asked for.
+    """
+    blocks, m = prepare_correction(scene, step, state, used)
+    if m == 0:
+        return NOTHING
+    nv, report = len(step.work.free), solver.reports[1]
+    status = newton(
+        step.normals, blocks, m, nv, solver.work, report, ITERATIONS, TOLERANCE, NEAR,
+        False,
+    )  # fmt: skip
+    if end_correction(scene, step, state, blocks) and status == 0:
+        return CORRECTED
+    return NO_ROOM
 
 
 @machine_code
@@ -38,7 +71,7 @@ def prepare_correction(
     R a small part of G, which shares what room there is.
 
     Args:
-        scene, step: As end_step leaves them.
+        scene, step: As write_velocity leaves them.
         state: Number of the state.
         used: Number of blocks of the step.
 

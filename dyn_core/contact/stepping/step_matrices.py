@@ -1,13 +1,27 @@
-"""Matrices of a prepared step: Y, L and the constraint problem of its rows."""
+"""A prepared step as matrices: Y, L, the constraint problem of its rows, its solution.
+
+Solvers that take a ConstraintProblem are called from the machine code of a step.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
-from dyn_core.contact.problem.layout import KINDS, ConstraintLayout
+from dyn_core.contact.problem.layout import layout_of
 from dyn_core.contact.problem.problem import ConstraintProblem
+from dyn_core.contact.problem.residuals import STATUSES
+from dyn_core.contact.problem.solving import contact_solver, solve
+from dyn_core.contact.solvers.row_solvers import RAISED
+from dyn_core.contact.solvers.work import ITERATIONS, LAW
 from dyn_core.contact.stepping.step_tables import StepArrays
 from dyn_core.contact.stepping.structure import Structure
+from dyn_core.contact.stepping.world import World
+from dyn_core.engines.machine_code import PythonKernel
+from dyn_core.errors import NonFiniteError
+
+Task = Callable[[int, int], int]
 
 
 def sparse_rows(step: StepArrays, blocks: int, m: int) -> np.ndarray:
@@ -49,20 +63,11 @@ def problem_of(step: StepArrays, blocks: int, m: int) -> ConstraintProblem:
         blocks, m: Numbers of its blocks and rows.
     """
     rows, Y = step.rows, sparse_rows(step, blocks, m)
-    heights = zip(
-        rows.kind[:blocks].tolist(), rows.count[:blocks].tolist(), strict=True
-    )
-    layout = ConstraintLayout(tuple((KINDS[k], n) for k, n in heights))
-    mu = [
-        x
-        for k, block in enumerate(layout.blocks)
-        for x in rows.mu[k, : block.count].tolist()
-    ]
-    lo, hi, compliance = rows.lo[:m], rows.hi[:m], rows.compliance[:m]
-    ids = tuple(step.blocks.id[:blocks].tolist())
-    return ConstraintProblem(
-        layout, Y @ Y.T, rows.b[:m], mu, lo, hi, compliance, ids=ids
-    )
+    layout = layout_of(rows.kind[:blocks].tobytes(), rows.count[:blocks].tobytes())
+    copies = (x[:m].copy() for x in (rows.b, rows.lo, rows.hi, rows.compliance))
+    b, lo, hi, compliance = copies
+    mu, ids = rows.mu[:blocks][layout.in_use], tuple(step.blocks.id[:blocks].tolist())
+    return ConstraintProblem.of_arrays(layout, Y @ Y.T, b, mu, lo, hi, compliance, ids)
 
 
 def keep_blocks(step: StepArrays, chosen: np.ndarray) -> tuple[int, int]:
@@ -88,3 +93,74 @@ def keep_blocks(step: StepArrays, chosen: np.ndarray) -> tuple[int, int]:
         array[: len(old)] = array[old]
     rows.start[: len(kept)] = np.cumsum(counts) - counts
     return len(kept), len(old)
+
+
+class MatrixSolver:
+    """A solver of ConstraintProblems, for the problem in prepared arrays."""
+
+    def __init__(self, world: World, step: StepArrays, report: np.ndarray) -> None:
+        """Find the solver.
+
+        Args:
+            world: Its solver, with options.
+            step: Arrays of the problem.
+            report: Written: residual of its law, and iterations.
+        """
+        self._solver, self._options = contact_solver(world.solver), world.solver_options
+        self._step, self._report = step, report
+
+    def solve(self, blocks: int, m: int) -> int:
+        """Replace the impulses of the rows by the solution; return its status.
+
+        Args:
+            blocks, m: Numbers of blocks and rows.
+
+        Raises:
+            NonFiniteError: The solver returned impulses that are not finite.
+        """
+        rows = self._step.rows
+        problem, warm = problem_of(self._step, blocks, m), rows.impulse[:m].copy()
+        solution = solve(problem, self._solver, warm, **self._options)
+        if not np.isfinite(solution.impulses).all():
+            raise NonFiniteError(
+                f"contacts: {self._solver.name} returned impulses that are not finite",
+                "impulse",
+            )
+        rows.impulse[:m] = solution.impulses
+        self._report[LAW] = solution.law
+        self._report[ITERATIONS] = solution.iterations
+        return STATUSES.index(solution.status)
+
+
+class PythonTasks:
+    """Functions of Python that the machine code of a step calls by their numbers.
+
+    Attributes:
+        kernel: For ChosenSolver, valid as long as this object is kept.
+    """
+
+    def __init__(self, tasks: Mapping[int, Task]) -> None:
+        """Make the address.
+
+        Args:
+            tasks: By IMPACT and PROBLEM, functions of the numbers of blocks and rows
+                that return a status.
+        """
+        self._tasks = tasks
+        self._error: BaseException | None = None
+        self._function = PythonKernel(self._run)
+        self.kernel = self._function.kernel
+
+    def _run(self, task: int, blocks: int, m: int) -> int:
+        """Return the status of a task, RAISED after an error."""
+        try:
+            return self._tasks[task](blocks, m)
+        except BaseException as error:
+            self._error = error
+            return RAISED
+
+    def raise_error(self) -> None:
+        """Raise the error of the last task that failed, once."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error

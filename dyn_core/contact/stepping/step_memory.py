@@ -10,15 +10,19 @@ import numpy as np
 
 from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
 from dyn_core.contact.problem.rows import room_for_rows
+from dyn_core.contact.solvers.row_solvers import (
+    IMPACT,
+    IN_PYTHON,
+    PROBLEM,
+    ChosenSolver,
+)
 from dyn_core.contact.solvers.work import room_for_solvers
 from dyn_core.contact.stepping.contact_model import ContactModel, error_terms
 from dyn_core.contact.stepping.fast_tables import fast_memory, fast_tables
+from dyn_core.contact.stepping.impacts import ImpactLaw
 from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
-from dyn_core.contact.stepping.solver_choice import (
-    ChosenSolver,
-    has_one_problem,
-    solver_choice,
-)
+from dyn_core.contact.stepping.solver_choice import has_one_problem, solver_choice
+from dyn_core.contact.stepping.step_matrices import MatrixSolver, PythonTasks, Task
 from dyn_core.contact.stepping.step_tables import (
     SCHEMES,
     STEWART_TRINKLE,
@@ -127,6 +131,7 @@ class StepRoom:
         contacts: For how many there is room.
         step: Arrays of the steps; without earlier impulses.
         solver: The solver with its memory.
+        python: What it calls in Python.
     """
 
     def __init__(self, setup: StepSetup, states: int) -> None:
@@ -172,7 +177,15 @@ class StepRoom:
             fast=fast_memory(scene.fast, nv, shapes, pairs),
         )
         choice, work = self._setup.choice, room_for_solvers(rows, nv)
-        self.solver = ChosenSolver(choice, work, np.zeros((2, 8)))
+        reports, impact, world = np.zeros((2, 8)), np.zeros(m), self._setup.of.world
+        tasks: dict[int, Task] = {}
+        if choice.impacts:
+            tasks[IMPACT] = ImpactLaw(world, scene, self.step, impact).act
+        if choice.method == IN_PYTHON:
+            tasks[PROBLEM] = MatrixSolver(world, self.step, reports[0]).solve
+        self.python = PythonTasks(tasks)
+        kernel = self.python.kernel
+        self.solver = ChosenSolver(choice, work, reports, kernel, impact)
 
     def earlier(self, known: Earlier | None, states: int) -> Earlier:
         """Return earlier impulses with room for those of this memory.

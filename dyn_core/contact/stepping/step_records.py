@@ -7,13 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.contact.collision.detection.tables import Contacts
-from dyn_core.contact.stepping.world import World
-
-
-def solver_name(world: World) -> str:
-    """Return the name of a world's contact solver."""
-    return world.solver if isinstance(world.solver, str) else world.solver.name
-
 
 COUNTS = 6  # numbers in `wholes` of a record before those of the blocks
 

@@ -16,8 +16,10 @@ from dyn_core.engines.machine_code.arguments import in_lanes
 from dyn_core.engines.machine_code.kernels import (
     NO_KERNEL,
     KernelAddress,
+    PythonKernel,
     TiedBatch,
     TiedKernel,
+    call_python,
     run_kernel,
 )
 from dyn_core.engines.machine_code.language import (
@@ -37,6 +39,7 @@ __all__ = [
     "NO_KERNEL",
     "CompiledFunction",
     "KernelAddress",
+    "PythonKernel",
     "Reals",
     "Reals2",
     "Reals3",
@@ -46,6 +49,7 @@ __all__ = [
     "Wholes2",
     "Wholes3",
     "any_lane",
+    "call_python",
     "compiled",
     "decided_by",
     "in_lanes",

@@ -36,6 +36,22 @@ class KernelAddress(NamedTuple):
 NO_KERNEL = KernelAddress(0, 0, 0, 0)
 
 
+class PythonKernel:
+    """A Python function of three whole numbers, for machine code.
+
+    It must not raise: nobody would hear of it.
+
+    Attributes:
+        kernel: Valid as long as this object is kept; see call_python.
+    """
+
+    def __init__(self, function: Callable[[int, int, int], int]) -> None:
+        """Make the address."""
+        self._function = _FUNCTION(function)
+        address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+        self.kernel = KernelAddress(address, 0, 0, 0)
+
+
 class TiedKernel:
     """A Program for one state, tied to the arrays that it reads and writes.
 
@@ -63,11 +79,9 @@ class TiedKernel:
         self._kept: list[Any] = [program, *inputs, *outputs]
         made = program.kernels()[0] if hasattr(program, "kernels") else None
         if made is None:
-            run = _FUNCTION(_in_python(program, inputs, outputs))
+            run = PythonKernel(_in_python(program, inputs, outputs))
             self._kept.append(run)
-            self.kernel = KernelAddress(
-                ctypes.cast(run, ctypes.c_void_p).value or 0, 0, 0, 0
-            )
+            self.kernel = run.kernel
             return
         memory = made.memory()
         tables = self._table(inputs), self._table(outputs)
@@ -193,3 +207,9 @@ def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
 def run_kernel(kernel: KernelAddress) -> int:
     """Run a kernel on its arrays; see call_kernel."""
     return call_kernel(kernel.address, kernel.inputs, kernel.outputs, kernel.scratch)
+
+
+@machine_code
+def call_python(kernel: KernelAddress, a: int, b: int, c: int) -> int:
+    """Call the function of a PythonKernel; return its result."""
+    return call_kernel(kernel.address, a, b, c)
