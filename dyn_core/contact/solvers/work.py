@@ -18,9 +18,8 @@ NO_ROOM = STATUSES.index("no_room")  # work arrays are too small: nothing is sol
 WEDGED = STATUSES.index("wedged")
 FROZEN_FRICTION = STATUSES.index("frozen_friction")  # it has bounds of its own
 ITERATIONS, PENALTY, FACTORISATIONS = 5, 6, 7  # in a report, after the five residuals
-REACHED = 1e-8  # relative tolerance of the law for the status CONVERGED
-RELAXED = 1e-7  # of the convex relaxation, whose steps are measured by their changes
-SOLVED = 1e-6  # of the law of a heap, and of sweeps
+REACHED = 1e-9  # relative tolerance of the law for the status CONVERGED, at least
+SOLVED = 1e-6  # of the law of a heap
 
 
 class Iterates(NamedTuple):
@@ -213,9 +212,11 @@ def room_for_solvers(
 def final_status(status: int, report: Reals, tolerance: float) -> int:
     """Return the status: CONVERGED where the published law holds, else what it was.
 
-    It holds to ten times the tolerance of the method, which stops by its own measure,
-    or to REACHED.
+    It holds to twice the tolerance of the method, which measures by its own units,
+    before it projects and rounds; or to twice REACHED where that is more.
     """
     if status == INFEASIBLE:
         return status
-    return CONVERGED if report[4] <= max(REACHED, 10.0 * tolerance) else MAX_ITERATIONS
+    if report[4] <= 2.0 * max(REACHED, tolerance):
+        return CONVERGED
+    return MAX_ITERATIONS
