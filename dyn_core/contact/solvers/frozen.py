@@ -103,7 +103,7 @@ def freeze_friction(
         take_no_energy(rows, blocks, nv, work)
     row_residuals(rows, blocks, nv, work.system.w, iterates.r, report)
     report[ITERATIONS] = count
-    if status == FROZEN_FRICTION and report[4] <= 2.0 * REACHED:
+    if status == FROZEN_FRICTION and report[4] <= REACHED:
         return CONVERGED
     return status
 
