@@ -288,6 +288,17 @@ def towers(towers: int, height: int, settle: int = 300) -> ContactScene:
     return ContactScene(title, _scene("towers", *parts), places, None, settle)
 
 
+def alone(kind: str) -> ContactScene:
+    """Return one free body of 1 kg: `body`, high above the floor, `ball` or `box`."""
+    part, height = {
+        "body": (_free(kind, 1.0, '<sphere radius="0.1"/>', (0.02, 0.05, 0.06)), 5.0),
+        "ball": (_sphere(kind, 1.0, 0.05), 0.05),
+        "box": (_box(kind, 1.0, (0.2, 0.2, 0.1)), 0.05),
+    }[kind]
+    places = {f"free_{kind}": [0, 0, height, 0, 0, 0, 1]}
+    return ContactScene(kind, _scene(kind, part), places)
+
+
 def spheres(count: int, at_rest: bool) -> ContactScene:
     """Return spheres of 5 cm that fall into a box of five half-spaces.
 

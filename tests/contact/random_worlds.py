@@ -69,6 +69,25 @@ def _bodies(rng, names, root, folder, parts, collisions):
         parts.append(joint(f"to_{name}", kind, parent, name, axis, way, more))
 
 
+def random_places(model, rng):
+    """Return q of a random world: bodies within one another and the ground."""
+    q = model.neutral()
+    for i in map(model.q_slice, model.names[1:]):
+        if i.stop - i.start == 7:
+            turn = rng.standard_normal(4)
+            place = rng.uniform((-0.2, -0.2, -0.05), (0.2, 0.2, 0.5))
+            q[i] = [*place, *(turn / np.linalg.norm(turn))]
+        else:
+            q[i] = rng.uniform(-0.5, 0.5)
+    return q
+
+
+def random_friction(rng):
+    """Return a coefficient from 0.01 to 1e6, and 0 in one of seven draws."""
+    mu = float(10 ** rng.uniform(-2, 6))
+    return mu if rng.random() > 1 / 7 else 0.0
+
+
 def random_world(seed, folder=None, restitution=(0.0, 0.5), any_friction=False):
     """Return a scene of objects and, in every second one, a robot on a floor or hills.
 
@@ -93,20 +112,12 @@ def random_world(seed, folder=None, restitution=(0.0, 0.5), any_friction=False):
         "torsion": float(rng.choice([0.0, 0.01])),
     }
     if any_friction:
-        powers = np.random.default_rng([seed, 12]).uniform(-2, 6)
-        material["mu"] = float(10**powers if seed % 7 else 0.0)
+        material["mu"] = random_friction(np.random.default_rng([seed, 12]))
     if material["torsion"]:
         material["rolling"] = float(rng.choice([0.0, 0.002]))
     extras = {"collisions": collisions} if collisions else {}
     model = robot(*parts, materials={"default": material}, **extras)
-    q = model.neutral()
-    for i in map(model.q_slice, model.names[1:]):
-        if i.stop - i.start == 7:
-            turn = rng.standard_normal(4)
-            place = rng.uniform((-0.2, -0.2, -0.05), (0.2, 0.2, 0.5))
-            q[i] = [*place, *(turn / np.linalg.norm(turn))]
-        else:
-            q[i] = rng.uniform(-0.5, 0.5)
+    q = random_places(model, rng)
     world = {"stepper": STEPPERS[seed % 3]}
     if folder is not None:
         world["packages"] = {"hulls": folder}
@@ -151,8 +162,37 @@ def taken(scene, count, each=20, push=None, **world):
         push: Joint forces as a function of the number of the step; None: none.
         world: More settings of the world.
     """
-    arrays, tau = scene.simulator(**world).arrays, np.zeros(scene.model.nv)
-    q, qd, counts, digest = scene.q, scene.qd, Counter(), hashlib.sha256()
+    return steps_of(
+        scene.simulator(**world).arrays, scene.q, scene.qd, count, each, push
+    )
+
+
+def any_starts(scene, starts, count, seed, **world):
+    """Make steps from random starts, each with a friction of its own; count statuses.
+
+    The first is that of the scene. Every step is checked, see `taken`.
+
+    Args:
+        scene: A random world.
+        starts, count: Number of starts, and of steps from each.
+        seed: Of the draws.
+        world: More settings of the world.
+    """
+    arrays, rng = scene.simulator(**world).arrays, np.random.default_rng([seed, 13])
+    counts, q, qd = Counter(), scene.q, scene.qd
+    for _ in range(starts):
+        counts += steps_of(arrays, q, qd, count, 1)[0]
+        arrays.forget()
+        arrays.setup.scene.pairs.materials[:, 0] = random_friction(rng)
+        q = random_places(scene.model, rng)
+        qd = rng.standard_normal(scene.model.nv)
+    return counts
+
+
+def steps_of(arrays, q, qd, count, each, push=None):
+    """Make steps on arrays from a state; see `taken`."""
+    tau = np.zeros(len(qd))
+    counts, digest = Counter(), hashlib.sha256()
     for k in range(count):
         tau = tau if push is None else push(k)
         q, qd, record = arrays.step(k * H, q, qd, tau)

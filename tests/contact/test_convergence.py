@@ -5,6 +5,10 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.contact import ConstraintProblem, residuals, solve
+from dyn_core.contact.problem.rows import rows_of
+from dyn_core.contact.solvers.natural import natural_step, respond_to
+from dyn_core.contact.solvers.scaling import FROZEN, scale, to_scaled
+from dyn_core.contact.solvers.work import room_for_solvers
 
 SOLVERS = ("coulomb_newton", "admm", "admm_compiled", "projected_gauss_seidel")
 
@@ -42,6 +46,41 @@ def test_the_residual_of_a_closing_contact_is_its_speed():
         assert measured.law >= 0.1 * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("mu", [1.0, 1e5])
+@pytest.mark.parametrize("bounded", [False, True])
+def test_large_friction_does_not_hide_spin(bounded, mu):
+    """Torsion that works along a spin is no law, however small its part of a cone.
+
+    With mu of 1e5 the law of the relaxation, and that of frozen friction, was missed by
+    1e-7 of the spin: contacts made energy.
+    """
+    G, x = np.eye(4), np.array([1.0, 0.0, 0.0, 1e-3])
+    b = [0, 0, 0, 10.0] - G @ x
+    problem = ConstraintProblem([("contact", 4)], G, b, mu=[mu, 1e-2])
+    rows, nv = rows_of(problem.arrays)
+    rows.impulse[:] = x
+    work = room_for_solvers(rows, nv)
+    scaled, y, z = work.scaled, work.newton.gamma, work.iterates.z
+    scale(rows, 1, scaled)
+    to_scaled(rows, 1, scaled, y)
+    if bounded:
+        scaled.law[0], scaled.c[0] = FROZEN, scaled.c[0] * y[0]
+    respond_to(
+        rows,
+        1,
+        4,
+        nv,
+        scaled,
+        y,
+        work.system.w,
+        work.newton.u,
+        z,
+        work.iterates.s,
+        False,
+    )
+    assert natural_step(rows, 1, scaled, y, z, False) > 1e-5
+
+
 @pytest.mark.parametrize("h", [1e-4, 1e-5])
 @pytest.mark.parametrize("solver", ["lemke", *SOLVERS])
 def test_near_the_limit_of_painleve_converged_is_right(solver, h):
@@ -63,7 +102,10 @@ def test_near_the_limit_of_painleve_converged_is_right(solver, h):
     "solver", ["coulomb_newton", "admm", "convex_newton", "projected_gauss_seidel"]
 )
 def test_a_robot_that_stands_is_solved_in_every_step(solver, stepper):
-    """Also where it has no contact for a step; none takes thousands of iterations."""
+    """Also where it has no contact for a step; none takes thousands of iterations.
+
+    A thousand sweeps are followed by Newton steps with frozen friction.
+    """
     model = dyn.load("quadruped")
     q = model.neutral()
     q[2] = 0.45
@@ -76,4 +118,4 @@ def test_a_robot_that_stands_is_solved_in_every_step(solver, stepper):
             unsolved += not sim.report.converged
             most = max(most, sim.report.iterations)
     assert unsolved == 0
-    assert most <= 1000
+    assert most <= 1020

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from contact_bodies import box, free_box, joint, link, robot, sphere
 from contact_work import check_work
-from random_worlds import FAST, STEPPERS, random_heap, random_world, taken
+from random_worlds import (
+    FAST,
+    STEPPERS,
+    any_starts,
+    random_heap,
+    random_world,
+    taken,
+)
 from row_problems import mixed_blocks
 from step_scenes import SCENES, H, Scene, places, quadruped
 
@@ -225,7 +232,7 @@ def test_impulses_without_a_solution_add_no_energy():
 @pytest.mark.full
 @pytest.mark.parametrize("solver", ("lemke", "interior_point"))
 def test_solvers_of_matrices(solver, hulls):
-    """1e4 steps of random worlds, friction from 0 to 1e6; `full`: milliseconds each."""
-    for seed in range(34):
+    """5000 steps of random worlds, friction from 0 to 1e6; `full`: milliseconds each."""
+    for seed in range(25):
         scene = random_world(seed, hulls, any_friction=True)
-        taken(scene, 100, solver=solver)
+        any_starts(scene, 4, 50, seed, solver=solver)

@@ -5,7 +5,14 @@ from collections import Counter
 import numpy as np
 import pytest
 from contact_bodies import joint, link, robot
-from random_worlds import SHAPES, STEPPERS, random_world, shape, taken
+from random_worlds import (
+    SHAPES,
+    STEPPERS,
+    any_starts,
+    random_world,
+    shape,
+    taken,
+)
 from step_scenes import H, Scene, free_bodies, places, tower
 
 import dyn_core as dyn
@@ -13,6 +20,7 @@ from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
 
 UNSOLVED = 5e-3  # part of all steps that may miss the tolerance
+SHORTER = {"admm": {"max_iterations": 800}, "coulomb_newton": {"splittings": 300}}
 PUSH = 0.1  # push_out_speed [m/s]
 
 
@@ -27,16 +35,23 @@ def test_random_worlds(hulls, full):
 
 
 def test_random_worlds_of_any_friction(hulls, full):
-    """Friction from 0 to 1e6, every solver: 2000 steps, 1e6 with --full."""
-    counts, worlds, count = Counter(), 1000 if full else 10, 250 if full else 50
+    """No step of 2000 makes energy, of every solver, with friction from 0 to 1e6.
+
+    With --full 1e6 steps: 50 worlds, from 50 starts each.
+    """
+    counts, worlds, starts, count = Counter(), 10, 1, 50
+    if full:
+        worlds, starts, count = 50, 50, 100
     for seed in range(worlds):
         scene = random_world(seed, hulls, any_friction=True)
         for solver in ROW_SOLVERS:
-            options = {"max_iterations": 800} if solver == "admm" else {}
-            counts += taken(scene, count, solver=solver, solver_options=options)[0]
-    assert counts.total() == len(ROW_SOLVERS) * worlds * count
+            options = SHORTER.get(solver, {})
+            counts += any_starts(
+                scene, starts, count, seed, solver=solver, solver_options=options
+            )
+    assert counts.total() == len(ROW_SOLVERS) * worlds * starts * count
     assert counts["frozen_friction"] > 0
-    assert counts["converged"] > 0.8 * counts.total()
+    assert counts["converged"] > 0.7 * counts.total()
 
 
 def test_random_worlds_have_all_there_is(hulls):

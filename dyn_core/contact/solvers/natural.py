@@ -61,7 +61,9 @@ def natural_step(
     """Return the largest entry of Pi(y + z) - y, weighted as `law` is.
 
     The multiplier z is minus the velocity with De Saxce's correction. Of Coulomb's law
-    the step of the normal entry alone counts, too: max(0, y_n - u_n) - y_n.
+    the step of the normal entry alone counts, too: max(0, y_n - u_n) - y_n. Of the
+    relaxation, and of bounded friction, the work that a block makes does: a small
+    coefficient beside a large one hides the velocity of its entry, but not in s.
     """
     worst = 0.0
     for k in range(blocks):
@@ -79,6 +81,8 @@ def natural_step(
             for i in range(first + 1, first + count):
                 change = abs(factor * (y[i] + z[i]) - y[i])
                 worst = max(worst, scaled.weight[i] * change)
+            if not exact:
+                worst = max(worst, _work(rows, scaled, k, y, z))
         elif scaled.law[k] == FROZEN:
             worst = max(worst, _bounded_step(rows, scaled, k, y, z))
         elif scaled.law[k] == INTERVALS:
@@ -103,7 +107,23 @@ def _bounded_step(rows: Rows, scaled: Scaled, k: int, y: Reals, z: Reals) -> flo
     for i in range(first + 1, last):
         change = abs(factor * (y[i] + z[i]) - y[i])
         worst = max(worst, scaled.weight[i] * change)
-    return worst
+    return max(worst, _work(rows, scaled, k, y, z))
+
+
+@machine_code
+def _work(rows: Rows, scaled: Scaled, k: int, y: Reals, z: Reals) -> float:
+    """Return the work that block k makes, as the step of an impulse, weighted likewise.
+
+    max(0, lambda . u) / (|lambda| + speed / response)
+    """
+    first, work, squares = rows.start[k], 0.0, 0.0
+    for i in range(first, first + rows.count[k]):
+        impulse = scaled.T[i] * y[i]
+        squares += impulse * impulse
+        work -= y[i] * z[i]
+    weight = scaled.weight[first]
+    size = weight * math.sqrt(squares) / scaled.T[first]
+    return weight * weight * max(work, 0.0) / (1.0 + size)
 
 
 @machine_code

@@ -33,7 +33,6 @@ from dyn_core.contact.solvers.work import (
     MAX_ITERATIONS,
     NO_ROOM,
     PENALTY,
-    RELAXED,
     NewtonWork,
     SolverWork,
     final_status,
@@ -134,8 +133,7 @@ def newton(
         report[4] = natural_step(
             rows, blocks, scaled, newton_work.gamma, iterates.z, False
         )
-    known = tolerance if exact else max(tolerance, 0.1 * RELAXED)
-    return final_status(status, report, known)
+    return final_status(status, report, tolerance)
 
 
 @machine_code

@@ -27,7 +27,7 @@ from dyn_core.contact.solvers.work import (
     ITERATIONS,
     MAX_ITERATIONS,
     PENALTY,
-    SOLVED,
+    REACHED,
     SolverWork,
     final_status,
 )
@@ -58,8 +58,9 @@ def sweep(
     normal and tangents take turns until they rest: lambda_n <- max(0, lambda_n - u_n /
     G_nn), lambda_T <- disc of mu lambda_n. Other rows follow one after the other.
     Sweeps end when the estimated error (the last change over one minus its ratio to
-    the one before) is below the tolerance, when changes no longer shrink, or are not
-    finite.
+    the one before) is below the tolerance and the law holds to it, when changes no
+    longer shrink, or are not finite. Where the law does not hold, the error is to be
+    ten times less.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.
@@ -67,7 +68,8 @@ def sweep(
         work: Room for work.
         report: Set to the five residuals and the number of sweeps, (8,).
         max_iterations: Largest number of sweeps.
-        tolerance: Tolerance of the estimated error, relative to the largest impulse.
+        tolerance: Tolerance of the estimated error, relative to the largest impulse,
+            and of velocities, relative to the largest free one.
         relaxation: Factor of each block's change, between 0 and 2.
 
     Returns:
@@ -85,7 +87,7 @@ def sweep(
     count = 0
     if not natural_step(rows, blocks, scaled, x, work.iterates.z, True) <= tolerance:
         _prepare_blocks(rows, blocks, work)
-        before, shortest, patience = math.inf, math.inf, PATIENCE
+        before, shortest, patience, aim = math.inf, math.inf, PATIENCE, tolerance
         while count < max_iterations and patience > 0:
             count += 1
             moved, largest = 0.0, 0.0
@@ -96,8 +98,15 @@ def sweep(
             if not moved < math.inf:
                 break
             rate = min(moved / before, 1.0 - 1e-6) if before > 0.0 else 0.0
-            if moved / (1.0 - rate) <= tolerance * max(largest, scaled.least[0]):
-                break
+            if moved / (1.0 - rate) <= aim * max(largest, scaled.least[0]):
+                respond_to(
+                    rows, blocks, m, nv, scaled, x, z, work.iterates.p,
+                    work.iterates.z, work.iterates.s, True,
+                )  # fmt: skip
+                law = natural_step(rows, blocks, scaled, x, work.iterates.z, True)
+                if law <= max(REACHED, tolerance) or moved == 0.0:
+                    break
+                aim *= 0.1
             patience -= 1
             if moved < 0.99 * shortest:
                 shortest, patience = moved, PATIENCE
@@ -107,7 +116,7 @@ def sweep(
     report[ITERATIONS] = float(count)
     report[PENALTY] = relaxation
     report[FACTORISATIONS] = 0.0
-    return final_status(MAX_ITERATIONS, report, max(tolerance, 0.1 * SOLVED))
+    return final_status(MAX_ITERATIONS, report, tolerance)
 
 
 @machine_code

@@ -21,8 +21,7 @@ WEDGED = STATUSES.index("wedged")
 FROZEN_FRICTION = STATUSES.index("frozen_friction")  # it has bounds of its own
 LAW, ITERATIONS, PENALTY, FACTORISATIONS = 4, 5, 6, 7  # of a report: five residuals
 REACHED = 1e-8  # relative tolerance of the law for the status CONVERGED
-RELAXED = 1e-7  # of the convex relaxation, whose steps are measured by their changes
-SOLVED = 1e-6  # of the law of a heap, and of sweeps
+SOLVED = 1e-6  # of the law of a heap
 
 
 class Iterates(NamedTuple):
