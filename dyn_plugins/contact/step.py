@@ -128,7 +128,16 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
     """
     q, qd = advance(model, q, qd, dt * 0.5)
     u, proof = _velocity_and_outputs(
-        gap_rules.moreau_jean, model, q, qd, tau, dt, warm, f_ext, **parts
+        gap_rules.moreau_jean,
+        model,
+        q,
+        qd,
+        tau,
+        dt,
+        warm,
+        f_ext,
+        remaining=0.5,
+        **parts,
     )
     return *advance(model, q, u, dt * 0.5), *proof
 
@@ -182,6 +191,7 @@ def solved_contacts(
     links,
     solver_options,
     deepest=False,
+    remaining=1.0,
     **parameters,
 ):
     """Return the SolvedContacts of a step.
@@ -193,13 +203,13 @@ def solved_contacts(
         forward_dynamics, contact_solver, bias, mass_matrix: Slots.
         world, links, solver_options: As contact_euler takes them.
         deepest: Whether only the DeepestPoints have rows; else all points have.
+        remaining: Part of the step that follows q; half a step in a midpoint scheme.
         parameters: Those of the rule, by name.
 
     Source: LCP-3, LCP-4.
     """
     qdd = forward_dynamics(q, qd, tau, f_ext[1:])
     free = qd + rate_in_initial_axes(model, qd, qdd) * dt
-    remaining = 0.5 if rule is gap_rules.moreau_jean else 1.0
     mean = tau - bias(q, qd, f_ext[1:]), dt, remaining
     free = free + gyroscopic_change(model, mass_matrix(q), qd, *mean)
     parts = split_q(model, q), split_v(model, free), split_v(model, free)

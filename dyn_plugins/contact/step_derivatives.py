@@ -135,7 +135,7 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
     middle = advance(model, q, qd, half)
     rule = gap_rules.moreau_jean
     q_next, qd_next, A, *others = _of_step(
-        rule, model, *middle, tau, dt, warm, f_ext, **parts, half=True
+        rule, model, *middle, tau, dt, warm, f_ext, **parts, remaining=0.5
     )
     by_q, by_qd = columns(A, 0, model.nv), columns(A, model.nv, 2 * model.nv)
     A = stacked([[by_q @ q_q + by_qd @ v_q, by_q @ q_v + by_qd @ v_v]])
@@ -153,18 +153,18 @@ def _advance_slopes(model, q, u, dt):
     return by_q, slopes_by_joint(model, lambda e: along(q, with_slopes(u, e)))
 
 
-def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, half=False, **parts):
+def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, remaining=1.0, **parts):
     """Return the outputs of CONTACT_STEP_DERIVATIVES of a step from q.
 
     Args:
         rule: Of gap_rules.py.
         model, q, qd, tau, dt, warm, f_ext, parts: As contact_euler_derivatives.
-        half: Whether the velocity after the step acts for half of it.
+        remaining: Part of the step that follows q.
     """
     solved, modes, flag, slopes = _velocity_slopes(
-        rule, model, q, qd, tau, dt, warm, f_ext, **parts
+        rule, model, q, qd, tau, dt, warm, f_ext, remaining=remaining, **parts
     )
-    duration = dt * 0.5 if half else dt
+    duration = dt * remaining
     (q_q, v_q), (q_u, v_u) = _advance_slopes(model, q, solved.velocity, duration)
     by_q, by_qd, *others = slopes
     A = stacked(
@@ -184,13 +184,16 @@ def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, half=False, **parts):
 
 
 def _velocity_slopes(
-    rule, model, q, qd, tau, dt, warm, f_ext, derivatives, by_parameters, paths, **parts
-):
+    rule, model, q, qd, tau, dt, warm, f_ext, derivatives, by_parameters, paths,
+    remaining, **parts,
+):  # fmt: skip
     """Return SolvedContacts, modes, not_differentiable, and derivatives of u.
 
     Those by q, qd, tau, parameters, friction coefficients and gaps.
     """
-    solved = solved_contacts(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+    solved = solved_contacts(
+        rule, model, q, qd, tau, dt, warm, f_ext, remaining=remaining, **parts
+    )
     still, change = Vector.zeros(model.nv), solved.velocity - qd
     C_q, C_v, H = derivatives(q, qd, still, f_ext[1:])
     gyroscopic = GyroscopicSlopes(model, q, qd, H, C_q, C_v, *solved.mean)

@@ -57,7 +57,7 @@ def test_large_friction_does_not_hide_spin(bounded, mu):
     G, x = np.eye(4), np.array([1.0, 0.0, 0.0, 1e-3])
     b = [0, 0, 0, 10.0] - G @ x
     problem = ConstraintProblem([("contact", 4)], G, b, mu=[mu, 1e-2])
-    rows, nv = rows_of(problem.arrays)
+    rows, nv = rows_of(problem)
     rows.impulse[:] = x
     work = room_for_solvers(rows, nv)
     scaled, y, z = work.scaled, work.newton.gamma, work.iterates.z
