@@ -10,7 +10,8 @@ import numpy as np
 from urdf_text import joint, link, robot
 
 import dyn_core as dyn
-from dyn_core.contact import solve
+from dyn_core.authoring import ContactSolver
+from dyn_core.contact import ConstraintProblem, ContactSolution, solve
 
 
 def tower(count: int) -> tuple[dyn.Model, np.ndarray]:
@@ -40,12 +41,30 @@ SOLVERS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+class Keeping(ContactSolver):
+    """The solver lemke, which keeps the problems that it is given."""
+
+    name = "keeping"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problems: list[ConstraintProblem] = []
+
+    def solve(
+        self, problem: ConstraintProblem, warm: np.ndarray | None = None
+    ) -> ContactSolution:
+        """Return the solution of a problem."""
+        self.problems.append(problem)
+        return solve(problem, "lemke", warm=warm)
+
+
 def compared(count: int) -> dict[str, Any]:
     """Return solution and time [ms] of each solver for the first step of a tower."""
     model, q = tower(count)
-    state = dyn.authoring.ContactModel(model).state(q, np.zeros(model.nv), 0.01)
-    problem = state.problem(state.free(np.zeros(model.nv), 0.01), 0.01)
-    results = {}
+    keeping = Keeping()
+    world = dyn.World(solver=keeping)
+    dyn.ContactSimulator(model, world, period=0.01, q0=q).advance(0.0)
+    problem, results = keeping.problems[0], {}
     for name, options in SOLVERS.items():
         started = perf_counter()
         try:
