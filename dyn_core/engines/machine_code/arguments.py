@@ -21,6 +21,8 @@ from dyn_core.errors import ShapeError
 
 _LINE = 64  # bytes of a line of the cache, and of the widest vector
 
+_DTYPES = np.dtype(np.int64), np.dtype(np.float64)
+
 
 def number(kind: NumberType, value: Any, name: str) -> int | float | bool:
     """Return a number as an argument."""
@@ -61,23 +63,27 @@ def table(
 
 def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
     """Refuse what is not the array that a type says."""
-    dtype = np.dtype(np.float64 if kind.item is FLOAT else np.int64)
-    wanted = f"{kind}: a {dtype} array of {kind.axes} axes, contiguous, writeable"
+    dtype = _DTYPES[kind.item is FLOAT]
+    behind = (lanes,) if lanes else ()
     if not isinstance(value, np.ndarray):
-        raise ShapeError(name, wanted, type(value).__name__)
-    flags, in_lanes = value.flags, (lanes,) * bool(lanes)
-    if lanes:
-        wanted += f", behind them {lanes} lanes"
-    if value.dtype != dtype or (value.ndim, value.shape[kind.axes :]) != (
-        kind.axes + len(in_lanes),
-        in_lanes,
-    ):
-        raise ShapeError(name, wanted, f"{value.dtype} of shape {value.shape}")
+        raise ShapeError(name, _wanted(kind, lanes), type(value).__name__)
+    fits = value.ndim == kind.axes + len(behind) and value.shape[kind.axes :] == behind
+    if value.dtype != dtype or not fits:
+        what = f"{value.dtype} of shape {value.shape}"
+        raise ShapeError(name, _wanted(kind, lanes), what)
+    flags = value.flags
     if not (flags.c_contiguous and flags.aligned and flags.writeable):
         faults = {"strides": flags.c_contiguous, "odd addresses": flags.aligned,
                   "read-only memory": flags.writeable}  # fmt: skip
         fault = ", ".join(x for x, fine in faults.items() if not fine)
-        raise ShapeError(name, wanted, f"one with {fault}")
+        raise ShapeError(name, _wanted(kind, lanes), f"one with {fault}")
+
+
+def _wanted(kind: ArrayType, lanes: int) -> str:
+    """Return what an array must be, for an error."""
+    dtype = _DTYPES[kind.item is FLOAT]
+    more = f", behind them {lanes} lanes" if lanes else ""
+    return f"{kind}: a {dtype} array of {kind.axes} axes, contiguous, writeable{more}"
 
 
 def refuse_overlap(arrays: list[Any], name: str) -> None:
