@@ -89,9 +89,15 @@ def test_steps_are_measured_warm_and_cold_beside_both_cones(monkeypatch):
     here = contact_protocols.run_here(scene, lambda: calls.append(1))
     assert len(here.seconds) == len(calls) == 5
     assert here.law <= 1e-8
+    make, cones = contact_protocols.MujocoScene, []
+    monkeypatch.setattr(
+        contact_protocols, "MujocoScene",
+        lambda scene, cone: cones.append(cone) or make(scene, cone),
+    )  # fmt: skip
     cells = contact_protocols.beside(scene, here, contact_runs.nothing)
     assert len(cells) == len(contact_protocols.HEAD) - 4
-    assert cells[0] != cells[3] and "x" in cells[2]
+    assert cones == ["elliptic", "pyramidal"]
+    assert "x" in cells[2] and "x" in cells[5]
     assert float(cells[1]) < 1 and float(cells[4]) < 1
 
 
