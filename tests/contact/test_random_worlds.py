@@ -34,24 +34,32 @@ def test_random_worlds(hulls, full):
     assert counts["wedged"] <= UNSOLVED * counts.total()
 
 
-def test_random_worlds_of_any_friction(hulls, full):
-    """No step of 2000 makes energy, of every solver, with friction from 0 to 1e6.
+@pytest.mark.parametrize("solver", ROW_SOLVERS)
+def test_random_worlds_of_any_friction(solver, hulls, full):
+    """No step of 500 makes energy, with friction from 0 to 1e6.
 
-    With --full 1e6 steps: 50 worlds, from 50 starts each.
+    With --full 250 000 of each solver: 50 worlds, from 50 starts each.
     """
     counts, worlds, starts, count = Counter(), 10, 1, 50
     if full:
         worlds, starts, count = 50, 50, 100
+    options = {"solver": solver, "solver_options": SHORTER.get(solver, {})}
     for seed in range(worlds):
         scene = random_world(seed, hulls, any_friction=True)
-        for solver in ROW_SOLVERS:
-            options = SHORTER.get(solver, {})
-            counts += any_starts(
-                scene, starts, count, seed, solver=solver, solver_options=options
-            )
-    assert counts.total() == len(ROW_SOLVERS) * worlds * starts * count
+        counts += any_starts(scene, starts, count, seed, **options)
+    assert counts.total() == worlds * starts * count
     assert counts["frozen_friction"] > 0
-    assert counts["converged"] > 0.7 * counts.total()
+    assert counts["converged"] > 0.5 * counts.total()
+
+
+def test_bodies_that_are_held_do_not_rebound_with_more_energy(hulls):
+    """A light body between a heavy link and the ground, found by the test above.
+
+    The link hits it, and it would meet the ground at 42 m/s in the same step: its
+    rebound drove the link's joint to 650 rad/s, and energies from 155 to 8800 J.
+    """
+    scene = random_world(17, hulls, any_friction=True)
+    assert any_starts(scene, 31, 100, 17, solver="convex_newton")["wedged"] > 0
 
 
 def test_random_worlds_have_all_there_is(hulls):

@@ -19,7 +19,7 @@ import numpy as np
 
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.frozen import freeze_friction, take_no_energy
-from dyn_core.contact.solvers.products import row_response
+from dyn_core.contact.solvers.products import add_transposed, row_response
 from dyn_core.contact.solvers.row_solvers import (
     IMPACT,
     RAISED,
@@ -54,6 +54,7 @@ from dyn_core.contact.stepping.step_records import COUNTS
 from dyn_core.contact.stepping.step_tables import (
     CONTACT_ROLE,
     LIMIT,
+    PRESCRIBED,
     BlockFacts,
     Scene,
     StepArrays,
@@ -71,6 +72,7 @@ from dyn_core.engines.machine_code import (
 DONE, FAILED, REFUSED = range(3)  # results of take_step
 ENDLESS = 1e7  # ratio of impulses, as velocities, to those of the problem: no tolerance
 # of the law, which grows with the impulses, says anything there
+ROUNDING = 1e-9  # of the power of impulses: work that is none
 
 
 class StepKernels(NamedTuple):
@@ -273,7 +275,7 @@ def step_rows(
             before = call_python(solver.python, IMPACT, blocks, m)
         status = RAISED
         if not before == RAISED:
-            status = solve_state(step, solver, blocks, m)
+            status = solve_state(scene, step, solver, blocks, m)
         finite = not status == RAISED and write_velocity(scene, step, state, blocks)
         while finite and is_passing(scene, step, state):
             touching = find_passed(scene, step, state, touching)
@@ -282,7 +284,7 @@ def step_rows(
             if step.fast.changed[0] == 0:
                 break
             blocks, m = fill_problem(scene, step, state, touching)
-            status = solve_state(step, solver, blocks, m)
+            status = solve_state(scene, step, solver, blocks, m)
             finite = not status == RAISED and write_velocity(scene, step, state, blocks)
         if not before == CONVERGED:
             status = before
@@ -294,29 +296,33 @@ def step_rows(
 
 
 @machine_code
-def solve_state(step: StepArrays, solver: ChosenSolver, blocks: int, m: int) -> int:
+def solve_state(
+    scene: Scene, step: StepArrays, solver: ChosenSolver, blocks: int, m: int
+) -> int:
     """Solve a prepared problem; return its status.
 
-    What is wedged is solved without its pushes, and what is not solved then has
-    impulses that add no energy.
+    What is wedged, or rebounds from a later meeting with energy of its own, is solved
+    without its pushes, and what is not solved then has impulses that add no energy.
     """
     nv, report = len(step.work.free), solver.reports[0]
     status = solve_rows(step.rows, blocks, m, nv, solver)
     if status == RAISED:
         return RAISED
-    if leave_out_pushes(step.rows, step.blocks, blocks, status):
+    if leave_out_pushes(scene, step, blocks, status, solver.work.system.w):
         status = solve_rows(step.rows, blocks, m, nv, solver)
         if status == CONVERGED or status == NOT_UNIQUE:
             return WEDGED
-    if status == MAX_ITERATIONS:
+    if status == MAX_ITERATIONS or status == RAY:  # a ray proves nothing with friction
         return freeze_friction(step.rows, blocks, m, nv, solver.work, report)
-    if status == INFEASIBLE or status == RAY:
+    if status == INFEASIBLE:
         take_no_energy(step.rows, blocks, nv, solver.work)
     return status
 
 
 @machine_code
-def leave_out_pushes(rows: Rows, facts: BlockFacts, used: int, status: int) -> bool:
+def leave_out_pushes(
+    scene: Scene, step: StepArrays, used: int, status: int, z: Reals
+) -> bool:
     """Let contacts and limits ask for rest at most; return whether to solve again.
 
     A rebound, or the push out of an overlap, asks a gap to open: bias < 0. Where the
@@ -325,21 +331,28 @@ def leave_out_pushes(rows: Rows, facts: BlockFacts, used: int, status: int) -> b
     fulfils every row.
 
     Args:
-        rows: Problem with its impulses; b is changed, and impulses are set to zero.
-        facts: Of its blocks; bias is changed as b is.
+        scene: Its rule.
+        step: Problem with its impulses, which are set to zero; b and bias are changed.
         used: Number of blocks.
         status: Of the solution. Where that is CONVERGED or NOT_UNIQUE, nothing is done
-            unless impulses are ENDLESS; where it is INFEASIBLE, only rebounds are left
-            out.
+            unless impulses are ENDLESS, or add energy; where it is INFEASIBLE, only
+            rebounds are left out.
+        z: Memory, (nv,).
 
     Source: ours; the cones of LCP-12.
     """
+    rows, facts = step.rows, step.blocks
     any_push, solved = False, status == CONVERGED or status == NOT_UNIQUE
     for block in range(used):
         if _pushes(facts, block, rows.start[block], status):
             any_push = True
-    if not any_push or (solved and not _endless(rows, used)):
+    if not any_push:
         return False
+    if solved and not _endless(rows, used):
+        if step.fast.used[0] < 2:
+            return False
+        if not _adds_energy(rows, facts, used, scene.rule.rest, z):
+            return False
     for block in range(used):
         row = rows.start[block]
         if _pushes(facts, block, row, status):
@@ -361,7 +374,7 @@ def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
 
 @machine_code
 def _endless(rows: Rows, used: int) -> bool:
-    """Return whether impulses are far beyond what the velocities ask for."""
+    """Return whether impulses are beyond ENDLESS times what the velocities ask for."""
     speed, most = 0.0, 0.0
     for block in range(used):
         for row in range(rows.count[block]):
@@ -369,6 +382,45 @@ def _endless(rows: Rows, used: int) -> bool:
             speed = max(speed, abs(rows.b[i]))
             most = max(most, abs(rows.impulse[i]) * row_response(rows, block, row))
     return most > ENDLESS * speed
+
+
+@machine_code
+def _adds_energy(
+    rows: Rows, facts: BlockFacts, used: int, rest: float, z: Reals
+) -> bool:
+    """Return whether impulses of a step with meetings add energy to its free motion.
+
+        lambda . (b - bias) + |Y.T lambda|² / 2 + sum of lambda min(bias, 0) > least
+
+    the last sum over what is pushed out of an overlap. A body that is hit, and then
+    meets another, rebounds from it in relation to its velocity after the first; where
+    other contacts hold it, the impulses of both may do work. Motors of prescribed
+    joints may, too: with these nothing is said.
+
+    Args:
+        rows, facts: Problem with its impulses.
+        used: Number of blocks.
+        rest: Speed that gravity gives in a step: an impulse times it is `least`, since
+            a rebound does not see what gravity takes in the rest of the step [m/s].
+        z: Memory, (nv,).
+    """
+    work, least = 0.0, 0.0
+    for v in range(len(z)):
+        z[v] = 0.0
+    add_transposed(rows, rows.support, rows.y, used, rows.impulse, z)
+    for v in range(len(z)):
+        work += 0.5 * z[v] * z[v]
+    for block in range(used):
+        if facts.role[block] == PRESCRIBED:
+            return False
+        first = rows.start[block]
+        for row in range(first, first + rows.count[block]):
+            power = rows.impulse[row] * (rows.b[row] - facts.bias[row])
+            work, least = work + power, least + ROUNDING * abs(power)
+        least += rest * abs(rows.impulse[first])
+        if not facts.restitution[block] > 0.0:
+            work += rows.impulse[first] * min(facts.bias[first], 0.0)
+    return work > least
 
 
 @machine_code

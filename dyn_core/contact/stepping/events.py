@@ -485,7 +485,8 @@ class EventStep:
         setup, world = self.arrays.setup, self._of.world
         self._prepare = lru_cache(maxsize=8)(self._prepare_call)
         self._end: Any = compiled(write_velocity).bind(setup.scene, arrays)
-        self._solve: Any = compiled(solve_state).bind(arrays, self.arrays.room.solver)
+        solver = self.arrays.room.solver
+        self._solve: Any = compiled(solve_state).bind(setup.scene, arrays, solver)
         self._impacts: ImpactLaw | None = None
         if self.arrays.room.solver.choice.impacts:
             scene, impulse = self._scene(INSTANT, 0.0), self.arrays.room.solver.impact
