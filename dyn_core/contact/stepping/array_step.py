@@ -109,6 +109,16 @@ class ArrayStep:
         """Arrays of the problem; others when there is room for more contacts."""
         return self._step
 
+    @property
+    def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Memory of q, qd and tau at the start of a step; it stays where it is."""
+        return self._q, self._qd, self._tau
+
+    @property
+    def payload(self) -> tuple[np.ndarray, ...]:
+        """Memory of what a link carries, an input of Programs; it stays, too."""
+        return self._payload
+
     def make_room(self, contacts: int) -> None:
         """Make room for a number of contacts, and more; earlier impulses are kept."""
         self.room.grow(max(2 * self.room.contacts, contacts))

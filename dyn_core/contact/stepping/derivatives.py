@@ -19,45 +19,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.collision.detection.contact_slopes import (
-    contact_slopes,
-    room_for_slopes,
-)
+from dyn_core.contact.collision.detection.contact_slopes import room_for_slopes
 from dyn_core.contact.collision.detection.tables import POLYGON
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.rows import CONTACT
 from dyn_core.contact.problem.solving import contact_solver, relaxed_part
 from dyn_core.contact.stepping.array_step import ArrayStep
+from dyn_core.contact.stepping.composite_slopes import (
+    REFUSED,
+    EndSlopes,
+    SlopeKernels,
+    room_for_end_slopes,
+    take_slopes,
+)
 from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import moved
-from dyn_core.contact.stepping.slope_solution import (
-    hold_corrections,
-    hold_rows,
-    solve_slopes,
-)
 from dyn_core.contact.stepping.step_records import StepRecord
 from dyn_core.contact.stepping.step_slopes import (
     AT_BOUNDARY,
     MEETING,
     MODES,
-    SLIP,
     SlopeArrays,
-    find_corrections,
-    find_modes,
     room_for_step_slopes,
 )
 from dyn_core.contact.stepping.step_tables import SCHEMES, StepArrays
-from dyn_core.contact.stepping.turned_rows import fill_turned
-from dyn_core.engines.machine_code import compiled
-from dyn_core.errors import UnsupportedError
+from dyn_core.engines.machine_code import NO_KERNEL, TiedKernel, compiled
+from dyn_core.errors import NonFiniteError, UnsupportedError
 from dyn_core.solving.registry import solver
 
 STEP = 1e-4  # step of central differences of loops and limits of balls
 MET = "met"  # the mode of blocks in a step in which fast bodies meet
-_DU_DQ = SlopeArrays._fields.index("du_dq")
-NEAR = 1e-3  # beyond the margin, where a contact beside a state is looked for [m]
 
 
 class StepDerivatives(NamedTuple):
@@ -94,16 +87,10 @@ class _Tied(NamedTuple):
 
     step: StepArrays
     slopes: SlopeArrays
+    ends: EndSlopes
     forces: np.ndarray
-    pushes: np.ndarray
-    robot_part: tuple[np.ndarray, ...]
-    find_modes: Callable[..., Any]
-    contact_slopes: Callable[..., Any]
-    fill_turned: Callable[..., Any]
-    hold_rows: Callable[..., Any]
-    solve_slopes: Callable[..., Any]
-    find_corrections: Callable[..., Any]
-    hold_corrections: Callable[..., Any]
+    kernels: list[TiedKernel]
+    take_slopes: Callable[[int, int, bool], int]
 
     def serves(self, step: StepArrays, contacts: int, blocks: int, m: int) -> bool:
         """Return whether it is that of a step, and large enough."""
@@ -189,34 +176,26 @@ class DifferentiableStep:
         step, blocks = steps.memory, len(record.starts)
         if record.fast is not None and record.fast.contacts.turn.any():
             return self._of_meetings((q, qd, tau), f_ext, q_next, qd_next, record)
-        correction = step.correction[0].copy()
         tied = self._tie(step, steps.contacts, blocks, len(record.impulse))
         tied.forces[:] = 0.0 if f_ext is None else f_ext
-        tied.pushes[:] = 0.0
-        flag = tied.find_modes(blocks)
-        modes = tied.slopes.mode[:blocks].tolist()
-        self._fill_robot_part(tied, record, record.velocity)
-        robot = [] if record.q_end is None else [x.copy() for x in tied.robot_part[1:]]
-        lost, disagree = self._solve(tied, record, tied.hold_rows)
-        by_velocity: list[np.ndarray] = list(tied.slopes[_DU_DQ:])
-        of_correction: list[np.ndarray] = []
-        if robot:
-            by_velocity = [x.copy() for x in by_velocity]
-            opening = self._correct(tied, record, correction, robot)
-            of_correction, flag = [*tied.slopes[_DU_DQ:]][:2], opening or flag
-        if disagree or (lost and SLIP in modes) or record.status != STATUSES[0]:
+        self._fill_dense(tied, record)
+        corrected = record.q_end is not None
+        flag = tied.take_slopes(blocks, steps.contacts, corrected)
+        if flag == REFUSED:
+            raise NonFiniteError("derivatives: a value is not finite", "q, qd")
+        if record.status != STATUSES[0]:
             flag = AT_BOUNDARY
         names, coefficients = self._named(step, record)
-        end = record.q, record.velocity, steps.setup.remaining, correction
-        A, B, by_mu = self._of_state(q, qd, end, by_velocity, of_correction)
+        ends = tied.ends
+        modes = [MODES[mode] for mode in ends.modes[:blocks].tolist()]
         return StepDerivatives(
             q_next,
             qd_next,
-            A,
-            B,
-            by_mu[:, coefficients],
-            dict(zip(names, (MODES[mode] for mode in modes), strict=True)),
-            int(flag),
+            ends.A.copy(),
+            ends.B.copy(),
+            ends.by_mu[:, coefficients],
+            dict(zip(names, modes, strict=True)),
+            flag,
         )
 
     def _of_meetings(
@@ -250,95 +229,51 @@ class DifferentiableStep:
         parts = slopes[:, :nx], slopes[:, nx:], by_mu, modes
         return StepDerivatives(q_next, qd_next, *parts, MEETING)
 
-    def _fill_robot_part(self, tied: _Tied, record: StepRecord, u: np.ndarray) -> None:
-        """Fill how the robot's part changes at a velocity u after the step."""
-        state, payload = (record.q, record.qd, record.tau), record.payload
-        forces = tied.pushes, tied.forces
-        self._terms(*state, u, record.h, *forces, *payload, out=tied.robot_part)
-
-    def _correct(
-        self,
-        tied: _Tied,
-        record: StepRecord,
-        correction: np.ndarray,
-        robot: list[np.ndarray],
-    ) -> int:
-        """Solve for the derivatives of a correction of positions; return its flag.
-
-        Args:
-            tied: Memory, after the derivatives of the velocity.
-            record: Of the step.
-            correction: Velocity that moves the position alone, (nv,).
-            robot: The robot's part without it.
-        """
-        tied.step.qd_next[0] = correction
-        flag = tied.find_corrections(len(record.starts))
-        self._fill_robot_part(tied, record, record.velocity + correction)
-        for part, before in zip(tied.robot_part[1:], robot, strict=True):
-            part -= before
-        self._solve(tied, record, tied.hold_corrections)
-        return int(flag)
-
-    def _solve(
-        self, tied: _Tied, record: StepRecord, hold: Callable[[int], int]
-    ) -> tuple[int, bool]:
-        """Add what constraints change by moving, and solve; see solve_slopes."""
-        setup, blocks = self._step.setup, len(record.starts)
-        tied.contact_slopes(setup.scene.rule.margin + NEAR, self._step.contacts)
-        self._add_dense(tied, record)
-        tied.fill_turned(blocks)
-        return tied.solve_slopes(setup.h, blocks, hold(blocks))
-
     def _tie(self, step: StepArrays, contacts: int, blocks: int, m: int) -> _Tied:
         """Return memory for a problem and machine code tied to it."""
         known = self._tied
         if known is not None and known.serves(step, contacts, blocks, m):
             return known
-        scene, model = self._step.setup.scene, self._step.of.model
+        steps, model = self._step, self._step.of.model
+        setup, scene = steps.setup, steps.setup.scene
         sizes = [max(8, 2 * n) for n in (contacts, blocks, m)]
         slopes = room_for_step_slopes(model.nb + 1, model.nv, *sizes)
-        forces, pushes = np.zeros((2, model.nb, 6))
-        rates, before = np.zeros((2, len(scene.tables.column_place), 6))
-        poses, touching = step.terms.poses[0], step.contacts
-        robot_part = slopes.inertia, slopes.by_q, slopes.by_qd
-        changes = slopes.change_q, slopes.change_qd, slopes.change_tau
-        room = slopes.pressed, room_for_slopes(POLYGON), step.collision
-        self._tied = _Tied(
-            step,
-            slopes,
-            forces,
-            pushes,
-            (*robot_part, *changes, rates, before),
-            compiled(find_modes).bind(scene, step, pushes, slopes),
-            compiled(contact_slopes).bind(
-                scene.shapes, scene.pairs, poses, touching, *room, slopes.geometry
-            ),
-            compiled(fill_turned).bind(scene, step, rates, before, slopes),
-            compiled(hold_rows).bind(scene, step, slopes),
-            compiled(solve_slopes).bind(slopes),
-            compiled(find_corrections).bind(scene, step, pushes, slopes),
-            compiled(hold_corrections).bind(scene, step, slopes),
+        columns, dense = len(scene.tables.column_place), step.terms.rows.shape[1]
+        ends = room_for_end_slopes(model.nb, model.nv, columns, dense, sizes[1])
+        forces, still = np.zeros((model.nb, 6)), np.zeros(model.nv)
+        h, remaining, before = map(
+            np.array, (setup.h, setup.remaining, setup.h - setup.remaining)
         )
+        state = step.terms.q[0], step.terms.qd[0]
+        robot = steps.state[2], ends.u, h, ends.pushes, forces, *steps.payload
+        parts = (
+            *(slopes.by_q, slopes.by_qd),
+            *(slopes.change_q, slopes.change_qd, slopes.change_tau),
+            *(ends.rates, ends.rates_before),
+        )
+        end = state[0], ends.u, remaining, ends.correction
+        by_end = ends.by_q, ends.by_u, ends.by_correction
+        kernels = [
+            TiedKernel(self._terms, (*state, *robot), (slopes.inertia, *parts)),
+            TiedKernel(self._terms, (*state, *robot), (ends.inertia, *parts)),
+            TiedKernel(self._moved, end, by_end),
+        ]
+        if setup.at_middle:
+            start = *steps.state[:2], before, still
+            by_start = ends.start_q, ends.start_qd, np.zeros_like(ends.by_correction)
+            kernels.append(TiedKernel(self._moved, start, by_start))
+        addresses = [tied.kernel for tied in kernels] + [NO_KERNEL]
+        room = room_for_slopes(POLYGON), SlopeKernels(*addresses[:4])
+        call = compiled(take_slopes).bind(scene, step, *room, slopes, ends)
+        self._tied = _Tied(step, slopes, ends, forces, kernels, call)
         return self._tied
 
-    def _add_dense(self, tied: _Tied, record: StepRecord) -> None:
-        """Add what loops and limits of balls change by moving."""
+    def _fill_dense(self, tied: _Tied, record: StepRecord) -> None:
+        """Fill how the rows of loops and of limits of balls change by moving."""
         scene = self._step.setup.scene
-        if not len(scene.dense.role):
-            return
         last = -len(scene.joints.role)
-        dense = [k for k, number in enumerate(record.ids.tolist()) if number < last]
-        if not dense:
-            return
-        changes, slopes, step = self._row_slopes(record), tied.slopes, tied.step
-        rows, velocity = step.rows, step.qd_next[0]
-        for k in dense:
-            first, source = int(rows.start[k]), int(step.blocks.source[k])
-            part = slice(first, first + int(rows.count[k]))
-            change = changes[source : source + int(rows.count[k])]
-            slopes.turned[part] = np.einsum("rik,i->rk", change, velocity)
-            slopes.before[part] = np.einsum("rik,i->rk", change, record.qd)
-            slopes.by_q[:] += np.einsum("rik,r->ik", change, rows.impulse[part])
+        if len(scene.dense.role) and (record.ids < last).any():
+            tied.ends.dense[:] = self._row_slopes(record)
 
     def _row_slopes(self, record: StepRecord) -> np.ndarray:
         """Return the slopes of the rows of contact_terms, by a last axis for q."""
@@ -349,32 +284,6 @@ class DifferentiableStep:
             return np.array(program(moved(model, record.q, d), *inputs).rows)
 
         return _differences(rows, model.nv)
-
-    def _of_state(
-        self,
-        q: np.ndarray,
-        qd: np.ndarray,
-        end: tuple[Any, ...],
-        by_velocity: list[np.ndarray],
-        of_correction: list[np.ndarray],
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return A, B and the derivative by all coefficients.
-
-        Args:
-            q, qd: State before the step.
-            end: What moved_state_slopes takes at the end of it.
-            by_velocity: Derivatives of the velocity after the step.
-            of_correction: Those of the correction by q and qd; none without one.
-        """
-        setup = self._step.setup
-        by_q, by_u, by_correction = self._moved(*end)
-        A = np.hstack([by_q + by_u @ by_velocity[0], by_u @ by_velocity[1]])
-        if of_correction:
-            A += by_correction @ np.hstack(of_correction)
-        if setup.at_middle:
-            first = self._moved(q, qd, setup.h - setup.remaining, np.zeros(len(qd)))
-            A = A @ np.hstack(first[:2])
-        return A, by_u @ by_velocity[2], by_u @ by_velocity[3]
 
     def _named(self, step: StepArrays, record: StepRecord) -> tuple[list[str], Any]:
         """Return the names of the blocks, and which of all coefficients are used."""

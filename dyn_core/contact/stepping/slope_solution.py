@@ -194,7 +194,7 @@ def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) ->
 
 @machine_code
 def solve_slopes(
-    dt: float, blocks: int, m: int, slopes: SlopeArrays
+    dt: float, blocks: int, m: int, slips: bool, slopes: SlopeArrays
 ) -> tuple[int, bool]:
     """Solve for the derivatives of the velocity.
 
@@ -202,25 +202,18 @@ def solve_slopes(
         dt: Step [s].
         blocks: Number of blocks.
         m: Number of rows that hold.
-        slopes: du_dq, du_dqd, du_dtau and du_dmu are written.
+        slips: Whether any block slips.
+        slopes: du_dq, du_dqd, du_dtau and du_dmu are written; `inertia` becomes its
+            inverse.
 
     Returns:
         How many rows depend on others, and whether these disagree.
     """
     n = slopes.inertia.shape[0]
-    inverse, Z, E = slopes.inertia, slopes.left, slopes.applied
+    inverse, E = slopes.inertia, slopes.applied
     invert(inverse, n, 0.0, 0.0, slopes.diagonal)
-    _product(slopes.A, inverse, slopes.right, m, n, n)
-    _product(slopes.C, inverse, slopes.product, m, n, n)
-    for r in range(m):
-        for i in range(n):
-            Z[i, r] = slopes.product[r, i]
-    _product(slopes.A, Z, slopes.response, m, n, m)
-    for r in range(m):
-        slopes.response[r, r] += slopes.soft[r]
-    lost = invert(slopes.response, m, RANK, NOTHING, slopes.diagonal)
-    _product(slopes.response, slopes.right, slopes.product, m, m, n)
-    _product(Z, slopes.product, E, n, m, n)
+    lost = _respond(m, n, slips, slopes)
+    _product(slopes.left, slopes.product, E, n, m, n)
     for i in range(n):
         for j in range(n):
             E[i, j] = inverse[i, j] - E[i, j]
@@ -228,17 +221,69 @@ def solve_slopes(
     _product(E, slopes.by_qd, slopes.du_dqd, n, n, n)
     _by_forces(dt, n, slopes)
     _by_coefficients(blocks, n, slopes)
-    for part in range(2):
-        c, to = slopes.c_q, slopes.du_dq
-        if part == 1:
-            c, to = slopes.c_qd, slopes.du_dqd
-        _product(slopes.response, c, slopes.product, m, m, n)
-        for i in range(n):
-            for r in range(m):
-                x = Z[i, r]
-                for j in range(n):
-                    to[i, j] += x * slopes.product[r, j]
+    _follow(slopes.c_q, slopes.du_dq, m, n, slopes)
+    _follow(slopes.c_qd, slopes.du_dqd, m, n, slopes)
     return lost, lost > 0 and _disagree(slopes, m, n)
+
+
+@machine_code
+def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
+    """Solve for the derivative of a correction of positions by q, its only one.
+
+    Args:
+        m: Number of rows that hold.
+        slips: Whether any block slips in the step; then `inertia` is without the drag.
+        slopes: As solve_slopes leaves it, and hold_corrections; du_dq is written.
+    """
+    n = slopes.inertia.shape[0]
+    if slips:
+        invert(slopes.inertia, n, 0.0, 0.0, slopes.diagonal)
+    _respond(m, n, False, slopes)
+    _product(slopes.inertia, slopes.by_q, slopes.du_dq, n, n, n)
+    _product(slopes.A, slopes.du_dq, slopes.right, m, n, n)
+    for r in range(m):
+        for j in range(n):
+            slopes.c_q[r, j] -= slopes.right[r, j]
+    _follow(slopes.c_q, slopes.du_dq, m, n, slopes)
+
+
+@machine_code
+def _respond(m: int, n: int, slips: bool, slopes: SlopeArrays) -> int:
+    """Write W = (A M^-1 C.T + R)^-1, Z = M^-1 C.T and W A M^-1, of rows that hold.
+
+    Args:
+        m, n: Numbers of rows and coordinates.
+        slips: Whether C is not A.
+        slopes: With the inverse of the inertia; response, left and product are written.
+
+    Returns:
+        How many rows depend on others.
+    """
+    Z, inverse = slopes.left, slopes.inertia
+    _product(slopes.A, inverse, slopes.right, m, n, n)
+    if slips:
+        _product(slopes.C, inverse, slopes.product, m, n, n)
+    for r in range(m):
+        for i in range(n):
+            Z[i, r] = slopes.product[r, i] if slips else slopes.right[r, i]
+    _product(slopes.A, Z, slopes.response, m, n, m)
+    for r in range(m):
+        slopes.response[r, r] += slopes.soft[r]
+    lost = invert(slopes.response, m, RANK, NOTHING, slopes.diagonal)
+    _product(slopes.response, slopes.right, slopes.product, m, m, n)
+    return lost
+
+
+@machine_code
+def _follow(c: Reals2, to: Reals2, m: int, n: int, slopes: SlopeArrays) -> None:
+    """Add Z W c, what the velocity does so that rows hold, unless c is zero."""
+    some = False
+    for r in range(m):
+        for j in range(n):
+            some = some or c[r, j] != 0.0
+    if some:
+        _product(slopes.response, c, slopes.product, m, m, n)
+        add_product(slopes.left, slopes.product, to, n, m, 0)
 
 
 @machine_code
@@ -300,6 +345,20 @@ def _product(
             if x != 0.0:
                 for j in range(columns):
                     to[i, j] += x * B[k, j]
+
+
+@machine_code
+def add_product(
+    A: Reals2, B: Reals2, to: Reals2, rows: int, inner: int, column: int
+) -> None:
+    """Add the product of two matrices to the columns from `column` on."""
+    columns = B.shape[1]
+    for i in range(rows):
+        for k in range(inner):
+            x = A[i, k]
+            if x != 0.0:
+                for j in range(columns):
+                    to[i, column + j] += x * B[k, j]
 
 
 @machine_code

@@ -61,6 +61,8 @@ class SlopeArrays(NamedTuple):
         J, turned, before: Rows, how their velocities change with q at u, and at qd,
             (m, n).
         geometry: Slopes of contacts, (contacts, 6, 6).
+        axes: Directions of the contact at hand: normal and tangents, (3, 3).
+        wrench: Its impulse on body a: force at its point, and moment, (2, 3).
         load_a, load_b: What both bodies of a contact are pushed by, by coordinate.
         weight: D of the rows, (m,).
         along: s of the rows, (m,).
@@ -86,6 +88,8 @@ class SlopeArrays(NamedTuple):
     turned: Reals2
     before: Reals2
     geometry: Reals3
+    axes: Reals2
+    wrench: Reals2
     load_a: Reals2
     load_b: Reals2
     weight: Reals
@@ -130,6 +134,7 @@ def room_for_step_slopes(
         "known": (bodies,), "motion": (bodies, 6), "motion_before": (bodies, 6),
         "geometry": (contacts, 6, 6), "load_a": (n, 6), "load_b": (n, 6),
         "weight": (m,), "along": (m,), "by_mu": (n, 3 * blocks), "soft": (m,),
+        "axes": (3, 3), "wrench": (2, 3),
         "response": (m, m), "left": (n, m), "right": (m, n), "product": (m, n),
         "du_dmu": (n, 3 * blocks), "diagonal": (max(m, n),),
     }  # fmt: skip
@@ -180,7 +185,7 @@ def find_modes(
             flag = AT_BOUNDARY
         if facts.role[k] == CONTACT_ROLE and not mode == SEPARATE:
             slopes.pressed[facts.source[k]] = 1
-            _add_force(step, k, 1.0 / rule.dt, pushes)
+            _add_force(step, k, 1.0 / rule.dt, pushes, slopes)
     for k in range(blocks):
         at_zero = _side(step, blocks, k, slopes)
         if at_zero and flag == SMOOTH:
@@ -238,7 +243,7 @@ def find_corrections(
             slopes.pressed[c] = 1
             fill_columns(scene, step, step.contacts.body_a[c], slopes)
             fill_columns(scene, step, step.contacts.body_b[c], slopes)
-            _add_force(step, k, 1.0 / scene.rule.dt, pushes)
+            _add_force(step, k, 1.0 / scene.rule.dt, pushes, slopes)
     return flag
 
 
@@ -304,15 +309,20 @@ def fill_columns(
 
 
 @machine_code
-def contact_axis(step: StepArrays, c: int, r: int) -> tuple[float, float, float]:
-    """Return the direction of a row of a contact: normal, tangents, and again."""
-    N = step.contacts.normal[c]
-    if r % 3 == 0:
-        return N[0], N[1], N[2]
+def fill_axes(step: StepArrays, k: int, slopes: SlopeArrays) -> None:
+    """Fill the directions of the rows of a contact, and its impulse on body a."""
+    rows, c = step.rows, step.blocks.source[k]
+    N, axes = step.contacts.normal[c], slopes.axes
     x, y, z = tangent(N[0], N[1], N[2])
-    if r % 3 == 1:
-        return x, y, z
-    return cross(N[0], N[1], N[2], x, y, z)
+    axes[0, 0], axes[0, 1], axes[0, 2] = N[0], N[1], N[2]
+    axes[1, 0], axes[1, 1], axes[1, 2] = x, y, z
+    axes[2, 0], axes[2, 1], axes[2, 2] = cross(N[0], N[1], N[2], x, y, z)
+    for i in range(3):
+        slopes.wrench[0, i], slopes.wrench[1, i] = 0.0, 0.0
+    for r in range(rows.count[k]):
+        value, part = rows.impulse[rows.start[k] + r], slopes.wrench[r // 3]
+        for i in range(3):
+            part[i] += value * axes[r % 3, i]
 
 
 @machine_code
@@ -323,8 +333,9 @@ def _contact_rows(
     rows, c = step.rows, step.blocks.source[k]
     A, B = step.contacts.body_a[c], step.contacts.body_b[c]
     p, first, support = step.contacts.point[c], rows.start[k], rows.support_start[k]
+    fill_axes(step, k, slopes)
     for r in range(rows.count[k]):
-        dx, dy, dz = contact_axis(step, c, r)
+        d = slopes.axes[r % 3]
         for i in range(support, support + rows.support_count[k]):
             j = coordinate[rows.support[i]]
             a, b = slopes.columns[A, j], slopes.columns[B, j]
@@ -332,7 +343,7 @@ def _contact_rows(
             if r < 3:
                 x, y, z = cross(x, y, z, p[0], p[1], p[2])
                 x, y, z = x + a[3] - b[3], y + a[4] - b[4], z + a[5] - b[5]
-            slopes.J[first + r, j] = dx * x + dy * y + dz * z
+            slopes.J[first + r, j] = d[0] * x + d[1] * y + d[2] * z
 
 
 @machine_code
@@ -404,37 +415,22 @@ def _at_zero(facts: BlockFacts, k: int, mode: int) -> bool:
 
 
 @machine_code
-def contact_impulse(
-    step: StepArrays, k: int
-) -> tuple[float, float, float, float, float, float]:
-    """Return the impulse of a contact on body a: force at its point, and moment."""
-    rows, c = step.rows, step.blocks.source[k]
-    fx, fy, fz, tx, ty, tz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for r in range(rows.count[k]):
-        x, y, z = contact_axis(step, c, r)
-        value = rows.impulse[rows.start[k] + r]
-        if r < 3:
-            fx, fy, fz = fx + value * x, fy + value * y, fz + value * z
-        else:
-            tx, ty, tz = tx + value * x, ty + value * y, tz + value * z
-    return fx, fy, fz, tx, ty, tz
-
-
-@machine_code
-def _add_force(step: StepArrays, k: int, scale: float, pushes: Reals2) -> None:
+def _add_force(
+    step: StepArrays, k: int, scale: float, pushes: Reals2, slopes: SlopeArrays
+) -> None:
     """Add the mean force of a contact to those on its bodies, body coordinates."""
     c = step.blocks.source[k]
-    fx, fy, fz, tx, ty, tz = contact_impulse(step, k)
-    p = step.contacts.point[c]
+    fill_axes(step, k, slopes)
+    f, t, p = slopes.wrench[0], slopes.wrench[1], step.contacts.point[c]
     for end in range(2):
         body = step.contacts.body_a[c] if end == 0 else step.contacts.body_b[c]
         if body == 0:
             continue
         sign, R = scale if end == 0 else -scale, step.terms.poses[0, body]
         x, y, z = p[0] - R[9], p[1] - R[10], p[2] - R[11]
-        mx, my, mz = cross(x, y, z, fx, fy, fz)
-        mx, my, mz = mx + tx, my + ty, mz + tz
+        mx, my, mz = cross(x, y, z, f[0], f[1], f[2])
+        mx, my, mz = mx + t[0], my + t[1], mz + t[2]
         to = pushes[body - 1]
         for i in range(3):
             to[i] += sign * (R[i] * mx + R[3 + i] * my + R[6 + i] * mz)
-            to[3 + i] += sign * (R[i] * fx + R[3 + i] * fy + R[6 + i] * fz)
+            to[3 + i] += sign * (R[i] * f[0] + R[3 + i] * f[1] + R[6 + i] * f[2])

@@ -5,7 +5,7 @@ displacement, V its motion and W the wrench of a contact on it, all at the world
 origin, a row d at the point p of two bodies has the velocity d . (v_a - v_b), and
 
     dV = h x V + rates,   dv = dV.lin + dV.ang x p + V.ang x dp
-    d(d . v) = d . dv + (w x d) . v,   w = n x dn the turn of the axes
+    d(d . v) = d . (dv + v x w),   w = n x dn the turn of the axes
     dW - h x* W   is what a wrench fixed to the body lacks
 
 with dp, dn of the geometry of the contact (contact_slopes.py).
@@ -17,8 +17,7 @@ from dyn_core.contact.stepping.contact_rows import cross
 from dyn_core.contact.stepping.step_slopes import (
     SEPARATE,
     SlopeArrays,
-    contact_axis,
-    contact_impulse,
+    fill_axes,
 )
 from dyn_core.contact.stepping.step_tables import CONTACT_ROLE, Scene, StepArrays
 from dyn_core.engines.machine_code import Reals, Reals2, Wholes, machine_code
@@ -53,6 +52,7 @@ def fill_turned(
                 before[j, c] += rates_before[k, c]
     for k in range(blocks):
         if facts.role[k] == CONTACT_ROLE and not slopes.mode[k] == SEPARATE:
+            fill_axes(step, k, slopes)
             for i in range(step.rows.support_count[k]):
                 place = step.rows.support[step.rows.support_start[k] + i]
                 _turn_contact(step, k, tables.coordinate[place], slopes)
@@ -98,13 +98,16 @@ def _turn_contact(step: StepArrays, k: int, j: int, slopes: SlopeArrays) -> None
         bx, by, bz = bx - fx + x, by - fy + y, bz - fz + z
         x, y, z = cross(ox, oy, oz, px, py, pz)
         bx, by, bz = bx + x, by + y, bz + z
+        x, y, z = cross(vx, vy, vz, wx, wy, wz)
+        bx, by, bz = bx + x, by + y, bz + z
+        x, y, z = cross(ox, oy, oz, wx, wy, wz)
+        ax, ay, az = ax + x, ay + y, az + z
         for r in range(step.rows.count[k] if when == 0 else 1):
-            dx, dy, dz = contact_axis(step, c, r)
-            sx, sy, sz = cross(wx, wy, wz, dx, dy, dz)
-            value = dx * bx + dy * by + dz * bz + sx * vx + sy * vy + sz * vz
-            if r >= 3:
-                value = dx * ax + dy * ay + dz * az + sx * ox + sy * oy + sz * oz
-            to[first + r, j] = value
+            d = slopes.axes[r % 3]
+            if r < 3:
+                to[first + r, j] = d[0] * bx + d[1] * by + d[2] * bz
+            else:
+                to[first + r, j] = d[0] * ax + d[1] * ay + d[2] * az
     _load(step, k, j, slopes, px, py, pz, wx, wy, wz)
 
 
@@ -136,7 +139,8 @@ def _load(
     """
     c = step.blocks.source[k]
     p = step.contacts.point[c]
-    fx, fy, fz, tx, ty, tz = contact_impulse(step, k)
+    f, t = slopes.wrench[0], slopes.wrench[1]
+    fx, fy, fz, tx, ty, tz = f[0], f[1], f[2], t[0], t[1], t[2]
     mx, my, mz = cross(p[0], p[1], p[2], fx, fy, fz)
     mx, my, mz = mx + tx, my + ty, mz + tz
     gx, gy, gz = cross(wx, wy, wz, fx, fy, fz)
