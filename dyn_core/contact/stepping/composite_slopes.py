@@ -68,6 +68,7 @@ class EndSlopes(NamedTuple):
 
     Attributes:
         modes: By block, (blocks,).
+        slipped: Whether columns of by_mu are not zero, by block, (blocks,).
         u: Velocity after the step, then with the correction, (n,).
         correction: Velocity that moves the position alone, (n,).
         pushes: Force of contacts on each body, body coordinates, (nb, 6).
@@ -82,6 +83,7 @@ class EndSlopes(NamedTuple):
     """
 
     modes: Wholes
+    slipped: Wholes
     u: Reals
     correction: Reals
     pushes: Reals2
@@ -124,7 +126,8 @@ def room_for_end_slopes(
     sizes |= {"u": (n,), "correction": (n,), "pushes": (bodies, 6)}
     sizes |= {"dense": (dense, n, n), "by_mu": (2 * n, 3 * blocks)}
     parts: dict[str, np.ndarray] = {name: np.zeros(x) for name, x in sizes.items()}
-    return EndSlopes(**parts | {"modes": np.zeros(blocks, np.int64)})
+    parts |= {name: np.zeros(blocks, np.int64) for name in ("modes", "slipped")}
+    return EndSlopes(**parts)
 
 
 @machine_code
@@ -256,15 +259,18 @@ def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> Non
         for j in range(n):
             ends.middle[i, j], ends.middle[i, n + j] = ends.by_q[i, j], 0.0
             ends.B[i, j] = 0.0
-        for j in range(3 * blocks):
-            ends.by_mu[i, j] = 0.0
     add_product(ends.by_u, slopes.du_dq, ends.middle, 2 * n, n, 0)
     add_product(ends.by_u, slopes.du_dqd, ends.middle, 2 * n, n, n)
     add_product(ends.by_u, slopes.du_dtau, ends.B, 2 * n, n, 0)
     for k in range(blocks):
-        if slopes.mode[k] == SLIP:
-            for i in range(2 * n):
-                for j in range(3 * k, 3 * k + 3):
+        slips, was = slopes.mode[k] == SLIP, ends.slipped[k] != 0
+        ends.slipped[k] = 1 if slips else 0
+        if not (slips or was):  # its columns are zero
+            continue
+        for i in range(2 * n):
+            for j in range(3 * k, 3 * k + 3):
+                ends.by_mu[i, j] = 0.0
+                if slips:
                     for m in range(n):
                         ends.by_mu[i, j] += ends.by_u[i, m] * slopes.du_dmu[m, j]
 

@@ -44,9 +44,6 @@ def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) 
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count = len(scene.tables.coordinate), 0
     _add_changes(n, slopes)
-    for i in range(n):
-        for j in range(slopes.by_mu.shape[1]):
-            slopes.by_mu[i, j] = 0.0
     for k in range(blocks):
         first, mode, role = rows.start[k], slopes.mode[k], facts.role[k]
         if mode == SEPARATE or mode == FREE:
@@ -169,6 +166,9 @@ def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) ->
     for r in range(first + 1, last):
         size += slopes.along[r] * slopes.weight[r] * slopes.sigma[r]
     push = rows.impulse[first]
+    for i in range(n):
+        for part in range(3 * k, 3 * k + 3):
+            slopes.by_mu[i, part] = 0.0
     for r in range(first + 1, last):
         D, s = slopes.weight[r], slopes.along[r]
         for j in range(n):
@@ -203,8 +203,8 @@ def solve_slopes(
         blocks: Number of blocks.
         m: Number of rows that hold.
         slips: Whether any block slips.
-        slopes: du_dq, du_dqd, du_dtau and du_dmu are written; `inertia` becomes its
-            inverse.
+        slopes: du_dq, du_dqd, du_dtau and columns of du_dmu are written; `inertia`
+            becomes its inverse.
 
     Returns:
         How many rows depend on others, and whether these disagree.
@@ -304,15 +304,15 @@ def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
-    """Write du_dmu, which is zero where nothing slips."""
+    """Write the columns of du_dmu for what slips; all others are zero."""
     for k in range(blocks):
-        for part in range(3 * k, 3 * k + 3):
-            for i in range(n):
-                total = 0.0
-                if slopes.mode[k] == SLIP:
+        if slopes.mode[k] == SLIP:
+            for part in range(3 * k, 3 * k + 3):
+                for i in range(n):
+                    total = 0.0
                     for j in range(n):
                         total += slopes.applied[i, j] * slopes.by_mu[j, part]
-                slopes.du_dmu[i, part] = total
+                    slopes.du_dmu[i, part] = total
 
 
 @machine_code

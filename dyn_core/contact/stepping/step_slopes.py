@@ -297,9 +297,12 @@ def fill_columns(
     )
     for c in range(6):
         now[c], before[c] = 0.0, 0.0
-        for j in range(len(tables.coordinate)):
+    first, last = tables.path_start[body], tables.path_start[body + 1]
+    for e in range(first, last):  # all other columns stay zero
+        j = tables.coordinate[tables.column_place[tables.path[e]]]
+        for c in range(6):
             columns[j, c] = 0.0
-    for e in range(tables.path_start[body], tables.path_start[body + 1]):
+    for e in range(first, last):
         k = tables.path[e]
         j = tables.coordinate[tables.column_place[k]]
         for c in range(6):

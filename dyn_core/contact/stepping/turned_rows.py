@@ -36,15 +36,17 @@ def fill_turned(
         rates, rates_before: Of contact_term_slopes.
         slopes: Written.
     """
-    tables, facts, n = scene.tables, step.blocks, len(scene.tables.coordinate)
+    tables, facts = scene.tables, step.blocks
     for body in range(len(slopes.known)):
         if slopes.known[body] == 0:
             continue
         by, before = slopes.rates[body], slopes.rates_before[body]
-        for j in range(n):
+        first, last = tables.path_start[body], tables.path_start[body + 1]
+        for e in range(first, last):  # all other columns stay zero
+            j = tables.coordinate[tables.column_place[tables.path[e]]]
             for c in range(6):
                 by[j, c], before[j, c] = 0.0, 0.0
-        for e in range(tables.path_start[body], tables.path_start[body + 1]):
+        for e in range(first, last):
             k = tables.path[e]
             j = tables.coordinate[tables.column_place[k]]
             for c in range(6):
