@@ -174,8 +174,8 @@ def take_slopes(
         fill(ends.kept_q, slopes.by_q)
         fill(ends.kept_rates, ends.rates)
     move_rows(scene, step, room, blocks, contacts, slopes, ends)
-    held = hold_rows(scene, step, blocks, slopes)
-    lost, disagree = solve_slopes(scene.rule.dt, blocks, held, slips, slopes)
+    holding = hold_rows(scene, step, blocks, slopes)
+    lost, disagree = solve_slopes(scene.rule.dt, blocks, holding, slips, slopes)
     write_ends(blocks, n, slopes, ends)
     if corrected:
         for j in range(n):
@@ -188,10 +188,10 @@ def take_slopes(
         subtract(slopes.by_q, ends.kept_q)
         subtract(ends.rates, ends.kept_rates)
         move_rows(scene, step, room, blocks, contacts, slopes, ends)
-        held = hold_corrections(scene, step, blocks, slopes)
+        holding = hold_corrections(scene, step, blocks, slopes)
         if slips:  # the inverse that is known has the drag of slip
             fill(slopes.inertia, ends.inertia)
-        solve_corrections(held, slips, slopes)
+        solve_corrections(holding, slips, slopes)
         add_product(ends.by_correction, slopes.du_dq, ends.middle, 2 * n, n, 0)
     if kernels.start.address == 0:
         fill(ends.A, ends.middle)
