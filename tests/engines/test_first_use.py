@@ -43,9 +43,9 @@ def _in_threads(count, work):
 def test_first_use_from_threads(way, full):
     """Processes of 2 to 16 threads, without a cache: no crash, no hang, right bits.
 
-    500 processes each with --full.
+    50 processes each with --full; `python tests/engines/first_use.py WAY 500` by hand.
     """
-    count = 500 if full else 2
+    count = 50 if full else 2
     environment = {**os.environ, "DYN_CACHE_DIR": "off"}
     command = [sys.executable, str(SCRIPT), way, str(count)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

@@ -32,7 +32,7 @@ from dyn_core.contact.solvers.work import (
 )
 from dyn_core.engines.machine_code import Reals, machine_code
 
-STEPS = 100  # most Newton steps of a try
+STEPS = 1000  # most Newton steps of a try; a hundred do but once in a million times
 TRIES = 4  # from the impulses of now, from zero, with a tenth of the bounds, with none
 TOLERANCE = 1e-9  # of velocities, relative to the largest free one, scaled
 ENOUGH = 1e-7  # likewise, of the law of the result
