@@ -16,12 +16,14 @@ from dyn_core.spatial import Vector
 
 STEPPERS = ("stewart_trinkle", "anitescu_potra", "moreau_jean")
 BOUNCING = ("bouncing ball", "limits", "torsion, rolling, restitution")
+# After some ten steps of these, a motion with contacts has impulses that differ.
+ROLLING = ("capsule, cylinder, ball, box", "height field")
+ROLLING_ERROR = (
+    "impulses of a motion that rolls differ by 6e-8 to 5e-7 of one; not found"
+)
 EXACT = {"solver_options": {"tolerance": 1e-13}}  # of coulomb_newton, the default
 PRECISION = 1e-10
-ROOTS = 1e-6  # of velocities by reported impulses, at an answer near which they are
-# A ball that rattles in a valley has hundreds of parts in a step, from one to the next
-# of which errors grow.
-RATTLING, GROWN = 5, 1e-3  # parts of a step, and what is left of precision after them
+IMPULSES = 1e-8  # of solvers that take G, whose root has half of the digits
 CORRECTION = 1e-6  # of a correction of positions [m, rad]; its tolerance is relative
 CONVERGES = 1e-11  # error below which Newton's method has found an answer
 
@@ -234,7 +236,7 @@ class Replay:
     def step(self, q, qd, reports):
         """Return the state at the end of a step, before its correction of positions."""
         self.end = reports[0].t + self.reference.sim.period
-        for self.parts, report in enumerate(reports):
+        for report in reports:
             self.names = {*report.impulses, *(c.id for c in report.contacts)}
             self.report = report
             q, qd = (self.impact if report.h == 0 else self.motion)(q, qd)
@@ -259,8 +261,7 @@ class Replay:
         start = problem.impulses(self.report, impacts)
         x, u, error = problem.answer(start)
         assert error < CONVERGES * max(1.0, np.abs(u).max())
-        tolerance = ROOTS if self.parts <= RATTLING else GROWN
-        close(problem.response @ start, problem.response @ x, tolerance)
+        close(start, x, IMPULSES)
         return u
 
     def motion(self, q, qd):
@@ -318,18 +319,17 @@ def compare_events(scene, count, **world):
         moved = correction.any()
         if moved:
             end, rate = replay.reference.advanced(end, rate, sim.period, correction)
-        tolerance = CORRECTION if moved else PRECISION
-        if len(sim.reports) > RATTLING:
-            tolerance = GROWN
-        close(sim.q, end, tolerance)
-        close(sim.qd, rate, tolerance)
+        close(sim.q, end, CORRECTION if moved else PRECISION)
+        close(sim.qd, rate, CORRECTION if moved else PRECISION)
         parts += len(sim.reports)
     return parts
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_event_driven_steps_are_those_of_the_textbook(name, full):
+def test_event_driven_steps_are_those_of_the_textbook(name, full, request):
     """Each impact, and each motion between two, from the state before it."""
+    if full and name in ROLLING:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=ROLLING_ERROR))
     count = 50 if full else 24 if name in BOUNCING else 4
     assert compare_events(scene_of(name), count) >= count
 
