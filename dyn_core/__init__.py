@@ -6,61 +6,149 @@ Sources, by the short names used in docstrings:
     GUIDE  R. Featherstone, A Beginner's Guide to 6-D Vectors (Part 1), IEEE Robotics
            and Automation Magazine, September 2010.
     KIM    J. Kim, Lie Group Formulation of Articulated Rigid Body Dynamics, 2012.
+
+Each public name is imported when it is first used.
 """
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from dyn_core import authoring, errors, planar, problems, robots, spatial
-from dyn_core.contact import ConstraintLayout, ConstraintProblem, ContactSolution
-from dyn_core.contact.collision.halfspaces import HalfSpace
-from dyn_core.contact.stepping.world import World
-from dyn_core.engines import ENGINES, Program, Results, default_engine
-from dyn_core.errors import (
-    CompileError,
-    DynError,
-    FrameMismatchError,
-    IdentificationError,
-    InfeasibleError,
-    ModelError,
-    NonFiniteError,
-    PluginError,
-    QuaternionError,
-    RequireError,
-    SettingError,
-    ShapeError,
-    SignatureError,
-    SingularError,
-    SolverNotFound,
-    StateError,
-    TraceError,
-    TrajectoryError,
-    UnsupportedError,
-)
-from dyn_core.identification import (
-    BaseParameters,
-    Identification,
-    base_parameters,
-    identify,
-    parameter_names,
-    parameters_of,
-    with_linear_parameters,
-)
-from dyn_core.kinematics import inverse_kinematics
-from dyn_core.model import Model, load, load_mjcf, load_urdf
-from dyn_core.model.loops import Coupling, Loop, coupling, make_loop, user_loop
-from dyn_core.planar import ChainModel, make_chain
-from dyn_core.reports.doctor.examine import doctor
-from dyn_core.simulation import (
-    ContactSimulator,
-    Recording,
-    Simulator,
-    close_loops,
-    close_rates,
-    simulate,
-)
-from dyn_core.solving.operation_counts import count
-from dyn_core.solving.registry import Registry, default_registry, solver, solvers
-from dyn_core.solving.solver import Solver
+if TYPE_CHECKING:
+    from dyn_core import authoring, errors, planar, problems, robots, spatial
+    from dyn_core.contact import ConstraintLayout, ConstraintProblem, ContactSolution
+    from dyn_core.contact.collision.halfspaces import HalfSpace
+    from dyn_core.contact.stepping.world import World
+    from dyn_core.engines import ENGINES, Program, Results, default_engine
+    from dyn_core.errors import (
+        CompileError,
+        DynError,
+        FrameMismatchError,
+        IdentificationError,
+        InfeasibleError,
+        ModelError,
+        NonFiniteError,
+        PluginError,
+        QuaternionError,
+        RequireError,
+        SettingError,
+        ShapeError,
+        SignatureError,
+        SingularError,
+        SolverNotFound,
+        StateError,
+        TraceError,
+        TrajectoryError,
+        UnsupportedError,
+    )
+    from dyn_core.identification import (
+        BaseParameters,
+        Identification,
+        base_parameters,
+        identify,
+        parameter_names,
+        parameters_of,
+        with_linear_parameters,
+    )
+    from dyn_core.kinematics import inverse_kinematics
+    from dyn_core.model import Model, load, load_mjcf, load_urdf
+    from dyn_core.model.loops import Coupling, Loop, coupling, make_loop, user_loop
+    from dyn_core.planar import ChainModel, make_chain
+    from dyn_core.reports.doctor.examine import doctor
+    from dyn_core.simulation import (
+        ContactSimulator,
+        Recording,
+        Simulator,
+        close_loops,
+        close_rates,
+        simulate,
+    )
+    from dyn_core.solving.operation_counts import count
+    from dyn_core.solving.registry import Registry, default_registry, solver, solvers
+    from dyn_core.solving.solver import Solver
+
+# The module of each public name; the same imports stand above for type checkers.
+_NAMES = {
+    "dyn_core.contact": (
+        "ConstraintLayout",
+        "ConstraintProblem",
+        "ContactSolution",
+    ),
+    "dyn_core.contact.collision.halfspaces": ("HalfSpace",),
+    "dyn_core.contact.stepping.world": ("World",),
+    "dyn_core.engines": (
+        "ENGINES",
+        "Program",
+        "Results",
+        "default_engine",
+    ),
+    "dyn_core.errors": (
+        "CompileError",
+        "DynError",
+        "FrameMismatchError",
+        "IdentificationError",
+        "InfeasibleError",
+        "ModelError",
+        "NonFiniteError",
+        "PluginError",
+        "QuaternionError",
+        "RequireError",
+        "SettingError",
+        "ShapeError",
+        "SignatureError",
+        "SingularError",
+        "SolverNotFound",
+        "StateError",
+        "TraceError",
+        "TrajectoryError",
+        "UnsupportedError",
+    ),
+    "dyn_core.identification": (
+        "BaseParameters",
+        "Identification",
+        "base_parameters",
+        "identify",
+        "parameter_names",
+        "parameters_of",
+        "with_linear_parameters",
+    ),
+    "dyn_core.kinematics": ("inverse_kinematics",),
+    "dyn_core.model": (
+        "Model",
+        "load",
+        "load_mjcf",
+        "load_urdf",
+    ),
+    "dyn_core.model.loops": (
+        "Coupling",
+        "Loop",
+        "coupling",
+        "make_loop",
+        "user_loop",
+    ),
+    "dyn_core.planar": (
+        "ChainModel",
+        "make_chain",
+    ),
+    "dyn_core.reports.doctor.examine": ("doctor",),
+    "dyn_core.simulation": (
+        "ContactSimulator",
+        "Recording",
+        "Simulator",
+        "close_loops",
+        "close_rates",
+        "simulate",
+    ),
+    "dyn_core.solving.operation_counts": ("count",),
+    "dyn_core.solving.registry": (
+        "Registry",
+        "default_registry",
+        "solver",
+        "solvers",
+    ),
+    "dyn_core.solving.solver": ("Solver",),
+}
+_MODULES = ("authoring", "errors", "planar", "problems", "robots", "spatial")
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "ENGINES",
@@ -131,15 +219,25 @@ __all__ = [
     "with_linear_parameters",
 ]
 
-
 __version__: str
 
-if not TYPE_CHECKING:  # with it, any misspelt name would be a str for type checkers
+if not TYPE_CHECKING:  # with it, any misspelt name would be known to type checkers
 
-    def __getattr__(name: str) -> str:
-        """Return the version of the installed distribution, as __version__."""
+    def __getattr__(name: str) -> Any:
+        """Import a public name, or the version of the installed distribution."""
+        if name in _MODULE_OF:
+            value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+            globals()[name] = value
+            return value
+        if name in _MODULES:
+            return importlib.import_module(f"dyn_core.{name}")
         if name == "__version__":
             from importlib.metadata import version
 
             return version("dyn_ros")
         raise AttributeError(f"module 'dyn_core' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """List the public names, whether they have been used or not."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

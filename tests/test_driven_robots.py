@@ -154,7 +154,7 @@ def test_prescribed_joints_of_robots_with_loops():
     """hybrid_euler with loops: the given joint follows, the loop stays closed."""
     model = _four_bar(driven=False)
     q = close_loops(model, [1.2, -1.0, -1.5])
-    robot = dyn.simulation.Simulator(
+    robot = dyn.Simulator(
         model, prescribed=("j1",), q0=q, period=1e-3, engine="graph", limit_stops=False,
         qd0=close_rates(model, q, [0.5, 0.0, 0.0], fixed=["j1"]),
     )  # fmt: skip

@@ -11,6 +11,7 @@ from step_scenes import SCENES, Scene, free_bodies, places, random_tree
 
 import dyn_core as dyn
 from dyn_core.contact.stepping.events import CLOSED, RESTING
+from dyn_core.model.coordinates import position_rate
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.spatial import Vector
 
@@ -296,7 +297,7 @@ class Replay:
         def rate(t, x):
             M, force, _ = self.reference.dynamics(x[:nq], x[nq:], 0.0)
             q, qd = (Vector(part.tolist()) for part in (x[:nq], x[nq:]))
-            moves = dyn.model.coordinates.position_rate(model, q, qd)
+            moves = position_rate(model, q, qd)
             return [*moves, *np.linalg.solve(M, force)]
 
         options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}

@@ -11,7 +11,7 @@ from row_problems import (
     stacked_boxes,
 )
 
-import dyn_core as dyn
+from dyn_core import contact
 from dyn_core.contact import ConstraintProblem, residuals, solve
 from dyn_core.contact.problem.rows import rows_of
 from dyn_core.contact.solvers.coulomb import solve_coulomb
@@ -393,7 +393,7 @@ def test_too_little_room_is_said():
 def test_the_solver_by_name():
     """solve(problem, "coulomb_newton"): Coulomb's law on an incline, C1."""
     problem, J, H, free = box_on_plane(np.radians(35), 0.4)
-    solution = dyn.contact.solve(problem, "coulomb_newton")
+    solution = contact.solve(problem, "coulomb_newton")
     assert solution.converged
     assert solution.exact
     slide = free + np.linalg.solve(H, J.T @ solution.impulses)

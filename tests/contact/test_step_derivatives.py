@@ -8,6 +8,7 @@ import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.stepping import step_derivatives
+from dyn_core.model import parameter_paths
 from dyn_core.simulation.rollout import Rollout
 from dyn_core.testing.case import derivative
 
@@ -352,7 +353,7 @@ def test_parameters_forces_and_friction_of_joints():
     columns = []
     for path in paths:
         moved = _step(model, **{**choices, "inputs": ["f_ext", path]})
-        value = np.atleast_1d(dyn.model.parameter_paths.value(model, path))
+        value = np.atleast_1d(parameter_paths.value(model, path))
         for e in np.eye(len(value)):
 
             def end(x, e=e, moved=moved, value=value):

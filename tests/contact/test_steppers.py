@@ -17,6 +17,8 @@ from contact_bodies import (
 )
 
 import dyn_core as dyn
+from dyn_core import contact
+from dyn_core.contact.collision.pairs import body_poses
 from dyn_core.contact.stepping.constraints import Constraint
 from dyn_core.contact.stepping.step_tables import SCHEMES as TIME_STEPPERS
 from dyn_plugins.contact._deepest import DeepestPoints
@@ -136,7 +138,7 @@ def test_c7_ball_on_a_floating_joint():
     q, qd = np.array([0, 0, 0.1, 0, 0, 0, 1.0]), np.array([0, 0, 0, 3.0, 0, 0])
     sim = dyn.ContactSimulator(free_ball(**_mu(0.2)), {}, period=H, q0=q, qd0=qd)
     _run(sim, 80)
-    R = dyn.contact.collision.pairs.body_poses(sim.model, sim.q)[0][1]
+    R = body_poses(sim.model, sim.q)[0][1]
     np.testing.assert_allclose(R @ sim.qd[3:], [2.14285714286, 0, 0], atol=1e-6)
     np.testing.assert_allclose(R @ sim.qd[:3], [0, 21.4285714286, 0], atol=1e-5)
 
@@ -173,7 +175,7 @@ def test_c7_ball_on_an_incline(mu, a, alpha):
     sim = dyn.ContactSimulator(model, world, period=H, q0=q)
     sim.advance(0.0)
     down = np.array([np.cos(theta), 0, -np.sin(theta)])
-    R = dyn.contact.collision.pairs.body_poses(model, sim.q)[0][1]
+    R = body_poses(model, sim.q)[0][1]
     np.testing.assert_allclose(R @ sim.qd[3:] @ down / H, a, rtol=1e-7)
     np.testing.assert_allclose(sim.qd[1] / H, alpha, rtol=1e-7)
 
@@ -427,8 +429,8 @@ def test_all_blocks_in_one_problem(solver):
     for _ in range(3):
         free = state.free(rng.normal(size=4), 0.01) + 0.3 * rng.normal(size=4)
         problem = state.problem(free, 0.01)
-        solution = dyn.contact.solve(problem, solver)
-        wanted = dyn.contact.solve(problem, "enumeration")
+        solution = contact.solve(problem, solver)
+        wanted = contact.solve(problem, "enumeration")
         assert solution.converged
         assert wanted.converged
         np.testing.assert_allclose(
@@ -570,7 +572,7 @@ def test_ball_joints_have_swing_and_twist_limits():
         sim.advance(k * 0.005)
         names |= {n for n, x in sim.report.impulses.items() if abs(x[0]) > 1e-9}
     assert "swing limit of ball" in names
-    R = dyn.contact.collision.pairs.body_poses(model, sim.q)[0][1]
+    R = body_poses(model, sim.q)[0][1]
     assert np.arccos(R[2, 2]) < 0.3 + 1e-3
 
 

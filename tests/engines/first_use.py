@@ -21,9 +21,10 @@ import numpy.random  # NumPy imports it when first named, which no fork may meet
 
 import dyn_core as dyn
 from dyn_core.contact.solvers.work import final_status
-from dyn_core.engines import quick_tier
+from dyn_core.engines import NativeProgram, quick_tier
 from dyn_core.engines.llvm import compiler, entry, interpreter, result_memory
 from dyn_core.engines.machine_code.loading import compiled
+from dyn_core.engines.results import result_type
 
 THREADS = (2, 4, 8, 16)
 LONG = 300  # a process that takes longer hangs [s]
@@ -86,8 +87,8 @@ def single_objects(threads):
         return [
             compiler.machine(), dyn.default_registry(), result_memory.memory(),
             interpreter.machine_code(), entry._loaded(how, 64, False),
-            entry.fast_type(dyn.engines.NativeProgram, how)[0],
-            dyn.engines.results.result_type(("a", "b")), compiled(final_status),
+            entry.fast_type(NativeProgram, how)[0],
+            result_type(("a", "b")), compiled(final_status),
         ]  # fmt: skip
 
     for objects in zip(*at_once(threads, work), strict=True):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core import engines
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, Mimic, assemble
 from dyn_core.numbers import scalar
 from dyn_core.spatial import RigidInertia, Vector, swing_twist
@@ -396,7 +397,7 @@ def _lift(t):
     return None, (0.0, 0.1 * scalar.sin(5.0 * t), 0.0)
 
 
-@pytest.mark.parametrize("engine", dyn.engines.available())
+@pytest.mark.parametrize("engine", engines.available())
 def test_a_driven_pivot(engine):
     """tau = (I + m c²) qdd + m c (g + y'') cos q, by all inverse dynamics."""
     model = _pendulum().drive("pivot", _lift)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core import engines
 from dyn_core.authoring import Vector, cross
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.model.joints import (
@@ -376,7 +377,7 @@ def test_singular_places_are_named(kind, q):
 )  # fmt: skip
 def test_custom_is_like_a_kind(joint, kind, engine):
     """A user's function of the pose gives all that a built-in kind gives."""
-    if engine not in dyn.engines.available():
+    if engine not in engines.available():
         pytest.skip(f"engine {engine} is not available here")
     ours, theirs = _robot([joint]), _robot([kind])
     rng = np.random.default_rng(1)

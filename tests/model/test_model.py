@@ -8,6 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.model.assembly import assemble_tree
 from dyn_core.model.frames import Frame, origin, sum_inertias
 from dyn_core.numbers.taylor import Taylor
 from dyn_core.spatial import RigidInertia, Transform
@@ -65,7 +66,7 @@ def test_a_model_is_assembled_again_from_its_build(shipped):
     assert list(weightless.a_grav) == [0.0] * 6
     assert weightless.joint_names == model.joint_names
     assert type(weightless) is dyn.Model
-    tree = dyn.model.assembly.assemble_tree(model.build)
+    tree = assemble_tree(model.build)
     for field in dataclasses.fields(tree):
         assert repr(getattr(tree, field.name)) == repr(getattr(model, field.name))
 

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
+from dyn_core.model import (
+    Build,
+    Description,
+    JointSpec,
+    LinkSpec,
+    assemble,
+    parameter_paths,
+)
 from dyn_core.spatial import RigidInertia
 
 R_A = np.array([[2, -1, 2], [2, 2, -1], [-1, 2, 2]]) / 3
@@ -86,7 +93,7 @@ class Along:
             states = q, qd, qdd[mask], tau[~mask]
             changes = seeds["q"], seeds["qd"], seeds["qdd"][mask], seeds["tau"][~mask]
         if "parameter" in choices:
-            size = dyn.model.parameter_paths.size(self.model, choices["parameter"])
+            size = parameter_paths.size(self.model, choices["parameter"])
             tail = [*tail, np.eye(size)[k] if size > 1 else 1.0]
         program = dyn.solver(solver).build(
             self.model, engine="plain", inputs=inputs, **choices

@@ -12,6 +12,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.control.controller import Controller
 from dyn_core.errors import ModelWarning
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import Curve, Panel, draw
@@ -79,7 +80,7 @@ def _checked(content):
 def _run(robot="two_link", **options):
     """Return the record of a run under a controller with a reference."""
     model = dyn.load(robot)
-    controller = dyn.control.controller.Controller(model, 100.0, 20.0)
+    controller = Controller(model, 100.0, 20.0)
     settings = {"period": 0.005, "duration": 0.3, "step": "semi_implicit_euler"}
     run = dyn.simulate(model, controller, **{**settings, **options})
     return run_record(run, {"step": options.get("step", settings["step"])}, "aba")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.model import parameter_paths
 from dyn_core.testing import scaled_error
 from dyn_core.testing.case import derivative
 from dyn_core.testing.directional_laws import complex_slopes
@@ -145,7 +146,7 @@ def test_origins_of_joints_move_bodies_under_fixed_forces(problem, shipped):
     arguments = [q, qd, x, f]
     expected = []
     for k in range(6):
-        moved = dyn.model.parameter_paths.value(model, paths[0]).astype(complex)
+        moved = parameter_paths.value(model, paths[0]).astype(complex)
         moved[k] += 1e-30j
         function = dyn.solver(FUNCTIONS[problem]).build(
             model, engine="plain", inputs=["f_ext", *paths], f_ext_frame="base"

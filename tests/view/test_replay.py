@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import robots
+from dyn_core import envs, robots
 from dyn_core.errors import ModelError, SettingError, ShapeError, UnsupportedError
-from dyn_core.identification import JointRecord
+from dyn_core.identification import JointRecord, read_record
 from dyn_core.model.sources import example_robots
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.planar.chain.geometry import from_angles
@@ -141,7 +141,7 @@ def test_a_saved_run_names_an_installed_robot(tmp_path):
 def test_a_saved_run_of_an_arm_is_read_by_the_other_commands(tmp_path):
     model, recording = _arm_run()
     recording.save(tmp_path / "arm.npz")
-    record = dyn.identification.read_record(tmp_path / "arm.npz")
+    record = read_record(tmp_path / "arm.npz")
     assert record.names == model.joint_names
     assert record.q == pytest.approx(recording.q)
     recording.save(tmp_path / "arm.csv")
@@ -207,12 +207,12 @@ def test_planar_objects_are_shown_as_their_rods(name):
 
 
 def test_tasks_and_environments_are_shown():
-    task = dyn.envs.planar_task("walker")
+    task = envs.planar_task("walker")
     states = task.start(np.random.default_rng(0), 1)
     shown = run_of(task, np.repeat(states, 3, axis=0))
     assert shown.duration == pytest.approx(2 * task.interval)
     assert shown.states[1] == pytest.approx(np.ravel(task.points(states[0])))
-    walk = dyn.envs.robot_task("quadruped_walk")
+    walk = envs.robot_task("quadruped_walk")
     assert scene_of(walk).model is walk.model
     with pytest.raises(UnsupportedError, match="a list is not shown"):
         scene_of([])

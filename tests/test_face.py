@@ -1,0 +1,65 @@
+"""The public names of dyn_core: one list at run time, for type checkers, dir and help."""
+
+import ast
+import importlib
+import pydoc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dyn_core as dyn
+
+SOURCE = Path(dyn.__file__).read_text(encoding="utf-8")
+
+
+def _for_type_checkers():
+    """Return the names that stand under TYPE_CHECKING, with their modules."""
+    block = next(x for x in ast.parse(SOURCE).body if isinstance(x, ast.If))
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    return {alias.name: x.module for x in block.body for alias in x.names}
+
+
+def test_type_checkers_see_the_names_of_run_time():
+    """Each public name comes from the module that type checkers are told."""
+    names = _for_type_checkers()
+    assert sorted(names) == sorted(dyn.__all__)
+    for name, module in names.items():
+        value = getattr(dyn, name)
+        if module == "dyn_core":
+            assert value is importlib.import_module(f"dyn_core.{name}")
+        else:
+            assert value is getattr(importlib.import_module(module), name)
+
+
+def test_dir_and_help_list_each_name():
+    """Before and after a name is used."""
+    code = "import dyn_core as d; print(*(x for x in dir(d) if x[0] != '_'))"
+    run = [sys.executable, "-c", code]
+    fresh = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert fresh.split() == sorted(dyn.__all__)
+    assert [x for x in dir(dyn) if x[0] != "_"] == sorted(dyn.__all__)
+    page = pydoc.render_doc(dyn, renderer=pydoc.plaintext)
+    assert [name for name in dyn.__all__ if name not in page] == []
+
+
+def test_importing_dyn_core_imports_nothing_else():
+    """Not even NumPy: names are imported when they are used."""
+    code = (
+        "import sys, dyn_core; dyn_core.__version__;"
+        "print(*(x for x in sys.modules if 'numpy' in x or x.startswith('dyn_core.')))"
+    )
+    run = [sys.executable, "-c", code]
+    shown = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert shown.split() == []
+
+
+def test_a_name_that_is_not_there_is_refused():
+    """As an attribute, and in an import."""
+    with pytest.raises(
+        AttributeError, match="module 'dyn_core' has no attribute 'lod'"
+    ):
+        dyn.lod  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'lod' from 'dyn_core'"):
+        exec("from dyn_core import lod")
