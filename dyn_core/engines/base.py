@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dyn_core import forwards
 from dyn_core.engines.arrays import as_array, check_finite, check_out
 from dyn_core.engines.describe import CallSignature, SolverDescription, page, summary
 from dyn_core.engines.graph.graph import Requirement
@@ -386,7 +386,7 @@ class Program(Generic[Result]):
             options: target, variant, form, name, multiply_add, checked; see
                 dyn_core.export.
         """
-        return import_module("dyn_core.export").export(self, folder, **options)
+        return forwards.export(self, folder, **options)
 
     def map(self, *args: Any, **options: Any) -> Any:
         """Return the results of a batch of any size, computed chunk by chunk.
@@ -397,7 +397,7 @@ class Program(Generic[Result]):
             options: Inputs by name; out, status, reduce, count, scheduler, ...: see
                 dyn_core.batch.map_rows.
         """
-        return import_module("dyn_core.batch").map_rows(self, *args, **options)
+        return forwards.map_rows(self, *args, **options)
 
     def describe(self) -> str:
         """Return the help page: how it was built, inputs, outputs, options, source."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dyn_core import forwards
 from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
@@ -93,8 +93,7 @@ class Recording:
                 robot.
             UnsupportedError: MCAP, and rosbags is missing.
         """
-        # What writes files stands above the simulation, as what shows runs does.
-        importlib.import_module("dyn_core.recordings").save_run(self, path)
+        forwards.save_run(self, path)
 
     def show(self, model: Model | None = None) -> Any:
         """Return a view of the run that a notebook shows, of the extra `view`.
@@ -109,8 +108,7 @@ class Recording:
         robot = self.model if model is None else model
         if robot is None:
             raise SettingError("whose run is it? give show(model)", "model")
-        # The core knows nothing of what shows it; the name is looked up here alone.
-        return importlib.import_module("dyn_core.view").show(robot, self)
+        return forwards.show(robot, self)
 
     def plot(self, path: str | None = None) -> Any:
         """Return a figure: positions, velocities, joint forces with limits, energy.
