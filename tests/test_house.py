@@ -169,7 +169,7 @@ def test_what_threads_share_is_made_once():
 
 # They name modules to import them later: the face, and the methods of the core.
 LATE = ("dyn_core", "dyn_core.forwards")
-# They compare names of modules, and import none.
+# They compare names of modules, or start processes of them, and import none.
 BY_NAME = (
     "dyn_core.batch.program_facts",
     "dyn_core.bench.explain",
@@ -177,6 +177,7 @@ BY_NAME = (
     "dyn_core.engines.llvm.trace_cache",
     "dyn_core.engines.machine_code.loading",
     "dyn_core.solving.adapter",
+    "ros_nodes.graphs",
 )
 
 
