@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from dyn_core.model import Model, load, load_mjcf, load_urdf
     from dyn_core.model.loops import Coupling, Loop, coupling, make_loop, user_loop
     from dyn_core.planar import ChainModel, make_chain
+    from dyn_core.recordings import Recording
     from dyn_core.reports.doctor.examine import doctor
     from dyn_core.simulation import (
         ContactSimulator,
-        Recording,
         Simulator,
         close_loops,
         close_rates,
@@ -129,10 +129,10 @@ _NAMES = {
         "ChainModel",
         "make_chain",
     ),
+    "dyn_core.recordings": ("Recording",),
     "dyn_core.reports.doctor.examine": ("doctor",),
     "dyn_core.simulation": (
         "ContactSimulator",
-        "Recording",
         "Simulator",
         "close_loops",
         "close_rates",

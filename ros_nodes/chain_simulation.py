@@ -11,7 +11,7 @@ import numpy as np
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.planar.chain.files import ChainFile, load_chain_file
-from dyn_core.simulation.chain import ChainRobot
+from dyn_core.planar.chain.plant import ChainRobot
 from ros_nodes._node import RobotNode
 from ros_nodes.conversions import AngleWriter, JointMotion, JointReader, chain_joints
 from ros_nodes.payload_parameters import PAYLOAD

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import zlib
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dyn_core import robots
 from dyn_core.engines import ENGINES
 
 FOLDER = Path(__file__).parent
+sys.path.insert(0, str(FOLDER / "support"))  # trials, the fuzzer, other machines
 MOST_WORKERS = 4
 
 # The quick choice: something of every folder, where little is compiled.

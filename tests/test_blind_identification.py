@@ -12,7 +12,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.identification import JointRecord, evaluate
-from dyn_core.identification.parameter_vector import INERTIAL
+from dyn_core.model.parameter_vector import INERTIAL
 from dyn_core.model.sources import example_robots
 
 NOISE = np.array([0.3, 0.3, 0.3, 0.3, 0.1, 0.1, 0.1])  # of joint forces [N·m]

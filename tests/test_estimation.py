@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from collision_trial import Noise, collision_trial
 
 import dyn_core as dyn
 from dyn_core.control import (
@@ -18,7 +19,6 @@ from dyn_core.control import (
 )
 from dyn_core.control.collision import deviation
 from dyn_core.testing.case import derivative
-from dyn_core.testing.collision_trial import Noise, collision_trial
 
 DT = 1e-3
 RAIL = """<robot name="rail"><link name="base"/><link name="cart"><inertial>

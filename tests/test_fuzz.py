@@ -10,14 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-import dyn_core as dyn
-from dyn_core import robots
-from dyn_core.contact.problem.solving import check_options
-from dyn_core.errors import LONGEST, one_line
-from dyn_core.planar.chain.files import chain_data, load_chain
-from dyn_core.testing import survey
-from dyn_core.testing.fuzz import (
+import survey
+from fuzz import (
     KINDS,
     Campaign,
     FuzzFile,
@@ -26,7 +20,13 @@ from dyn_core.testing.fuzz import (
     minimised,
     try_file,
 )
-from dyn_core.testing.fuzz.__main__ import main
+from fuzz.__main__ import main
+
+import dyn_core as dyn
+from dyn_core import robots
+from dyn_core.contact.problem.solving import check_options
+from dyn_core.errors import LONGEST, one_line
+from dyn_core.planar.chain.files import chain_data, load_chain
 
 MANY = {  # with --full: more than 10 000 files
     "urdf": 2000, "mjcf": 1000, "sidecar": 1000, "chain": 500, "world": 500,
@@ -58,7 +58,7 @@ def test_a_seed_stands_for_the_same_files(kind):
 
 
 DRAWN = """
-from dyn_core.testing.fuzz import KINDS, draw_file
+from fuzz import KINDS, draw_file
 files = [draw_file(kind, 5, number) for kind in KINDS for number in range(60)]
 contents = [file.content for file in files if isinstance(file.content, bytes)]
 """

@@ -10,15 +10,15 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.identification import blas_threads, estimation
-from dyn_core.identification.parameter_vector import Layout
-from dyn_core.identification.pseudo_inertia import (
+from dyn_core.identification.regressor_rank import base_of
+from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
+from dyn_core.model.checks.pseudo_inertia import (
     is_consistent,
     least_eigenvalue,
     parameters_of_pseudo,
     pseudo_inertia,
 )
-from dyn_core.identification.regressor_rank import base_of
-from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
+from dyn_core.model.parameter_vector import Layout
 from dyn_core.testing.models import chain, random_inertia, random_model
 
 NOISE = np.array([0.5, 0.5, 0.3, 0.3, 0.1, 0.1, 0.1])

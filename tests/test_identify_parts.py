@@ -8,7 +8,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.identification import FRICTION_LAWS
 from dyn_core.identification.fitting import consistent_fit
-from dyn_core.identification.pseudo_inertia import least_eigenvalue
+from dyn_core.model.checks.pseudo_inertia import least_eigenvalue
 
 PAYLOAD = np.array([1.5, 0.015, -0.03, 0.12, 0.014, 0.0, 0.013, 0.0, 0.0, 0.003])
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from collision_trial import Noise
+from payload_trial import Disturbance, payload_trial
 
 import dyn_core as dyn
 from dyn_core.authoring import sin
@@ -13,8 +15,6 @@ from dyn_core.control import (
     PayloadSettings,
     Rules,
 )
-from dyn_core.testing.collision_trial import Noise
-from dyn_core.testing.payload_trial import Disturbance, payload_trial
 from dyn_plugins.estimation._covariance_factors import CovarianceFactors
 
 LOAD = Payload(1.2, (0.02, -0.01, 0.09), (0.006, 0.001, -0.0005, 0.008, 0.0, 0.004))

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dyn_core.testing.dataflow import Dependence
+from dataflow import Dependence
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PATH = EXAMPLES / "recurrences.py"

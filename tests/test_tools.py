@@ -18,9 +18,9 @@ import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.errors import DynError
 from dyn_core.identification import evaluate, read_record, with_table
-from dyn_core.identification.joint_record import JointRecord
 from dyn_core.identification.smoothing import smooth_motion
 from dyn_core.recordings import bags
+from dyn_core.recordings.joint_record import JointRecord
 from dyn_core.testing import bit_flips
 from ros_nodes.controller_parameters import CONTROLLER, gain_fields
 from ros_nodes.graphs import GRAPHS

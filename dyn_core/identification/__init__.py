@@ -3,19 +3,19 @@
 from dyn_core.identification.estimation import identify
 from dyn_core.identification.evaluation import Evaluation, evaluate
 from dyn_core.identification.identified_files import write_sidecar
-from dyn_core.identification.joint_record import JointRecord, read_record
 from dyn_core.identification.parameter_tables import (
     with_table,
     write_table,
 )
-from dyn_core.identification.parameter_vector import (
+from dyn_core.identification.regressor_rank import BaseParameters, base_parameters
+from dyn_core.identification.result import CrossValidation, Identification
+from dyn_core.identification.selection import FRICTION_LAWS
+from dyn_core.model.parameter_vector import (
     parameter_names,
     parameters_of,
     with_linear_parameters,
 )
-from dyn_core.identification.regressor_rank import BaseParameters, base_parameters
-from dyn_core.identification.result import CrossValidation, Identification
-from dyn_core.identification.selection import FRICTION_LAWS
+from dyn_core.recordings.joint_record import JointRecord, read_record
 
 __all__ = [
     "FRICTION_LAWS",

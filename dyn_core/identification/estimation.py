@@ -38,7 +38,6 @@ from dyn_core.identification.fitting.measurements import (
     checked_weights,
 )
 from dyn_core.identification.fitting.outcome import outcome
-from dyn_core.identification.parameter_vector import check_switch
 from dyn_core.identification.regressor_rank import (
     TOLERANCE,
     BaseParameters,
@@ -50,6 +49,7 @@ from dyn_core.identification.regressor_rank import (
 from dyn_core.identification.result import CrossValidation, Identification
 from dyn_core.identification.selection import SPEEDS, Unknowns, select
 from dyn_core.model import Model
+from dyn_core.model.parameter_vector import check_switch
 from dyn_core.validation import Whole, known_keywords
 from dyn_core.validation import shown as shown_value
 

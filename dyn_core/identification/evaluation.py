@@ -16,13 +16,13 @@ import numpy as np
 
 from dyn_core.errors import IdentificationError, SettingError, UnsupportedError
 from dyn_core.identification.estimation import identify
-from dyn_core.identification.joint_record import JointRecord
-from dyn_core.identification.parameter_vector import check_switch
 from dyn_core.identification.result import Identification
 from dyn_core.identification.selection import law_numbers
 from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
 from dyn_core.model import Model
 from dyn_core.model.description import FRICTION_SPEED
+from dyn_core.model.parameter_vector import check_switch
+from dyn_core.recordings.joint_record import JointRecord
 from dyn_core.solving.registry import solver
 
 NOTHING = 1e-9  # part of the largest measured force below which a joint had no load

@@ -11,13 +11,13 @@ import numpy as np
 from dyn_core.errors import ModelError, SettingError
 from dyn_core.identification.fitting.sought_robot import with_paths
 from dyn_core.identification.identified_files import write_columns
-from dyn_core.identification.parameter_vector import (
-    parameter_names,
-    with_linear_parameters,
-)
 from dyn_core.identification.result import Identification
 from dyn_core.identification.selection import number_names
 from dyn_core.model import Model
+from dyn_core.model.parameter_vector import (
+    parameter_names,
+    with_linear_parameters,
+)
 from dyn_core.validation.array_files import csv_rows
 
 

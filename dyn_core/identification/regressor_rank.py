@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from dyn_core.errors import SettingError
-from dyn_core.identification.parameter_vector import Layout
 from dyn_core.model import Model
+from dyn_core.model.parameter_vector import Layout
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Whole, known_keywords, shown
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from dyn_core.errors import ModelError, SettingError, ShapeError, unknown_name
 from dyn_core.identification.fitting.consistent_fit import Bounds
-from dyn_core.identification.parameter_vector import FRICTION, INERTIAL, Layout
 from dyn_core.model import Model, parameter_paths
+from dyn_core.model.parameter_vector import FRICTION, INERTIAL, Layout
 from dyn_core.validation import float_array
 
 # Laws of joint friction, by the numbers of joints that they have.

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import UnsupportedError
-from dyn_core.identification import JointRecord
 from dyn_core.recordings import bags
+from dyn_core.recordings.joint_record import JointRecord
 from dyn_core.recordings.motion import MotionRecord, named_coordinates
 from dyn_core.recordings.progress import RowProgress
 

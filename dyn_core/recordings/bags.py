@@ -18,8 +18,7 @@ from dyn_core.errors import (
     unknown_name,
     why_unread,
 )
-from dyn_core.identification import JointRecord, read_record
-from dyn_core.identification.joint_record import FILES
+from dyn_core.recordings.joint_record import FILES, JointRecord, read_record
 
 STATES = "sensor_msgs/msg/JointState"
 ARRAY = "std_msgs/msg/Float64MultiArray"

@@ -26,8 +26,7 @@ from dyn_core.model.passive_forces import (
 from dyn_core.problems import ENERGY
 from dyn_core.problems.joint_ports import qd
 from dyn_core.problems.ports import Port, Signature
-from dyn_core.simulation import Recording
-from dyn_core.simulation.recording import RunSteps
+from dyn_core.recordings.recording import Recording, RunSteps
 from dyn_core.solving.registry import solver, solvers
 from dyn_core.solving.solver import TracedSolver
 

@@ -19,7 +19,7 @@ from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings.energy import energy_ledger
 from dyn_core.recordings.files import check_output, write_motion
 from dyn_core.recordings.motion import MotionRecord
-from dyn_core.simulation import Recording
+from dyn_core.recordings.recording import Recording
 from dyn_core.solving.registry import solver
 
 _DISTRIBUTIONS = ("dyn_ros", "numpy", "scipy", "llvmlite")

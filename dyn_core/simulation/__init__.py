@@ -6,12 +6,11 @@ from dyn_core.simulation.loop_report import LoopReport, loop_report
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.simulation.rollout import Rollout
-from dyn_core.simulation.simulator import Recording, Simulator, simulate
+from dyn_core.simulation.simulator import Simulator, simulate
 
 __all__ = [
     "ContactSimulator",
     "LoopReport",
-    "Recording",
     "RobotPlant",
     "Rollout",
     "SimulatedPlant",

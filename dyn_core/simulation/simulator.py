@@ -17,8 +17,8 @@ from dyn_core.model import Model
 from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY
+from dyn_core.recordings.recording import Recording, RunSteps
 from dyn_core.simulation.contacts import ContactSimulator
-from dyn_core.simulation.recording import Recording, RunSteps
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.simulation.run_arguments import (
     check_begin,

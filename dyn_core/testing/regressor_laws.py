@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dyn_core.identification.parameter_vector import parameters_of
+from dyn_core.model.parameter_vector import parameters_of
 from dyn_core.model.passive_forces import friction_force, with_equal_directions
 from dyn_core.spatial import RigidInertia, Vector
 from dyn_core.testing.case import Case, Pairs, derivative

@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.errors import SettingError, ShapeError, unknown_name
 from dyn_core.identification import JointRecord
 from dyn_core.model import Model
-from dyn_core.simulation import Recording
+from dyn_core.recordings import Recording
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.scene import VisualScene
 

@@ -12,11 +12,11 @@ from dyn_core import robots
 from dyn_core.envs import IDS, register
 from dyn_core.errors import DynError, SettingError, unknown_name
 from dyn_core.identification import JointRecord, read_record
-from dyn_core.identification.joint_record import FILES
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.recordings import MotionRecord, read_motion
+from dyn_core.recordings.joint_record import FILES
 from dyn_core.view import replay
 from dyn_core.view.planar_scene import ChainScene
 from dyn_core.view.replay import Arrows, Replay

@@ -11,7 +11,7 @@ from dyn_core.model import Model
 from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.chain.geometry import ChainState
 from dyn_core.planar.objects.objects import PlanarObject
-from dyn_core.simulation import Recording
+from dyn_core.recordings import Recording
 from dyn_core.tasks import RobotTask, Task
 from dyn_core.validation import known_keywords
 from dyn_core.view import replay

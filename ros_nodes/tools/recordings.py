@@ -13,11 +13,11 @@ from dyn_core.identification import (
     write_sidecar,
     write_table,
 )
-from dyn_core.identification.joint_record import FILES
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot, named_numbers
 from dyn_core.plots import check_plot, save
 from dyn_core.recordings import bags, read_motion
+from dyn_core.recordings.joint_record import FILES
 from dyn_core.reports import (
     motion_figure,
     plot_identification,

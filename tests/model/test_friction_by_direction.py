@@ -7,8 +7,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.contact.stepping import step_derivatives
-from dyn_core.identification.parameter_vector import parameters_of
 from dyn_core.model.description import FRICTION_SPEED
+from dyn_core.model.parameter_vector import parameters_of
 from dyn_core.model.passive_forces import friction_slope
 from dyn_core.simulation.robot_overview import describe
 from dyn_core.simulation.simulator import simulate

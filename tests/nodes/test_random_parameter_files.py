@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from fuzz import Campaign, doors, files
+from fuzz.mutations import change_bytes
+from fuzz.yaml_files import ValueGrammar, change_data
 
-from dyn_core.testing.fuzz import Campaign, doors, files
-from dyn_core.testing.fuzz.mutations import change_bytes
-from dyn_core.testing.fuzz.yaml_files import ValueGrammar, change_data
 from dyn_core.validation import Table
 from ros_nodes.parameter_files import NODES, read_parameters
 from ros_nodes.trajectory_files import MESSAGE, read_trajectories

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from pinocchio_model import pose
 
 import dyn_core as dyn
 from dyn_core.spatial import conventions
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
-from dyn_core.testing.pinocchio_model import pose
 
 mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
 TOL = TOLERANCES["mujoco"]

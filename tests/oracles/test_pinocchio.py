@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pinocchio_model import PinocchioModel
 
 import dyn_core as dyn
 from dyn_core import robots
@@ -13,7 +14,6 @@ from dyn_core.model.joints import KINDS
 from dyn_core.spatial.conventions import from_pinocchio_motion, swap_rows
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
 from dyn_core.testing.case import derivative
-from dyn_core.testing.pinocchio_model import PinocchioModel
 
 pin = pytest.importorskip("pinocchio", reason="pin is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

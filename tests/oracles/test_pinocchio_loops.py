@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from pinocchio_model import PinocchioModel
 
 import dyn_core as dyn
 from dyn_core.spatial import Matrix, Transform, Vector
 from dyn_core.testing import scaled_error
-from dyn_core.testing.pinocchio_model import PinocchioModel
 
 pin = pytest.importorskip("pinocchio", reason="pin is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -5,12 +5,12 @@ Its binding for Python has no second derivatives (4.1.0).
 
 import numpy as np
 import pytest
+from pinocchio_model import PinocchioModel
 
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.testing import scaled_error
 from dyn_core.testing.case import derivative
-from dyn_core.testing.pinocchio_model import PinocchioModel
 
 pin = pytest.importorskip("pinocchio", reason="pin is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -7,8 +7,8 @@ import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.planar import from_angles, make_chain
 from dyn_core.planar.chain.files import load_chain_file
+from dyn_core.planar.chain.plant import ChainRobot
 from dyn_core.planar.chain.simulator import ChainSimulator
-from dyn_core.simulation.chain import ChainRobot
 
 GROUND = [{"z0": (0.0, 0.0), "z": (0.0, 1.0)}]
 

@@ -6,9 +6,9 @@ import pytest
 import dyn_core as dyn
 from dyn_core.planar import from_angles, make_chain
 from dyn_core.planar.chain.files import load_chain_file, save_chain
+from dyn_core.planar.chain.plant import ChainRobot
 from dyn_core.planar.chain.schemes import SCHEMES, first_root
 from dyn_core.planar.chain.simulator import ChainSimulator
-from dyn_core.simulation.chain import ChainRobot
 from dyn_core.spatial import Vector
 from dyn_plugins.planar import _schemes
 

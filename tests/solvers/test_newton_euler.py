@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from dataflow import Dependence, dataflow, passes
 
 import dyn_core as dyn
 from dyn_core.authoring import Force, Motion, Vector, cross, cross3
@@ -10,7 +11,6 @@ from dyn_core.model.coordinates import split_q, split_v
 from dyn_core.spatial import RigidInertia
 from dyn_core.testing import TOLERANCES, scaled_error
 from dyn_core.testing.case import derivative
-from dyn_core.testing.dataflow import Dependence, dataflow, passes
 from dyn_core.testing.models import chain, random_inertia, random_model
 from dyn_plugins.dynamics.rnea import rnea_spatial
 from dyn_plugins.references import closed_form as closed

@@ -12,8 +12,7 @@ from dyn_core.identification import JointRecord, read_record
 from dyn_core.model.sources import example_robots
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.planar.chain.geometry import from_angles
-from dyn_core.recordings import read_motion, run_record, write_motion
-from dyn_core.simulation import Recording
+from dyn_core.recordings import Recording, read_motion, run_record, write_motion
 from dyn_core.view import film, replay, runs
 from dyn_core.view.colors import torque_color
 from dyn_core.view.painter import Drawn, Painter, grid_step, simplified

@@ -15,7 +15,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.cli import main
 from dyn_core.errors import SettingError, UnsupportedError
-from dyn_core.simulation import Recording
+from dyn_core.recordings import Recording
 from dyn_core.view import colors, replay, server
 from dyn_core.view.command import announce
 from dyn_core.view.film import colors_of_bodies, write_film

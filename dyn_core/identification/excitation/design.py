@@ -30,9 +30,9 @@ from dyn_core.identification.excitation.result import (
     DenseCheck,
     Excitation,
 )
-from dyn_core.identification.parameter_vector import Layout
 from dyn_core.identification.regressor_rank import BaseParameters, base_parameters
 from dyn_core.model import Model
+from dyn_core.model.parameter_vector import Layout
 from dyn_core.validation import Quantity, Whole, float_array, known_keywords
 
 TRIALS = 100  # random motions, of which the best are optimised

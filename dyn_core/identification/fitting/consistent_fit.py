@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import SettingError
-from dyn_core.identification.pseudo_inertia import (
+from dyn_core.model.checks.pseudo_inertia import (
     BASIS,
     is_consistent,
     parameters_of_pseudo,

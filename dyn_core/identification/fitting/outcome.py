@@ -10,9 +10,9 @@ from dyn_core.errors import ModelError
 from dyn_core.identification.fitting.consistent_fit import Knowledge
 from dyn_core.identification.fitting.measurements import Measurements
 from dyn_core.identification.fitting.sought_robot import with_numbers
-from dyn_core.identification.pseudo_inertia import least_eigenvalue
 from dyn_core.identification.regressor_rank import base_of
 from dyn_core.identification.result import CrossValidation, Identification
+from dyn_core.model.checks.pseudo_inertia import least_eigenvalue
 
 _SMALL = 0.01  # of a joint's force
 

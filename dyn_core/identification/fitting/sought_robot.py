@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import UnsupportedError
-from dyn_core.identification.parameter_vector import with_linear_parameters
 from dyn_core.identification.selection import Unknowns
 from dyn_core.model import Model, parameter_paths
 from dyn_core.model.description import Description
+from dyn_core.model.parameter_vector import with_linear_parameters
 
 # Numbers of joints that a description has under the same name.
 _JOINT = ("damping", "friction", "friction_asymmetry", "friction_speed", "stribeck",

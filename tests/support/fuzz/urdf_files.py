@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from xml.etree.ElementTree import Element, SubElement
 
 from dyn_core.model.urdf_xml.attributes import ATTRIBUTES
-from dyn_core.testing.fuzz.draws import Draws
+from fuzz.draws import Draws
 
 _KINDS = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
 _FOLLOWING = ("revolute", "continuous", "prismatic")

@@ -1,6 +1,6 @@
 """A survey of URDF files: which load, and whether Pinocchio computes the same.
 
-    python -m dyn_core.testing.survey FOLDER...
+    python tests/support/survey.py FOLDER...
 
 Without Pinocchio (`pin`) it only says which files load.
 """
@@ -172,7 +172,7 @@ def _cause(reason: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table of some folders; return 1 if a foreign exception came."""
-    parser = argparse.ArgumentParser("python -m dyn_core.testing.survey")
+    parser = argparse.ArgumentParser("survey.py")
     parser.add_argument("folder", nargs="+", type=Path, help="folders with URDF files")
     folders = parser.parse_args(argv).folder
     paths = sorted({path for folder in folders for path in folder.rglob("*.urdf")})

@@ -26,9 +26,9 @@ from dyn_core.recordings import MotionRecord, bags, read_motion
 from dyn_core.reports.write import write_report
 from dyn_core.sharing import once
 from dyn_core.solving.registry import solver
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
 from dyn_core.validation import read_yaml, shown
 from dyn_core.view.robot_parts import RobotParts
+from fuzz.fuzz_file import FuzzFile
 
 _MESHED = """<robot name="r"><link name="base"/><link name="arm">
 <visual><geometry><mesh filename="{0}"/></geometry></visual>

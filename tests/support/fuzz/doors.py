@@ -28,8 +28,8 @@ from dyn_core.sharing import once
 from dyn_core.simulation import ContactSimulator
 from dyn_core.simulation.robot_overview import describe
 from dyn_core.solving.registry import solver
-from dyn_core.testing.fuzz import file_doors
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
+from fuzz import file_doors
+from fuzz.fuzz_file import FuzzFile
 
 _COMMON = 1e12  # products of a few numbers below it are finite
 _NO_NUMBER = re.compile(r"\b(nan|inf)\b")

@@ -17,16 +17,16 @@ from dyn_core.planar.chain.files import CHAIN
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.sharing import once
 from dyn_core.solving.registry import solvers
-from dyn_core.testing.fuzz.draws import Draws
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
-from dyn_core.testing.fuzz.mesh_files import draw_mesh
-from dyn_core.testing.fuzz.mjcf_files import draw_mjcf
-from dyn_core.testing.fuzz.mutations import change_bytes
-from dyn_core.testing.fuzz.option_files import draw_options
-from dyn_core.testing.fuzz.recording_files import draw_bag, draw_csv, draw_npz
-from dyn_core.testing.fuzz.urdf_files import change_elements, draw_robot
-from dyn_core.testing.fuzz.xacro_text import draw_xacro
-from dyn_core.testing.fuzz.yaml_files import ValueGrammar, change_data
+from fuzz.draws import Draws
+from fuzz.fuzz_file import FuzzFile
+from fuzz.mesh_files import draw_mesh
+from fuzz.mjcf_files import draw_mjcf
+from fuzz.mutations import change_bytes
+from fuzz.option_files import draw_options
+from fuzz.recording_files import draw_bag, draw_csv, draw_npz
+from fuzz.urdf_files import change_elements, draw_robot
+from fuzz.xacro_text import draw_xacro
+from fuzz.yaml_files import ValueGrammar, change_data
 
 Names = Mapping[str, tuple[str, ...]]
 _SIZES = {  # of lists in a chain, less the number of joints

@@ -15,9 +15,9 @@ import numpy as np
 from dyn_core.recordings import bags
 from dyn_core.recordings.bag_files import ACCELERATIONS, POINTS
 from dyn_core.sharing import once
-from dyn_core.testing.fuzz.draws import Draws
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
-from dyn_core.testing.fuzz.mutations import change_bytes
+from fuzz.draws import Draws
+from fuzz.fuzz_file import FuzzFile
+from fuzz.mutations import change_bytes
 
 JOINTS = ("joint1", "joint2")
 _DATE = (1980, 1, 1, 0, 0, 0)  # of members, the same in each run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from dyn_core.testing.fuzz.draws import Draws
+from fuzz.draws import Draws
 
 _ENCODINGS = (
     "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "latin-1", "cp1252",

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dyn_core.errors import ModelError, SettingError, ShapeError
-from dyn_core.identification.pseudo_inertia import is_consistent
 from dyn_core.model.checks.inertias import with_inertia_scales
+from dyn_core.model.checks.pseudo_inertia import is_consistent
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.description import Description
 from dyn_core.model.model import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from xml.etree.ElementTree import Element, SubElement
 
-from dyn_core.testing.fuzz.draws import Draws
+from fuzz.draws import Draws
 
 _SHAPES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 _SCALAR = ("hinge", "slide")

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 from xml.etree import ElementTree
 
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
-from dyn_core.testing.fuzz.trial import LIMIT, Failure, try_file
-from dyn_core.testing.fuzz.yaml_files import copied, part_of, places
+from fuzz.fuzz_file import FuzzFile
+from fuzz.trial import LIMIT, Failure, try_file
+from fuzz.yaml_files import copied, part_of, places
 
 BUDGET = 20.0  # CPU time for one file [s]
 _TOKENS = re.compile(rb"[\w.+-]+|\s+|.", re.DOTALL)

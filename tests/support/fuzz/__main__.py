@@ -1,4 +1,4 @@
-"""The command: python -m dyn_core.testing.fuzz."""
+"""The command: python -m fuzz."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dyn_core.testing.fuzz.campaign import Campaign
-from dyn_core.testing.fuzz.doors import KINDS
-from dyn_core.testing.fuzz.trial import LIMIT
+from fuzz.campaign import Campaign
+from fuzz.doors import KINDS
+from fuzz.trial import LIMIT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Try random files; return the exit status: 1 if one fails."""
     parser = argparse.ArgumentParser(
-        "python -m dyn_core.testing.fuzz",
+        "python -m fuzz",
         description="Random files of every kind: each is read, or refused in one"
         " sentence.",
     )

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dyn_core.testing.fuzz.draws import Draws
 from dyn_core.validation import (
     REQUIRED,
     ByName,
@@ -27,6 +26,7 @@ from dyn_core.validation import (
     Tagged,
     Whole,
 )
+from fuzz.draws import Draws
 
 _DEEPEST = 3  # levels of tables that contain themselves
 Path = tuple[Any, ...]  # keys and numbers that lead to a value

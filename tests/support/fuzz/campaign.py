@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from dyn_core.testing.fuzz.files import draw_file
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
-from dyn_core.testing.fuzz.minimise import BUDGET, minimised
-from dyn_core.testing.fuzz.trial import LIMIT, Failure, try_file
+from fuzz.files import draw_file
+from fuzz.fuzz_file import FuzzFile
+from fuzz.minimise import BUDGET, minimised
+from fuzz.trial import LIMIT, Failure, try_file
 
 _SHOWN = 4000  # characters of a file that are printed
 

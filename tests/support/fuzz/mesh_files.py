@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dyn_core.testing.fuzz.draws import Draws
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
-from dyn_core.testing.fuzz.mutations import change_bytes
+from fuzz.draws import Draws
+from fuzz.fuzz_file import FuzzFile
+from fuzz.mutations import change_bytes
 
 Faces = list[tuple[int, int, int]]
 _FACES: Faces = [(0, 2, 1), (0, 1, 3), (1, 2, 3), (2, 0, 3)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dyn_core.testing.fuzz.draws import Draws
+from fuzz.draws import Draws
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 from dyn_core.errors import DynError, ModelWarning
 from dyn_core.model.sources import bounded_process
-from dyn_core.testing.fuzz.doors import DOORS, BrokenResult
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
+from fuzz.doors import DOORS, BrokenResult
+from fuzz.fuzz_file import FuzzFile
 
 LIMIT = 5.0  # CPU time for one file [s]
 LONGEST = 600  # characters of a message

@@ -10,10 +10,10 @@ import yaml
 from dyn_core.sharing import once
 from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver, solvers
-from dyn_core.testing.fuzz.draws import Draws
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
-from dyn_core.testing.fuzz.mutations import change_bytes
-from dyn_core.testing.fuzz.yaml_files import change_data
+from fuzz.draws import Draws
+from fuzz.fuzz_file import FuzzFile
+from fuzz.mutations import change_bytes
+from fuzz.yaml_files import change_data
 
 LINKS = ("base", "link1", "link2", "tip")
 

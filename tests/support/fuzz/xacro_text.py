@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from dyn_core.testing.fuzz.draws import Draws
-from dyn_core.testing.fuzz.fuzz_file import FuzzFile
-from dyn_core.testing.fuzz.mutations import change_bytes
-from dyn_core.testing.fuzz.urdf_files import change_elements, draw_robot
+from fuzz.draws import Draws
+from fuzz.fuzz_file import FuzzFile
+from fuzz.mutations import change_bytes
+from fuzz.urdf_files import change_elements, draw_robot
 
 _NAMESPACE = "http://www.ros.org/wiki/xacro"
 _EXPRESSIONS = (

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from collision_trial import KD, KP, Noise, Sines
 
 from dyn_core.control.payload_estimator import PayloadEstimator, PayloadSettings
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload
 from dyn_core.solving.registry import solver
-from dyn_core.testing.collision_trial import KD, KP, Noise, Sines
 
 SUBSTEPS = 2  # of the simulation, in a cycle
 
