@@ -69,7 +69,8 @@ def test_the_same_files_in_another_process():
     space = {}
     exec(DRAWN, space)
     code = f"{DRAWN}\nprint(contents)"
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": path}
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert len(space["contents"]) > 120

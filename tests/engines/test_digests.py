@@ -37,6 +37,8 @@ NOT_WRITERS = {
 NOT_TRACED = {
     "dyn_core": "names of other modules",
     "dyn_core.authoring": "names of other modules",
+    "dyn_core.forwards": "imports wings for methods of Programs and runs",
+    "dyn_core.recordings": "files and rows of motions; its algorithm is digested",
     "dyn_core.errors": "no operation: a requirement is in a Graph by its condition",
     "dyn_core.engines": "runs Graphs that are traced by engines.graph",
     "dyn_core.solving.describe": "help pages",

@@ -33,6 +33,7 @@ _TRACED = (
     "dyn_core.numbers",
     "dyn_core.planar",
     "dyn_core.problems",
+    "dyn_core.recordings.energy",
     "dyn_core.sharing",
     "dyn_core.solving.adapter",
     "dyn_core.solving.build_options",
