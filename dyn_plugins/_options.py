@@ -10,6 +10,7 @@ from dyn_core.validation import (
     Quantity,
     Whole,
     numbers,
+    shown,
 )
 
 NAME = Either((Nothing(), Name()))
@@ -29,7 +30,9 @@ def known_link(model, name):
 def known_links(model, names):
     """Refuse links that the robot does not have, and what is no list of them."""
     if names is not None and not isinstance(names, (list, tuple)):
-        raise UnsupportedError(f"{names!r} is no list of links; valid: a list, or None")
+        raise UnsupportedError(
+            f"{shown(names)} is no list of links; valid: a list, or None"
+        )
     for name in names or ():
         known_link(model, name)
 
@@ -38,7 +41,9 @@ def known_pairs(model, rows):
     """Refuse rows that are no pairs of a link and another, or None for the base."""
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) != 2:
-            raise UnsupportedError(f"row {row!r}; valid: (link, other link or None)")
+            raise UnsupportedError(
+                f"row {shown(row)}; valid: (link, other link or None)"
+            )
         known_links(model, [name for name in row if name is not None])
 
 
@@ -46,7 +51,7 @@ def known_points(model, points):
     """Refuse points that are no pairs of a link and three numbers."""
     for entry in points:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:
-            raise UnsupportedError(f"point {entry!r}; valid: (link, (x, y, z))")
+            raise UnsupportedError(f"point {shown(entry)}; valid: (link, (x, y, z))")
         known_link(model, entry[0])
         numbers(3).read("point", entry[1])
 
@@ -58,7 +63,7 @@ def known_reference(model, name):
     theirs = name.upper() if isinstance(name, str) else ""
     if theirs in _PINOCCHIO:
         raise UnsupportedError(f"Pinocchio's {theirs} is {_PINOCCHIO[theirs]!r} here")
-    raise UnsupportedError(f"{name!r}; valid: {', '.join(_PINOCCHIO.values())}")
+    raise UnsupportedError(f"{shown(name)}; valid: {', '.join(_PINOCCHIO.values())}")
 
 
 OF_FRAME = {"frame": known_link, "reference": known_reference}

@@ -5,6 +5,7 @@ import numpy as np
 from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_core.contact import CONVERGED, MAX_ITERATIONS, RAY, ContactSolution
 from dyn_core.errors import UnsupportedError
+from dyn_core.validation import shown
 
 PIVOT = 1e-11  # smallest pivot, rows and columns scaled to one
 PROVEN = 1e-12  # residual of the law below which a ray is a solution
@@ -215,7 +216,7 @@ def _even(layout, facets):
     """Refuse a number of friction directions that makes no pyramid."""
     if not isinstance(facets, int) or facets < 4 or facets % 2:
         raise UnsupportedError(
-            f"lemke: facets {facets!r}; valid: an even number, 4 or more"
+            f"lemke: facets {shown(facets)}; valid: an even number, 4 or more"
         )
 
 

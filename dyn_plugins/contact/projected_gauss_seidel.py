@@ -23,6 +23,7 @@ from dyn_core.contact import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.validation import shown
 
 
 def projected_gauss_seidel(
@@ -97,7 +98,8 @@ def _between(layout, relaxation):
     """Refuse a relaxation with which sweeps cannot converge."""
     if not isinstance(relaxation, (int, float)) or not 0 < relaxation < 2:
         raise UnsupportedError(
-            f"projected_gauss_seidel: relaxation {relaxation!r}; valid: between 0 and 2"
+            f"projected_gauss_seidel: relaxation {shown(relaxation)}; valid: between 0"
+            " and 2"
         )
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_core.contact import ConstraintProblem, ContactSolution, compliance
 from dyn_core.errors import UnsupportedError
+from dyn_core.validation import shown
 from dyn_plugins.contact._on_rows import solve_arrays
 
 
@@ -12,7 +13,7 @@ def _between(layout, impedance):
     """Refuse an impedance that is no part of a force."""
     if not isinstance(impedance, (int, float)) or not 0 < impedance < 1:
         raise UnsupportedError(
-            f"soft_contact: impedance {impedance!r}; valid: between 0 and 1"
+            f"soft_contact: impedance {shown(impedance)}; valid: between 0 and 1"
         )
 
 

@@ -32,6 +32,7 @@ from dyn_core.problems import (
     FORWARD_DYNAMICS,
     MASS_MATRIX,
 )
+from dyn_core.validation import shown
 from dyn_plugins.contact._deepest import (
     impulses_of_all,
     impulses_of_half,
@@ -375,13 +376,13 @@ def half_spaces(model, world):
     """Refuse a world that is no list of half-spaces."""
     for half in world:
         if not isinstance(half, HalfSpace):
-            raise UnsupportedError(f"world: {half!r}; valid: a list of HalfSpace")
+            raise UnsupportedError(f"world: {shown(half)}; valid: a list of HalfSpace")
 
 
 def linked_shapes(model, links):
     """Refuse links without a shape, and what is no list of links."""
     if links is not None and not isinstance(links, (list, tuple, set, frozenset)):
-        raise UnsupportedError(f"links {links!r}; valid: a list of links, or None")
+        raise UnsupportedError(f"links {shown(links)}; valid: a list of links, or None")
     if model is None:
         return
     known = [placed.link for placed in model.shapes]

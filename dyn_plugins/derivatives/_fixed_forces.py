@@ -19,6 +19,7 @@ from dyn_core.authoring import (
     split_q,
 )
 from dyn_core.errors import UnsupportedError
+from dyn_core.validation import shown
 from dyn_plugins._options import NAME, POINTS
 
 FIXED = ("body", "base", "point")
@@ -161,7 +162,7 @@ class FixedForces(TracedSolver):
         if fixed not in FIXED:
             valid = ", ".join(FIXED)
             raise UnsupportedError(
-                f"{self.name}: f_ext_fixed {fixed!r}; valid: {valid}"
+                f"{self.name}: f_ext_fixed {shown(fixed)}; valid: {valid}"
             )
         points = chosen.get("f_ext_points")
         read_points = VALID["f_ext_points"].read
@@ -169,6 +170,6 @@ class FixedForces(TracedSolver):
         if points and fixed != "point":
             raise UnsupportedError(
                 f"{self.name}: f_ext_points changes nothing with f_ext_fixed"
-                f" {fixed!r}; valid: f_ext_fixed='point' with it"
+                f" {shown(fixed)}; valid: f_ext_fixed='point' with it"
             )
         return super()._adapter(model, common, {**chosen, "f_ext_fixed": fixed})

@@ -25,6 +25,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import parameter_paths
+from dyn_core.validation import shown
 from dyn_plugins.derivatives._fixed_forces import points_by_body
 
 
@@ -208,7 +209,7 @@ def check_choices(name, model, choices):
         return {**choices, "inputs": inputs}
     if not isinstance(path, str):
         raise UnsupportedError(
-            f"{name}: parameter {path!r}; valid: a parameter path, or None"
+            f"{name}: parameter {shown(path)}; valid: a parameter path, or None"
         )
     check_path(name, model, path, acting_options(choices), inputs)
     more = () if "dp" in inputs else ("dp",)
@@ -232,7 +233,7 @@ def checked_paths(name, model, choices, loops):
     paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
     if isinstance(paths, str) or not hasattr(paths, "__iter__"):
         raise UnsupportedError(
-            f"{name}: paths is a list of parameter paths, got {paths!r};"
+            f"{name}: paths is a list of parameter paths, got {shown(paths)};"
             f" valid: paths=['{paths}']"
         )
     inputs = (inputs,) if isinstance(inputs, str) else inputs

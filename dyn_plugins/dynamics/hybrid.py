@@ -14,6 +14,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import HYBRID_DYNAMICS, HYBRID_DYNAMICS_MASKED
+from dyn_core.validation import shown
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,
@@ -85,8 +86,8 @@ def prescribed_coordinates(model, prescribed):
         pair = isinstance(entry, (list, tuple)) and len(entry) == 2
         if not pair and not isinstance(entry, str):
             raise UnsupportedError(
-                f"hybrid: {entry!r} is no joint; valid: its name, or (name, number of"
-                " its coordinate)"
+                f"hybrid: {shown(entry)} is no joint; valid: its name, or (name, number"
+                " of its coordinate)"
             )
         name, k = entry if pair else (entry, None)
         place = model.v_slice(name)
@@ -113,7 +114,9 @@ def known_coordinates(model, entries):
     if entries is None:
         return
     if not isinstance(entries, (str, list, tuple)):
-        raise UnsupportedError(f"{entries!r} is no list of joints; valid: a list, None")
+        raise UnsupportedError(
+            f"{shown(entries)} is no list of joints; valid: a list, None"
+        )
     if model is not None:
         prescribed_coordinates(model, entries)
 

@@ -27,7 +27,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import RotationError, UnsupportedError, unknown_name
 from dyn_core.problems import INVERSE_KINEMATICS
-from dyn_core.validation import Name, Quantity, Whole
+from dyn_core.validation import Name, Quantity, Whole, shown
 from dyn_plugins._options import known_link
 
 DAMPING = 0.1  # of the squared error; from 0.02 to 0.3 a Panda needs as many steps
@@ -229,7 +229,7 @@ def _solved(A, b):
 def _known_joints(model, names):
     """Refuse names of joints that the robot does not have, and what is no list."""
     if not isinstance(names, (list, tuple)):
-        raise UnsupportedError(f"{names!r} is no list of joints; valid: a list")
+        raise UnsupportedError(f"{shown(names)} is no list of joints; valid: a list")
     for name in names if model is not None else ():
         if name not in model.joint_names:
             raise UnsupportedError(unknown_name("joint", name, model.joint_names))

@@ -22,6 +22,7 @@ from dyn_core.problems import (
     FD_PARAMETER_JACOBIAN,
     STEP_DERIVATIVES,
 )
+from dyn_core.validation import shown
 from dyn_plugins.derivatives._chains import are_zero
 from dyn_plugins.derivatives._seeds import checked_paths
 from dyn_plugins.steps._joint_blocks import (
@@ -302,8 +303,8 @@ class StepDerivativesSolver(TracedSolver):
         """
         if common.f_ext_frame != "body":
             raise UnsupportedError(
-                f"{self.name}: f_ext_frame {common.f_ext_frame!r}; valid: 'body', in"
-                " which a step keeps forces"
+                f"{self.name}: f_ext_frame {shown(common.f_ext_frame)}; valid: 'body',"
+                " in which a step keeps forces"
             )
         slot = "by_parameters"
         if slot in self.slots:
