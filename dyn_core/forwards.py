@@ -1,8 +1,8 @@
 """Methods of core objects whose work lies in wings: the only late imports of the core.
 
 A Program, or a Recording, knows nothing of what exports, maps, saves or shows it. Each
-function imports its wing when it is first called. No other module of dyn_core imports
-one by name.
+function imports its wing when it is first called. Beside the face of dyn_core, and the
+names of wings themselves, no other module imports one by name.
 """
 
 from __future__ import annotations

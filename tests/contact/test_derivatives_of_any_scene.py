@@ -200,6 +200,9 @@ def test_loops(stabilisation):
     world = _world(contacts=False, friction=False, stabilisation=stabilisation)
     result = _assert_differences(model, world, state)
     assert result.modes["loop tip"] == "closed"
+    fast = state[0], np.array([6.0, -18.0, 14.0]), state[2]  # along the loop, too
+    result = _assert_differences(model, world, fast)
+    assert np.abs(result.qd_next).max() > 10.0
 
 
 def test_a_quadruped_in_the_floor():

@@ -192,15 +192,15 @@ def take_slopes(
         if slips:  # the inverse that is known has the drag of slip
             fill(slopes.inertia, ends.inertia)
         solve_corrections(holding, slips, slopes)
-        add_product(ends.by_correction, slopes.du_dq, ends.middle, 2 * n, n, 0)
+        add_product(ends.by_correction, slopes.du_dq, ends.middle, 2 * n, n, n, 0)
     if kernels.start.address == 0:
         fill(ends.A, ends.middle)
     elif run_kernel(kernels.start) != 0:
         return REFUSED
     else:
         clear(ends.A)
-        add_product(ends.middle, ends.start_q, ends.A, 2 * n, 2 * n, 0)
-        add_product(ends.middle, ends.start_qd, ends.A, 2 * n, 2 * n, n)
+        add_product(ends.middle, ends.start_q, ends.A, 2 * n, 2 * n, n, 0)
+        add_product(ends.middle, ends.start_qd, ends.A, 2 * n, 2 * n, n, n)
     return AT_BOUNDARY if disagree or (lost > 0 and slips) else flag
 
 
@@ -245,6 +245,8 @@ def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -
             slopes.before[row],
             step.rows.impulse[row],
         )
+        for j in range(n):
+            turned[j], before[j] = 0.0, 0.0
         for i in range(n):
             for j in range(n):
                 turned[j] += change[i, j] * u[i]
@@ -259,9 +261,9 @@ def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> Non
         for j in range(n):
             ends.middle[i, j], ends.middle[i, n + j] = ends.by_q[i, j], 0.0
             ends.B[i, j] = 0.0
-    add_product(ends.by_u, slopes.du_dq, ends.middle, 2 * n, n, 0)
-    add_product(ends.by_u, slopes.du_dqd, ends.middle, 2 * n, n, n)
-    add_product(ends.by_u, slopes.du_dtau, ends.B, 2 * n, n, 0)
+    add_product(ends.by_u, slopes.du_dq, ends.middle, 2 * n, n, n, 0)
+    add_product(ends.by_u, slopes.du_dqd, ends.middle, 2 * n, n, n, n)
+    add_product(ends.by_u, slopes.du_dtau, ends.B, 2 * n, n, n, 0)
     for k in range(blocks):
         slips, was = slopes.mode[k] == SLIP, ends.slipped[k] != 0
         ends.slipped[k] = 1 if slips else 0

@@ -283,7 +283,7 @@ def _follow(c: Reals2, to: Reals2, m: int, n: int, slopes: SlopeArrays) -> None:
             some = some or c[r, j] != 0.0
     if some:
         _product(slopes.response, c, slopes.product, m, m, n)
-        add_product(slopes.left, slopes.product, to, n, m, 0)
+        add_product(slopes.left, slopes.product, to, n, m, n, 0)
 
 
 @machine_code
@@ -340,19 +340,14 @@ def _product(
     for i in range(rows):
         for j in range(columns):
             to[i, j] = 0.0
-        for k in range(inner):
-            x = A[i, k]
-            if x != 0.0:
-                for j in range(columns):
-                    to[i, j] += x * B[k, j]
+    add_product(A, B, to, rows, inner, columns, 0)
 
 
 @machine_code
 def add_product(
-    A: Reals2, B: Reals2, to: Reals2, rows: int, inner: int, column: int
+    A: Reals2, B: Reals2, to: Reals2, rows: int, inner: int, columns: int, column: int
 ) -> None:
-    """Add the product of two matrices to the columns from `column` on."""
-    columns = B.shape[1]
+    """Add the product of parts of two matrices to the columns from `column` on."""
     for i in range(rows):
         for k in range(inner):
             x = A[i, k]
