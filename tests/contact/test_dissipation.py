@@ -18,14 +18,17 @@ from step_scenes import SCENES, H, Scene, places, quadruped
 import dyn_core as dyn
 from dyn_core.contact.problem.rows import rows_of
 from dyn_core.contact.solvers.frozen import freeze_friction, take_no_energy
+from dyn_core.contact.solvers.products import add_transposed
 from dyn_core.contact.solvers.work import (
     CONVERGED,
     FROZEN_FRICTION,
     room_for_solvers,
 )
 from dyn_core.contact.stepping.array_batch import BatchStep
+from dyn_core.contact.stepping.composite_step import _adds_energy
 from dyn_core.contact.stepping.constraints import ROLES
 from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.step_tables import PRESCRIBED, BlockFacts
 
 UNSOLVED = {"max_iterations": 0, "splittings": 0}  # of coulomb_newton
 
@@ -227,6 +230,33 @@ def test_impulses_without_a_solution_add_no_energy():
         rows.impulse[3] = np.nan
         take_no_energy(rows, len(rows.kind), nv, room_for_solvers(rows, nv))
         assert not rows.impulse.any()
+
+
+def test_work_of_impulses_that_rebound():
+    """Its sign, by the sum of the docstring: motion, impulses, pushes of overlaps."""
+    signs = []
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 5])
+        rows, nv = rows_of(mixed_blocks(seed))
+        blocks, m = len(rows.kind), len(rows.b)
+        first = np.asarray(rows.start[:blocks])
+        rows.impulse[:] = 10 ** rng.uniform(-2, 1) * rng.normal(size=m)
+        parts = {name: np.zeros(blocks) for name in BlockFacts._fields}
+        parts |= {name: np.zeros(blocks, np.int64) for name in ("role", "source", "id")}
+        parts |= {"bias": 3.0 * rng.normal(size=m)}
+        parts |= {"restitution": rng.choice([0.0, 0.5], blocks)}
+        facts, z = BlockFacts(**parts), np.zeros(nv)
+        add_transposed(rows, rows.support, rows.y, blocks, rows.impulse, z)
+        pushes = np.minimum(facts.bias[first], 0.0) * (facts.restitution == 0.0)
+        work = rows.impulse @ (rows.b - facts.bias) + z @ z / 2
+        work += rows.impulse[first] @ pushes
+        signs.append(work > 0)
+        assert _adds_energy(rows, facts, blocks, 0.0, np.zeros(nv)) == signs[-1]
+        enough = 2 * abs(work) / np.abs(rows.impulse[first]).sum()
+        assert not _adds_energy(rows, facts, blocks, enough, np.zeros(nv))
+        facts.role[-1] = PRESCRIBED
+        assert not _adds_energy(rows, facts, blocks, 0.0, np.zeros(nv))
+    assert 5 < sum(signs) < 35
 
 
 @pytest.mark.full
