@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests" / "export"))
 import emulate  # noqa: E402
 import pytest  # noqa: E402
 
-from dyn_core.export.states import test_vector  # noqa: E402
+from dyn_core.export.test_vectors import test_vector  # noqa: E402
 
 PAGE = ROOT / "docs" / "export.md"
 START, END = "<!-- table -->\n", "<!-- end of the table -->\n"

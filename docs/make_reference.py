@@ -7,8 +7,8 @@ import argparse
 import re
 from pathlib import Path
 
-from dyn_core.cli import parser as command_line
-from dyn_core.contact.stepping.world import WORLD
+from dyn_core.commands.main import parser as command_line
+from dyn_core.contact.world import WORLD
 from dyn_core.model.parameter_paths import KINDS
 from dyn_core.model.sidecar import SIDECAR
 from dyn_core.model.sources.arguments import ROBOT as A_ROBOT
@@ -24,17 +24,17 @@ from dyn_core.validation import (
     Table,
     Tagged,
 )
-from ros_nodes.controller_parameters import (
+from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     collision_fields,
     gain_fields,
     wrap_fields,
 )
-from ros_nodes.feed_forward_parameters import FEED_FORWARD
-from ros_nodes.goal_parameters import constraint_fields
-from ros_nodes.guard_parameters import GUARD_FIELDS
+from ros_nodes.parameter_tables.feed_forward_parameters import FEED_FORWARD
+from ros_nodes.parameter_tables.goal_parameters import constraint_fields
+from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
+from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
 from ros_nodes.parameters import ROBOT, effort_fields, lock_fields
-from ros_nodes.simulator_parameters import SIMULATOR
 
 FOLDER = Path(__file__).parent / "reference"
 MADE = "Made by `python docs/make_reference.py` from the tables that check the file."

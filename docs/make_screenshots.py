@@ -19,9 +19,9 @@ import dyn_core as dyn
 from dyn_core.cli import main as dyn_command
 from dyn_core.reports import screenshot
 from dyn_core.view import film, replay, runs
-from dyn_core.view.chromium import HeadlessBrowser, until
+from dyn_core.view.browser.chromium import HeadlessBrowser, until
+from dyn_core.view.browser.viewer import Viewer
 from dyn_core.view.robot_scene import RobotScene
-from dyn_core.view.viewer import Viewer
 
 FOLDER = Path(__file__).parent / "images"
 LARGEST = 200_000  # bytes of a picture

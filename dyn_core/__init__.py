@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dyn_core import authoring, errors, planar, problems, robots, spatial
     from dyn_core.contact import ConstraintLayout, ConstraintProblem, ContactSolution
     from dyn_core.contact.collision.halfspaces import HalfSpace
-    from dyn_core.contact.stepping.world import World
+    from dyn_core.contact.world import World
     from dyn_core.engines import ENGINES, Program, Results, default_engine
     from dyn_core.errors import (
         CompileError,
@@ -51,7 +51,13 @@ if TYPE_CHECKING:
     )
     from dyn_core.kinematics import inverse_kinematics
     from dyn_core.model import Model, load, load_mjcf, load_urdf
-    from dyn_core.model.loops import Coupling, Loop, coupling, make_loop, user_loop
+    from dyn_core.model.loops.loop_constraints import (
+        Coupling,
+        Loop,
+        coupling,
+        make_loop,
+        user_loop,
+    )
     from dyn_core.planar import ChainModel, make_chain
     from dyn_core.recordings import Recording
     from dyn_core.reports.doctor.examine import doctor
@@ -74,7 +80,7 @@ _NAMES = {
         "ContactSolution",
     ),
     "dyn_core.contact.collision.halfspaces": ("HalfSpace",),
-    "dyn_core.contact.stepping.world": ("World",),
+    "dyn_core.contact.world": ("World",),
     "dyn_core.engines": (
         "ENGINES",
         "Program",
@@ -118,7 +124,7 @@ _NAMES = {
         "load_mjcf",
         "load_urdf",
     ),
-    "dyn_core.model.loops": (
+    "dyn_core.model.loops.loop_constraints": (
         "Coupling",
         "Loop",
         "coupling",

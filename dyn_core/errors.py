@@ -374,7 +374,7 @@ class GoalError(TrajectoryError):
     """A goal of a trajectory is refused; says what it lacks.
 
     Attributes:
-        code: That of dyn_core.control.goals.GoalCode which tells the client.
+        code: That of dyn_core.control.reference.goals.GoalCode which tells the client.
     """
 
     def __init__(self, message: str, code: int = -1) -> None:

@@ -13,7 +13,7 @@ def dyn_problems():
 @hookimpl
 def dyn_laws():
     """Offer their laws."""
-    from dyn_core.testing.laws import LAWS
+    from dyn_core.testing.laws.every_law import LAWS
 
     return LAWS
 

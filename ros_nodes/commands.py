@@ -13,11 +13,13 @@ from dyn_core.authoring import hookimpl
 from dyn_core.errors import SettingError, unknown_name
 from dyn_core.model.sources.arguments import ROBOT, add_search, robot_settings
 from dyn_core.model.sources.locate import locate
-from ros_nodes import demo, feed_forward_command, view_command
-from ros_nodes._runtime import note_signals
+from ros_nodes import feed_forward_command
+from ros_nodes.demo import demo_command as demo
 from ros_nodes.graphs import COMMON, GRAPHS, SUPERVISE, absolute, start_arguments
-from ros_nodes.parameter_files import read_parameters
+from ros_nodes.live_view import view_command
+from ros_nodes.parameter_tables.parameter_files import read_parameters
 from ros_nodes.processes import Processes, ros_fault
+from ros_nodes.running.runtime import note_signals
 from ros_nodes.tools import commands as tools
 
 

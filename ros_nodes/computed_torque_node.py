@@ -18,35 +18,39 @@ from std_srvs.srv import SetBool, Trigger
 
 import dyn_core as dyn
 from dyn_core.control import Controller
-from dyn_core.control.guard_link import GuardLink
-from dyn_core.control.health import Health
 from dyn_core.control.joint_limits import raised_limits
+from dyn_core.control.safety.guard_link import GuardLink
+from dyn_core.control.safety.health import Health
 from dyn_core.errors import one_line
-from ros_nodes import _realtime as realtime
-from ros_nodes import _runtime
-from ros_nodes._activation import Activation
-from ros_nodes._controller_report import Report
-from ros_nodes._diagnostics import ERROR
-from ros_nodes._hang import Hang
-from ros_nodes._motion_topics import MotionTopics
-from ros_nodes._node import RobotNode
-from ros_nodes._qos import publisher, subscription
-from ros_nodes._state_input import StateInput, spread_of
-from ros_nodes._supervised import GuardLatch
-from ros_nodes._trajectory_input import TrajectoryInput
-from ros_nodes._watchdog import Watchdog, period_of
-from ros_nodes.controller_parameters import (
+from ros_nodes.base.diagnostics import ERROR
+from ros_nodes.base.node import RobotNode
+from ros_nodes.base.qos import publisher, subscription
+from ros_nodes.controller.activation import Activation
+from ros_nodes.controller.controller_report import Report
+from ros_nodes.controller.controller_settings import (
+    controller_settings,
+    gains,
+    without_effect,
+)
+from ros_nodes.controller.guard_topics import GuardLatch
+from ros_nodes.controller.motion_topics import MotionTopics
+from ros_nodes.controller.payload_changes import serve_payload
+from ros_nodes.controller.payload_estimation import PayloadWatch
+from ros_nodes.controller.state_input import StateInput, spread_of
+from ros_nodes.controller.trajectory_action import TrajectoryGoals
+from ros_nodes.controller.trajectory_input import TrajectoryInput
+from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     collision_fields,
     gain_fields,
     wrap_fields,
 )
-from ros_nodes.controller_settings import controller_settings, gains, without_effect
-from ros_nodes.goal_parameters import command_timeout
+from ros_nodes.parameter_tables.goal_parameters import command_timeout
 from ros_nodes.parameters import effort_fields
-from ros_nodes.payload import serve_payload
-from ros_nodes.payload_estimation import PayloadWatch
-from ros_nodes.trajectory_action import TrajectoryGoals
+from ros_nodes.running import realtime as realtime
+from ros_nodes.running import runtime
+from ros_nodes.running.hanging_callbacks import Hang
+from ros_nodes.running.watchdog import Watchdog, period_of
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Deep enough that the part of one publisher does not replace that of another.
@@ -432,7 +436,7 @@ def answer_waiting(service: Any) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node."""
-    return _runtime.run(ComputedTorqueNode, args)
+    return runtime.run(ComputedTorqueNode, args)
 
 
 if __name__ == "__main__":

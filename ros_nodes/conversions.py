@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.stepping.constraints import tangents
+from dyn_core.contact.rows.constraints import tangents
 from dyn_core.contact.stepping.reports import ContactForce, StepReport
-from dyn_core.control.trajectory import point_rows
+from dyn_core.control.reference.trajectory import point_rows
 from dyn_core.errors import ShapeError
 from dyn_core.model import Model
 from dyn_core.planar import ChainModel, ChainState, joint_angles, joint_rates

@@ -15,7 +15,7 @@ from dyn_core.model.sources.arguments import (
     load_robot,
     named_values,
 )
-from ros_nodes.trajectory_files import (
+from ros_nodes.messages.trajectory_files import (
     filled,
     message_rows,
     read_trajectories,

@@ -10,13 +10,13 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import dyn_core as dyn
 from dyn_core.control.feed_forward import FeedForward
-from dyn_core.control.trajectory import Trajectory
-from ros_nodes import _runtime
-from ros_nodes._diagnostics import OK, WARN
-from ros_nodes._node import RobotNode
-from ros_nodes.feed_forward_parameters import FEED_FORWARD
-from ros_nodes.goal_messages import trajectory_rows
-from ros_nodes.trajectory_files import instant
+from dyn_core.control.reference.trajectory import Trajectory
+from ros_nodes.base.diagnostics import OK, WARN
+from ros_nodes.base.node import RobotNode
+from ros_nodes.messages.goal_messages import trajectory_rows
+from ros_nodes.messages.trajectory_files import instant
+from ros_nodes.parameter_tables.feed_forward_parameters import FEED_FORWARD
+from ros_nodes.running import runtime
 
 
 class FeedForwardNode(RobotNode):
@@ -98,7 +98,7 @@ def message_points(trajectory: Trajectory) -> list[JointTrajectoryPoint]:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node."""
-    return _runtime.run(FeedForwardNode, args)
+    return runtime.run(FeedForwardNode, args)
 
 
 if __name__ == "__main__":

@@ -19,22 +19,22 @@ from std_msgs.msg import Bool, Float64MultiArray, MultiArrayDimension
 from std_srvs.srv import Trigger
 
 import dyn_core as dyn
-from dyn_core.control.guard_link import BEAT
-from dyn_core.control.supervision import Supervisor
-from ros_nodes import _runtime
-from ros_nodes._guard_messages import BEATS, TOPIC, beat_message
-from ros_nodes._node import LATCHED
-from ros_nodes._parameter_node import TableNode
-from ros_nodes._qos import warn_of_idle
+from dyn_core.control.safety.guard_link import BEAT
+from dyn_core.control.safety.supervision import Supervisor
+from ros_nodes.base.node import LATCHED
+from ros_nodes.base.parameter_node import TableNode
+from ros_nodes.base.qos import warn_of_idle
 from ros_nodes.graphs import EFFORTS, GUARD
-from ros_nodes.guard_parameters import GUARD_FIELDS
+from ros_nodes.messages.guard_messages import BEATS, TOPIC, beat_message
+from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
+from ros_nodes.running import runtime
 
 REPORT = 0.05  # longest delay of a log message [s]
 DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 
 
 class GuardNode(TableNode):
-    """Sends zero effort where a controller is silent, see dyn_core.control.supervision.
+    """Sends zero effort where a controller is silent: see supervision.py.
 
     It watches Float64MultiArray, which computed_torque sends; efforts that another
     controller sends as JointState pass by it, and its log says so.
@@ -252,7 +252,7 @@ class GuardNode(TableNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node."""
-    return _runtime.run(GuardNode, args)
+    return runtime.run(GuardNode, args)
 
 
 if __name__ == "__main__":

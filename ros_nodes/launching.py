@@ -10,8 +10,8 @@ from launch_ros.actions import Node
 
 from dyn_core.errors import SettingError
 from launch import LaunchDescription
-from ros_nodes._runtime import LIFELINE
 from ros_nodes.graphs import COMMON, GRAPHS, PACKAGE, NodeEntry, start_parameters
+from ros_nodes.running.runtime import LIFELINE
 
 
 def launch_description(name: str) -> LaunchDescription:

@@ -13,9 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 
-from ros_nodes._runtime import LIFELINE
 from ros_nodes.graphs import NodeEntry, ros_arguments
 from ros_nodes.params import FOLDER
+from ros_nodes.running.runtime import LIFELINE
 
 PATIENCE = ((signal.SIGINT, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 

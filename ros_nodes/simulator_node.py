@@ -21,18 +21,18 @@ from std_srvs.srv import SetBool, Trigger
 import dyn_core as dyn
 from dyn_core.errors import one_line
 from dyn_core.simulation.pacing import Pace
-from ros_nodes import _realtime as realtime
-from ros_nodes import _runtime
-from ros_nodes._diagnostics import ERROR, OK, WARN
-from ros_nodes._node import LATCHED, RobotNode
-from ros_nodes._qos import publisher
-from ros_nodes.chain_simulation import SimulatedChain
-from ros_nodes.contact_simulation import SimulatedContacts
-from ros_nodes.payload import serve_payload
-from ros_nodes.simulated import NO_COMMAND, Simulated, SimulatedRobot
-from ros_nodes.simulator_commands import LATEST, CommandInput
-from ros_nodes.simulator_parameters import SIMULATOR
-from ros_nodes.simulator_status import Notices, pace_values, pace_warnings
+from ros_nodes.base.diagnostics import ERROR, OK, WARN
+from ros_nodes.base.node import LATCHED, RobotNode
+from ros_nodes.base.qos import publisher
+from ros_nodes.controller.payload_changes import serve_payload
+from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
+from ros_nodes.running import realtime as realtime
+from ros_nodes.running import runtime
+from ros_nodes.simulator.chain_simulation import SimulatedChain
+from ros_nodes.simulator.contact_simulation import SimulatedContacts
+from ros_nodes.simulator.simulated_plants import NO_COMMAND, Simulated, SimulatedRobot
+from ros_nodes.simulator.simulator_commands import LATEST, CommandInput
+from ros_nodes.simulator.simulator_status import Notices, pace_values, pace_warnings
 
 NO_CLOCK = (
     "use_sim_time is set and no /clock comes: stamps are zero; set publish_clock, or"
@@ -330,7 +330,7 @@ class SimulatorNode(RobotNode):
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node."""
-    return _runtime.run(SimulatorNode, args)
+    return runtime.run(SimulatorNode, args)
 
 
 if __name__ == "__main__":

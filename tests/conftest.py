@@ -13,7 +13,8 @@ from dyn_core import robots
 from dyn_core.engines import ENGINES
 
 FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER / "support"))  # trials, the fuzzer, other machines
+# The package bench; trials, the fuzzer, other machines.
+sys.path[:0] = [str(FOLDER), str(FOLDER / "support")]
 MOST_WORKERS = 4
 
 # The quick choice: something of every folder, where little is compiled.

@@ -56,7 +56,7 @@ ELSEWHERE, SEED = 300, 20261122
 LONGEST = 60.0  # seconds of tests, as recorded, that one mutant may run
 FAILURE = "failure.txt"  # names the test that fails
 # Compiled, never run as Python: its lines have no tests, but it has.
-COMPILED = {"dyn_core/engines/llvm/entry_code.py": "tests/engines/test_entry.py"}
+COMPILED = {"dyn_core/engines/llvm/call/entry_code.py": "tests/engines/test_entry.py"}
 FIRST = 8  # tests of the first process: most mutants die there
 
 OTHER = {

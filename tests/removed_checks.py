@@ -1,7 +1,7 @@
 """Remove each check of states, envelope, stops, watchdog and limits: which test falls?
 
     python tests/removed_checks.py                     # all: some minutes
-    python tests/removed_checks.py safety.py stops.py  # of these files
+    python tests/removed_checks.py effort_checks.py stops.py  # of these files
 
 The checks stand in CHECKS, as what the product says and what is left without the check.
 Each is removed in a fork of a process that has loaded the product: functions get other
@@ -24,7 +24,7 @@ from dyn_core.engines.machine_code import CompiledFunction
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTROL = "dyn_core/control/"
-WATCHDOG = "ros_nodes/_watchdog.py"
+WATCHDOG = "ros_nodes/running/watchdog.py"
 SAFETY = ("tests/test_safety.py", "tests/test_stops.py")
 STATES = ("tests/test_watching.py", "tests/test_control.py")
 PATHS = (
@@ -33,7 +33,7 @@ PATHS = (
 )  # fmt: skip
 TESTS = {
     "envelope.py": (*SAFETY, "tests/test_plausibility.py"),
-    "safety.py": (
+    "effort_checks.py": (
         *SAFETY,
         "tests/test_control.py",
         "tests/test_control_laws.py",
@@ -42,7 +42,7 @@ TESTS = {
     "shadow.py": (*SAFETY, "tests/test_bit_flips.py"),
     "stops.py": SAFETY,
     "silence.py": (*STATES, *SAFETY),
-    "samples.py": (*STATES, "tests/test_plausibility.py"),
+    "state_samples.py": (*STATES, "tests/test_plausibility.py"),
     "plausibility.py": ("tests/test_plausibility.py", *STATES),
     "state_age.py": (*STATES, "tests/test_plausibility.py"),
     "joint_values.py": ("tests/test_plausibility.py", *SAFETY),
@@ -52,7 +52,7 @@ TESTS = {
     "ramps.py": PATHS[3:],
     "guard_link.py": ("tests/test_guard_link.py",),
     "supervision.py": ("tests/test_supervision.py", "tests/test_guard_link.py"),
-    "_watchdog.py": ("tests/nodes/test_threads.py",),
+    "watchdog.py": ("tests/nodes/test_threads.py",),
 }
 TESTS = {name: (*files, "tests/test_checks.py") for name, files in TESTS.items()}
 LONGEST = 60  # processor time of the tests of one removal [s]
@@ -132,7 +132,7 @@ CHECKS = {
         (" and self._most - self._least <= STEADY", ""),
         ("                self._accept()\n", "                pass\n"),
     ],
-    "safety.py": [
+    "effort_checks.py": [
         ("if self.running is None or _rank(kind) < _rank(self.running.kind):", "if True:"),
         ('{cause}"] += 1\n        self.gate.close()', '{cause}"] += 1'),
         ("self.running = None\n        self.gate.close()", "self.running = None"),
@@ -211,7 +211,7 @@ CHECKS = {
         ("gate.send(ticket, gate.close, send)", "gate.send(gate.ticket(), gate.close, send)"),
         ("gate.send(ticket, gate.close, send)", "gate.send(ticket, send)"),
     ],
-    "samples.py": [
+    "state_samples.py": [
         ("if x.shape != (n,):", "if False:"),
         ("if not all(map(math.isfinite, x.tolist())):", "if False:"),
         (', ("velocity", qd)):', ",):"),
@@ -362,7 +362,7 @@ CHECKS = {
          "if False:"),
         ("self.stopped, self.resets = None, self.resets + 1", "self.stopped = None"),
     ],
-    "_watchdog.py": [
+    "watchdog.py": [
         ("min(timeout / 4, LONGEST)", "timeout / 4"),
         ("except Exception as error:", "except () as error:"),
         ("if not self._failed:", "if True:"),

@@ -12,35 +12,32 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-import dyn_core as dyn
-from dyn_core.bench import (
-    command,
-    compiling,
-    contact,
+from bench import bench_command as command
+from bench import compiling, loading_times, measure, result_memory
+from bench.beside import measure_beside, notes
+from bench.cases import DT, INPUTS, STATES, named
+from bench.contact import (
     contact_batches,
     contact_peers,
     contact_protocols,
     contact_runs,
     contact_scenes,
-    loading,
-    measure,
-    memory,
-    timing,
+    contact_tables,
 )
-from dyn_core.bench.beside import measure_beside, notes
-from dyn_core.bench.cases import DT, INPUTS, STATES, named
-from dyn_core.bench.explain import origins
-from dyn_core.bench.measure import count_flops
-from dyn_core.bench.peers import PEERS, Peer, PeerCall, generated, missing
-from dyn_core.bench.peers.base import BodyVelocities, plain_joints
-from dyn_core.bench.peers.values import AGREE, COMPARED, difference
+from bench.measure import count_flops
+from bench.peers import PEERS, Peer, PeerCall, generated, missing
+from bench.peers.peer import BodyVelocities, plain_joints
+from bench.peers.peer_values import AGREE, COMPARED, difference
+from bench.planar import planar_peers
+from bench.planar import planar_tables as planar
+
+import dyn_core as dyn
 from dyn_core.cli import main
+from dyn_core.commands import timing
+from dyn_core.commands.explain import origins
 from dyn_core.engines.llvm import compiler
 from dyn_core.planar import ChainState, joint_rates, link_rates
 from dyn_core.tasks import planar_task
-from dyn_plugins.planar._bench import peers as planar_peers
-from dyn_plugins.planar._bench import tables as planar
 
 XACRO = "http://www.ros.org/wiki/xacro"
 NATIVE = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
@@ -102,31 +99,31 @@ def test_bench_prints_a_table(capsys):
 @NATIVE
 def test_bench_measures_memory(capsys, monkeypatch):
     """Results that are kept, all cores and float32, of the solvers asked for."""
-    monkeypatch.setattr(memory, "MANY", 2048)
-    monkeypatch.setattr(memory, "KEPT", 1 << 20)
-    monkeypatch.setattr(memory, "REPEATS", 1)
+    monkeypatch.setattr(result_memory, "MANY", 2048)
+    monkeypatch.setattr(result_memory, "KEPT", 1 << 20)
+    monkeypatch.setattr(result_memory, "REPEATS", 1)
     command = ["bench", "--memory", "--robot", "planar3", "--solvers", "crba,rnea"]
     assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     for name in ("crba", "rnea"):
         cells = next(line for line in lines if line.startswith(name)).split()
         ratios = [float(x.rstrip("x")) for x in cells[1:]]
-        assert len(cells) == len(memory.HEAD) and min(ratios) > 0.0
+        assert len(cells) == len(result_memory.HEAD) and min(ratios) > 0.0
 
 
 def test_bench_measures_loading(capsys, monkeypatch, tmp_path):
     """Robots, also those that need packages and xacro arguments, and what grows."""
-    monkeypatch.setattr(loading, "SIZES", (4,))
-    monkeypatch.setattr(loading, "REPEATS", 1)
+    monkeypatch.setattr(loading_times, "SIZES", (4,))
+    monkeypatch.setattr(loading_times, "REPEATS", 1)
     assert main(["bench", "--loading", "--robot", "two_link", "--markdown"]) == 0
     said = capsys.readouterr().out
     assert "| two_link | 3 | " in said and "| chain of equal links | 4 | " in said
     for children, bodies in ((1, (0, 0, 1, 2)), (3, (0, 0, 0, 0))):
-        model = dyn.load(loading.grown(4, children))
+        model = dyn.load(loading_times.grown(4, children))
         assert model.parent == bodies and not model.warnings
     folder = tmp_path / "arm_pkg"
     folder.mkdir()
-    text = loading.grown(3).replace("<robot", f'<robot xmlns:xacro="{XACRO}"')
+    text = loading_times.grown(3).replace("<robot", f'<robot xmlns:xacro="{XACRO}"')
     text = text.replace("<link", '<xacro:arg name="mass" default="1"/><link', 1)
     (folder / "a.urdf.xacro").write_text(text, encoding="utf-8")
     robot = named("package://arm_pkg/a.urdf.xacro", False, (), [str(folder)],
@@ -342,7 +339,7 @@ def hurried(monkeypatch):
     monkeypatch.setattr(timing, "SPAN", 1e-5)
     for module, name, value in (
         (planar, "ROWS", 64), (planar, "ENVIRONMENTS", 64), (planar, "BATCHES", (1, 64)),
-        (contact, "ROWS", 64), (contact, "SETTLE", 40), (contact, "SIZES", (2,)),
+        (contact_tables, "ROWS", 64), (contact_tables, "SETTLE", 40), (contact_tables, "SIZES", (2,)),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
 
@@ -354,7 +351,7 @@ def _rows(said):
 @NATIVE
 def test_bench_of_planar_systems_prints_its_tables(hurried, capsys, monkeypatch):
     """Steps, environments, accelerations; a peer that is missing is said and left out."""
-    assert main(["bench-planar"]) == 0
+    assert main(["bench", "--planar"]) == 0
     said = capsys.readouterr().out
     for name in (*planar.NAMES, planar.STEP, "system", "rows"):
         assert name in _rows(said)
@@ -363,7 +360,7 @@ def test_bench_of_planar_systems_prints_its_tables(hurried, capsys, monkeypatch)
         assert (f"{name} ns" in said) == (planar.version(name) is not None)
     monkeypatch.setattr(planar, "version", lambda name: None)
     monkeypatch.setattr(planar, "NAMES", planar.NAMES[:1])
-    assert main(["bench-planar", "--markdown"]) == 0
+    assert main(["bench", "--planar", "--markdown"]) == 0
     said, progress = capsys.readouterr()
     assert "| system | ns/call | M/s core |\n" in said
     assert "| classic_cart_pole | " in said
@@ -379,7 +376,7 @@ def test_bench_of_contacts_prints_its_tables(hurried, capsys, monkeypatch):
 
     With --full only: 7 s, most of it compiling.
     """
-    monkeypatch.setattr(contact, "version", lambda name: None)
+    monkeypatch.setattr(contact_tables, "version", lambda name: None)
     monkeypatch.setattr(contact_runs, "version", lambda name: None)
     monkeypatch.setattr(contact_runs, "STEPS", 5)
     monkeypatch.setattr(contact_runs, "scenes", lambda: [contact_scenes.four_bar()])
@@ -476,9 +473,9 @@ def test_mujoco_has_the_same_planar_systems(name):
 @NATIVE
 def test_peers_hold_the_same_quadruped():
     """Pinocchio's impulses are ours; MuJoCo's four feet bear the same weight."""
-    robot = contact.quadruped()
+    robot = contact_tables.quadruped()
     step = dyn.solver("contact_euler").build(robot.model, engine="native")
-    states = contact.standing(step, robot.model, 4, 400)
+    states = contact_tables.standing(step, robot.model, 4, 400)
     impulse = step(*states[:3], states.dt, states.warm)[2].reshape(4, 4, 3)
     if planar.version("mujoco"):
         measured = contact_peers.mujoco(robot, states, 20)
@@ -527,16 +524,23 @@ def test_rows_of_contact_steps_are_compared_with_the_first():
     """The first row has no peer; a peer's row says how much faster the first is."""
     first = contact_peers.PeerTiming("here", 1e-6, 2e6, 4.0, 3.0)
     peer = contact_peers.PeerTiming("there", 3e-6, 1e6, 4.0, 3.0)
-    assert contact._line(first)[:6] == ["here", "1.00", "2000.0", "4.0", "3.0", ""]
-    assert contact._line(first._replace(law=2e-7))[5:] == ["2e-07", "", ""]
-    assert contact._line(peer, first)[5:] == ["", "3.0x", "2.0x"]
+    assert contact_tables._line(first)[:6] == [
+        "here",
+        "1.00",
+        "2000.0",
+        "4.0",
+        "3.0",
+        "",
+    ]
+    assert contact_tables._line(first._replace(law=2e-7))[5:] == ["2e-07", "", ""]
+    assert contact_tables._line(peer, first)[5:] == ["", "3.0x", "2.0x"]
 
 
 def test_the_box_of_the_bench_stands_on_four_corners():
     """Its contacts take the weight times h, mg cos(20 degrees) h, and it sticks."""
-    problem = contact.problems()["C1 incline, sticks"]
+    problem = contact_tables.problems()["C1 incline, sticks"]
     assert [block.rows for block in problem.layout.blocks] == [3] * 4
-    solution = contact.solve(problem, "projected_gauss_seidel")
-    weight = 2.0 * contact.GRAVITY * contact.H * np.cos(np.radians(20.0))
+    solution = contact_tables.solve(problem, "projected_gauss_seidel")
+    weight = 2.0 * contact_tables.GRAVITY * contact_tables.H * np.cos(np.radians(20.0))
     assert solution.impulses[::3].sum() == pytest.approx(weight, rel=1e-6)
     np.testing.assert_allclose(solution.velocities, 0, atol=1e-6)

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-
-from dyn_core.bench import (
+from bench.contact import (
     contact_batches,
     contact_protocols,
     contact_runs,
     contact_scenes,
 )
-from dyn_core.bench.contact_runs import Run, SceneFigures
+from bench.contact.contact_runs import Run, SceneFigures
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 

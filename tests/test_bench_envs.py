@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from bench.contact import contact_soak
+from bench.contact.contact_soak import Soak
+from bench.planar import env_tables
 
-from dyn_core.bench import contact_soak
-from dyn_core.bench.contact_soak import Soak
 from dyn_core.cli import main
-from dyn_plugins.planar._bench import environments
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 
@@ -82,22 +82,22 @@ def test_environments_are_measured(monkeypatch, capsys):
     """One of ours and one of gymnasium's: rates, and how much motion a step is."""
     pytest.importorskip("gymnasium", reason="gymnasium is not installed")
     pytest.importorskip("mujoco", reason="mujoco is not installed")
-    here = environments.ours("reach", 0.01, 1, rows=4)
-    there = environments.of_mujoco("Pusher-v5", 0.01, 1)
+    here = env_tables.ours("reach", 0.01, 1, rows=4)
+    there = env_tables.of_mujoco("Pusher-v5", 0.01, 1)
     assert (here.dof, here.steps, here.rows) == (7, 10, 4)
     assert here.dt == pytest.approx(0.02)
     assert (there.dof, there.steps) == (11, 5)
     assert there.dt == pytest.approx(0.05)
-    arrays = environments.ours("quadruped_stand", 0.01, 1, rows=4, arrays=True)
+    arrays = env_tables.ours("quadruped_stand", 0.01, 1, rows=4, arrays=True)
     assert arrays.name == "quadruped_stand, arrays"
     for figures in (here, there, arrays):
         assert figures.single > 1
         assert figures.vector > 1
-        assert len(figures.line()) == len(environments.HEAD)
-    monkeypatch.setattr(environments, "ROBOT_TASKS", ("reach",))
-    monkeypatch.setattr(environments, "PEERS", ("Pusher-v5",))
-    monkeypatch.setattr(environments, "SPAN", 0.01)
-    assert main(["bench-envs"]) == 0
+        assert len(figures.line()) == len(env_tables.HEAD)
+    monkeypatch.setattr(env_tables, "ROBOT_TASKS", ("reach",))
+    monkeypatch.setattr(env_tables, "PEERS", ("Pusher-v5",))
+    monkeypatch.setattr(env_tables, "SPAN", 0.01)
+    assert main(["bench", "--envs"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (head,) = (k for k, line in enumerate(lines) if line.startswith("environment  "))
     assert "mujoco" in lines[head - 2]

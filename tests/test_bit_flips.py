@@ -7,7 +7,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules, ShadowSettings
-from dyn_core.engines.llvm import cache, compiler, kernel
+from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.testing import bit_flips, machine_code
 from dyn_core.testing.models import chain
 
@@ -188,10 +189,10 @@ def test_a_flipped_bit_on_disk_is_refused(tmp_path, monkeypatch):
             content = bytearray(sound)
             content[rng.integers(len(sound))] ^= 1 << rng.integers(8)
             path.write_bytes(content)
-            assert cache.load(key) is None
+            assert kernel_cache.load(key) is None
             assert not path.exists()
         path.write_bytes(sound)
-        assert json.dumps(cache.load(key)[0])
+        assert json.dumps(kernel_cache.load(key)[0])
         path.write_bytes(content)
     kernel.forget()
     again = build()

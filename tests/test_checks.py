@@ -7,10 +7,10 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
-from dyn_core.control.following import TimedTrajectory, TrajectoryFollower
 from dyn_core.control.joint_limits import JointLimits, effort_limits
+from dyn_core.control.reference.following import TimedTrajectory, TrajectoryFollower
 from dyn_core.testing.models import chain
-from ros_nodes._watchdog import Watchdog
+from ros_nodes.running.watchdog import Watchdog
 
 Q, QD = np.array([0.4, -0.9]), np.array([0.7, -1.1])
 

@@ -8,6 +8,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli, robots
+from dyn_core.commands import main as commands
+from dyn_core.simulation.robot_overview import describe
 
 
 def _run(*arguments, **env):
@@ -35,7 +37,7 @@ def test_info_shows_loops(shipped):
     """How many constraint rows there are, and what can still move."""
     model = shipped["planar3"]
     loop = dyn.make_loop("rim", "point", model.frame_names[-1])
-    lines = cli.describe(model.with_loops(loop))
+    lines = describe(model.with_loops(loop))
     (line,) = [x for x in lines if x.startswith("loops: ")]
     assert line == "loops: rim (point, 3 rows); 3 constraint rows for nv 3:"
 
@@ -192,7 +194,7 @@ def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
     def interrupted(arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_info", interrupted)
+    monkeypatch.setattr(commands, "_info", interrupted)
     assert cli.main(["info", "arm7"]) == 130
     assert capsys.readouterr().err == "dyn: interrupted\n"
 
@@ -358,5 +360,5 @@ def test_info_says_where_zero_is_not_allowed(capsys):
     )
     assert cli.main(["info", "two_link"]) == 0
     assert "neutral" not in capsys.readouterr().out
-    lines = cli.describe(dyn.load(text))
+    lines = describe(dyn.load(text))
     assert any("zero is outside the limits of 'joint1'" in line for line in lines)

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench import measure
 
 from dyn_core import cli, robots
-from dyn_core.bench import measure
-from ros_nodes import demo
+from dyn_core.commands import main as commands
+from ros_nodes.demo import demo_command as demo
 
 # Each command with arguments that are right, BAD where a mistake is put.
 COMMANDS = {
@@ -32,8 +33,6 @@ COMMANDS = {
               ["--robot", "two_link", "--peers", "BAD"],
               ["--compile", "--robot", "BAD"], ["--compile", "--solvers", "BAD"],
               ["--compile", "--limit", "BAD"]],
-    "bench-planar": [["BAD"]],
-    "bench-envs": [["BAD"]],
     "check-derivatives": [["BAD"], ["two_link", "--extras", "BAD"],
                           ["two_link", "--states", "BAD"]],
     "check-plugin": [["BAD"], ["rnea", "--robot", "BAD"],
@@ -129,7 +128,9 @@ def files(tmp_path, monkeypatch):
     monkeypatch.setattr("ros_nodes.commands.ros_fault", lambda: None)
     # No node is asked: the tools stop where ROS would begin.
     monkeypatch.setattr("ros_nodes.tools.commands.ros_fault", lambda: "no ROS here")
-    monkeypatch.setattr("ros_nodes.view_command.ros_fault", lambda: "no ROS here")
+    monkeypatch.setattr(
+        "ros_nodes.live_view.view_command.ros_fault", lambda: "no ROS here"
+    )
     point = {"positions": [0.1, 0.2], "time_from_start": {"sec": 1}}
     message = {"joint_names": ["joint1", "joint2"], "points": [point]}
     (tmp_path / "move.json").write_text(json.dumps(message))
@@ -177,7 +178,7 @@ def _is_right(pattern, mistake):
 
 def test_every_command_has_its_mistakes():
     """A new command is put to the test here, too."""
-    assert set(COMMANDS) == set(cli._commands(cli.parser()))
+    assert set(COMMANDS) == set(commands._commands(commands.parser()))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -265,10 +266,10 @@ def test_a_full_device_is_told_in_words(monkeypatch, capsys):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(cli, "_run", full)
+    monkeypatch.setattr(commands, "_run", full)
     assert cli.main([]) == 1
     assert capsys.readouterr().err == "dyn: output: No space left on device\n"
-    monkeypatch.setattr(cli, "_run", lambda _: open("/nowhere/a"))
+    monkeypatch.setattr(commands, "_run", lambda _: open("/nowhere/a"))
     assert cli.main([]) == 1
     assert capsys.readouterr().err == "dyn: /nowhere/a: No such file or directory\n"
 
@@ -320,7 +321,7 @@ def test_demo_refuses_a_mode_that_follows_nothing(files, monkeypatch, capsys, wa
 
 def test_demo_says_why_a_trajectory_was_not_followed():
     """By the last warning of the controller, in one line."""
-    demo_ros = pytest.importorskip("ros_nodes.demo_ros", reason="rclpy is missing")
+    demo_ros = pytest.importorskip("ros_nodes.demo.demo_ros", reason="rclpy is missing")
     log = "[INFO] [1.2] [computed_torque]: active"
     processes = SimpleNamespace(
         all=[
@@ -337,16 +338,16 @@ def test_demo_says_why_a_trajectory_was_not_followed():
 @pytest.fixture
 def stubbed(monkeypatch):
     """Return a function that lets every command run `action` instead of its own."""
-    real = cli.parser
+    real = commands.parser
 
     def stub(action):
         def parser():
             whole = real()
-            for command in cli._commands(whole).values():
+            for command in commands._commands(whole).values():
                 command.set_defaults(run=action)
             return whole
 
-        monkeypatch.setattr(cli, "parser", parser)
+        monkeypatch.setattr(commands, "parser", parser)
 
     return stub
 
@@ -426,7 +427,7 @@ def test_an_ascii_terminal_gets_every_line(monkeypatch, arguments):
 
 def test_defaults_are_shown():
     """The help of check-plugin says which engine serves."""
-    page = cli._commands(cli.parser())["check-plugin"].format_help()
+    page = commands._commands(commands.parser())["check-plugin"].format_help()
     assert "default: graph" in " ".join(page.split())
-    assert isinstance(cli.parser(), argparse.ArgumentParser)
+    assert isinstance(commands.parser(), argparse.ArgumentParser)
     assert "two_link" in robots.names()

@@ -7,8 +7,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
-from dyn_core.control.health import ERROR, WARN, Health
-from dyn_core.control.trajectory import Reference, make_trajectory
+from dyn_core.control.reference.trajectory import Reference, make_trajectory
+from dyn_core.control.safety.health import ERROR, WARN, Health
 from dyn_core.simulation.simulator import simulate
 
 Q0 = np.array([0, -0.6, 0, -2.2, 0, 1.6, 0.8])

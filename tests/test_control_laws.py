@@ -5,8 +5,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules, ShadowSettings, make_trajectory
-from dyn_core.control.following import TrajectoryFollower
 from dyn_core.control.joint_limits import JointLimits
+from dyn_core.control.reference.following import TrajectoryFollower
 
 JOINTS = ("shoulder", "elbow")
 Q = np.array([0.4, -0.9])

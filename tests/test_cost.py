@@ -9,7 +9,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.authoring import Matrix, Motion, Vector, cross, cross3
-from dyn_core.bench.counting import operations
+from dyn_core.commands.count import operations
 from dyn_core.engines.plain import Counting
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.model.joints import KINDS, Joint, Revolute

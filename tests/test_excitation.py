@@ -9,7 +9,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.contact.collision.hulls import Hulls
-from dyn_core.control.trajectory import make_trajectory
+from dyn_core.control.reference.trajectory import make_trajectory
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.identification import base_parameters
 from dyn_core.identification.excitation import excite
@@ -25,7 +25,7 @@ from dyn_core.identification.excitation.limits import KINDS, motion_limits
 from dyn_core.identification.excitation.link_pairs import LinkPairs
 from dyn_core.identification.excitation.problem import DesignProblem
 from dyn_core.recordings import read_motion
-from ros_nodes.trajectory_files import message_rows, read_trajectories
+from ros_nodes.messages.trajectory_files import message_rows, read_trajectories
 
 LINK = """<link name="{name}"><inertial><origin xyz="0.25 0.01 0.02"/><mass value="{m}"/>
 <inertia ixx="0.01" ixy="0.001" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial>

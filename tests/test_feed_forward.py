@@ -10,7 +10,7 @@ import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.control import make_trajectory
 from dyn_core.control.feed_forward import FeedForward, with_points
-from ros_nodes.trajectory_files import read_trajectories
+from ros_nodes.messages.trajectory_files import read_trajectories
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, make_trajectory
-from dyn_core.control.following import TrajectoryFollower
 from dyn_core.control.joint_limits import JointLimits
+from dyn_core.control.reference.following import TrajectoryFollower
 from dyn_core.control.rules import Rules
 from ros_nodes.conversions import trajectory_arrays
 

@@ -9,8 +9,8 @@ from scipy.linalg import expm
 import dyn_core as dyn
 from dyn_core.control import Controller
 from dyn_core.control.gain_limits import SampledGains, doubts
-from dyn_core.control.health import Health
-from dyn_core.control.samples import Samples
+from dyn_core.control.safety.health import Health
+from dyn_core.control.states.state_samples import Samples
 
 T = 0.002
 Q0 = np.array([0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8])

@@ -10,21 +10,25 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller
-from dyn_core.control.goal_requests import (
+from dyn_core.control.reference.goal_requests import (
     GoalCode,
     TrajectoryRows,
     goal_trajectory,
     with_missing_joints,
 )
-from dyn_core.control.goal_tolerances import (
+from dyn_core.control.reference.goal_tolerances import (
     JointTolerance,
     Tolerances,
     checked_timeout,
 )
-from dyn_core.control.goals import GoalTracker
+from dyn_core.control.reference.goals import GoalTracker
 from dyn_core.control.rules import Rules
-from ros_nodes.goal_parameters import GOALS, constraint_fields, tolerances
-from ros_nodes.goal_service import GoalService
+from ros_nodes.controller.goal_service import GoalService
+from ros_nodes.parameter_tables.goal_parameters import (
+    GOALS,
+    constraint_fields,
+    tolerances,
+)
 
 PERIOD = 0.01
 
@@ -808,7 +812,7 @@ def test_tolerances_of_parameters(arm):
 def action():
     """The module of the action's server."""
     pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
-    from ros_nodes import trajectory_action
+    from ros_nodes.controller import trajectory_action
 
     return trajectory_action
 

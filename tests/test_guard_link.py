@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dyn_core.control import Controller, Rules
-from dyn_core.control.guard_link import BEAT, GRACE, Beat, GuardLink, GuardStop
-from dyn_core.control.supervision import Supervisor
+from dyn_core.control.safety.guard_link import BEAT, GRACE, Beat, GuardLink, GuardStop
+from dyn_core.control.safety.supervision import Supervisor
 from dyn_core.testing.models import chain
 
 Q, QD = np.array([0.4, -0.9]), np.array([0.7, -1.1])

@@ -38,7 +38,7 @@ from dyn_core.reports.doctor.examine import as_json
 from dyn_core.reports.doctor.page import page as doctor_page
 from dyn_core.reports.write import report_page
 from dyn_core.validation import quoting
-from dyn_core.view.viewer import Viewer
+from dyn_core.view.browser.viewer import Viewer
 from ros_nodes.tools.parameter_values import dumped
 
 ROOT = Path(__file__).parents[1]

@@ -5,6 +5,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import dyn_core as dyn
@@ -27,7 +28,6 @@ WINGS = (
     "export",
     "bridges",
     "batch",
-    "bench",
     "commands",
     "cli",
 )
@@ -138,6 +138,14 @@ def test_modules_are_small_and_documented():
     assert not _faults(_size_and_documents, MODULES)
 
 
+def test_folders_hold_at_most_fifteen_modules():
+    """A reader can take in a folder at once; its __init__ is not counted."""
+    modules = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+    large = {str(k.relative_to(ROOT)): n for k, n in modules.items() if n > 15}
+    assert len(modules) > 50
+    assert not large
+
+
 def _inside(path):
     """Return imports of dyn_core parts by a module of dyn_core, type hints left out."""
     text = path.read_text(encoding="utf-8")
@@ -188,9 +196,9 @@ LATE = ("dyn_core", "dyn_core.forwards")
 # They compare names of modules, or start processes of them, and import none.
 BY_NAME = (
     "dyn_core.batch.program_facts",
-    "dyn_core.bench.explain",
+    "dyn_core.commands.explain",
     "dyn_core.engines.graph.trace",
-    "dyn_core.engines.llvm.trace_cache",
+    "dyn_core.engines.llvm.cached.trace_cache",
     "dyn_core.engines.machine_code.loading",
     "dyn_core.solving.adapter",
     "ros_nodes.graphs",
@@ -242,14 +250,8 @@ def test_no_module_imports_itself_by_way_of_others():
 def test_the_core_knows_no_planar_world():
     """Planar systems, tasks and environments come to the rest of the core as plugins."""
     world = ("planar", "tasks", "envs")
-    inside = {
-        ROOT / "dyn_core" / "simulation" / "chain.py",
-        ROOT / "dyn_core" / "__init__.py",
-    }
-    inside |= {
-        *(ROOT / "dyn_core" / "testing" / "fuzz").glob("*.py")
-    }  # it reads chains
-    inside |= {*(ROOT / "dyn_core" / "view").glob("*.py")}  # it shows them, too
+    inside = {ROOT / "dyn_core" / "__init__.py"}
+    inside |= {*(ROOT / "dyn_core" / "view").rglob("*.py")}  # it shows them, too
     for path in [p for p in MODULES if "dyn_core" in p.parts]:
         if _part(path) in world or path in inside:
             continue
@@ -261,10 +263,10 @@ def test_the_core_knows_no_planar_world():
 def test_plugins_import_core_and_neighbours_only():
     """dyn_plugins knows no engine and no ROS; algorithms use neither math nor numpy.
 
-    What measures and tests them (`_bench`, `_testing`) may.
+    Their tests (`_testing`) may.
     """
     for path in sorted((ROOT / "dyn_plugins").rglob("*.py")):
-        if path.parent.name in ("_bench", "_testing"):
+        if path.parent.name == "_testing":
             continue
         allowed = [
             "dyn_core",
@@ -282,18 +284,28 @@ def test_plugins_import_core_and_neighbours_only():
             assert "engines" not in name
 
 
+# What can be imported where ROS is not installed.
+WITHOUT_ROS = (
+    "base/idle", "base/worker", "commands", "controller/controller_settings", "controller/goal_service",
+    "conversions", "demo/demo_command", "demo/demo_plan", "feed_forward_command", "graphs",
+    "live_view/view_command", "live_view/view_follower", "messages/effort_commands",
+    "messages/goal_messages", "messages/trajectory_files", "messages/trajectory_messages",
+    "parameter_tables", "parameters", "processes", "running/realtime", "running/watchdog",
+    "simulator/round_trips", "tools/commands",
+)  # fmt: skip
+
+
 def test_only_nodes_import_ros():
     """ROS is imported in ros_nodes, nowhere else; some files without it even there."""
-    free = ("__init__.py", "graphs.py", "conversions.py", "commands.py", "demo.py", "demo_plan.py",
-            "processes.py", "parameters.py", "parameter_files.py", "controller_parameters.py",
-            "simulator_parameters.py", "goal_parameters.py", "goal_messages.py", "goal_service.py",
-            "trajectory_files.py", "feed_forward_command.py", "feed_forward_parameters.py",
-            "controller_settings.py", "_watchdog.py", "_worker.py", "_realtime.py",
-            "_trajectory_messages.py")  # fmt: skip
-    for path in (ROOT / "ros_nodes").glob("*.py"):
-        if path.name in free:
-            tops = {(n or "").split(".")[0] for n in _imports(path, top_only=True)}
-            assert not tops & {"rclpy", "sensor_msgs", "std_msgs", "launch"}, path.name
+    for name in WITHOUT_ROS:
+        path = ROOT / "ros_nodes" / name
+        files = (
+            sorted(path.glob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+        )
+        assert files
+        for file in files:
+            tops = {(n or "").split(".")[0] for n in _imports(file, top_only=True)}
+            assert not tops & {"rclpy", "sensor_msgs", "std_msgs", "launch"}, file
 
 
 def test_imports_of_the_core_are_quick_and_lean():
@@ -434,18 +446,17 @@ def test_the_names_for_authors_are_grouped():
 
 OFFERED = (
     "authoring", "problems", "problems.system", "errors", "model", "spatial",
-    "spatial.lie", "spatial.classical", "contact", "contact.stepping",
-    "contact.stepping.constraints", "contact.collision.halfspaces", "planar",
-    "planar.problems", "planar.objects.objects", "tasks", "bench.rollout",
-    "validation",
+    "spatial.lie", "spatial.classical", "contact", "contact.rows",
+    "contact.rows.constraints", "contact.collision.halfspaces", "planar",
+    "model.loops", "planar.problems", "planar.objects.objects", "tasks", "validation",
 )  # fmt: skip
 
 
 def test_solvers_import_public_modules_only():
     """A solver needs what authors are offered: no engine, registry or number kind."""
     for path in sorted((ROOT / "dyn_plugins").rglob("*.py")):
-        if {"_bench", "_testing", "kinds.py", "commands.py"} & {*path.parts}:
-            continue  # laws, cases and benchmarks of the plugin
+        if {"_testing", "kinds.py"} & {*path.parts}:
+            continue  # laws and cases of the plugin
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("dyn_core."):
                 module = node.module.removeprefix("dyn_core.")

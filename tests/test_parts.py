@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.control.parts import MEMORY, NONE, PART, WHOLE, PartMerger, Sources
+from dyn_core.control.states.state_parts import (
+    MEMORY,
+    NONE,
+    PART,
+    WHOLE,
+    PartMerger,
+    Sources,
+)
 
 JOINTS = ("a", "b", "c")
 

@@ -8,8 +8,9 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Bounds, Controller, Rules, StateBounds
-from dyn_core.control.health import ERROR, WARN, Health
-from dyn_core.control.plausibility import (
+from dyn_core.control.safety.health import ERROR, WARN, Health
+from dyn_core.control.settings import FULL_EFFORT
+from dyn_core.control.states.plausibility import (
     BEYOND,
     DISAGREE,
     DRIFT,
@@ -19,8 +20,7 @@ from dyn_core.control.plausibility import (
     StateCheck,
     allocate_state_rows,
 )
-from dyn_core.control.samples import Samples
-from dyn_core.control.settings import FULL_EFFORT
+from dyn_core.control.states.state_samples import Samples
 
 NAMES = ("swing", "slide", "spin")
 LINK = """<link name="{0}"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>

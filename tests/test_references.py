@@ -5,10 +5,10 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, make_trajectory
-from dyn_core.control.following import TrajectoryFollower
-from dyn_core.control.goal_requests import TrajectoryRows, goal_trajectory
 from dyn_core.control.joint_limits import JointLimits
-from dyn_core.control.ramps import braking
+from dyn_core.control.reference.following import TrajectoryFollower
+from dyn_core.control.reference.goal_requests import TrajectoryRows, goal_trajectory
+from dyn_core.control.reference.ramps import braking
 from dyn_core.control.rules import Rules
 
 PERIOD = 0.002

@@ -7,8 +7,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Bounds, Controller, Gate, Rules, ShadowSettings
-from dyn_core.control.envelope import JOINT, WHOLE, Envelope
-from dyn_core.control.shadow import Shadow
+from dyn_core.control.safety.envelope import JOINT, WHOLE, Envelope
+from dyn_core.control.safety.shadow import Shadow
 
 LINK = """<link name="{name}"><inertial><origin xyz="0.3 0 0"/><mass value="2"/>
 <inertia ixx="0.01" iyy="0.05" izz="0.05" ixy="0" ixz="0" iyz="0"/></inertial></link>

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import dyn_core as dyn
-from dyn_core.control.supervision import GRACE, LATE, REPEAT, Supervisor
+from dyn_core.control.safety.supervision import GRACE, LATE, REPEAT, Supervisor
 
 TORQUE, ZERO = [3.0, -8.0], [0.0, 0.0]
 

@@ -22,9 +22,9 @@ from dyn_core.identification.smoothing import smooth_motion
 from dyn_core.recordings import bags
 from dyn_core.recordings.joint_record import JointRecord
 from dyn_core.testing import bit_flips
-from ros_nodes.controller_parameters import CONTROLLER, gain_fields
 from ros_nodes.graphs import GRAPHS
-from ros_nodes.parameter_files import read_parameters
+from ros_nodes.parameter_tables.controller_parameters import CONTROLLER, gain_fields
+from ros_nodes.parameter_tables.parameter_files import read_parameters
 from ros_nodes.tools import check_node, fault_list, faults
 from ros_nodes.tools.parameter_values import dumped, typed_value, value_line
 

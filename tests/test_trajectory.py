@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.control.led_trajectory import starting_from
-from dyn_core.control.trajectory import Reference, make_trajectory
+from dyn_core.control.reference.led_trajectory import starting_from
+from dyn_core.control.reference.trajectory import Reference, make_trajectory
 
 JOINTS = ("a", "b")
 NOW = Reference(np.array([0.5, -0.5]), np.zeros(2), np.zeros(2))

@@ -7,9 +7,9 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
-from dyn_core.control.health import ERROR, OK, STALE, WARN, Health
-from dyn_core.control.samples import LONGEST_STEP
-from dyn_core.control.state_age import SEVERAL, StateAge
+from dyn_core.control.safety.health import ERROR, OK, STALE, WARN, Health
+from dyn_core.control.states.state_age import SEVERAL, StateAge
+from dyn_core.control.states.state_samples import LONGEST_STEP
 
 Q = np.array([0.4, -0.9])
 

@@ -6,7 +6,7 @@ from markdown import body, code, entries, escaped, sections, table
 
 import dyn_core as dyn
 from dyn_core import problems
-from dyn_core.bench.counting import operations
+from dyn_core.commands.count import operations
 from dyn_core.errors import DynError
 from dyn_core.problems import Signature
 from dyn_core.solving.describe import summary

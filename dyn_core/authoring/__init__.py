@@ -26,8 +26,8 @@ Contacts: ContactSolver, ContactModel, structure, columns_of.
 """
 
 from dyn_core.contact.problem.solving import ContactSolver
+from dyn_core.contact.rows.structure import columns_of, structure
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_core.contact.stepping.structure import columns_of, structure
 from dyn_core.model.coordinates import (
     advance,
     gyroscopic_change,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.batch.batch_rows import BatchRows, GeneratedRows
-from dyn_core.batch.libraries import made_by
-from dyn_core.batch.sources import source
-from dyn_core.batch.targets import ResultFiles, Targets
+from dyn_core.batch.storage.batch_rows import BatchRows, GeneratedRows
+from dyn_core.batch.storage.cluster_libraries import made_by
+from dyn_core.batch.storage.result_targets import ResultFiles, Targets
+from dyn_core.batch.storage.row_sources import source
 from dyn_core.engines import Program
 from dyn_core.engines.llvm.threads import count as thread_count
 from dyn_core.errors import SettingError, ShapeError

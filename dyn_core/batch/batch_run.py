@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from dyn_core.batch import arguments
-from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.chunk_task import ChunkOutcome, ChunkSums, ChunkTask, sizes
 from dyn_core.batch.cluster_runner import on_cluster
 from dyn_core.batch.failed_rows import FailedRows, Run, joined
 from dyn_core.batch.journal import FORMAT, DoneChunk, Journal, beside
 from dyn_core.batch.program_facts import program_facts
 from dyn_core.batch.reduction import OrderedFold, Reduction, packed, unpacked
-from dyn_core.batch.targets import (
+from dyn_core.batch.storage.batch_rows import BatchRows
+from dyn_core.batch.storage.result_targets import (
     ResultFiles,
     Targets,
     given_arrays,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.failed_rows import Run, joined, runs_of
 from dyn_core.batch.reduction import Reduction
-from dyn_core.batch.targets import Targets, checksums
+from dyn_core.batch.storage.batch_rows import BatchRows
+from dyn_core.batch.storage.result_targets import Targets, checksums
 from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
 from dyn_core.errors import RowError

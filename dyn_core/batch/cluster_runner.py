@@ -19,8 +19,8 @@ import numpy as np
 
 from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask
 from dyn_core.batch.journal import Journal
-from dyn_core.batch.libraries import library, made_by
-from dyn_core.batch.sources import DaskSource, RowSource, UnseenRows
+from dyn_core.batch.storage.cluster_libraries import library, made_by
+from dyn_core.batch.storage.row_sources import DaskSource, RowSource, UnseenRows
 from dyn_core.batch.thread_runner import Chunk
 from dyn_core.batch.worker_task import packed, run_chunk, task_facts
 from dyn_core.errors import BatchError

@@ -12,8 +12,8 @@ from dyn_core.batch.batch_run import BatchRun
 from dyn_core.batch.cluster_runner import connected
 from dyn_core.batch.interrupts import kept_interrupts
 from dyn_core.batch.reduction import Reduction
-from dyn_core.batch.sources import DaskSource
-from dyn_core.batch.targets import ResultFiles
+from dyn_core.batch.storage.result_targets import ResultFiles
+from dyn_core.batch.storage.row_sources import DaskSource
 from dyn_core.engines import Program
 from dyn_core.errors import SettingError
 from dyn_core.recordings.progress import RowProgress

@@ -17,10 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask
 from dyn_core.batch.journal import Journal
-from dyn_core.batch.libraries import library
 from dyn_core.batch.program_facts import (
     TITLES,
     fact_differences,
@@ -28,8 +26,16 @@ from dyn_core.batch.program_facts import (
     release,
 )
 from dyn_core.batch.reduction import Reduction
-from dyn_core.batch.sources import Reference, RowSource, SentSource, referred, source
-from dyn_core.batch.targets import Targets, targets_of
+from dyn_core.batch.storage.batch_rows import BatchRows
+from dyn_core.batch.storage.cluster_libraries import library
+from dyn_core.batch.storage.result_targets import Targets, targets_of
+from dyn_core.batch.storage.row_sources import (
+    Reference,
+    RowSource,
+    SentSource,
+    referred,
+    source,
+)
 from dyn_core.engines import Program
 from dyn_core.errors import BatchError
 from dyn_core.sharing import Lock

@@ -43,8 +43,8 @@ from dyn_core.engines import Program
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.export.interface import interface_of
-from dyn_core.export.linker import c_compiler, link
-from dyn_core.export.objects import compile_object
+from dyn_core.export.object_code.linker import c_compiler, link
+from dyn_core.export.object_code.object_files import compile_object
 from dyn_core.export.targets import target_of
 from dyn_core.model import Model
 

@@ -1,8 +1,8 @@
 """A handler of XLA's foreign function interface: compiled, never run as Python.
 
-The language is that of engines/llvm/python_to_llvm.py. XLA calls `handler` with a call
-frame that names the memory of inputs and results; it runs the kernels of one Program,
-whose addresses and sizes are constants (ffi_handler.py). Rows whose status is not 0
+The language is that of python_to_llvm.py. XLA calls `handler` with a call frame that
+names the memory of inputs and results; it runs the kernels of one Program, whose
+addresses and sizes are constants (ffi_handler.py). Rows whose status is not 0
 (engines/status.py) are filled with NaN. Nothing here keeps memory between calls, so
 that threads may call it at once; kernels ask for scratch memory that begins as zeros
 (product_arrays.py).
@@ -11,8 +11,15 @@ Source: the C interface, xla/ffi/api/c_api.h in the headers of jaxlib: its struc
 only grow at their ends within major version 0.
 """
 
-from dyn_core.engines.llvm.entry_code import is_finite
-from dyn_core.engines.llvm.python_to_llvm import call, copy, load, load32, room, store
+from dyn_core.engines.llvm.call.entry_code import is_finite
+from dyn_core.engines.llvm.call.python_to_llvm import (
+    call,
+    copy,
+    load,
+    load32,
+    room,
+    store,
+)
 from dyn_core.engines.status import NOT_FINITE_INPUT, NOT_FINITE_RESULT
 
 # XLA_FFI_CallFrame, XLA_FFI_Buffer, XLA_FFI_Api; sizes of XLA_FFI_Error_Create_Args.

@@ -13,7 +13,8 @@ import numpy as np
 
 from dyn_core.bridges import ffi_code
 from dyn_core.engines import Program
-from dyn_core.engines.llvm import compiler, python_to_llvm
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.call import python_to_llvm
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import UnsupportedError
 

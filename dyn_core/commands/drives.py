@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.control.controller import Controller
+from dyn_core.control.reference.trajectory import make_trajectory
 from dyn_core.control.rules import Rules
-from dyn_core.control.trajectory import make_trajectory
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.recordings import MotionRecord, read_motion

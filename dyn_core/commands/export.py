@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
-from dyn_core.export import TARGETS, Export, export, gpu, laws
+from dyn_core.export import TARGETS, Export, export, gpu
+from dyn_core.export.cycle import controller_cycle as laws
 from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
 from dyn_core.solving.registry import default_registry

@@ -12,7 +12,7 @@ import numpy as np
 
 from dyn_core.commands.drives import LAWS, drive_of
 from dyn_core.commands.motions import check_arguments
-from dyn_core.contact.stepping.world import FLOOR, World
+from dyn_core.contact.world import FLOOR, World
 from dyn_core.errors import ModelError, ModelWarning, SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of

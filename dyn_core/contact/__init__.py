@@ -30,9 +30,9 @@ from dyn_core.contact.problem.softness import (
 )
 from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
 from dyn_core.contact.problem.solving import ContactSolver, check_options, solve
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, RowSolver
-from dyn_core.contact.solvers.splitting import next_penalty
-from dyn_core.contact.solvers.work import SOLVED
+from dyn_core.contact.solvers.admm import next_penalty
+from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS, RowSolver
+from dyn_core.contact.solvers.solver_memory import SOLVED
 
 __all__ = [
     "CONVERGED",

@@ -8,21 +8,21 @@ from dyn_core.control.collision import (
     noise_thresholds,
 )
 from dyn_core.control.controller import Controller
-from dyn_core.control.envelope import Bounds, Envelope, Violation
-from dyn_core.control.goal_requests import GoalCode
-from dyn_core.control.goal_tolerances import JointTolerance, Tolerances
-from dyn_core.control.goals import GoalTracker
 from dyn_core.control.payload_estimator import (
     PayloadEstimate,
     PayloadEstimator,
     PayloadSettings,
 )
-from dyn_core.control.plausibility import StateBounds
+from dyn_core.control.reference.goal_requests import GoalCode
+from dyn_core.control.reference.goal_tolerances import JointTolerance, Tolerances
+from dyn_core.control.reference.goals import GoalTracker
+from dyn_core.control.reference.trajectory import Trajectory, make_trajectory
 from dyn_core.control.rules import Rules
-from dyn_core.control.shadow import ShadowSettings
-from dyn_core.control.stops import Gate, Stop
-from dyn_core.control.supervision import Supervisor
-from dyn_core.control.trajectory import Trajectory, make_trajectory
+from dyn_core.control.safety.envelope import Bounds, Envelope, Violation
+from dyn_core.control.safety.shadow import ShadowSettings
+from dyn_core.control.safety.stops import Gate, Stop
+from dyn_core.control.safety.supervision import Supervisor
+from dyn_core.control.states.plausibility import StateBounds
 from dyn_core.model.payload import Payload, PayloadInput
 
 __all__ = [

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.control.laws import checked_gains
+from dyn_core.control.law_programs import checked_gains
 from dyn_core.errors import SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.model.payload import PayloadInput

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.collision import CollisionDetector
-from dyn_core.control.envelope import Envelope
-from dyn_core.control.following import TrajectoryFollower
 from dyn_core.control.joint_limits import JointLimits
-from dyn_core.control.led_trajectory import LedTrajectory
 from dyn_core.control.observers import fault_seen
-from dyn_core.control.plausibility import StateCheck
-from dyn_core.control.safety import Safety
-from dyn_core.control.samples import BACK, STALE, Samples
-from dyn_core.control.shadow import Shadow, check_apart
-from dyn_core.control.silence import Silence
-from dyn_core.control.stops import Stop
+from dyn_core.control.reference.following import TrajectoryFollower
+from dyn_core.control.reference.led_trajectory import LedTrajectory
+from dyn_core.control.reference.trajectory import Reference, Trajectory
+from dyn_core.control.safety.effort_checks import Safety
+from dyn_core.control.safety.envelope import Envelope
+from dyn_core.control.safety.shadow import Shadow, check_apart
+from dyn_core.control.safety.silence import Silence
+from dyn_core.control.safety.stops import Stop
+from dyn_core.control.states.plausibility import StateCheck
+from dyn_core.control.states.state_samples import BACK, STALE, Samples
 from dyn_core.control.torques import Laws
-from dyn_core.control.trajectory import Reference, Trajectory
 from dyn_core.errors import DynError, SettingError
 from dyn_core.validation import known_keywords
 

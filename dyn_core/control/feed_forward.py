@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.control.laws import check_joints
-from dyn_core.control.trajectory import MOST_POINTS, Trajectory, make_trajectory
+from dyn_core.control.law_programs import check_joints
+from dyn_core.control.reference.trajectory import (
+    MOST_POINTS,
+    Trajectory,
+    make_trajectory,
+)
 from dyn_core.errors import (
     SettingError,
     SignatureError,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dyn_core.control.trajectory import Trajectory
+from dyn_core.control.reference.trajectory import Trajectory
 
 # Called with a trajectory as it was given to `follow`, and what became of it: reached,
 # replaced, or a sentence that begins with "stopped" or "dropped".

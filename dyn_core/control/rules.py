@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dyn_core.control.stops import AUTO, STOPS
+from dyn_core.control.safety.stops import AUTO, STOPS
 from dyn_core.errors import ModelError, SettingError, warn
 from dyn_core.validation import Kind, Name, Quantity, Switch, Whole, known_keywords
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.collision import CollisionSettings
-from dyn_core.control.envelope import Bounds
 from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.joint_values import joint_values
-from dyn_core.control.laws import Integral, check_joints, checked_gains
+from dyn_core.control.law_programs import Integral, check_joints, checked_gains
 from dyn_core.control.observers import Listener, Observer
-from dyn_core.control.plausibility import StateBounds
 from dyn_core.control.rules import MODES, ON_EVENTS, Rules
-from dyn_core.control.shadow import ShadowSettings
+from dyn_core.control.safety.envelope import Bounds
+from dyn_core.control.safety.shadow import ShadowSettings
+from dyn_core.control.states.plausibility import StateBounds
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload, PayloadInput

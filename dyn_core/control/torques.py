@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.carrying import Carrying
-from dyn_core.control.following import TrajectoryFollower
 from dyn_core.control.gain_limits import SampledGains, doubts, inertia_program
-from dyn_core.control.laws import BRAKING, build_law, build_weight, weightless
-from dyn_core.control.samples import Samples
+from dyn_core.control.law_programs import BRAKING, build_law, build_weight, weightless
+from dyn_core.control.reference.following import TrajectoryFollower
 from dyn_core.control.settings import ControllerSettings
+from dyn_core.control.states.state_samples import Samples
 from dyn_core.errors import SettingError
 from dyn_core.model.payload import Payload
 

@@ -19,20 +19,19 @@ from dyn_core.engines.block_calls import BlockCalls
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.graph_program import GraphProgram
-from dyn_core.engines.llvm import (
-    compiler,
+from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm.blocks import DEAF, STEP, Blocks
+from dyn_core.engines.llvm.cached import trace_cache
+from dyn_core.engines.llvm.cached.trace_cache import GraphFacts
+from dyn_core.engines.llvm.call import (
     entry,
     entry_code,
-    kernel,
     result_memory,
     result_memory_code,
-    trace_cache,
 )
-from dyn_core.engines.llvm.blocks import DEAF, STEP, Blocks
 from dyn_core.engines.llvm.kernel import Kernel, Variant, offsets, pointers
 from dyn_core.engines.llvm.kernel_ir import KernelIR
 from dyn_core.engines.llvm.threads import WORKERS, count
-from dyn_core.engines.llvm.trace_cache import GraphFacts
 from dyn_core.engines.quick_tier import QuickTier
 from dyn_core.engines.results import result_type
 from dyn_core.errors import UnsupportedError

@@ -11,8 +11,8 @@ import numpy as np
 
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm import interpreter, kernel
+from dyn_core.engines.llvm.cached.trace_cache import GraphFacts
 from dyn_core.engines.llvm.kernel import Variant
-from dyn_core.engines.llvm.trace_cache import GraphFacts
 from dyn_core.errors import warn
 from dyn_core.sharing import Lock
 

@@ -15,15 +15,16 @@ from dyn_core.engines import Program
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import SettingError, UnsupportedError, unknown_name, why_unread
-from dyn_core.export import package_files, wasm
-from dyn_core.export.c_file import c_file
-from dyn_core.export.check_source import check_source, vector_header
-from dyn_core.export.header import header
+from dyn_core.export import package_files
+from dyn_core.export.c.c_file import c_file
+from dyn_core.export.c.check_source import check_source, vector_header
+from dyn_core.export.c.header import header
 from dyn_core.export.interface import ABI, ALIGNMENT, LICENSE, Interface, interface_of
-from dyn_core.export.linker import c_compiler, link
-from dyn_core.export.objects import ObjectFile, compile_object
-from dyn_core.export.states import TestVector, bits, test_vector
+from dyn_core.export.object_code import wasm
+from dyn_core.export.object_code.linker import c_compiler, link
+from dyn_core.export.object_code.object_files import ObjectFile, compile_object
 from dyn_core.export.targets import Target, target_of
+from dyn_core.export.test_vectors import TestVector, bits, test_vector
 
 FORMS = ("object", "shared", "c")
 VARIANTS = ("scalar", "batch")
@@ -81,7 +82,7 @@ def export(
             for the bits of Python; "unfused" rounds twice, which is faster.
         checked: Whether inputs and results that are not finite, and quaternions not of
             unit length, have a status, as in a Program that is built with finite=True.
-            Whole controllers (laws.py) answer such inputs, and are never checked.
+            Whole controllers (controller_cycle.py) answer such inputs, never checked.
 
     Raises:
         UnsupportedError: Something is not valid, or the Program is no machine code.

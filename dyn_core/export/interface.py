@@ -135,7 +135,7 @@ class Interface:
         library: Version of this library.
         limits: Of the robot, one for each velocity coordinate.
         scratch, batch_scratch: Bytes that a call needs; 0 where it is not exported.
-        stack: Bytes of stack that a call needs at most (stack.py).
+        stack: Bytes of stack that a call needs at most (stack_bound.py).
         lanes: Rows that the batch computes at once; 0 without a batch.
     """
 

@@ -1,13 +1,13 @@
 """The Model of a robot: read from a file, checked, frozen."""
 
-from dyn_core.model.build import Build
+from dyn_core.model.assembly.build import Build
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.description import Description, JointSpec, LinkSpec, Mimic
 from dyn_core.model.frames import Follower, Frame
 from dyn_core.model.mjcf import load_mjcf
 from dyn_core.model.model import Model, assemble
 from dyn_core.model.sources.loading import load
 from dyn_core.model.sources.origin import Origin
-from dyn_core.model.tree import Tree
 from dyn_core.model.urdf import load_urdf
 
 __all__ = [

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dyn_core.model.loops import LoopConstraint
+from dyn_core.model.loops.loop_constraints import LoopConstraint
 from dyn_core.model.shapes import Material, PairRules, Shape
 from dyn_core.spatial import Matrix, RigidInertia, Vector
 
@@ -171,7 +171,7 @@ class Description:
     Attributes:
         warnings: What is doubtful about the file, by link or joint.
         sources: Files that it was read from.
-        loops: Constraints that close the tree (model/loops.py).
+        loops: Constraints that close the tree (model/loops/loop_constraints.py).
         point_springs: Springs between points of two links (model/point_springs.py).
         materials: Surfaces by link; `default` is that of all others.
         pairs: Which links are tested for contact.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dyn_core.model.tree import Tree
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.validation.quoting import html_text
 
 _HEADER = ("joint", "kind", "lower", "upper", "velocity", "effort", "carries")

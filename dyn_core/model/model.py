@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike
 
 from dyn_core.errors import ModelError
 from dyn_core.model import parameter_paths, passive_forces
-from dyn_core.model.assembly import assemble_tree
-from dyn_core.model.build import Build, ForceFunction, ForceOfPotential
+from dyn_core.model.assembly.assemble import assemble_tree
+from dyn_core.model.assembly.build import Build, ForceFunction, ForceOfPotential
+from dyn_core.model.assembly.lost_changes import refuse_lost_changes
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.checks.description import check_choices
 from dyn_core.model.checks.tree import check_loops
 from dyn_core.model.coordinates import by_name, clusters, order, pivots
@@ -25,12 +27,10 @@ from dyn_core.model.frames import Follower
 from dyn_core.model.html_table import html_table
 from dyn_core.model.joints import Joint
 from dyn_core.model.joints.moving_pose import Drive
-from dyn_core.model.loops import LoopConstraint, row_names
-from dyn_core.model.lost_changes import refuse_lost_changes
+from dyn_core.model.loops.loop_constraints import LoopConstraint, row_names
 from dyn_core.model.shape_reader import place_shapes
 from dyn_core.model.shapes import Material, PlacedShape
 from dyn_core.model.sources.origin import Origin
-from dyn_core.model.tree import Tree
 from dyn_core.numbers.scalar import Scalar
 from dyn_core.problems.system import System
 from dyn_core.spatial import Vector
@@ -389,7 +389,7 @@ class Model(Tree, System):
 
     @property
     def loops(self) -> tuple[LoopConstraint, ...]:
-        """Constraints that close the tree: Loops and Couplings (model/loops.py)."""
+        """Constraints that close the tree: Loops and Couplings, loop_constraints.py."""
         return self.build.constraints
 
     @property

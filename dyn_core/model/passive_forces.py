@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dyn_core.errors import ModelError
-from dyn_core.model.build import ForceFunction
+from dyn_core.model.assembly.build import ForceFunction
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.coordinates.by_joint import (
     join_force,
     join_slopes,
@@ -22,7 +23,6 @@ from dyn_core.model.coordinates.by_joint import (
     split_v,
 )
 from dyn_core.model.coordinates.configuration_space import integrate
-from dyn_core.model.tree import Tree
 from dyn_core.numbers.scalar import Scalar, exp, tanh
 from dyn_core.numbers.taylor import COORDINATE, derivatives, variables
 from dyn_core.spatial import Matrix, Vector

@@ -46,7 +46,7 @@ from dyn_core.model import shape_reader
 from dyn_core.model.description import Description, JointSpec, Mimic, PointSpring
 from dyn_core.model.frames import PLACE
 from dyn_core.model.joints import KINDS
-from dyn_core.model.loops import LOOP, make_loop
+from dyn_core.model.loops.loop_constraints import LOOP, make_loop
 from dyn_core.model.sources.origin import Origin
 from dyn_core.validation import (
     REQUIRED,

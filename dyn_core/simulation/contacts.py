@@ -14,11 +14,11 @@ from dyn_core.contact.stepping import array_reports
 from dyn_core.contact.stepping.array_reports import Reports
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_core.contact.stepping.events import EventStep, Flight, Forces
+from dyn_core.contact.stepping.event_step import EventStep, Flight, Forces
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.contact.stepping.step_records import StepRecord
-from dyn_core.contact.stepping.world import World
+from dyn_core.contact.world import World
 from dyn_core.errors import (
     InfeasibleError,
     NonFiniteError,

@@ -15,7 +15,7 @@ from dyn_core.errors import (
 )
 from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
-from dyn_core.model.loops import velocity_rows
+from dyn_core.model.loops.loop_constraints import velocity_rows
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Quantity, Whole, known_keywords, one_state
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from dyn_core.errors import DynError, ShapeError, TraceError, UnsupportedError
 from dyn_core.model import Model, coordinates
+from dyn_core.model.assembly.regroup_inertia import regroup
 from dyn_core.model.coordinates.matrix_forms import kept_places
 from dyn_core.model.passive_forces import (
     damping_matrix,
     resistance,
     stiffness_matrix,
 )
-from dyn_core.model.regroup_inertia import regroup
 from dyn_core.numbers.scalar import Number
 from dyn_core.problems import REST, Port, Signature
 from dyn_core.spatial import Force, Matrix, Transform, Vector

@@ -172,7 +172,7 @@ class TracedSolver(Solver):
         by_joint: Whether the algorithm takes coordinates split by joint; else it takes
             Vectors of independent coordinates.
         regrouped: Whether the algorithm may get a Model whose inertia was moved towards
-            the base (model/regroup_inertia.py): right where only joint forces,
+            the base (model/assembly/regroup_inertia.py): right where only joint forces,
             accelerations and H come out.
         closes_loops: Whether it satisfies the loop-closure constraints of a robot; else
             robots with loops are refused where forces or accelerations would be those

@@ -2,7 +2,7 @@
 
 from dyn_core.testing.case import Case
 from dyn_core.testing.conformance import Finding, check, report
-from dyn_core.testing.laws import LAWS
+from dyn_core.testing.laws.every_law import LAWS
 from dyn_core.testing.models import chain, random_model
 from dyn_core.testing.tolerances import (
     SINGLE_TOLERANCES,

@@ -14,7 +14,7 @@ from dyn_core.problems.system import SystemKind
 from dyn_core.solving.registry import default_registry
 from dyn_core.solving.solver import Solver
 from dyn_core.testing.case import Case, Pairs, SystemCase
-from dyn_core.testing.contact_laws import LayoutTrial, sample_layout
+from dyn_core.testing.laws.contact_laws import LayoutTrial, sample_layout
 from dyn_core.testing.models import random_model
 from dyn_core.testing.tolerances import SINGLE_TOLERANCES, TOLERANCES, scaled_error
 

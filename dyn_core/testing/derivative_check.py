@@ -21,8 +21,8 @@ from dyn_core.plots import check_plot, save
 from dyn_core.plots.tables import plot_errors
 from dyn_core.solving.registry import solver
 from dyn_core.testing.case import derivative
+from dyn_core.testing.laws.step_laws import complex_change
 from dyn_core.testing.second_check import examine_second
-from dyn_core.testing.step_laws import complex_change
 from dyn_core.testing.tolerances import TOLERANCES
 
 STATES = 3  # default number of random states

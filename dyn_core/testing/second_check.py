@@ -8,7 +8,7 @@ import numpy as np
 
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
-from dyn_core.testing.second_laws import complex_slopes
+from dyn_core.testing.laws.derivatives.second_laws import complex_slopes
 
 COLUMNS = ("id_second", "id_contracted", "fd_second", "fd_contracted")
 

@@ -17,11 +17,11 @@ from dyn_core.identification import JointRecord
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot
 from dyn_core.view import film, runs
-from dyn_core.view.notebook import NotebookView
+from dyn_core.view.browser.notebook import NotebookView
+from dyn_core.view.browser.viewer import Viewer
 from dyn_core.view.replay import Replay
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.scene import VisualScene
-from dyn_core.view.viewer import Viewer
 
 Reader = Callable[[str], JointRecord]  # of a file of measured joints
 

@@ -15,7 +15,7 @@ from dyn_core.recordings import Recording
 from dyn_core.tasks import RobotTask, Task
 from dyn_core.validation import known_keywords
 from dyn_core.view import replay
-from dyn_core.view.notebook import NotebookView
+from dyn_core.view.browser.notebook import NotebookView
 from dyn_core.view.planar_scene import ChainScene, ObjectScene, task_scene
 from dyn_core.view.replay import Replay
 from dyn_core.view.robot_scene import RobotScene

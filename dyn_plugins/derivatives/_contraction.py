@@ -44,7 +44,7 @@ from dyn_core.authoring import (
     with_slopes,
 )
 from dyn_plugins.derivatives._chains import are_zero, chains_of, paths_of, stacked
-from dyn_plugins.derivatives.derivatives import (
+from dyn_plugins.derivatives.first_derivatives import (
     _cross_force,
     _inertial_force,
     _rates_in_series,

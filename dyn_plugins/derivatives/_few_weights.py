@@ -15,7 +15,7 @@ from dyn_core.authoring import (
 )
 from dyn_plugins.derivatives._chains import are_zero
 from dyn_plugins.derivatives._contraction import own_changes, weighted_rates
-from dyn_plugins.derivatives.derivatives import _by_order, _cross_force
+from dyn_plugins.derivatives.first_derivatives import _by_order, _cross_force
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from dyn_plugins.derivatives._fixed_forces import (
     with_fixed_forces,
 )
 from dyn_plugins.derivatives._seeds import Direction, checked_paths, seeds
-from dyn_plugins.derivatives.directional import inverse_along
+from dyn_plugins.derivatives.directional_derivatives import inverse_along
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,

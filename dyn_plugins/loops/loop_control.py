@@ -10,12 +10,12 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import GRAVITY_CONTROL, TRACKING_CONTROL
+from dyn_plugins.control.control_laws import position_error, turning_joints
 from dyn_plugins.dynamics.hybrid import known_coordinates
 from dyn_plugins.loops._independent import independent_coordinates, independent_motion
 from dyn_plugins.loops._rank import RANK
 from dyn_plugins.loops.loop_independent import joint_forces
 from dyn_plugins.loops.loops import motor_coordinates
-from dyn_plugins.steps.control_laws import position_error, turning_joints
 
 
 def loop_computed_torque(

@@ -15,7 +15,7 @@ from dyn_core.problems import (
 )
 from dyn_plugins.derivatives._moved_forces import moved_forces
 from dyn_plugins.derivatives._seeds import moved_position, parameter_along
-from dyn_plugins.derivatives.directional import directional
+from dyn_plugins.derivatives.directional_derivatives import directional
 from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spread
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from dyn_core.authoring import Factored, Matrix, Motion, Vector, cross, hookimpl
 from dyn_core.problems import FD_DIRECTIONAL, HD_DIRECTIONAL
 from dyn_plugins.derivatives._seeds import Direction, seeds
-from dyn_plugins.derivatives.directional import directional
+from dyn_plugins.derivatives.directional_derivatives import directional
 from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spread
 
 

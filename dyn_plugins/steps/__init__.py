@@ -1,1 +1,1 @@
-"""Steps in time, and control laws."""
+"""Steps in time."""

@@ -8,7 +8,7 @@ import sys
 import dyn_core as dyn
 from dyn_core.control import Bounds, Rules
 from dyn_core.export import export
-from dyn_core.export.laws import CYCLES, control_cycle
+from dyn_core.export.cycle.controller_cycle import CYCLES, control_cycle
 
 
 def programs():

@@ -26,7 +26,7 @@ from dyn_core.model import Model
 from dyn_core.model.sources.arguments import READING, load_with, robot_settings
 from dyn_core.testing import bit_flips
 from ros_nodes.graphs import GRAPHS
-from ros_nodes.parameter_files import read_parameters
+from ros_nodes.parameter_tables.parameter_files import read_parameters
 from ros_nodes.processes import private_environment
 from ros_nodes.tools.fault_list import chosen
 from ros_nodes.tools.faults import (

@@ -19,11 +19,11 @@ from std_msgs.msg import Bool, Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 from dyn_core import robots
-from dyn_core.control.guard_link import Beat
+from dyn_core.control.safety.guard_link import Beat
 from dyn_core.errors import DynError
-from ros_nodes._guard_messages import TOPIC, beat_message
-from ros_nodes._node import LATCHED
+from ros_nodes.base.node import LATCHED
 from ros_nodes.graphs import EFFORTS
+from ros_nodes.messages.guard_messages import TOPIC, beat_message
 from ros_nodes.tools.faults import COMMANDS, INACTIVE, PAUSE, PERIOD
 from ros_nodes.tools.stand import CONTROL, WATCHER, NodeStand
 

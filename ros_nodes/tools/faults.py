@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dyn_core.control.stops import AUTO
-from ros_nodes._watchdog import period_of
-from ros_nodes.controller_parameters import CONTROLLER
-from ros_nodes.guard_parameters import GUARD_FIELDS
-from ros_nodes.simulator_parameters import SIMULATOR
+from dyn_core.control.safety.stops import AUTO
+from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
+from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
+from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
+from ros_nodes.running.watchdog import period_of
 
 ALONE, PAIR, CLOCK, KERNEL = "alone", "pair", "clock", "kernel"
 HOLDING, MOVING, INACTIVE = "holding", "moving", "inactive"

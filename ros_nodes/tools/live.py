@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from dyn_core.errors import DynError, SettingError, nearest
-from ros_nodes._runtime import make_executor
+from ros_nodes.running.runtime import make_executor
 
 SETTLED = 0.5  # without a change for so long, the list of nodes is complete [s]
 ASKED = 3  # times that a question is sent: the first answer of a service may be lost

@@ -17,7 +17,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from ros_nodes._node import LATCHED
+from ros_nodes.base.node import LATCHED
 from ros_nodes.tools.live import connect
 
 TRAJECTORIES = "computed_torque/joint_trajectory"

@@ -16,7 +16,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from dyn_core.errors import SettingError
 from dyn_core.recordings.bags import rosbags
-from ros_nodes._runtime import note_signals
+from ros_nodes.running.runtime import note_signals
 from ros_nodes.tools.live import Live, connect
 
 SEARCH = 0.2  # period of the search for new topics [s]

@@ -1,8 +1,8 @@
 """The command `dyn bench --batches`, with few rows."""
 
 import pytest
+from bench import batches
 
-from dyn_core.bench import batches
 from dyn_core.cli import main
 
 

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.batch import libraries, program_facts, worker_task
+from dyn_core.batch import program_facts, worker_task
 from dyn_core.batch.cluster_runner import connected
+from dyn_core.batch.storage import cluster_libraries
 from dyn_core.errors import BatchError
 
 zarr = pytest.importorskip("zarr", reason="zarr is not installed")
@@ -179,11 +180,11 @@ def test_workers_that_see_no_files_are_sent_their_rows(
         worker_task.referred = worker_task.targets_of = blind
 
     def open_eyes():
-        from dyn_core.batch import sources, targets
+        from dyn_core.batch.storage import result_targets, row_sources
 
         worker_task._task.cache_clear()
-        worker_task.referred = sources.referred
-        worker_task.targets_of = targets.targets_of
+        worker_task.referred = row_sources.referred
+        worker_task.targets_of = result_targets.targets_of
 
     client.run(close_eyes)
     try:
@@ -451,14 +452,14 @@ def test_a_url_that_cannot_be_written_is_said(rnea, states, store, monkeypatch):
 @pytest.mark.parametrize("name", ["dask", "zarr"])
 def test_what_is_missing_is_said(rnea, states, tmp_path, monkeypatch, name):
     """Without the extra, an error that says how to get it."""
-    real = libraries.import_module
+    real = cluster_libraries.import_module
 
     def missing(module):
         if module.split(".")[0] in (name, "distributed"):
             raise ImportError(f"No module named '{module}'")
         return real(module)
 
-    monkeypatch.setattr(libraries, "import_module", missing)
+    monkeypatch.setattr(cluster_libraries, "import_module", missing)
     ask = {"out": tmp_path / "x.zarr"} if name == "zarr" else {"scheduler": "processes"}
     with pytest.raises(dyn.UnsupportedError) as caught:
         rnea.map(*states, **ask)

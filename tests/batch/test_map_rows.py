@@ -9,9 +9,9 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.batch import FailedRows, map_rows
-from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.chunk_task import CHUNK, LIGHT_CHUNK, STRIP, sizes
 from dyn_core.batch.failed_rows import joined
+from dyn_core.batch.storage.batch_rows import BatchRows
 from dyn_core.errors import BatchError
 
 ROWS = 20_011
@@ -135,7 +135,7 @@ def test_sizes_of_chunks_depend_on_the_batch_alone(rnea, states):
 
 
 def dyn_source(program, k, array):
-    from dyn_core.batch.sources import source
+    from dyn_core.batch.storage.row_sources import source
 
     return source(program.inputs[k], array, program.dtype)
 
@@ -405,11 +405,11 @@ def test_names_of_options_are_free():
 
 
 def test_a_full_disk_is_said(rnea, states, tmp_path, monkeypatch):
-    from dyn_core.batch import targets
+    from dyn_core.batch.storage import result_targets
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(targets.os, "posix_fallocate", full, raising=False)
+    monkeypatch.setattr(result_targets.os, "posix_fallocate", full, raising=False)
     with pytest.raises(BatchError, match=r"cannot be made.*No space left"):
         rnea.map(*states, out=tmp_path / "tau.npy")

@@ -7,7 +7,7 @@ import numpy as np
 
 from dyn_core.contact import ConstraintLayout, ConstraintProblem
 from dyn_core.contact.problem.layout import GROUPS
-from dyn_core.contact.stepping.constraints import Constraint, contact_name, unit_forces
+from dyn_core.contact.rows.constraints import Constraint, contact_name, unit_forces
 from dyn_core.contact.stepping.integration import gyroscopic_change, turning
 
 

@@ -5,16 +5,16 @@ from functools import lru_cache
 import numpy as np
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.products import (
+from dyn_core.contact.rows.constraints import ROLES
+from dyn_core.contact.rows.problem_assembly import write_velocity
+from dyn_core.contact.rows.step_tables import BlockFacts
+from dyn_core.contact.solvers.matrices.row_products import (
     add_block,
     add_transposed,
     multiply,
     row_response,
 )
-from dyn_core.contact.stepping.assembly import write_velocity
-from dyn_core.contact.stepping.constraints import ROLES
 from dyn_core.contact.stepping.step_matrices import sparse_rows
-from dyn_core.contact.stepping.step_tables import BlockFacts
 from dyn_core.engines.machine_code import Reals, compiled, machine_code
 
 FREE_ROLES = tuple(ROLES.index(name) for name in ("loop", "gear", "prescribed"))
@@ -103,7 +103,7 @@ def work_of_contacts(arrays, record):
 def check_work(arrays, record):
     """Check that the impulses of a step bring in no energy.
 
-    Where friction has bounds of its own, its problem is solved to 1e-7 (frozen.py).
+    Where friction has bounds of its own, its problem is solved to 1e-7 (frozen_friction.py).
     """
     work, scale, motion = work_of_contacts(arrays, record)
     part = FROZEN if record.status == "frozen_friction" else TOLERANCE

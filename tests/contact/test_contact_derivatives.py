@@ -9,7 +9,8 @@ from contact_bodies import free_box, point_mass, two_link
 
 import dyn_core as dyn
 from dyn_core.contact import impulse_of_velocity, solve
-from dyn_core.contact.stepping import derivatives, step_derivatives
+from dyn_core.contact.derivatives import differentiable_step as derivatives
+from dyn_core.contact.derivatives import step_derivatives
 
 H = 0.01
 

@@ -6,9 +6,9 @@ import pytest
 import dyn_core as dyn
 from dyn_core.contact import ConstraintProblem, residuals, solve
 from dyn_core.contact.problem.rows import rows_of
-from dyn_core.contact.solvers.natural import natural_step, respond_to
-from dyn_core.contact.solvers.scaling import FROZEN, scale, to_scaled
-from dyn_core.contact.solvers.work import room_for_solvers
+from dyn_core.contact.solvers.laws.natural_residuals import natural_step, respond_to
+from dyn_core.contact.solvers.laws.scaling import FROZEN, scale, to_scaled
+from dyn_core.contact.solvers.solver_memory import room_for_solvers
 
 SOLVERS = ("coulomb_newton", "admm", "admm_compiled", "projected_gauss_seidel")
 

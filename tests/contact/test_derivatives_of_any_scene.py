@@ -5,7 +5,7 @@ import pytest
 from contact_bodies import box, free_box, joint, link, robot, sphere, two_link
 
 import dyn_core as dyn
-from dyn_core.contact.stepping import DifferentiableStep, step_derivatives
+from dyn_core.contact.derivatives import DifferentiableStep, step_derivatives
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.simulation import close_loops
 

@@ -17,18 +17,18 @@ from step_scenes import SCENES, H, Scene, places, quadruped
 
 import dyn_core as dyn
 from dyn_core.contact.problem.rows import rows_of
-from dyn_core.contact.solvers.frozen import freeze_friction, take_no_energy
-from dyn_core.contact.solvers.products import add_transposed
-from dyn_core.contact.solvers.work import (
+from dyn_core.contact.rows.constraints import ROLES
+from dyn_core.contact.rows.step_tables import PRESCRIBED, BlockFacts
+from dyn_core.contact.solvers.frozen_friction import freeze_friction, take_no_energy
+from dyn_core.contact.solvers.matrices.row_products import add_transposed
+from dyn_core.contact.solvers.solver_memory import (
     CONVERGED,
     FROZEN_FRICTION,
     room_for_solvers,
 )
 from dyn_core.contact.stepping.array_batch import BatchStep
 from dyn_core.contact.stepping.composite_step import _adds_energy
-from dyn_core.contact.stepping.constraints import ROLES
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_core.contact.stepping.step_tables import PRESCRIBED, BlockFacts
 
 UNSOLVED = {"max_iterations": 0, "splittings": 0}  # of coulomb_newton
 

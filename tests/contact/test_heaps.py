@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from bench.contact import contact_scenes
 from contact_problems import random_boxes, random_contacts
 from row_problems import (
     dense,
@@ -12,15 +13,14 @@ from row_problems import (
 )
 
 import dyn_core as dyn
-from dyn_core.bench import contact_scenes
 from dyn_core.contact import residuals, solve
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.problem.rows import rows_of
-from dyn_core.contact.solvers.active_sets import FIRM, newton_on_modes
-from dyn_core.contact.solvers.interior import interior
-from dyn_core.contact.solvers.row_solvers import RowSolver
-from dyn_core.contact.solvers.scaling import from_scaled, project, scale, to_scaled
-from dyn_core.contact.solvers.work import room_for_solvers
+from dyn_core.contact.solvers.interior_point import interior
+from dyn_core.contact.solvers.laws.scaling import from_scaled, project, scale, to_scaled
+from dyn_core.contact.solvers.newton_on_modes import FIRM, newton_on_modes
+from dyn_core.contact.solvers.solver_calls import RowSolver
+from dyn_core.contact.solvers.solver_memory import room_for_solvers
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.machine_code import compiled
 

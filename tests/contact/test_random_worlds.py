@@ -17,7 +17,7 @@ from step_scenes import H, Scene, free_bodies, places, tower
 
 import dyn_core as dyn
 from dyn_core.contact.collision.height_field import HeightField
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS
 
 UNSOLVED = 5e-3  # part of all steps that may miss the tolerance
 SHORTER = {"admm": {"max_iterations": 800}, "coulomb_newton": {"splittings": 300}}

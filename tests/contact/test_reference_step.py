@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from step_scenes import SCENES, Scene, free_bodies, places, random_tree
 
 import dyn_core as dyn
-from dyn_core.contact.stepping.events import CLOSED, RESTING
+from dyn_core.contact.stepping.event_step import CLOSED, RESTING
 from dyn_core.model.coordinates import position_rate
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.spatial import Vector

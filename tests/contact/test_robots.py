@@ -19,7 +19,7 @@ from contact_bodies import (
 
 import dyn_core as dyn
 from dyn_core.contact import solve
-from dyn_core.contact.stepping.constraints import Constraint
+from dyn_core.contact.rows.constraints import Constraint
 from dyn_core.contact.stepping.contact_model import ContactModel
 
 EXACT = ("admm", "projected_gauss_seidel", "lemke")

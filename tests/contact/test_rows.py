@@ -14,13 +14,13 @@ from row_problems import (
 from dyn_core import contact
 from dyn_core.contact import ConstraintProblem, residuals, solve
 from dyn_core.contact.problem.rows import rows_of
-from dyn_core.contact.solvers.coulomb import solve_coulomb
-from dyn_core.contact.solvers.law import row_residuals
-from dyn_core.contact.solvers.newton import newton
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, RowSolver
-from dyn_core.contact.solvers.splitting import split
-from dyn_core.contact.solvers.sweeps import sweep
-from dyn_core.contact.solvers.work import NO_ROOM, room_for_solvers
+from dyn_core.contact.solvers.admm import split
+from dyn_core.contact.solvers.coulomb_newton import solve_coulomb
+from dyn_core.contact.solvers.gauss_seidel import sweep
+from dyn_core.contact.solvers.laws.law_residuals import row_residuals
+from dyn_core.contact.solvers.proximal_newton import newton
+from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS, RowSolver
+from dyn_core.contact.solvers.solver_memory import NO_ROOM, room_for_solvers
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.machine_code import compiled
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from row_problems import dense, legs_on_a_base, stacked_boxes
 
-from dyn_core.contact.solvers.skyline import (
+from dyn_core.contact.solvers.matrices.skyline import (
     factorise,
     factorise_both,
     order,
@@ -12,7 +12,7 @@ from dyn_core.contact.solvers.skyline import (
     solve_both,
     solve_factorised,
 )
-from dyn_core.contact.solvers.work import room_for_solvers
+from dyn_core.contact.solvers.solver_memory import room_for_solvers
 
 
 def filled(rows, nv, A):

@@ -16,7 +16,12 @@ from dyn_core.contact import (
     rows_of,
     solve,
 )
-from dyn_core.contact.solvers.responses import OPEN, SLIP, STICK, cone_response
+from dyn_core.contact.solvers.laws.block_responses import (
+    OPEN,
+    SLIP,
+    STICK,
+    cone_response,
+)
 from dyn_core.engines import available
 from dyn_core.engines.machine_code import compiled
 from dyn_plugins.contact.lemke import lemke

@@ -7,7 +7,7 @@ from contact_bodies import box, free_box, joint, link, planar_rod, point_mass, r
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.contact.collision.halfspaces import HalfSpace
-from dyn_core.contact.stepping import step_derivatives
+from dyn_core.contact.derivatives import step_derivatives
 from dyn_core.model import parameter_paths
 from dyn_core.simulation.rollout import Rollout
 from dyn_core.testing.case import derivative

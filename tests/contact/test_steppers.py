@@ -19,9 +19,9 @@ from contact_bodies import (
 import dyn_core as dyn
 from dyn_core import contact
 from dyn_core.contact.collision.pairs import body_poses
-from dyn_core.contact.stepping.constraints import Constraint
-from dyn_core.contact.stepping.step_tables import SCHEMES as TIME_STEPPERS
-from dyn_plugins.contact._deepest import DeepestPoints
+from dyn_core.contact.rows.constraints import Constraint
+from dyn_core.contact.rows.step_tables import SCHEMES as TIME_STEPPERS
+from dyn_plugins.contact_steps._deepest import DeepestPoints
 
 H = 0.01
 SCHEMES = ("stewart_trinkle", "anitescu_potra", "moreau_jean", "event_driven")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.contact.rows.structure import structure
 from dyn_core.contact.stepping.integration import gyroscopic_change, turning
-from dyn_core.contact.stepping.structure import structure
 from dyn_core.testing import random_model
 
 ENGINES = ("native", "graph")

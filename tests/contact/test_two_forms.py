@@ -15,35 +15,35 @@ from row_problems import dense, legs_on_a_base, mixed_blocks, problem_of
 from dyn_core.contact import law_residuals, rows_of, solve, weights
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.collision.pairs import ContactPairs
-from dyn_core.contact.solvers.cones import (
+from dyn_core.contact.rows import contact_biases
+from dyn_core.contact.rows.block_rows import close
+from dyn_core.contact.rows.constraints import unit_forces
+from dyn_core.contact.rows.contact_rows import tangent
+from dyn_core.contact.rows.step_tables import SCHEMES
+from dyn_core.contact.solvers.admm import split
+from dyn_core.contact.solvers.frozen_friction import take_no_energy
+from dyn_core.contact.solvers.gauss_seidel import sweep
+from dyn_core.contact.solvers.laws.cones import (
     cone_coefficient,
     is_cone,
     row_bounds,
     row_weight,
 )
-from dyn_core.contact.solvers.frozen import take_no_energy
-from dyn_core.contact.solvers.law import row_residuals
-from dyn_core.contact.solvers.natural import natural_step, respond_to
-from dyn_core.contact.solvers.products import row_response
-from dyn_core.contact.solvers.scaling import project, scale
-from dyn_core.contact.solvers.splitting import split
-from dyn_core.contact.solvers.sweeps import sweep
-from dyn_core.contact.solvers.work import room_for_solvers
-from dyn_core.contact.stepping import gap_rules
-from dyn_core.contact.stepping.block_rows import close
-from dyn_core.contact.stepping.constraints import unit_forces
-from dyn_core.contact.stepping.contact_rows import tangent
-from dyn_core.contact.stepping.step_tables import SCHEMES
+from dyn_core.contact.solvers.laws.law_residuals import row_residuals
+from dyn_core.contact.solvers.laws.natural_residuals import natural_step, respond_to
+from dyn_core.contact.solvers.laws.scaling import project, scale
+from dyn_core.contact.solvers.matrices.row_products import row_response
+from dyn_core.contact.solvers.solver_memory import room_for_solvers
 from dyn_core.spatial import Vector
 from dyn_plugins.contact.admm_compiled import _projected
-from dyn_plugins.contact.step import contacts as candidates
-from dyn_plugins.contact.step import normal_bias, without_gain
+from dyn_plugins.contact_steps.contact_step import contacts as candidates
+from dyn_plugins.contact_steps.contact_step import normal_bias, without_gain
 
 TWINS = 1e-12
 DT, THRESHOLD = 1e-3, 0.05
 
 
-@pytest.mark.parametrize("scheme", gap_rules.RULES)
+@pytest.mark.parametrize("scheme", contact_biases.RULES)
 def test_gaps_close_and_bounce_alike(scheme):
     """`close` of rows and `normal_bias` of a kernel, fast and slow, near and far."""
     rng, checked = np.random.default_rng(1), {True: 0, False: 0}
@@ -65,7 +65,7 @@ def test_gaps_close_and_bounce_alike(scheme):
         options = {
             "erp": 0.2, "push_out_speed": 0.1, "restitution_threshold": THRESHOLD,
         }  # fmt: skip
-        traced = gap_rules.RULES[scheme]
+        traced = contact_biases.RULES[scheme]
         part, bias = normal_bias(traced, contact, gap, motions, DT, options)[:2]
         checked[bool(part)] += 1
         if part:

@@ -16,7 +16,7 @@ import dyn_core as dyn
 from dyn_core.model.sidecar import SIDECAR
 from dyn_core.solving import shipped_names
 from dyn_core.validation import read_yaml
-from ros_nodes.parameter_files import read_parameters
+from ros_nodes.parameter_tables.parameter_files import read_parameters
 
 # What pages may need that a small installation lacks.
 OPTIONAL = {"gymnasium", "mujoco", "clarabel", "coal", "matplotlib", "rosbags", "torch",

@@ -23,6 +23,7 @@ from pages import ROOT, programs
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.commands.main import parser
 from ros_nodes.processes import private_environment
 
 # First words of lines that install, build or test the project.
@@ -30,7 +31,7 @@ SET_UP = {"python3", "python", "pip", "sudo", "source", "export", "rosdep", "col
           "cd", ".", "pytest", "bash"}  # fmt: skip
 WITH_ROS = {"up", "param", "lifecycle", "record", "demo", "check-node"}
 # Minutes to hours of measuring each; tests/test_bench*.py run short ones of all kinds.
-MEASURING = {"bench", "bench-planar", "bench-envs"}
+MEASURING = {"bench"}
 # Pages with --full only: many kernels, films; their commands have tests of their own.
 SLOW = {"docs/doctor.md", "docs/reports.md", "docs/viewing.md"}
 
@@ -70,7 +71,7 @@ def test_commands_are_understood(name):
     """Each `dyn` command has a parser that takes it; others are those of set-up and ROS."""
     for _, command in PROGRAMS[name]:
         if command[0] == "dyn":
-            cli.parser().parse_args(command[1:])
+            parser().parse_args(command[1:])
         else:
             assert command[0] in SET_UP | {"ros2"}, command
 

@@ -3,7 +3,7 @@
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm.entry import MODES
+from dyn_core.engines.llvm.call.entry import MODES
 
 
 @pytest.fixture(params=MODES)

@@ -20,9 +20,10 @@ import numpy.ma
 import numpy.random  # NumPy imports it when first named, which no fork may meet
 
 import dyn_core as dyn
-from dyn_core.contact.solvers.work import final_status
+from dyn_core.contact.solvers.solver_memory import final_status
 from dyn_core.engines import NativeProgram, quick_tier
-from dyn_core.engines.llvm import compiler, entry, interpreter, result_memory
+from dyn_core.engines.llvm import compiler, interpreter
+from dyn_core.engines.llvm.call import entry, result_memory
 from dyn_core.engines.machine_code.loading import compiled
 from dyn_core.engines.results import result_type
 

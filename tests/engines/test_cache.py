@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import cache, compiler, fingerprint, kernel, trace_cache
+from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm.cached import fingerprint, kernel_cache, trace_cache
 from dyn_core.testing.models import chain
 
 pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
@@ -137,25 +138,25 @@ def test_an_entry_of_any_kind_belongs_to_its_key(folder):
     """What is copied to another key is not there, and the copy is removed."""
     names = [f"{kind}-{'ab' * 32}" for kind in ("scalar", "batch", "trace", "entry")]
     for name in names:
-        cache.store(name, {"of": name}, b"code")
+        kernel_cache.store(name, {"of": name}, b"code")
     first = (folder / f"{names[0]}.obj").read_bytes()
     for name in names[1:]:
         (folder / f"{name}.obj").write_bytes(first)
-        assert cache.load(name) is None
-    assert cache.load(names[0]) == ({"of": names[0]}, b"code")
+        assert kernel_cache.load(name) is None
+    assert kernel_cache.load(names[0]) == ({"of": names[0]}, b"code")
     assert _kinds(folder) == ["scalar"]
 
 
 def test_the_folder_stays_below_its_bound(folder, monkeypatch):
     """The entries used longest ago go first."""
     monkeypatch.setenv("DYN_CACHE_LIMIT", "0.02")
-    cache.store("old", {}, b"x" * 9000)
-    cache.store("used", {}, b"x" * 9000)
+    kernel_cache.store("old", {}, b"x" * 9000)
+    kernel_cache.store("used", {}, b"x" * 9000)
     early = time.time() - 1000
     for name in ("old", "used"):
         os.utime(folder / f"{name}.obj", (early, early))
-    assert cache.load("used") is not None  # counts as use
-    cache.store("new", {}, b"x" * 9000)
+    assert kernel_cache.load("used") is not None  # counts as use
+    kernel_cache.store("new", {}, b"x" * 9000)
     assert _kinds(folder) == ["new.obj", "used.obj"]
 
 
@@ -166,8 +167,8 @@ def test_folders_of_others_are_not_trusted(tmp_path, monkeypatch):
     open_folder.chmod(0o777)
     monkeypatch.setenv("DYN_CACHE_DIR", str(open_folder))
     with pytest.warns(RuntimeWarning, match="others may read or write it; chmod 700"):
-        cache.store("key", {}, b"code")
-    assert cache.load("key") is None and not list(open_folder.iterdir())
+        kernel_cache.store("key", {}, b"code")
+    assert kernel_cache.load("key") is None and not list(open_folder.iterdir())
     q = np.zeros(3)
     assert _build()(q).shape == (3,)
 
@@ -175,15 +176,15 @@ def test_folders_of_others_are_not_trusted(tmp_path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners here")
 def test_files_and_folders_of_another_user_are_not_trusted(folder, monkeypatch):
     """Neither an entry nor a folder that belongs to somebody else is used."""
-    cache.store("key", {"a": 1}, b"code")
-    assert cache.load("key") == ({"a": 1}, b"code")
+    kernel_cache.store("key", {"a": 1}, b"code")
+    assert kernel_cache.load("key") == ({"a": 1}, b"code")
     me = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
-    assert cache.load("key") is None
-    cache._usable.cache_clear()
+    assert kernel_cache.load("key") is None
+    kernel_cache._usable.cache_clear()
     with pytest.warns(RuntimeWarning, match="belongs to another user"):
-        assert cache.folder() is None
-    cache._usable.cache_clear()
+        assert kernel_cache.folder() is None
+    kernel_cache._usable.cache_clear()
 
 
 def test_a_file_in_the_way_only_warns(tmp_path, monkeypatch):
@@ -220,7 +221,7 @@ def test_without_a_home_nothing_is_kept(homeless, monkeypatch, tmp_path, setting
     """As in a container with any user: one warning, and Programs work."""
     if setting:
         monkeypatch.setenv(*setting.split("="))
-    cache._warn_off.cache_clear()
+    kernel_cache._warn_off.cache_clear()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for name in ("gravity", "rnea"):
@@ -237,14 +238,14 @@ def test_a_relative_cache_home_is_ignored(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", "somewhere")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    assert cache.folder() == tmp_path / "home" / ".cache" / "dyn_ros"
+    assert kernel_cache.folder() == tmp_path / "home" / ".cache" / "dyn_ros"
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 @pytest.mark.parametrize("fault", ["full", "folder", "interrupted"])
 def test_a_store_that_fails_leaves_nothing(folder, monkeypatch, fault):
     """A full disk, or a folder at the entry's place: a warning, and no leftovers."""
-    cache.store("first", {}, b"code")
+    kernel_cache.store("first", {}, b"code")
     if fault == "folder":
         (folder / "key.obj" / "inside").mkdir(parents=True)
     else:
@@ -256,43 +257,43 @@ def test_a_store_that_fails_leaves_nothing(folder, monkeypatch, fault):
         monkeypatch.setattr(os, "replace", fails)
     if fault == "interrupted":
         with pytest.raises(KeyboardInterrupt):
-            cache.store("key", {}, b"code")
+            kernel_cache.store("key", {}, b"code")
     else:
         with pytest.warns(RuntimeWarning, match="kernels are not kept") as said:
             for _ in range(3):
-                cache.store("key", {}, b"code")
+                kernel_cache.store("key", {}, b"code")
         assert len(said) == 1
     assert not [path for path in folder.iterdir() if path.suffix == ".new"]
 
 
 def test_a_damaged_entry_that_cannot_be_removed_is_not_used(folder, monkeypatch):
     """The folder became read-only: the kernel is made again."""
-    cache.store("key", {}, b"code")
+    kernel_cache.store("key", {}, b"code")
     (folder / "key.obj").write_bytes(b"damaged")
 
     def refused(*_, **__):
         raise PermissionError("read-only")
 
     monkeypatch.setattr(Path, "unlink", refused)
-    assert cache.load("key") is None
+    assert kernel_cache.load("key") is None
 
 
 def test_what_an_ended_process_left_is_removed(folder):
     """A file that was being written an hour ago; one of another process stays."""
-    cache.store("first", {}, b"code")
+    kernel_cache.store("first", {}, b"code")
     for name, age in (("old.new", 4000.0), ("young.new", 10.0)):
         (folder / name).write_bytes(b"half an entr")
         os.utime(folder / name, (time.time() - age, time.time() - age))
     (folder / "a folder.obj").mkdir()
-    cache._since.clear()
-    cache.store("second", {}, b"code")
+    kernel_cache._since.clear()
+    kernel_cache.store("second", {}, b"code")
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["a folder.obj", "first.obj", "second.obj", "young.new"]
 
 
 def test_a_folder_that_goes_away_costs_one_warning(folder):
     """Programs are built all the same."""
-    cache.store("first", {}, b"code")
+    kernel_cache.store("first", {}, b"code")
     shutil.rmtree(folder)
     with pytest.warns(RuntimeWarning, match="kernels are not kept") as said:
         for name in ("gravity", "rnea"):
@@ -302,7 +303,7 @@ def test_a_folder_that_goes_away_costs_one_warning(folder):
 
 def test_where_warnings_are_errors_they_are_printed(homeless, capsys):
     """`python -W error` ends no build because nothing can be kept."""
-    cache._warn_off.cache_clear()
+    kernel_cache._warn_off.cache_clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in ("gravity", "rnea"):
@@ -313,18 +314,18 @@ def test_where_warnings_are_errors_they_are_printed(homeless, capsys):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 def test_what_is_no_file_is_not_waited_for(folder):
     """A pipe at the place of an entry is passed over, and replaced."""
-    cache.store("key", {}, b"code")
+    kernel_cache.store("key", {}, b"code")
     (folder / "key.obj").unlink()
     os.mkfifo(folder / "key.obj")
     entries = ["nothing yet"]
     reader = threading.Thread(
-        target=lambda: entries.append(cache.load("key")), daemon=True
+        target=lambda: entries.append(kernel_cache.load("key")), daemon=True
     )
     reader.start()
     reader.join(30)
     assert entries[-1] is None
-    cache.store("key", {}, b"code")
-    assert cache.load("key") == ({}, b"code")
+    kernel_cache.store("key", {}, b"code")
+    assert kernel_cache.load("key") == ({}, b"code")
 
 
 def test_other_versions_and_machines_have_other_keys(folder, monkeypatch):
@@ -342,7 +343,7 @@ def test_other_versions_and_machines_have_other_keys(folder, monkeypatch):
         assert key() != before
     with monkeypatch.context() as patch:
         patch.setattr("dyn_core.engines.llvm.emit.Emitter.__doc__", "other")
-        patch.setattr("dyn_core.engines.llvm.functions.FAR", 1e9)
+        patch.setattr("dyn_core.engines.llvm.functions.float64_functions.FAR", 1e9)
         assert key() != before
     assert key() == before
 

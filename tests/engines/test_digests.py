@@ -9,7 +9,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.engines.graph.trace import trace
-from dyn_core.engines.llvm import compiler, trace_cache
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.cached import trace_cache
 from dyn_core.testing.conformance import served_model
 
 ROOT = Path(dyn.__file__).resolve().parents[1]  # where the tested package is installed
@@ -55,7 +56,7 @@ NOT_TRACED = {
     "dyn_core.plots": "draws",
     "dyn_core.robots": "data",
     "dyn_core.testing": "laws of plugins",
-    "dyn_core.bench": "commands of plugins",
+    "bench": "commands of plugins",
     "dyn_core.envs": "measured by a command of a plugin",
 }
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler, entry, entry_code, python_to_llvm
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.call import entry, entry_code, python_to_llvm
 
 pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 

@@ -8,11 +8,12 @@ import struct
 import numpy as np
 import pytest
 
-from dyn_core.engines.llvm import compiler, far_angles
-from dyn_core.engines.llvm.functions import (
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.functions.float64_functions import (
     FUNCTIONS,
     declarations,
     definitions,
+    far_angles,
     symbol,
 )
 from dyn_core.engines.llvm.ir import kind

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.contact.stepping import gap_rules
+from dyn_core.contact.rows import contact_biases
 from dyn_core.engines.machine_code import (
     NO_KERNEL,
     KernelAddress,
@@ -119,13 +119,13 @@ def test_choices_have_the_bits_of_python():
         compiled(choose_badly).prepare()
 
 
-@pytest.mark.parametrize("name", gap_rules.RULES)
+@pytest.mark.parametrize("name", contact_biases.RULES)
 def test_gap_rules_are_machine_code(name):
     """The same bits as in Python, for gaps and speeds of either sign."""
-    rule, rng = gap_rules.RULES[name], np.random.default_rng(1)
+    rule, rng = contact_biases.RULES[name], np.random.default_rng(1)
     form = compiled(rule)
     for gap, approach in [*rng.uniform(-1e-2, 1e-2, (50, 2)), (0.0, -1.0), (1e-10, 0)]:
         free = float(rng.uniform(-1e-2, 1e-2))
         numbers = float(gap), free, float(approach), 1e-3, 0.5, 1e-3, 0.2, 0.1
         assert form(*numbers) == rule(*numbers)
-    assert compiled(gap_rules.correction)(1.0, -1.0, 0.1, 1e-3, 0.2, 0.1) == 0.0
+    assert compiled(contact_biases.correction)(1.0, -1.0, 0.1, 1e-3, 0.2, 0.1) == 0.0

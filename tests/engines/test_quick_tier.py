@@ -13,13 +13,8 @@ import pytest
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.engines import quick_tier
-from dyn_core.engines.llvm import (
-    compiler,
-    interpreter,
-    kernel,
-    pieces,
-    result_memory_code,
-)
+from dyn_core.engines.llvm import compiler, interpreter, kernel, pieces
+from dyn_core.engines.llvm.call import result_memory_code
 from dyn_core.engines.llvm.threads import LongTasks
 from dyn_core.sharing import Lock
 from dyn_core.testing.models import chain

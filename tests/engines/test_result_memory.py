@@ -8,8 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from dyn_core.engines.llvm import compiler, result_memory
-from dyn_core.engines.llvm import result_memory_code as code
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.call import result_memory
+from dyn_core.engines.llvm.call import result_memory_code as code
 from dyn_core.engines.llvm.kernel import pointers
 
 pytestmark = pytest.mark.skipif(

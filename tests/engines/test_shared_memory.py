@@ -8,7 +8,7 @@ from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.llvm import compiler, kernel, lower
 from dyn_core.engines.llvm.kernel import Kernel, pointers
 from dyn_core.engines.llvm.pieces import compile_pieces
-from dyn_core.engines.llvm.product_arrays import ProductArrays
+from dyn_core.engines.llvm.products.product_arrays import ProductArrays
 
 pytestmark = [
     pytest.mark.quick,

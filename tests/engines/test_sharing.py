@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import cache, compiler
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.threads import WORKERS
 
 pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
@@ -147,7 +148,7 @@ def test_wrong_settings_are_refused(arm, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setenv("DYN_CACHE_LIMIT", "-1")
         with pytest.raises(dyn.SettingError, match="DYN_CACHE_LIMIT must be megabytes"):
-            cache.limit()
+            kernel_cache.limit()
     with pytest.raises(
         dyn.UnsupportedError, match="threads 0; valid: a whole number >= 1"
     ):

@@ -11,7 +11,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.engines.llvm import compiler
-from dyn_core.export.c_source import c_source, write_c
+from dyn_core.export.c.c_source import c_source, write_c
 from dyn_core.export.interface import interface_of
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.problems import Port

@@ -11,8 +11,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.export import export
-from dyn_core.export.cycle import REQUESTS, STATUS
-from dyn_core.export.table import structures
+from dyn_core.export.c.interface_table import structures
+from dyn_core.export.cycle.cycle_steps import REQUESTS, STATUS
 
 ROOT = Path(__file__).parents[2]
 CPP = ROOT / "examples" / "cpp"

@@ -14,7 +14,7 @@ from emulate import (
 )
 
 from dyn_core.engines.llvm import compiler
-from dyn_core.export.states import test_vector
+from dyn_core.export.test_vectors import test_vector
 
 pytestmark = pytest.mark.skipif(
     bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"

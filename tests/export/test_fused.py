@@ -10,8 +10,8 @@ import pytest
 
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.llvm.ir import Lanes, is_single, kind, suffix
-from dyn_core.export.c_functions import CFunctions
-from dyn_core.export.fused import with_exact_fma, with_own_floor
+from dyn_core.export.c.c_functions import CFunctions
+from dyn_core.export.object_code.fused import with_exact_fma, with_own_floor
 
 pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 needs_fma = pytest.mark.skipif(

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.llvm import compiler, product_calls
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.products import product_calls
 from dyn_core.errors import ShapeError, SingularError, UnsupportedError
 from dyn_core.export.gpu import kernel as gpu_kernels
 from dyn_core.export.gpu import ports, ptx, ptxas

@@ -11,9 +11,9 @@ import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.status import NOT_FINITE_INPUT
+from dyn_core.export.c.interface_table import MEMBERS, PORT_MEMBERS
+from dyn_core.export.cycle.controller_cycle import CYCLES, control_cycle
 from dyn_core.export.interface import identifier, interface_of
-from dyn_core.export.laws import CYCLES, control_cycle
-from dyn_core.export.table import MEMBERS, PORT_MEMBERS
 
 pytestmark = pytest.mark.skipif(
     bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"

@@ -6,10 +6,15 @@ import pytest
 import dyn_core as dyn
 from dyn_core.cli import main
 from dyn_core.control import Bounds, Controller, Rules
-from dyn_core.engines.llvm import trace_cache
+from dyn_core.engines.llvm.cached import trace_cache
 from dyn_core.errors import SettingError, UnsupportedError
-from dyn_core.export.cycle import STATUS
-from dyn_core.export.laws import CYCLES, control_cycle, fault_names, state_places
+from dyn_core.export.cycle.controller_cycle import (
+    CYCLES,
+    control_cycle,
+    fault_names,
+    state_places,
+)
+from dyn_core.export.cycle.cycle_steps import STATUS
 
 DT = 1e-3
 KP, KD = 400.0, 40.0

@@ -10,8 +10,8 @@ from emulate import CASES, build, check_natively, every_operation, made, need, s
 from dyn_core.engines.llvm import compiler
 from dyn_core.errors import CompileError, SettingError, UnsupportedError
 from dyn_core.export.interface import interface_of
-from dyn_core.export.linker import c_compiler
-from dyn_core.export.objects import compile_object
+from dyn_core.export.object_code.linker import c_compiler
+from dyn_core.export.object_code.object_files import compile_object
 from dyn_core.export.targets import TARGETS, target_of
 from dyn_core.numbers.operations import OPERATIONS
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from ros_nodes._runtime import LIFELINE
 from ros_nodes.graphs import COMMON, GRAPHS, ros_arguments
-from ros_nodes.parameter_files import sections
+from ros_nodes.parameter_tables.parameter_files import sections
+from ros_nodes.running.runtime import LIFELINE
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.contact.stepping import step_derivatives
+from dyn_core.contact.derivatives import step_derivatives
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.parameter_vector import parameters_of
 from dyn_core.model.passive_forces import friction_slope

@@ -8,7 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
-from dyn_core.model.assembly import assemble_tree
+from dyn_core.model.assembly.assemble import assemble_tree
 from dyn_core.model.frames import Frame, origin, sum_inertias
 from dyn_core.numbers.taylor import Taylor
 from dyn_core.spatial import RigidInertia, Transform

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.cases import named
 
 import dyn_core as dyn
 from dyn_core import ModelError, cli, robots
-from dyn_core.bench.cases import named
 from dyn_core.model.sources import example_robots, robot_descriptions
 from dyn_core.model.sources.arguments import named_values
 from dyn_core.model.sources.locate import locate

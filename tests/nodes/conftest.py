@@ -46,7 +46,7 @@ def ros(environment):
     gc.collect(1)
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ros_nodes._node._settle_memory", lambda: None)
+        patch.setattr("ros_nodes.base.node._settle_memory", lambda: None)
         yield rclpy
     rclpy.try_shutdown()
 
@@ -54,7 +54,7 @@ def ros(environment):
 @pytest.fixture
 def until(ros):
     """Return a function that spins nodes until something is so, or fails."""
-    from ros_nodes._runtime import make_executor
+    from ros_nodes.running.runtime import make_executor
 
     executor, known = make_executor(), set()
 

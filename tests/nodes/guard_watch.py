@@ -16,7 +16,7 @@ class Watched:
         from rclpy.node import Node
         from std_msgs.msg import Bool, Float64MultiArray
 
-        from ros_nodes._node import LATCHED
+        from ros_nodes.base.node import LATCHED
 
         self.node = Node("watched", namespace=namespace)
         self.rows, self.stopped, self.said, self.values = [], [], {}, {}

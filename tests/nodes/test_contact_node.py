@@ -325,7 +325,7 @@ def test_bad_start_values_are_refused(make, name, value):
 @ros_only
 def test_defaults_are_those_of_a_world(make):
     """Parameters left alone give World(); each says what it is."""
-    from ros_nodes.contact_simulation import make_world
+    from ros_nodes.simulator.contact_simulation import make_world
 
     node = make()
     assert make_world(node) == dyn.World()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.control.following import TimedTrajectory
+from dyn_core.control.reference.following import TimedTrajectory
 
 pytestmark = pytest.mark.ros
 Q = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
@@ -104,8 +104,8 @@ def _delivered(node):
 @pytest.mark.parametrize("frame", ["", "base", "links"])
 def test_trajectories_are_read_from_the_wire(ros, count, fields, frame):
     """As the Python message has them, whatever lies before the numbers."""
-    from ros_nodes._trajectory_messages import read_trajectory
     from ros_nodes.conversions import trajectory_arrays
+    from ros_nodes.messages.trajectory_messages import read_trajectory
 
     rng = np.random.default_rng(7)
     message = _trajectory(count)
@@ -129,7 +129,7 @@ def test_trajectories_are_read_from_the_wire(ros, count, fields, frame):
 
 def test_trajectories_that_are_not_alike_have_their_words(ros):
     """A point of another size, too many points, a message that is cut."""
-    from ros_nodes._trajectory_messages import read_trajectory
+    from ros_nodes.messages.trajectory_messages import read_trajectory
 
     message = _trajectory(30)
     message.points[20].positions = [0.0] * 6
@@ -150,7 +150,7 @@ def test_trajectories_that_are_not_alike_have_their_words(ros):
 
 def test_long_trajectories_take_little_time(ros):
     """Reading the wire takes less than 2 us a point; as Python objects it is 20."""
-    from ros_nodes._trajectory_messages import read_trajectory
+    from ros_nodes.messages.trajectory_messages import read_trajectory
 
     data, seconds = _wire(_trajectory(2000)), []
     for _ in range(3):
@@ -360,7 +360,7 @@ def test_silence_is_answered_within_two_periods_and_5_ms(
     period and 5 ms; together 15 ms at most. The node's own watchdog looks here, by a
     clock that this test moves.
     """
-    from ros_nodes import _watchdog
+    from ros_nodes.running import watchdog as module
 
     node = make(state_timeout=timeout, on_stale=kind)
     watchdog, period = node.watchdog, min(timeout / 4, 0.005)
@@ -370,8 +370,8 @@ def test_silence_is_answered_within_two_periods_and_5_ms(
             node._on_state(_state())
             due = node.controller.seen + timeout
             clock = SteppedClock(due - timeout - phase * period, late)
-            monkeypatch.setattr(_watchdog, "time", clock)
-            monkeypatch.setattr(watchdog, "_ended", clock)
+            monkeypatch.setattr(module, "time", clock)
+            monkeypatch.setattr(module, "_ended", clock)
             node._send = clock.send
             watchdog._run()
             assert set(clock.asked) == {period}
@@ -517,7 +517,7 @@ def test_settings_reach_the_controller(make):
 @pytest.fixture
 def period(monkeypatch):
     """Return a function that sets the period of states which is measured."""
-    from dyn_core.control.samples import Samples
+    from dyn_core.control.states.state_samples import Samples
 
     measured = [0.002]
     read = property(lambda _: measured[0], lambda *_: None)
@@ -640,9 +640,9 @@ def test_faults_have_a_level_and_one_line_each(make, capfd, monkeypatch):
     """When they begin, and when they end: a second source, a free root, a failure."""
     from sensor_msgs.msg import MultiDOFJointState
 
-    from ros_nodes import _controller_report
+    from ros_nodes.controller import controller_report
 
-    monkeypatch.setattr(_controller_report, "GRAPH", 0.0)
+    monkeypatch.setattr(controller_report, "GRAPH", 0.0)
     node = make(last_good_cycles=1000)
     node._look()
     assert "level" not in capfd.readouterr().err
@@ -653,7 +653,7 @@ def test_faults_have_a_level_and_one_line_each(make, capfd, monkeypatch):
     node.controller._torque = lambda law: 1 / 0
     _feed(node)
     node._on_poses(MultiDOFJointState(joint_names=["root_joint"]))
-    monkeypatch.setattr(_controller_report, "publishers_beside_guard", lambda *_: 2)
+    monkeypatch.setattr(controller_report, "publishers_beside_guard", lambda *_: 2)
     for _ in range(3):
         node._look()
     level, message, values = node.status()
@@ -666,7 +666,7 @@ def test_faults_have_a_level_and_one_line_each(make, capfd, monkeypatch):
     assert logged.count("ZeroDivisionError") == 1
     assert logged.count("2 publishers on /joint_states") == 1
     node.controller._torque = torque
-    monkeypatch.setattr(_controller_report, "publishers_beside_guard", lambda *_: 1)
+    monkeypatch.setattr(controller_report, "publishers_beside_guard", lambda *_: 1)
     node.report.log_changes(time.monotonic() + 2.0)
     node.report.log_changes(time.monotonic() + 4.0)
     logged = capfd.readouterr().err
@@ -694,10 +694,10 @@ def _other(joint="finger"):
 
 def test_states_of_other_joints_are_skipped(make, capfd, monkeypatch):
     """A gripper beside an arm is neither refused nor a second robot."""
-    from ros_nodes import _controller_report
+    from ros_nodes.controller import controller_report
 
-    monkeypatch.setattr(_controller_report, "GRAPH", 0.0)
-    monkeypatch.setattr(_controller_report, "publishers_beside_guard", lambda *_: 2)
+    monkeypatch.setattr(controller_report, "GRAPH", 0.0)
+    monkeypatch.setattr(controller_report, "publishers_beside_guard", lambda *_: 2)
     node = make()
     node._on_state(_other())
     conditions = {c.key: c.message for c in node.report.conditions(time.monotonic())}
@@ -712,7 +712,7 @@ def test_states_of_other_joints_are_skipped(make, capfd, monkeypatch):
     assert "publishers of states" not in conditions
     assert not {"refused", "other joints"} & conditions
     node._on_state(_other("thumb"))
-    monkeypatch.setattr(_controller_report, "publishers_beside_guard", lambda *_: 4)
+    monkeypatch.setattr(controller_report, "publishers_beside_guard", lambda *_: 4)
     conditions = {c.key: c.message for c in node.report.conditions(time.monotonic())}
     assert conditions["publishers of states"].startswith("2 publishers on /joint_st")
     assert "refused" not in capfd.readouterr().err
@@ -829,7 +829,7 @@ def test_a_loop_without_time_to_spare_is_a_warning(make):
 
 def test_an_extension_is_called_with_the_configured_node(make, monkeypatch):
     """It may watch each state, and add to the diagnostics."""
-    from dyn_core.control.health import WARN, Condition
+    from dyn_core.control.safety.health import WARN, Condition
     from ros_nodes.computed_torque_node import ComputedTorqueNode
 
     rows = []
@@ -856,10 +856,10 @@ def test_an_extension_is_called_with_the_configured_node(make, monkeypatch):
 
 def test_what_the_system_refuses_is_a_warning(make, capfd, monkeypatch):
     """The node works on without it."""
-    from ros_nodes import _realtime
+    from ros_nodes.running import realtime
 
     for name in ("lock_memory", "use_cpus", "raise_priority"):
-        monkeypatch.setattr(_realtime, name, lambda *_, name=name: f"{name}: refused")
+        monkeypatch.setattr(realtime, name, lambda *_, name=name: f"{name}: refused")
     node = make(memory_lock=True, cpu_affinity=[0], priority=20)
     logged = capfd.readouterr().err
     for name in ("lock_memory", "use_cpus", "raise_priority"):

@@ -32,11 +32,12 @@ class Driven:
         from rclpy.parameter import Parameter
         from sensor_msgs.msg import JointState
 
-        from ros_nodes import _trajectory_input, computed_torque_node, trajectory_action
+        from ros_nodes import computed_torque_node
+        from ros_nodes.controller import trajectory_action, trajectory_input
 
         self.t = 1000.0
         clock = SimpleNamespace(monotonic=lambda: self.t)
-        for module in (computed_torque_node, trajectory_action, _trajectory_input):
+        for module in (computed_torque_node, trajectory_action, trajectory_input):
             monkeypatch.setattr(module, "time", clock)
         settings = {"robot_description_file": "two_link", "engine": "graph", **values}
         self.node = computed_torque_node.ComputedTorqueNode(
@@ -348,7 +349,7 @@ def test_a_goal_whose_check_fails_in_an_unknown_way(drive):
 
 def test_the_queues_of_the_action_are_deep(ros, monkeypatch):
     """A request that is lost has a client that waits for ever."""
-    from ros_nodes import trajectory_action
+    from ros_nodes.controller import trajectory_action
 
     made = MagicMock()
     monkeypatch.setattr(trajectory_action, "CycleActionServer", made)
@@ -489,7 +490,7 @@ def test_no_action_where_control_msgs_cannot_be_loaded(ros, monkeypatch):
     """Its Python part may be there without its libraries; the node drives on."""
     from rosidl_generator_py.import_type_support_impl import UnsupportedTypeSupport
 
-    from ros_nodes.trajectory_action import action_type
+    from ros_nodes.controller.trajectory_action import action_type
 
     class Generated(type):
         _TYPE_SUPPORT = None

@@ -121,7 +121,7 @@ def test_no_new_guard_and_no_stray_message_lifts_the_stop_of_a_killed_one(
     from diagnostic_msgs.msg import DiagnosticStatus
     from std_msgs.msg import Bool
 
-    from ros_nodes._node import LATCHED
+    from ros_nodes.base.node import LATCHED
 
     # Silence would be a fault, which no reset ends; guards are silent on a busy machine.
     stand = Stand(start, fed, until, PARAMS + "    guard_timeout: 2.0\n")

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from ros_nodes import _idle
-from ros_nodes._idle import IdleWork
-from ros_nodes._state_input import REST, ROW, SLOW, StateInput
-from ros_nodes.round_trips import LONGEST, RECENT, RoundTrips
+from ros_nodes.base import idle as idle_module
+from ros_nodes.base.idle import IdleWork
+from ros_nodes.controller.state_input import REST, ROW, SLOW, StateInput
+from ros_nodes.simulator.round_trips import LONGEST, RECENT, RoundTrips
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """Return a list whose only entry is the time."""
     now = [100.0]
-    monkeypatch.setattr(_idle.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(idle_module.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -40,7 +40,7 @@ def test_without_answers_a_job_is_done_when_it_is_due(clock):
     assert done == [100.0]
     idle.after_answer()
     idle.due(job)
-    clock[0] += 2 * _idle.LATE
+    clock[0] += 2 * idle_module.LATE
     idle.due(job)
     assert len(done) == 2 and not idle.waiting
 

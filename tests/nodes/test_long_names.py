@@ -8,7 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from ros_nodes.conversions import JointReader
-from ros_nodes.effort_commands import EffortReader, RefusedCommand
+from ros_nodes.messages.effort_commands import EffortReader, RefusedCommand
 
 LONG = "j" * 1_000_000
 SPACED = "j " * 500_000

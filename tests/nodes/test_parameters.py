@@ -9,17 +9,17 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.validation import Quantity, Whole
-from ros_nodes.controller_parameters import (
+from ros_nodes.graphs import GRAPHS, GUARD, start_arguments, start_parameters
+from ros_nodes.parameter_tables.controller_parameters import (
     CONTROLLER,
     collision_fields,
     gain_fields,
     wrap_fields,
 )
-from ros_nodes.graphs import GRAPHS, GUARD, start_arguments, start_parameters
-from ros_nodes.guard_parameters import GUARD_FIELDS
-from ros_nodes.parameter_files import read_parameters, sections
+from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
+from ros_nodes.parameter_tables.parameter_files import read_parameters, sections
+from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
 from ros_nodes.parameters import check_joint_names, effort_fields, foreign_names
-from ros_nodes.simulator_parameters import SIMULATOR
 
 ROOT = Path(__file__).parents[2]
 SIMULATOR_NAMES = {field.name for field in SIMULATOR}
@@ -443,7 +443,7 @@ def test_descriptors_have_type_range_and_unit(make):
 
 def test_a_robot_with_doubts_warns_in_the_log_alone():
     """Python's warning would be a second line, with a line of a program in it."""
-    from ros_nodes import _robot_source
+    from ros_nodes.base import robot_source
 
     class Node:
         def value(self, name):
@@ -452,5 +452,5 @@ def test_a_robot_with_doubts_warns_in_the_log_alone():
     xml = '<robot name="odd"><link name="base"/><unknown/></robot>'
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = _robot_source.read(Node(), StringIO(xml))
+        model = robot_source.read(Node(), StringIO(xml))
     assert model.warnings == ("unknown element <unknown> is left out",)

@@ -8,7 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Payload
-from ros_nodes.controller_settings import without_effect
+from ros_nodes.controller.controller_settings import without_effect
 
 pytestmark = pytest.mark.ros
 DT = 2e-3

@@ -15,10 +15,11 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from ros_nodes import _runtime, commands
-from ros_nodes._runtime import note_signals
+from ros_nodes import commands
 from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR, NodeEntry
 from ros_nodes.processes import Process
+from ros_nodes.running import runtime
+from ros_nodes.running.runtime import note_signals
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
 START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
@@ -281,16 +282,16 @@ def test_an_executor_is_made_without_a_standard_error(ros, monkeypatch, stream):
     from rclpy.executors import SingleThreadedExecutor
 
     monkeypatch.setattr(sys, "stderr", stream)
-    executor = _runtime.make_executor()
+    executor = runtime.make_executor()
     assert isinstance(executor, SingleThreadedExecutor)
     executor.shutdown(timeout_sec=1.0)
 
 
 def test_a_node_without_ros_ends_with_status_one(monkeypatch, capsys):
     """It says what to install; 2 would be a wrong command line."""
-    monkeypatch.setattr(_runtime, "note_signals", list)
+    monkeypatch.setattr(runtime, "note_signals", list)
     monkeypatch.setitem(sys.modules, "rclpy", None)
-    assert _runtime.run(lambda: None) == 1
+    assert runtime.run(lambda: None) == 1
     assert "pip install 'dyn_ros[ros]'" in capsys.readouterr().err
 
 
@@ -533,7 +534,7 @@ def test_a_robot_may_come_by_topic(start, probe, until):
     from std_msgs.msg import String
 
     from dyn_core import robots
-    from ros_nodes._node import LATCHED
+    from ros_nodes.base.node import LATCHED
 
     sim = "robot_description_file: ''\n"
     text = _params(sim).replace("    robot_description_file: arm7\n", "", 1)

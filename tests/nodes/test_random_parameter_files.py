@@ -9,8 +9,8 @@ from fuzz.mutations import change_bytes
 from fuzz.yaml_files import ValueGrammar, change_data
 
 from dyn_core.validation import Table
-from ros_nodes.parameter_files import NODES, read_parameters
-from ros_nodes.trajectory_files import MESSAGE, read_trajectories
+from ros_nodes.messages.trajectory_files import MESSAGE, read_trajectories
+from ros_nodes.parameter_tables.parameter_files import NODES, read_parameters
 
 JOINTS = ("joint1", "joint2")
 SECTIONS = (

@@ -346,12 +346,12 @@ def test_sixty_configurations_leave_nothing_behind(ros, until, capfd, kind):
 
 def test_periodic_jobs_keep_their_rates(drive, monkeypatch):
     """One a turn, in the order of being due; what was missed is not made up."""
-    from ros_nodes import _session
+    from ros_nodes.base import session
 
     driven = drive()
     now = [time.monotonic()]
-    monkeypatch.setattr(_session.time, "monotonic", lambda: now[0])
-    jobs, done = _session.PeriodicJobs(driven.node.session), []
+    monkeypatch.setattr(session.time, "monotonic", lambda: now[0])
+    jobs, done = session.PeriodicJobs(driven.node.session), []
     jobs.add(0.01, lambda: done.append("fast"))
     jobs.add(0.025, lambda: done.append("slow"))
     for _ in range(1000):

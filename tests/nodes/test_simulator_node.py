@@ -9,9 +9,9 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.simulation.pacing import Pace
-from ros_nodes.effort_commands import EffortReader, RefusedCommand
-from ros_nodes.payload_parameters import PAYLOAD, payload_of
-from ros_nodes.simulator_status import Notices, pace_warnings
+from ros_nodes.messages.effort_commands import EffortReader, RefusedCommand
+from ros_nodes.parameter_tables.payload_parameters import PAYLOAD, payload_of
+from ros_nodes.simulator.simulator_status import Notices, pace_warnings
 
 ros_only = pytest.mark.ros
 XACRO = """<robot name="lever" xmlns:xacro="http://www.ros.org/wiki/xacro">
@@ -346,7 +346,7 @@ def test_topics_of_the_simulator(make, until):
     from sensor_msgs.msg import JointState
     from std_msgs.msg import Float64MultiArray, String
 
-    from ros_nodes._node import LATCHED
+    from ros_nodes.base.node import LATCHED
 
     node = make(publish_clock=True, use_sim_time=True)
     probe, urdf, states, diagnoses = Node("probe"), [], [], []

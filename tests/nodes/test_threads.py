@@ -9,9 +9,9 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
-from ros_nodes import _realtime as realtime
-from ros_nodes._watchdog import Watchdog, period_of
-from ros_nodes._worker import Worker
+from ros_nodes.base.worker import Worker
+from ros_nodes.running import realtime as realtime
+from ros_nodes.running.watchdog import Watchdog, period_of
 
 Q = np.array([0.4, -0.9])
 PATIENCE = 20.0

@@ -473,7 +473,7 @@ def test_the_end_waits_until_the_last_zero_has_arrived(make, monkeypatch):
     """What is in flight when its publisher goes may be lost; the wait is bounded."""
     from rclpy.executors import SingleThreadedExecutor
 
-    from ros_nodes import _runtime
+    from ros_nodes.running import runtime
 
     node = make("computed_torque", autostart=True)
     node.wait_for_delivery()  # nothing is configured: nothing to wait for
@@ -481,12 +481,12 @@ def test_the_end_waits_until_the_last_zero_has_arrived(make, monkeypatch):
     waits = []
     monkeypatch.setattr(node.efforts, "wait_for_all_acked", waits.append)
     monkeypatch.setattr(node, "send_final_command", lambda: waits.append("zero"))
-    monkeypatch.setattr(_runtime, "note_signals", lambda: [1])
-    monkeypatch.setattr(_runtime, "make_executor", SingleThreadedExecutor)
+    monkeypatch.setattr(runtime, "note_signals", lambda: [1])
+    monkeypatch.setattr(runtime, "make_executor", SingleThreadedExecutor)
     monkeypatch.setattr("rclpy.init", lambda **_: None)
     monkeypatch.setattr("rclpy.try_shutdown", lambda: None)
     monkeypatch.setattr(node, "destroy_node", lambda: waits.append("end"))
-    assert _runtime.run(lambda: node) == 0
+    assert runtime.run(lambda: node) == 0
     zero, wait, end = waits
     assert (zero, end) == ("zero", "end")
     assert 0.0 < wait.nanoseconds * 1e-9 <= 0.2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from ros_nodes.view_follower import JointFollower
+from ros_nodes.live_view.view_follower import JointFollower
 
 
 def _message(name=(), position=(), effort=()):
@@ -41,7 +41,7 @@ def test_joint_states_become_a_position():
 def test_it_meets_nodes_of_this_machine_alone_unless_asked(monkeypatch):
     pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
     pytest.importorskip("viser", reason="viser is not installed (extra view)")
-    from ros_nodes import view_live
+    from ros_nodes.live_view import view_live
 
     for name in view_live.CHOSEN:
         monkeypatch.delenv(name, raising=False)

@@ -7,7 +7,7 @@ import dyn_core as dyn
 from dyn_core.model import parameter_paths
 from dyn_core.testing import scaled_error
 from dyn_core.testing.case import derivative
-from dyn_core.testing.directional_laws import complex_slopes
+from dyn_core.testing.laws.derivatives.directional_laws import complex_slopes
 
 POINTS = {
     "quadruped": {"trunk": (0.1, 0.2, -0.1)},

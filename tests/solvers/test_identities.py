@@ -9,7 +9,7 @@ from dyn_core.engines import ENGINES, available
 from dyn_core.testing import TOLERANCES, scaled_error
 from dyn_core.testing.case import Case
 from dyn_core.testing.conformance import check, refuses_in_words, served_model
-from dyn_core.testing.contact_laws import contact_steps_obey_newton
+from dyn_core.testing.laws.contact_laws import contact_steps_obey_newton
 from dyn_core.testing.models import random_model
 
 NAMES = dyn.solvers(references=True)

@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from bench import reaching
 
 import dyn_core as dyn
 from dyn_core import cli
-from dyn_core.bench import reaching
 from dyn_core.errors import RotationError
 from dyn_core.kinematics import InverseKinematics, pose_matrices
 from dyn_core.model.sources import example_robots

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import cli
-from dyn_core.engines.llvm import trace_cache
+from dyn_core.engines.llvm.cached import trace_cache
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.simulation import loop_report
+from dyn_core.simulation.robot_overview import describe
 from dyn_core.spatial import RigidInertia
 from dyn_core.testing import scaled_error
 
@@ -298,13 +298,13 @@ def test_a_residual_that_is_no_number_is_named():
 
 def test_info_shows_rows_mobility_and_gap():
     """`dyn info`: kinds, mobility of the closed robot, gap at the start."""
-    lines = cli.describe(bars(FOUR, pin()))
+    lines = describe(bars(FOUR, pin()))
     k = next(k for k, x in enumerate(lines) if x.startswith("loops: "))
     assert lines[k] == "loops: D (pin, 2 rows); 2 constraint rows for nv 3:"
     assert lines[k + 1] == "  gap at zero 0.84; closed: mobility 1, rank 2"
-    lines = cli.describe(bars(FOUR, pin(kind="point")))
+    lines = describe(bars(FOUR, pin(kind="point")))
     assert any("loop D, row 2: no joint moves it" in x for x in lines)
-    lines = cli.describe(bars(FOUR, pin(xyz=(9.0, 0.0, 0.0))))
+    lines = describe(bars(FOUR, pin(xyz=(9.0, 0.0, 0.0))))
     assert any("no position that closes them" in x for x in lines)
 
 

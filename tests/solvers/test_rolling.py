@@ -9,7 +9,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.engines import available
 from dyn_core.errors import ModelError, SingularError, UnsupportedError
-from dyn_core.model.loops import velocity_rows
+from dyn_core.model.loops.loop_constraints import velocity_rows
 from dyn_core.simulation import loop_report
 from dyn_core.testing import scaled_error
 from dyn_core.testing.case import derivative

@@ -9,9 +9,13 @@ from dyn_core.numbers.scalar import cos, sin
 from dyn_core.spatial import Vector
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
 from dyn_core.testing.case import Case
+from dyn_core.testing.laws.derivatives.second_laws import (
+    LAWS,
+    complex_slopes,
+    structure_constants,
+)
 from dyn_core.testing.models import chain
-from dyn_core.testing.second_laws import LAWS, complex_slopes, structure_constants
-from dyn_plugins.derivatives import second
+from dyn_plugins.derivatives import second_derivatives
 
 NAMES = [f"{x}_second_{y}" for x in ("id", "fd") for y in ("derivatives", "contracted")]
 EXACT = 1e-10
@@ -47,7 +51,7 @@ def test_random_trees(name, seed):
 @pytest.mark.parametrize("model", ["every_joint", 1, 3])
 def test_tensors_as_products(model, shipped, monkeypatch):
     """Of robots with long paths; here of others, with every joint and couplings."""
-    monkeypatch.setattr(second, "SHORT", 0)
+    monkeypatch.setattr(second_derivatives, "SHORT", 0)
     model = shipped[model] if isinstance(model, str) else random_model(model, size=5)
     _assert_laws(NAMES[0], model)
 

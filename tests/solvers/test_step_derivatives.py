@@ -13,7 +13,7 @@ from dyn_core.simulation.rollout import sweep
 from dyn_core.spatial import Vector
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
 from dyn_core.testing.case import Case, derivative
-from dyn_core.testing.step_laws import complex_slopes
+from dyn_core.testing.laws.step_laws import complex_slopes
 from dyn_plugins.steps import derivatives
 
 LAW, EXACT = TOLERANCES["law"], TOLERANCES["exact"]

@@ -16,15 +16,16 @@ import dyn_core as dyn
 from dyn_core.cli import main
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.recordings import Recording
-from dyn_core.view import colors, replay, server
+from dyn_core.view import colors, replay
+from dyn_core.view.browser import server
+from dyn_core.view.browser.stage import quaternions
 from dyn_core.view.command import announce
 from dyn_core.view.film import colors_of_bodies, write_film
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.show import show
-from dyn_core.view.stage import quaternions
 
 viser = pytest.importorskip("viser", reason="viser is not installed (extra view)")
-from dyn_core.view.viewer import Viewer  # noqa: E402
+from dyn_core.view.browser.viewer import Viewer  # noqa: E402
 
 
 def _run(rows=11):
@@ -517,6 +518,8 @@ def test_on_a_network_numbers_and_names_of_the_machine_are_answered(
 
 def test_a_viser_that_cannot_be_guarded_is_refused(monkeypatch):
     """Another release may listen otherwise: then nothing is served."""
-    monkeypatch.setattr("dyn_core.view.server._guarded", lambda host: nullcontext([]))
+    monkeypatch.setattr(
+        "dyn_core.view.browser.server._guarded", lambda host: nullcontext([])
+    )
     with pytest.raises(UnsupportedError, match="pages of other sites"):
         Viewer(RobotScene(dyn.load("two_link")), port=0)

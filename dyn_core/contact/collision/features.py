@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from dyn_core.contact.collision.detection import (
     box_faces,
     convex,
+    height_field_contacts,
     rounded,
-    surface_contacts,
     tops,
 )
 from dyn_core.contact.collision.detection.polygons import CUT
@@ -36,7 +36,7 @@ def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
     if high == HEIGHTS and feature >= tops.FIRST:
         return "top", feature - tops.FIRST
     if high == HEIGHTS:
-        return divmod(feature, surface_contacts.TRIANGLES)
+        return divmod(feature, height_field_contacts.TRIANGLES)
     if high == CAPSULE:
         if feature == rounded.CLOSEST:
             return "closest"

@@ -1,7 +1,7 @@
 """Projections on the sets of contact laws, and the rows that coefficients belong to.
 
-They serve floats, traced algorithms and machine code alike, as gap_rules.py does. A
-vector of tangents enters by its length, and comes back as a factor.
+They serve floats, traced algorithms and machine code alike, as contact_biases.py does.
+A vector of tangents enters by its length, and comes back as a factor.
 """
 
 from __future__ import annotations

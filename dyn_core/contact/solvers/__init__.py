@@ -1,11 +1,18 @@
-"""Contact solvers whose work follows the data: blocks, rows and supports as arrays.
+"""Contact solvers on sparse rows, in the subset of Python that is compiled.
 
-The problem is problem/rows.py. scaling.py brings its rows to a response of one and its
-cones to circles; products.py multiplies with them, cones.py and law.py are the laws,
-natural.py measures scaled impulses. skyline.py numbers coordinates and factorises,
-systems.py and slopes.py assemble. active_sets.py, interior.py (with cone_steps.py),
-newton.py (with responses.py), splitting.py and sweeps.py solve, coulomb.py by all of
-them, the next where one fails, in the room of work.py; frozen.py ends a step that none
-of them solves. row_solvers.py ties them to arrays, by name.
-All but row_solvers.py is in the subset of dyn_core.engines.machine_code.
+| file | content |
+|---|---|
+| solver_calls.py | solvers by name; plain Python, which calls the compiled ones |
+| coulomb_newton.py | the default: the methods below, the next one where one fails |
+| newton_on_modes.py | Newton's method that decides stick, slip or separation by block |
+| interior_point.py, cone_steps.py | interior-point method, for heaps of bodies |
+| proximal_newton.py | Newton's method on the velocities, in proximal rounds |
+| admm.py | alternating direction method of multipliers |
+| gauss_seidel.py | projected Gauss-Seidel, block by block |
+| frozen_friction.py | friction with fixed bounds, for steps that none of them solves |
+| solver_memory.py | arrays that a solver works in, statuses, reports |
+
+laws/ has cones and residuals, and the problem scaled to responses of one and circular
+cones; matrices/ multiplies with sparse rows, and factorises. The problem itself is
+problem/rows.py.
 """

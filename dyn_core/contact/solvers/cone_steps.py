@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.solvers.scaling import Scaled
-from dyn_core.contact.solvers.work import ConeSlacks, Slopes
+from dyn_core.contact.solvers.laws.scaling import Scaled
+from dyn_core.contact.solvers.solver_memory import ConeSlacks, Slopes
 from dyn_core.engines.machine_code import Reals, machine_code
 
 SMOOTH = 1e-7  # coefficients of friction below it are none

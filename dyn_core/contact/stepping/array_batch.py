@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.problem.residuals import STATUSES
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.rows.step_tables import SCHEMES, Earlier, StepArrays
+from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS
 from dyn_core.contact.stepping.composite_step import (
     RowOutcomes,
     room_for_outcomes,
@@ -33,7 +34,6 @@ from dyn_core.contact.stepping.lane_steps import (
 )
 from dyn_core.contact.stepping.solver_choice import in_machine_code, solver_name
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
-from dyn_core.contact.stepping.step_tables import SCHEMES, Earlier, StepArrays
 from dyn_core.engines.llvm.threads import WORKERS, count
 from dyn_core.engines.machine_code import TiedBatch, compiled
 from dyn_core.errors import ShapeError, UnsupportedError

@@ -10,12 +10,13 @@ import numpy as np
 
 from dyn_core.contact.problem.problem import RANK
 from dyn_core.contact.problem.solution import Residuals
-from dyn_core.contact.stepping.array_step import ArrayStep
-from dyn_core.contact.stepping.constraints import (
+from dyn_core.contact.rows.constraints import (
     ROLES,
     contact_name,
     unit_forces,
 )
+from dyn_core.contact.rows.step_tables import StepArrays
+from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.reports import (
     StepDetails,
     StepEnergy,
@@ -24,7 +25,6 @@ from dyn_core.contact.stepping.reports import (
     step_energy,
 )
 from dyn_core.contact.stepping.step_records import StepRecord
-from dyn_core.contact.stepping.step_tables import StepArrays
 
 
 def report(arrays: ArrayStep, record: StepRecord) -> StepReport:

@@ -2,8 +2,8 @@
 
 The call is composite_step.take_step, the same code and the same memory as for a row of
 a batch (array_batch.py); the dynamics in it are traced Programs of the robot. Solvers
-of matrices (step_matrices.py) and some laws of impacts (impacts.py) are called back
-from there. Arrays have room for a number of contacts, which doubles when there are
+of matrices (step_matrices.py) and some laws of impacts (poisson_and_sequential.py) are
+called back from there. The capacity of the arrays for contacts doubles when there are
 more.
 """
 
@@ -20,8 +20,10 @@ from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solution import residuals
 from dyn_core.contact.problem.solving import impossible
-from dyn_core.contact.solvers.work import INFEASIBLE, MAX_ITERATIONS
-from dyn_core.contact.stepping.assembly import prepare_again
+from dyn_core.contact.rows.constraints import contact_name
+from dyn_core.contact.rows.problem_assembly import prepare_again
+from dyn_core.contact.rows.step_tables import SCHEMES, Earlier, StepArrays
+from dyn_core.contact.solvers.solver_memory import INFEASIBLE, MAX_ITERATIONS
 from dyn_core.contact.stepping.composite_step import (
     DONE,
     REFUSED,
@@ -30,7 +32,6 @@ from dyn_core.contact.stepping.composite_step import (
     room_for_outcomes,
     take_step,
 )
-from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import advanced
 from dyn_core.contact.stepping.solver_choice import solver_name
@@ -42,7 +43,6 @@ from dyn_core.contact.stepping.step_matrices import (
 )
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
 from dyn_core.contact.stepping.step_records import COUNTS, FastContacts, StepRecord
-from dyn_core.contact.stepping.step_tables import SCHEMES, Earlier, StepArrays
 from dyn_core.engines.machine_code import NO_KERNEL, KernelAddress, TiedKernel, compiled
 from dyn_core.errors import NonFiniteError, ShapeError
 

@@ -17,16 +17,33 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.fast_bodies.fast_pairs import find_passed, is_passing
+from dyn_core.contact.fast_bodies.fast_rows import move_before_meetings
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.frozen import freeze_friction, take_no_energy
-from dyn_core.contact.solvers.products import add_transposed, row_response
-from dyn_core.contact.solvers.row_solvers import (
+from dyn_core.contact.rows.block_rows import remember
+from dyn_core.contact.rows.contact_rows import cross, tangent
+from dyn_core.contact.rows.problem_assembly import (
+    fill_problem,
+    prepare_step,
+    write_velocity,
+)
+from dyn_core.contact.rows.step_tables import (
+    CONTACT_ROLE,
+    LIMIT,
+    PRESCRIBED,
+    BlockFacts,
+    Scene,
+    StepArrays,
+)
+from dyn_core.contact.solvers.frozen_friction import freeze_friction, take_no_energy
+from dyn_core.contact.solvers.matrices.row_products import add_transposed, row_response
+from dyn_core.contact.solvers.solver_calls import (
     IMPACT,
     RAISED,
     ChosenSolver,
     solve_rows,
 )
-from dyn_core.contact.solvers.work import (
+from dyn_core.contact.solvers.solver_memory import (
     CONVERGED,
     INFEASIBLE,
     ITERATIONS,
@@ -36,29 +53,12 @@ from dyn_core.contact.solvers.work import (
     RAY,
     WEDGED,
 )
-from dyn_core.contact.stepping.assembly import (
-    fill_problem,
-    prepare_step,
-    write_velocity,
-)
-from dyn_core.contact.stepping.block_rows import remember
-from dyn_core.contact.stepping.contact_rows import cross, tangent
-from dyn_core.contact.stepping.fast_pairs import find_passed, is_passing
-from dyn_core.contact.stepping.fast_rows import move_before_meetings
 from dyn_core.contact.stepping.position_correction import (
     NO_ROOM,
     NOTHING,
     correct_positions,
 )
 from dyn_core.contact.stepping.step_records import COUNTS
-from dyn_core.contact.stepping.step_tables import (
-    CONTACT_ROLE,
-    LIMIT,
-    PRESCRIBED,
-    BlockFacts,
-    Scene,
-    StepArrays,
-)
 from dyn_core.engines.machine_code import (
     KernelAddress,
     Reals,

@@ -12,8 +12,8 @@ from dyn_core.contact.collision.detection.tables import Pairs, Shapes
 from dyn_core.contact.collision.pairs import ContactPairs
 from dyn_core.contact.collision.shape_tables import ShapeTable, pair_table
 from dyn_core.contact.problem.softness import erp_and_cfm
-from dyn_core.contact.stepping.constraints import Constraint, JointConstraints
-from dyn_core.contact.stepping.world import World
+from dyn_core.contact.rows.constraints import Constraint, JointConstraints
+from dyn_core.contact.world import World
 from dyn_core.engines.base import Program
 from dyn_core.errors import SignatureError, UnsupportedError
 from dyn_core.model import Model

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.solvers.row_solvers import ChosenSolver
+from dyn_core.contact.rows.step_tables import Earlier, Scene, StepArrays, Terms
+from dyn_core.contact.solvers.solver_calls import ChosenSolver
 from dyn_core.contact.stepping.composite_step import (
     RowOutcomes,
     room_for_outcomes,
     step_rows,
 )
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
-from dyn_core.contact.stepping.step_tables import Earlier, Scene, StepArrays, Terms
 from dyn_core.engines.llvm.compiler import machine, missing
 from dyn_core.engines.machine_code import (
     KernelAddress,

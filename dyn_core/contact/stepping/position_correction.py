@@ -8,12 +8,9 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.problem.rows import BILATERAL, UNILATERAL
-from dyn_core.contact.solvers.coulomb import NEAR
-from dyn_core.contact.solvers.newton import newton
-from dyn_core.contact.solvers.row_solvers import ChosenSolver
-from dyn_core.contact.stepping.block_rows import along, respond
-from dyn_core.contact.stepping.gap_rules import TOUCH, correction
-from dyn_core.contact.stepping.step_tables import (
+from dyn_core.contact.rows.block_rows import along, respond
+from dyn_core.contact.rows.contact_biases import TOUCH, correction
+from dyn_core.contact.rows.step_tables import (
     CONTACT_ROLE,
     GEAR,
     LIMIT,
@@ -21,6 +18,9 @@ from dyn_core.contact.stepping.step_tables import (
     Scene,
     StepArrays,
 )
+from dyn_core.contact.solvers.coulomb_newton import NEAR
+from dyn_core.contact.solvers.proximal_newton import newton
+from dyn_core.contact.solvers.solver_calls import ChosenSolver
 from dyn_core.engines.machine_code import machine_code
 
 SOFT = 1e-9  # compliance, relative to the response

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, SolverChoice, choice_of
-from dyn_core.contact.stepping.step_tables import SCHEMES
-from dyn_core.contact.stepping.world import World
+from dyn_core.contact.rows.step_tables import SCHEMES
+from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS, SolverChoice, choice_of
+from dyn_core.contact.world import World
 
 
 def solver_name(world: World) -> str:

@@ -13,11 +13,11 @@ from dyn_core.contact.problem.layout import layout_of
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solving import contact_solver, solve
-from dyn_core.contact.solvers.row_solvers import RAISED
-from dyn_core.contact.solvers.work import ITERATIONS, LAW
-from dyn_core.contact.stepping.step_tables import StepArrays
-from dyn_core.contact.stepping.structure import Structure
-from dyn_core.contact.stepping.world import World
+from dyn_core.contact.rows.step_tables import StepArrays
+from dyn_core.contact.rows.structure import Structure
+from dyn_core.contact.solvers.solver_calls import RAISED
+from dyn_core.contact.solvers.solver_memory import ITERATIONS, LAW
+from dyn_core.contact.world import World
 from dyn_core.engines.machine_code import PythonKernel
 from dyn_core.errors import NonFiniteError
 

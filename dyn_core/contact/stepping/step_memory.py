@@ -9,21 +9,10 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
+from dyn_core.contact.fast_bodies.fast_tables import fast_memory, fast_tables
 from dyn_core.contact.problem.rows import room_for_rows
-from dyn_core.contact.solvers.row_solvers import (
-    IMPACT,
-    IN_PYTHON,
-    PROBLEM,
-    ChosenSolver,
-)
-from dyn_core.contact.solvers.work import room_for_solvers
-from dyn_core.contact.stepping.contact_model import ContactModel, error_terms
-from dyn_core.contact.stepping.fast_tables import fast_memory, fast_tables
-from dyn_core.contact.stepping.impacts import ImpactLaw
-from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
-from dyn_core.contact.stepping.solver_choice import has_one_problem, solver_choice
-from dyn_core.contact.stepping.step_matrices import MatrixSolver, PythonTasks, Task
-from dyn_core.contact.stepping.step_tables import (
+from dyn_core.contact.rows.joint_rows import dense_rows, joint_table
+from dyn_core.contact.rows.step_tables import (
     SCHEMES,
     STEWART_TRINKLE,
     Earlier,
@@ -35,7 +24,18 @@ from dyn_core.contact.stepping.step_tables import (
     room_for_step,
     room_for_terms,
 )
-from dyn_core.contact.stepping.structure import structure
+from dyn_core.contact.rows.structure import structure
+from dyn_core.contact.solvers.solver_calls import (
+    IMPACT,
+    IN_PYTHON,
+    PROBLEM,
+    ChosenSolver,
+)
+from dyn_core.contact.solvers.solver_memory import room_for_solvers
+from dyn_core.contact.stepping.contact_model import ContactModel, error_terms
+from dyn_core.contact.stepping.poisson_and_sequential import ImpactLaw
+from dyn_core.contact.stepping.solver_choice import has_one_problem, solver_choice
+from dyn_core.contact.stepping.step_matrices import MatrixSolver, PythonTasks, Task
 from dyn_core.solving.registry import solver
 
 FIRST_ROOM = 16  # contacts for which there is room at first

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from dyn_core.engines.llvm.cache import limit as cache_limit
-from dyn_core.engines.llvm.fingerprint import of_code
+from dyn_core.engines.llvm.cached.fingerprint import of_code
+from dyn_core.engines.llvm.cached.kernel_cache import limit as cache_limit
 from dyn_core.engines.llvm.threads import count as count_threads
 from dyn_core.errors import CompileError, SettingError, unknown_name, warn
 from dyn_core.sharing import Lock, forks_wait_for, once

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Ports, Slots
-from dyn_core.engines.llvm.functions import (
+from dyn_core.engines.llvm.functions.float64_functions import (
     FUNCTIONS,
     declarations,
     definitions,
@@ -25,8 +25,8 @@ from dyn_core.engines.llvm.ir import (
 )
 from dyn_core.engines.llvm.loops import BehindPointer, LoopCalls
 from dyn_core.engines.llvm.lower import ROLLED, Schedule, ScheduledStep, lower
-from dyn_core.engines.llvm.product_calls import ProductCalls
-from dyn_core.engines.llvm.products import Products
+from dyn_core.engines.llvm.products.matrix_products import Products
+from dyn_core.engines.llvm.products.product_calls import ProductCalls
 from dyn_core.engines.llvm.value_tables import ValueTables
 
 HOLDS = 2**30  # status while no requirement has failed
@@ -100,7 +100,7 @@ class Emitter:
         return 1 + int(product.data[0].work) // self.products.step
 
     def close(self, *more: int) -> str:
-        """Return the IR of all functions, with those of functions.py they call."""
+        """Return the IR of all functions, with the mathematical functions called."""
         called = definitions(sorted(self.functions), self.fused)
         widths = [self.width, *(w for _, w in self.functions), *more]
         products = self.products.definitions()

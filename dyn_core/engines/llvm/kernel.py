@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from dyn_core.engines.graph.graph import Graph
-from dyn_core.engines.llvm import cache, compiler
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.ir import Lanes, is_single, lanes_like
 from dyn_core.engines.llvm.kernel_ir import KernelIR, batch_kernel, scalar_kernel
 from dyn_core.engines.llvm.pieces import compile_pieces
@@ -171,7 +172,7 @@ def at_hand(variant: str, name: str) -> Kernel | None:
 def _from_disk(full: str) -> Kernel | None:
     """Load a kernel from the disk, if it is there."""
     start = perf_counter()
-    entry = cache.load(full)
+    entry = kernel_cache.load(full)
     if entry is None:
         return None
     note, together = entry
@@ -205,7 +206,7 @@ def _make(
         "rounds": most_rounds(graph),
         "pieces": [len(code) for code in codes],
     }
-    cache.store(full, note, b"".join(codes))
+    kernel_cache.store(full, note, b"".join(codes))
     kernel = _known[full] = Kernel(codes, note)
     kernel.seconds, kernel.compiled = perf_counter() - start, True
     return kernel

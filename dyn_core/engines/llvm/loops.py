@@ -15,7 +15,7 @@ from dyn_core.engines.graph.graph import Graph, Region
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
 from dyn_core.engines.llvm.ir import Value, constant, kind, lanes_like, real_size
 from dyn_core.engines.llvm.lower import CHUNK, Schedule, ScheduledStep
-from dyn_core.engines.llvm.product_calls import FunctionWriter
+from dyn_core.engines.llvm.products.product_calls import FunctionWriter
 
 _FILLED = 32  # equal constants from which on a loop stores them
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dyn_core.engines.graph.graph import Graph
-from dyn_core.engines.llvm.product_arrays import GROUP, ProductArrays
-from dyn_core.engines.llvm.shared_memory import share_memory
+from dyn_core.engines.llvm.products.product_arrays import GROUP, ProductArrays
+from dyn_core.engines.llvm.products.shared_memory import share_memory
 
 CHUNK = 400  # steps in one function; compile time grows faster than linearly beyond
 MEMORY = 250  # values that one function reads and delivers, of which the same holds

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.llvm import cache, compiler
-from dyn_core.engines.llvm.fingerprint import of_code
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.cached import kernel_cache
+from dyn_core.engines.llvm.cached.fingerprint import of_code
 from dyn_core.engines.machine_code.arguments import number, refuse_overlap, table
 from dyn_core.engines.machine_code.kernels import KernelAddress
 from dyn_core.engines.machine_code.language import is_marked, python_of
@@ -134,12 +135,12 @@ class CompiledFunction:
         form = self._checked, self.lanes, contents(self.function)
         digest.update(repr(form).encode())
         key = f"function-{digest.hexdigest()}"
-        entry = cache.load(key)
+        entry = kernel_cache.load(key)
         if entry is not None:
             return ModuleCode("", entry[0]["places"]), entry[1]
         module = translate(self.function, self._checked, self.lanes)
         code = compiler.compile_ir(module.ir, inline=True)
-        cache.store(key, {"places": module.places}, code)
+        kernel_cache.store(key, {"places": module.places}, code)
         self.fresh = True
         return module, code
 

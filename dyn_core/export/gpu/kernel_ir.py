@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dyn_core.engines.graph.graph import Graph
-from dyn_core.engines.llvm import far_angles
 from dyn_core.engines.llvm.emit import HOLDS, Emitter
+from dyn_core.engines.llvm.functions import far_angles
 from dyn_core.engines.llvm.ir import constant, kind, real_size
 from dyn_core.export.gpu.ports import GLOBAL, StatePorts, StateTables
 

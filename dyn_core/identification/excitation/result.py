@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.control.trajectory import Trajectory, power_rows
+from dyn_core.control.reference.trajectory import Trajectory, power_rows
 from dyn_core.errors import SettingError, why_unread
 from dyn_core.identification.excitation.conditioning import condition_number
 from dyn_core.identification.excitation.fourier import Fourier

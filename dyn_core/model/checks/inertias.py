@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dyn_core.errors import ModelError
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.checks.findings import Findings, short_list
 from dyn_core.model.coordinates.by_joint import split_q
 from dyn_core.model.coordinates.configuration_space import neutral, random
 from dyn_core.model.description import Description
 from dyn_core.model.joints.many import joint_transforms, motion_rows
-from dyn_core.model.loops import Loop
-from dyn_core.model.tree import Tree
+from dyn_core.model.loops.loop_constraints import Loop
 from dyn_core.spatial import RigidInertia, Vector
 
 SMALLEST = float(np.finfo(float).tiny)  # mass below which digits are lost [kg]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dyn_core.model.build import Build
+from dyn_core.model.assembly.build import Build
 from dyn_core.model.checks.findings import Findings
 from dyn_core.model.description import Description, JointSpec
-from dyn_core.model.loops import Coupling, LoopConstraint
+from dyn_core.model.loops.loop_constraints import Coupling, LoopConstraint
 from dyn_core.model.shapes import PairRules
 from dyn_core.validation import mended_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dyn_core.errors import UnsupportedError
-from dyn_core.model.tree import Tree
+from dyn_core.model.assembly.tree import Tree
 
 
 def check_robot(model: Any, who: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dyn_core.errors import ModelError
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.checks.description import check_unique
-from dyn_core.model.loops import Loop
-from dyn_core.model.tree import Tree
+from dyn_core.model.loops.loop_constraints import Loop
 
 
 def check_loops(tree: Tree) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dyn_core.model.tree import Tree
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.spatial import Matrix, Motion, MotionSubspace, Vector
 
 NOTHING = Vector(())

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from dyn_core.errors import ModelError
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.coordinates.configuration_space import neutral
-from dyn_core.model.tree import Tree
 from dyn_core.validation import ByName, Quantity
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.coordinates.pivots import pivot_tolerances
-from dyn_core.model.tree import Tree
 from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform
 
 

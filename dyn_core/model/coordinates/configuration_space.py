@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from dyn_core.errors import NonFiniteError, QuaternionError
-from dyn_core.model.tree import Tree
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.numbers.scalar import Column, Scalar, logical_and, require
 from dyn_core.spatial import Matrix, Vector
 from dyn_core.validation import state_array

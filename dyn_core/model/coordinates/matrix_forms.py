@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.model.tree import Tree
+from dyn_core.model.assembly.tree import Tree
 
 FORMS = ("dense", "packed", "sparse")
 Places = tuple[tuple[int, ...], tuple[int, ...]]

@@ -9,9 +9,9 @@ from typing import TypeVar
 import numpy as np
 
 from dyn_core.errors import ModelError
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.frames import Lead
 from dyn_core.model.joints import Joint
-from dyn_core.model.tree import Tree
 
 AnyTree = TypeVar("AnyTree", bound=Tree)
 Slices = tuple[slice, ...]

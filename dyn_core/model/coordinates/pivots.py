@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dyn_core.model.tree import Tree
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.spatial import Matrix
 from dyn_core.spatial.block_factors import BlockFactored
 from dyn_core.spatial.linear import Factored

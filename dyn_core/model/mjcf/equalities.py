@@ -18,7 +18,7 @@ from typing import Any
 
 from dyn_core.model.checks.findings import Findings
 from dyn_core.model.description import JointSpec, Mimic
-from dyn_core.model.loops import LoopConstraint, coupling, make_loop
+from dyn_core.model.loops.loop_constraints import LoopConstraint, coupling, make_loop
 from dyn_core.model.mjcf.compiled import Compiled, unused
 from dyn_core.spatial import Transform, Vector
 from dyn_core.spatial.lie import quat_matrix

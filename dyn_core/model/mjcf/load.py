@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dyn_core.errors import ModelError
 from dyn_core.model import sidecar as sidecar_file
-from dyn_core.model.build import Build
+from dyn_core.model.assembly.build import Build
 from dyn_core.model.checks.description import check_choices, check_gravity
 from dyn_core.model.checks.findings import Findings, warn_of
 from dyn_core.model.description import Description

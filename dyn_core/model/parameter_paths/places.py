@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.description import JointSpec, Mimic
 from dyn_core.model.frames import Frame, Lead, origin
-from dyn_core.model.tree import Tree
 from dyn_core.numbers.scalar import Scalar
 from dyn_core.spatial import Matrix, Transform
 

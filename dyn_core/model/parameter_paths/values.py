@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dyn_core.errors import ModelError, nearest, unknown_name
+from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.description import JointSpec
 from dyn_core.model.frames import Frame, gravity, sum_inertias
 from dyn_core.model.joints import Driven
-from dyn_core.model.loops import Loop
+from dyn_core.model.loops.loop_constraints import Loop
 from dyn_core.model.parameter_paths.kinds import (
     KINDS,
     OWNERS,
@@ -28,7 +29,6 @@ from dyn_core.model.parameter_paths.places import (
     with_rule,
 )
 from dyn_core.model.point_springs import PointSprings
-from dyn_core.model.tree import Tree
 from dyn_core.numbers.scalar import Number, Scalar
 from dyn_core.spatial import RigidInertia, Symmetric, Vector
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core import robots
-from dyn_core.contact.stepping.world import World
+from dyn_core.contact.world import World
 from dyn_core.errors import DynError
 from dyn_core.model import Model, load_mjcf, load_urdf
 from dyn_core.planar.chain.files import (

@@ -14,7 +14,7 @@ import numpy as np
 
 from dyn_core import robots
 from dyn_core.contact.collision.hulls import Hull, Hulls
-from dyn_core.contact.stepping.world import World
+from dyn_core.contact.world import World
 from dyn_core.errors import DynError, ModelError
 from dyn_core.identification import read_record
 from dyn_core.model import Model, load_urdf

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import yaml
 
 from dyn_core import robots
-from dyn_core.contact.stepping.world import WORLD
+from dyn_core.contact.world import WORLD
 from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.model.sidecar import SIDECAR
 from dyn_core.planar.chain.files import CHAIN

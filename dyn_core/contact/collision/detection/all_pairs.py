@@ -12,6 +12,7 @@ import math
 from dyn_core.contact.collision.detection.box_pairs import box_or_capsule_box
 from dyn_core.contact.collision.detection.convex import convex_convex
 from dyn_core.contact.collision.detection.distance import closest_points
+from dyn_core.contact.collision.detection.height_field_contacts import with_heights
 from dyn_core.contact.collision.detection.near_pairs import LARGER, near_pairs
 from dyn_core.contact.collision.detection.planes import with_plane
 from dyn_core.contact.collision.detection.rounded import (
@@ -21,7 +22,6 @@ from dyn_core.contact.collision.detection.rounded import (
     sphere_cylinder,
     sphere_sphere,
 )
-from dyn_core.contact.collision.detection.surface_contacts import with_heights
 from dyn_core.contact.collision.detection.tables import (
     BOX,
     CAPSULE,

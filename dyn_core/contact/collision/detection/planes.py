@@ -1,7 +1,7 @@
 """Candidate points of all shapes, and their contacts with a half-space.
 
-The points serve half-spaces and height fields (surface_contacts.py); halfspaces.py says
-which they are, and is the traced form.
+The points serve half-spaces and height fields (height_field_contacts.py).
+halfspaces.py says which they are, and is the traced form.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 """

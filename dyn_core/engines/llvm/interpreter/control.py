@@ -17,8 +17,8 @@ operation is called with the address behind its opcode and returns that of the n
 
 from __future__ import annotations
 
+from dyn_core.engines.llvm.call.python_to_llvm import call, copy, load, load32, store
 from dyn_core.engines.llvm.emit import HOLDS
-from dyn_core.engines.llvm.python_to_llvm import call, copy, load, load32, store
 
 FIELDS = (
     "OPS", "CODE", "N_IN", "INPUTS", "N_OUT", "OUTPUTS", "WIDTH", "LANES", "STEP",

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from dyn_core.engines.graph.graph import Graph
-from dyn_core.engines.llvm import cache, compiler, kernel, python_to_llvm
-from dyn_core.engines.llvm.fingerprint import of_code
+from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm.cached import kernel_cache
+from dyn_core.engines.llvm.cached.fingerprint import of_code
+from dyn_core.engines.llvm.call import python_to_llvm
 from dyn_core.engines.llvm.interpreter import control, operations
 from dyn_core.engines.llvm.interpreter.table import OperationTable
 from dyn_core.model.garbage import seldom_collected
@@ -57,12 +59,14 @@ def machine_code() -> MachineCode:
 def _machine_code(host: compiler.Machine) -> MachineCode:
     digest = hashlib.sha256((of_code(_MODULES) + host.key).encode()).hexdigest()
     widths, name = [1, host.width], f"interpreter-{digest}"
-    entry = cache.load(name)
+    entry = kernel_cache.load(name)
     if entry is None:
         irs = [operations.write(width, host.fused, host.width) for width in widths]
         ir = python_to_llvm.translate(control, "*").replace(" internal ", " ")
         codes = [compiler.compile_ir(ir, inline=True), *map(compiler.compile_ir, irs)]
-        cache.store(name, {"sizes": [len(code) for code in codes]}, b"".join(codes))
+        kernel_cache.store(
+            name, {"sizes": [len(code) for code in codes]}, b"".join(codes)
+        )
         return MachineCode(codes, widths)
     note, together = entry
     ends = np.cumsum(note["sizes"]).tolist()

@@ -13,10 +13,14 @@ from itertools import product
 from typing import NamedTuple
 
 from dyn_core.engines.llvm.emit import HOLDS
-from dyn_core.engines.llvm.functions import FUNCTIONS, declarations, definitions
+from dyn_core.engines.llvm.functions.float64_functions import (
+    FUNCTIONS,
+    declarations,
+    definitions,
+)
 from dyn_core.engines.llvm.interpreter.control import ROWS
 from dyn_core.engines.llvm.ir import Instructions, Value, constant
-from dyn_core.engines.llvm.products import VECTORS, Products, Tile
+from dyn_core.engines.llvm.products.matrix_products import VECTORS, Products, Tile
 from dyn_core.engines.llvm.rows_ir import gather, scatter
 
 Compute = Callable[[Instructions, list[Value]], list[Value]]
@@ -41,7 +45,7 @@ def _truth(x: Value) -> Value:
 
 
 def _function(name: str) -> Compute:
-    """Return the call of a function of functions.py."""
+    """Return the call of a function of float64_functions.py."""
 
     def compute(b: Instructions, x: list[Value]) -> list[Value]:
         arguments = ", ".join(f"{b.real} {value.name}" for value in x)

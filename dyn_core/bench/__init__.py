@@ -1,1 +1,0 @@
-"""Benchmarks: this library beside its peers, in one run on one machine."""

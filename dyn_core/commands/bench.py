@@ -1,0 +1,48 @@
+"""The command `dyn bench`: its benchmarks lie in a clone's tests, not in the wheel."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+import dyn_core
+from dyn_core.errors import UnsupportedError
+
+HELP = "measure solvers beside their peers, in a clone"
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand, with its options where the benchmarks are there."""
+    tests = _tests()
+    if tests is None:
+        parser = subparsers.add_parser(
+            "bench",
+            help=HELP,
+            # Options are arguments like others: each gets the same answer.
+            prefix_chars="\0",
+            add_help=False,
+        )
+        parser.add_argument("options", nargs="*")
+        parser.set_defaults(run=_refuse)
+        return
+    if str(tests) not in sys.path:
+        sys.path.insert(0, str(tests))
+    importlib.import_module("bench.bench_command").add(subparsers, HELP)
+
+
+def _tests() -> Path | None:
+    """Return the folder of tests of a clone: the installed one, or the working one."""
+    for root in (Path(dyn_core.__file__).parents[1], Path.cwd()):
+        if (root / "tests" / "bench" / "bench_command.py").is_file():
+            return root / "tests"
+    return None
+
+
+def _refuse(arguments: argparse.Namespace) -> int:
+    """Refuse to measure where only the wheel is installed."""
+    raise UnsupportedError(
+        "`dyn bench` measures with programs of the folder tests/bench, which no wheel"
+        " has; valid: run it in a clone of the repository"
+    )

@@ -1,0 +1,399 @@
+"""Solution of the equations of a step for the derivatives of its velocity.
+
+In the subset of machine_code; step_slopes.py has the equations.
+"""
+
+from __future__ import annotations
+
+from dyn_core.contact.derivatives.step_slopes import (
+    FREE,
+    SEPARATE,
+    SLIP,
+    STICK,
+    SlopeArrays,
+)
+from dyn_core.contact.rows.block_rows import gap_rule
+from dyn_core.contact.rows.contact_biases import AT_ZERO, push_out
+from dyn_core.contact.rows.step_tables import (
+    CONTACT_ROLE,
+    FRICTION,
+    LIMIT,
+    PRESCRIBED,
+    BlockFacts,
+    Rule,
+    Scene,
+    StepArrays,
+)
+from dyn_core.contact.stepping.position_correction import SOFT
+from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+
+RANK = 1e-9  # of a response, part below which what is left of it adds no rank
+NOTHING = 1e-12  # of the largest response, part below which a row has none
+AGREE = 1e-7  # part by which rows that depend on each other may disagree
+SLOW = 1e-3  # slopes of velocities by positions below which they agree [1/s]
+
+
+@machine_code
+def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) -> int:
+    """Collect the rows that hold, and add the drag of slip; return their number.
+
+    Args:
+        scene, step, blocks: As in fill_turned.
+        slopes: A, C, c_q, c_qd and soft are written, the equation of motion added to.
+    """
+    rows, facts, rule = step.rows, step.blocks, scene.rule
+    n, count = len(scene.tables.coordinate), 0
+    _add_changes(n, slopes)
+    for k in range(blocks):
+        first, mode, role = rows.start[k], slopes.mode[k], facts.role[k]
+        if mode == SEPARATE or mode == FREE:
+            continue
+        if role == CONTACT_ROLE or role == LIMIT:
+            by_gap, by_approach = _bias_slopes(rule, facts, k, first, slopes.above[k])
+            _hold(slopes, count, first, n, by_gap, by_approach, rows.compliance[first])
+            count += 1
+            if mode == STICK:
+                for r in range(first + 1, first + rows.count[k]):
+                    if slopes.weight[r] > 0.0:
+                        _hold(slopes, count, r, n, 0.0, 0.0, rows.compliance[r])
+                        count += 1
+            if mode == SLIP:
+                _drag(step, k, count - 1, n, slopes)
+            continue
+        for r in range(first, first + rows.count[k]):
+            by_gap, by_approach = rule.erp / rule.dt, 0.0
+            if role == FRICTION or role == PRESCRIBED:
+                by_gap, by_approach = 0.0, -1.0 if role == PRESCRIBED else 0.0
+            _hold(slopes, count, r, n, by_gap, by_approach, rows.compliance[r])
+            count += 1
+    return count
+
+
+@machine_code
+def _add_changes(n: int, slopes: SlopeArrays) -> None:
+    """Add the momentum of the gyroscopic change; only coordinates of roots have one."""
+    by_q, by_qd, by_tau = slopes.by_q, slopes.by_qd, slopes.by_tau
+    for i in range(n):
+        for j in range(n):
+            by_tau[i, j] = 0.0
+    for k in range(n):
+        some = False
+        for j in range(n):
+            some = some or slopes.change_qd[k, j] != 0.0
+        if not some:
+            continue
+        for i in range(n):
+            x = slopes.inertia[i, k]
+            if x != 0.0:
+                for j in range(n):
+                    by_q[i, j] += x * slopes.change_q[k, j]
+                    by_qd[i, j] += x * slopes.change_qd[k, j]
+                    by_tau[i, j] += x * slopes.change_tau[k, j]
+
+
+@machine_code
+def hold_corrections(
+    scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays
+) -> int:
+    """Collect the rows that hold in the correction of positions; see hold_rows.
+
+    Args:
+        scene, step, blocks: As in find_corrections, which has set the modes.
+        slopes: A, C, c_q, c_qd and soft are written.
+    """
+    rows, facts, rule = step.rows, step.blocks, scene.rule
+    n, count, time = len(scene.tables.coordinate), 0, scene.rule.remaining
+    fastest = rule.push * rule.dt / time
+    for k in range(blocks):
+        if slopes.mode[k] == SEPARATE:
+            continue
+        closing = facts.role[k] == CONTACT_ROLE or facts.role[k] == LIMIT
+        width = rows.support_count[k]
+        for r in range(1 if closing else rows.count[k]):
+            by_gap, response = rule.apart / time, 0.0
+            if (
+                closing
+                and push_out(facts.gap[k], time, rule.apart, fastest) <= -fastest
+            ):
+                by_gap = 0.0
+            for i in range(
+                rows.y_start[k] + r * width, rows.y_start[k] + (r + 1) * width
+            ):
+                response += rows.y[i] * rows.y[i]
+            _hold(slopes, count, rows.start[k] + r, n, by_gap, 0.0, SOFT * response)
+            count += 1
+    return count
+
+
+@machine_code
+def _bias_slopes(
+    rule: Rule, facts: BlockFacts, k: int, first: int, above: int
+) -> tuple[float, float]:
+    """Return the slopes of a bias by the gap, and by the velocity of approach.
+
+    Rules are linear on each side of their kinks.
+    """
+    gap, approach, e = facts.gap[k], facts.approach[k], facts.restitution[k]
+    rebound = e * approach
+    if e > 0.0 and approach < -rule.threshold and facts.bias[first] == rebound:
+        return 0.0, e
+    if abs(gap) <= AT_ZERO:
+        gap = AT_ZERO if above != 0 else -AT_ZERO
+    _, more, no_bounce = gap_rule(rule, gap + 0.5 * AT_ZERO, 0.0, approach, 0.0)
+    _, less, no_bounce = gap_rule(rule, gap - 0.5 * AT_ZERO, 0.0, approach, 0.0)
+    return (more - less) / AT_ZERO, 0.0
+
+
+@machine_code
+def _hold(
+    slopes: SlopeArrays, to: int, r: int, n: int, by_gap: float, by_approach: float,
+    soft: float,
+) -> None:  # fmt: skip
+    """Add a row that holds: J du + soft dlambda = c_q dq + c_qd dqd."""
+    slopes.soft[to] = soft
+    for j in range(n):
+        J = slopes.J[r, j]
+        slopes.A[to, j], slopes.C[to, j] = J, J
+        change = slopes.turned[r, j] + by_gap * J + by_approach * slopes.before[r, j]
+        slopes.c_q[to, j], slopes.c_qd[to, j] = -change, -by_approach * J
+
+
+@machine_code
+def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) -> None:
+    """Add slip: its drag, the friction that follows the normal, and that by mu."""
+    rows, first, size = step.rows, step.rows.start[k], 0.0
+    last = first + rows.count[k]
+    for r in range(first + 1, last):
+        size += slopes.along[r] * slopes.weight[r] * slopes.sigma[r]
+    push = rows.impulse[first]
+    for i in range(n):
+        for part in range(3 * k, 3 * k + 3):
+            slopes.by_mu[i, part] = 0.0
+    for r in range(first + 1, last):
+        D, s = slopes.weight[r], slopes.along[r]
+        for j in range(n):
+            slopes.C[normal, j] -= D * s * slopes.J[r, j]
+        for o in range(first + 1, last):
+            K = (1.0 if o == r else 0.0) - s * slopes.along[o]
+            K *= push * D * slopes.weight[o] / size
+            for i in range(n):
+                x = K * slopes.J[r, i]
+                if x != 0.0:
+                    for j in range(n):
+                        slopes.inertia[i, j] += x * slopes.J[o, j]
+                        slopes.by_q[i, j] -= x * slopes.turned[o, j]
+            # of lambda_T = -lambda_n D s by the coefficient of row o
+            v, part = slopes.sigma[o], 3 * k + (0 if o < first + 3 else o - first - 2)
+            if o == first + 5:
+                part -= 1
+            change = (1.0 if o == r else 0.0) * s
+            change += D * ((1.0 if o == r else 0.0) - s * slopes.along[o]) * v / size
+            for i in range(n):
+                slopes.by_mu[i, part] -= push * change * slopes.J[r, i]
+
+
+@machine_code
+def solve_slopes(
+    dt: float, blocks: int, m: int, slips: bool, slopes: SlopeArrays
+) -> tuple[int, bool]:
+    """Solve for the derivatives of the velocity.
+
+    Args:
+        dt: Step [s].
+        blocks: Number of blocks.
+        m: Number of rows that hold.
+        slips: Whether any block slips.
+        slopes: du_dq, du_dqd, du_dtau and columns of du_dmu are written; `inertia`
+            becomes its inverse.
+
+    Returns:
+        How many rows depend on others, and whether these disagree.
+    """
+    n = slopes.inertia.shape[0]
+    inverse, E = slopes.inertia, slopes.applied
+    invert(inverse, n, 0.0, 0.0, slopes.diagonal)
+    lost = _respond(m, n, slips, slopes)
+    _product(slopes.left, slopes.product, E, n, m, n)
+    for i in range(n):
+        for j in range(n):
+            E[i, j] = inverse[i, j] - E[i, j]
+    _product(E, slopes.by_q, slopes.du_dq, n, n, n)
+    _product(E, slopes.by_qd, slopes.du_dqd, n, n, n)
+    _by_forces(dt, n, slopes)
+    _by_coefficients(blocks, n, slopes)
+    _follow(slopes.c_q, slopes.du_dq, m, n, slopes)
+    _follow(slopes.c_qd, slopes.du_dqd, m, n, slopes)
+    return lost, lost > 0 and _disagree(slopes, m, n)
+
+
+@machine_code
+def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
+    """Solve for the derivative of a correction of positions by q, its only one.
+
+    Args:
+        m: Number of rows that hold.
+        slips: Whether any block slips in the step; then `inertia` is without the drag.
+        slopes: As solve_slopes leaves it, and hold_corrections; du_dq is written.
+    """
+    n = slopes.inertia.shape[0]
+    if slips:
+        invert(slopes.inertia, n, 0.0, 0.0, slopes.diagonal)
+    _respond(m, n, False, slopes)
+    _product(slopes.inertia, slopes.by_q, slopes.du_dq, n, n, n)
+    _product(slopes.A, slopes.du_dq, slopes.right, m, n, n)
+    for r in range(m):
+        for j in range(n):
+            slopes.c_q[r, j] -= slopes.right[r, j]
+    _follow(slopes.c_q, slopes.du_dq, m, n, slopes)
+
+
+@machine_code
+def _respond(m: int, n: int, slips: bool, slopes: SlopeArrays) -> int:
+    """Write W = (A M^-1 C.T + R)^-1, Z = M^-1 C.T and W A M^-1, of rows that hold.
+
+    Args:
+        m, n: Numbers of rows and coordinates.
+        slips: Whether C is not A.
+        slopes: With the inverse of the inertia; response, left and product are written.
+
+    Returns:
+        How many rows depend on others.
+    """
+    Z, inverse = slopes.left, slopes.inertia
+    _product(slopes.A, inverse, slopes.right, m, n, n)
+    if slips:
+        _product(slopes.C, inverse, slopes.product, m, n, n)
+    for r in range(m):
+        for i in range(n):
+            Z[i, r] = slopes.product[r, i] if slips else slopes.right[r, i]
+    _product(slopes.A, Z, slopes.response, m, n, m)
+    for r in range(m):
+        slopes.response[r, r] += slopes.soft[r]
+    lost = invert(slopes.response, m, RANK, NOTHING, slopes.diagonal)
+    _product(slopes.response, slopes.right, slopes.product, m, m, n)
+    return lost
+
+
+@machine_code
+def _follow(c: Reals2, to: Reals2, m: int, n: int, slopes: SlopeArrays) -> None:
+    """Add Z W c, what the velocity does so that rows hold, unless c is zero."""
+    some = False
+    for r in range(m):
+        for j in range(n):
+            some = some or c[r, j] != 0.0
+    if some:
+        _product(slopes.response, c, slopes.product, m, m, n)
+        add_product(slopes.left, slopes.product, to, n, m, n, 0)
+
+
+@machine_code
+def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
+    """Write du_dtau; a gyroscopic change depends on forces at roots alone."""
+    E = slopes.applied
+    for j in range(n):
+        changes = False
+        for i in range(n):
+            changes = changes or slopes.by_tau[i, j] != 0.0
+        for i in range(n):
+            total = dt * E[i, j]
+            if changes:
+                for k in range(n):
+                    total += E[i, k] * slopes.by_tau[k, j]
+            slopes.du_dtau[i, j] = total
+
+
+@machine_code
+def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
+    """Write the columns of du_dmu for what slips; all others are zero."""
+    for k in range(blocks):
+        if slopes.mode[k] == SLIP:
+            for part in range(3 * k, 3 * k + 3):
+                for i in range(n):
+                    total = 0.0
+                    for j in range(n):
+                        total += slopes.applied[i, j] * slopes.by_mu[j, part]
+                    slopes.du_dmu[i, part] = total
+
+
+@machine_code
+def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
+    """Return whether a row does not hold along some displacement of q."""
+    left, size = 0.0, 0.0
+    for r in range(m):
+        if slopes.soft[r] > 0.0:
+            continue
+        total, wanted = 0.0, 0.0
+        for j in range(n):
+            along = 1.0 - 2.0 * float((7 * j + 3) % 11) / 11.0
+            wanted += slopes.c_q[r, j] * along
+            for i in range(n):
+                total += slopes.A[r, i] * slopes.du_dq[i, j] * along
+        left, size = max(left, abs(total - wanted)), max(size, abs(wanted))
+    return left > max(size, SLOW) * AGREE
+
+
+@machine_code
+def _product(
+    A: Reals2, B: Reals2, to: Reals2, rows: int, inner: int, columns: int
+) -> None:
+    """Write the product of parts of two matrices."""
+    for i in range(rows):
+        for j in range(columns):
+            to[i, j] = 0.0
+    add_product(A, B, to, rows, inner, columns, 0)
+
+
+@machine_code
+def add_product(
+    A: Reals2, B: Reals2, to: Reals2, rows: int, inner: int, columns: int, column: int
+) -> None:
+    """Add the product of parts of two matrices to the columns from `column` on."""
+    for i in range(rows):
+        for k in range(inner):
+            x = A[i, k]
+            if x != 0.0:
+                for j in range(columns):
+                    to[i, column + j] += x * B[k, j]
+
+
+@machine_code
+def invert(a: Reals2, n: int, rank: float, nothing: float, diagonal: Reals) -> int:
+    """Invert a matrix in place, on the rows that add to its rank, zero on the others.
+
+    Gauss-Jordan elimination in the order of the rows. A row whose pivot vanishes
+    depends on those before: of symmetric semidefinite a, and right sides that agree,
+    the solution then satisfies it, too.
+
+    Args:
+        a: Matrix.
+        n: Number of its rows.
+        rank: Part of a diagonal entry below which what is left of it adds no rank.
+        nothing: Part of the largest one below which a row has no response.
+        diagonal: Room, (n,).
+
+    Returns:
+        The number of rows that respond but were left out.
+
+    Source: G. Golub and C. Van Loan, Matrix Computations, 5.5, for the rank.
+    """
+    largest, lost = 0.0, 0
+    for k in range(n):
+        diagonal[k] = abs(a[k, k])
+        largest = max(largest, diagonal[k])
+    for k in range(n):
+        over = 0.0
+        if diagonal[k] > largest * nothing:
+            if abs(a[k, k]) > diagonal[k] * rank:
+                over = 1.0 / a[k, k]
+            else:
+                lost += 1
+        a[k, k] = 1.0
+        for j in range(n):
+            a[k, j] *= over
+        for i in range(n):
+            x = a[i, k]
+            if not i == k and x != 0.0:
+                a[i, k] = 0.0
+                for j in range(n):
+                    a[i, j] -= x * a[k, j]
+    return lost

@@ -1,0 +1,549 @@
+"""Contacts of pairs that move farther in a step than the thinner one is thick.
+
+Contacts at the start of a step do not see what lies within it. A fast pair is followed
+along the way of the step to where it first meets, and has the contacts of that time; a
+pair that does not meet has none. A velocity after the step that leads through something
+else adds contacts, and the step is solved again.
+
+In the subset of machine_code.
+
+Source: B. Mirtich, Impulse-based dynamic simulation, 1996, 2.3 (conservative
+advancement); how far a pair may go beyond its gap is ours.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dyn_core.contact.collision.detection.all_pairs import add_pair, place_shapes
+from dyn_core.contact.collision.detection.near_pairs import near_pairs
+from dyn_core.contact.collision.detection.tables import (
+    HEIGHTS,
+    PLANE,
+    Contacts,
+    Shapes,
+    Work,
+    compose,
+)
+from dyn_core.contact.fast_bodies.fast_rows import (
+    carry,
+    is_late,
+    last_meeting,
+    set_motion,
+)
+from dyn_core.contact.fast_bodies.fast_tables import TURNS, FastMemory, FastTables
+from dyn_core.contact.rows.block_rows import takes_part
+from dyn_core.contact.rows.contact_biases import TOUCH
+from dyn_core.contact.rows.contact_rows import cross
+from dyn_core.contact.rows.step_tables import MOREAU_JEAN, Scene, StepArrays
+from dyn_core.contact.rows.structure import Structure
+from dyn_core.engines.machine_code import Reals, machine_code
+
+DEPTH = 1e-6  # of the thinner half: how deep a pair may be when it is seen to meet
+GROWS = 1.4  # that depth, from place to place along a way, up to the half
+FLUSH = 0.01  # of the thinner half: gaps that close together with the first
+PLACES = 200  # at which a pair is looked at along its way
+ROOTS = 30  # places at which the time of a meeting is looked for
+SMALL = 1e-6  # of the first overlap: gap at the time of a meeting
+BOUND = 1.05  # speeds of chains may grow by this in a step
+TOGETHER = 1e-9  # of a step: meetings so near are at one time
+
+
+@machine_code
+def may_be_fast(
+    tables: Structure, fast: FastTables, velocity: Reals, dt: float, memory: FastMemory
+) -> bool:
+    """Return whether bodies may go too far in a step at a velocity, by place."""
+    excess = -1.0
+    memory.reach[0] = 0.0
+    for i in range(1, len(fast.parent)):
+        reach = memory.reach[fast.parent[i]]
+        for c in range(fast.column_start[i], fast.column_start[i + 1]):
+            reach += fast.lever[c] * abs(velocity[tables.column_place[c]])
+        memory.reach[i] = reach
+        excess = max(excess, reach * dt - fast.allowed[i])
+    return excess > 0.0
+
+
+@machine_code
+def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
+    """Find the contacts of a state whose pairs may be fast, at the free velocity.
+
+    Args:
+        scene: Robot, world and rule.
+        step: Arrays; contacts are written.
+        state: Number of the state.
+
+    Returns:
+        The number of contacts, or minus the number that there is no room for.
+    """
+    memory, margin = step.fast, scene.rule.margin
+    halfway = scene.rule.scheme == MOREAU_JEAN
+    for k in range(len(scene.tables.coordinate)):
+        memory.velocity[0, k] = step.work.qd[k] if halfway else step.work.free[k]
+    for i in range(len(memory.met)):
+        memory.met[i] = 0
+    begin = scene.rule.remaining - scene.rule.dt
+    count, near, any_fast = 0, follow(scene, step, state), False
+    for m in range(near):
+        pair = step.collision.near[m]
+        if not is_fast(scene, step, pair):
+            if any_fast:  # shapes are where they were looked at
+                count, _ = pair_later(scene, step, state, pair, 0.0, margin, count)
+            else:
+                count = add_pair(
+                    scene.shapes,
+                    scene.pairs,
+                    pair,
+                    margin,
+                    step.contacts,
+                    count,
+                    step.collision,
+                )
+            continue
+        any_fast = True
+        more, _ = pair_later(scene, step, state, pair, begin, TOUCH, count)
+        closing = fastest_closing(step, count, more) * -begin
+        if closing > FLUSH * thinner(scene, pair):  # it touches, and goes on
+            count = add_meeting(scene, step, state, pair, count, begin)
+        elif more > count:
+            count, _ = pair_later(scene, step, state, pair, 0.0, margin, count)
+        elif halfway:
+            time = time_of_meeting(scene, step, state, pair, count, begin, 0.0)
+            count = add_meeting(scene, step, state, pair, count, time)
+    count = finish_contacts(scene, step, 0, count)
+    memory.used[0] = 1 if any_fast else 0
+    return count
+
+
+@machine_code
+def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
+    """Return whether pairs may be fast at the velocity after a step, which is noted."""
+    memory, tables = step.fast, scene.tables
+    if memory.used[0] == TURNS:
+        return False
+    velocity = memory.velocity[max(memory.used[0], 1)]
+    for k in range(len(tables.coordinate)):
+        velocity[k] = step.qd_next[state, tables.coordinate[k]]
+    return may_be_fast(tables, scene.fast, velocity, scene.rule.dt, memory)
+
+
+@machine_code
+def find_passed(scene: Scene, step: StepArrays, state: int, touching: int) -> int:
+    """Add contacts of pairs that the velocity after a step leads through one another.
+
+    Args:
+        scene: Robot, world and rule.
+        step: Arrays, with the velocity that is_passing noted; contacts are added, and
+            `changed` says whether any were.
+        state: Number of the state.
+        touching: Number of contacts; those of fast pairs may change.
+
+    Returns:
+        The number of contacts, or minus the number that there is no room for.
+    """
+    memory, contacts, next_turn = step.fast, step.contacts, max(step.fast.used[0], 1)
+    if memory.used[0] == 0:  # no pair was fast before
+        for i in range(len(memory.met)):
+            memory.met[i] = 0
+    before, memory.used[0] = memory.used[0], next_turn
+    count, near, changed = touching, follow(scene, step, state), False
+    for row in range(touching):
+        if contacts.turn[row] == 0 and acts(scene, contacts, row):
+            memory.guarded[contacts.pair[row]] = 1
+    for m in range(near):
+        pair = step.collision.near[m]
+        uneven = scene.shapes.kind[scene.pairs.second[pair]] == HEIGHTS
+        if memory.guarded[pair] != 0 and not uneven:
+            continue
+        if is_fast(scene, step, pair):
+            end = scene.rule.remaining
+            time = time_of_meeting(scene, step, state, pair, count, 0.0, end)
+            more = add_meeting(scene, step, state, pair, count, time)
+            if more > count and more <= len(contacts.id):
+                more, new = replace_known(scene, step, count, more)
+                changed = changed or new
+            count = more
+    count = finish_contacts(scene, step, touching, count)
+    memory.used[0] = next_turn + 1 if changed else before
+    memory.changed[0] = 1 if changed else 0
+    return count
+
+
+@machine_code
+def follow(scene: Scene, step: StepArrays, state: int) -> int:
+    """Write how all bodies move at the next velocity, and the pairs that may meet.
+
+    Returns:
+        How many pairs.
+    """
+    memory, shapes, work = step.fast, scene.shapes, step.collision
+    poses = step.terms.poses[state]
+    set_motion(scene, step, state, memory.used[0])
+    place_shapes(shapes, poses, work)
+    for k in range(len(shapes.kind)):
+        memory.speed[k] = 0.0
+        if shapes.kind[k] >= PLANE:
+            continue
+        body, size = shapes.body[k], core_radius(shapes, k)
+        more = 0.0
+        for e in range(scene.fast.line_start[body], scene.fast.line_start[body + 1]):
+            i = scene.fast.line[e]
+            arm = distance(work.middle[k], poses[i]) + size
+            memory.speed[k] += BOUND * bound_of(memory.motion[i], arm)
+            more += BOUND * bound_of(memory.shift[i], arm)
+        for i in range(3):
+            work.half[k, i] += memory.speed[k] * scene.rule.dt + more
+    for i in range(len(memory.first)):
+        memory.first[i] = math.inf
+    near = near_pairs(shapes, scene.pairs, scene.rule.margin, work)
+    for m in range(near):
+        memory.guarded[work.near[m]] = 0
+    memory.needed[0] = 0
+    return near
+
+
+@machine_code
+def bound_of(m: Reals, arm: float) -> float:
+    """Return a bound of the speed of a motion up to a distance from the origin."""
+    turn = math.sqrt(m[0] * m[0] + m[1] * m[1] + m[2] * m[2])
+    return math.sqrt(m[3] * m[3] + m[4] * m[4] + m[5] * m[5]) + turn * arm
+
+
+@machine_code
+def core_radius(shapes: Shapes, k: int) -> float:
+    """Return the radius of a ball about the middle of a shape that has its core."""
+    x, y, z = shapes.bounds[k, 3], shapes.bounds[k, 4], shapes.bounds[k, 5]
+    return math.sqrt(x * x + y * y + z * z)
+
+
+@machine_code
+def distance(x: Reals, pose: Reals) -> float:
+    """Return the distance of a point from the origin of a body."""
+    a, b, c = x[0] - pose[9], x[1] - pose[10], x[2] - pose[11]
+    return math.sqrt(a * a + b * b + c * c)
+
+
+@machine_code
+def is_fast(scene: Scene, step: StepArrays, pair: int) -> bool:
+    """Return whether a pair's way in the step exceeds half of the thinner shape.
+
+    No point of one shape moves farther in the frame of the other. Half-spaces have no
+    end, and nothing passes them.
+    """
+    a, b = scene.pairs.first[pair], scene.pairs.second[pair]
+    if scene.shapes.kind[b] == PLANE:
+        return False
+    way = relative_speed(scene.shapes, a, b, step.collision, step.fast)
+    if scene.shapes.kind[b] < PLANE:
+        other = relative_speed(scene.shapes, b, a, step.collision, step.fast)
+        way = min(way, other)
+    return way * scene.rule.dt > thinner(scene, pair)
+
+
+@machine_code
+def thinner(scene: Scene, pair: int) -> float:
+    """Return half the thickness of the thinner shape of a pair."""
+    thin = scene.fast.thin
+    return min(thin[scene.pairs.first[pair]], thin[scene.pairs.second[pair]])
+
+
+@machine_code
+def fastest_closing(step: StepArrays, count: int, more: int) -> float:
+    """Return the largest speed at which gaps from `count` on close, or 0."""
+    contacts, spatial, fastest = step.contacts, step.fast.spatial, 0.0
+    for row in range(count, min(more, len(contacts.id))):
+        V, W = spatial[contacts.body_a[row]], spatial[contacts.body_b[row]]
+        n = contacts.normal[row]
+        x, y, z = relative_velocity(V, W, contacts.point[row])
+        fastest = max(fastest, -(x * n[0] + y * n[1] + z * n[2]))
+    return fastest
+
+
+@machine_code
+def relative_velocity(V: Reals, W: Reals, p: Reals) -> tuple[float, float, float]:
+    """Return the velocity of a point of a body in the frame of another one."""
+    x, y, z = cross(V[0] - W[0], V[1] - W[1], V[2] - W[2], p[0], p[1], p[2])
+    return x + V[3] - W[3], y + V[4] - W[4], z + V[5] - W[5]
+
+
+@machine_code
+def relative_speed(
+    shapes: Shapes, a: int, b: int, work: Work, memory: FastMemory
+) -> float:
+    """Return a bound of the speed of the points of shape a in the frame of shape b."""
+    V, W = memory.spatial[shapes.body[a]], memory.spatial[shapes.body[b]]
+    wx, wy, wz = V[0] - W[0], V[1] - W[1], V[2] - W[2]
+    x, y, z = relative_velocity(V, W, work.middle[a])
+    turn = math.sqrt(wx * wx + wy * wy + wz * wz)
+    return math.sqrt(x * x + y * y + z * z) + turn * core_radius(shapes, a)
+
+
+@machine_code
+def place_later(
+    scene: Scene, step: StepArrays, state: int, k: int, time: float
+) -> None:
+    """Write the frame of a shape at a time of the step."""
+    memory, body, poses = step.fast, scene.shapes.body[k], step.terms.poses[state]
+    if body == 0:
+        return
+    carry(scene.fast, poses, body, time, memory)
+    Q, R, pose = memory.turned[body], poses[body], memory.pose
+    for r in range(3):
+        for c in range(3):
+            pose[3 * r + c] = (
+                Q[3 * r] * R[c] + Q[3 * r + 1] * R[3 + c] + Q[3 * r + 2] * R[6 + c]
+            )
+        pose[9 + r] = Q[9 + r]
+    compose(pose, scene.shapes.place[k], step.collision.frames[k])
+
+
+@machine_code
+def pair_later(
+    scene: Scene,
+    step: StepArrays,
+    state: int,
+    pair: int,
+    time: float,
+    margin: float,
+    count: int,
+) -> tuple[int, float]:
+    """Add the contacts of a pair at a time of the step.
+
+    Returns:
+        The new number, and the least gap; the margin where there is no contact. What
+        touched a height field already does not count.
+    """
+    contacts, a, b = step.contacts, scene.pairs.first[pair], scene.pairs.second[pair]
+    place_later(scene, step, state, a, time)
+    place_later(scene, step, state, b, time)
+    more = add_pair(
+        scene.shapes, scene.pairs, pair, margin, contacts, count, step.collision
+    )
+    least = margin
+    for row in range(count, min(more, len(contacts.id))):
+        if step.fast.guarded[pair] == 0 or not known(contacts, count, row):
+            least = min(least, contacts.gap[row])
+    return more, least
+
+
+@machine_code
+def known(contacts: Contacts, count: int, row: int) -> bool:
+    """Return whether a contact is among those from the start of the step."""
+    for other in range(count):
+        if contacts.turn[other] == 0 and contacts.id[other] == contacts.id[row]:
+            return True
+    return False
+
+
+@machine_code
+def add_meeting(
+    scene: Scene, step: StepArrays, state: int, pair: int, count: int, time: float
+) -> int:
+    """Add the contacts of a pair that meets at a time; return the new number.
+
+    None where the time is infinite: then the pair does not meet.
+    """
+    if not time < math.inf:
+        return count
+    memory, contacts, shapes = step.fast, step.contacts, scene.shapes
+    flush = FLUSH * thinner(scene, pair)
+    more, _ = pair_later(scene, step, state, pair, time, flush, count)
+    for row in range(count, min(more, len(contacts.id))):
+        contacts.turn[row], contacts.time[row] = memory.used[0] + 1, time
+    a = scene.fast.root[shapes.body[scene.pairs.first[pair]]]
+    b = scene.fast.root[shapes.body[scene.pairs.second[pair]]]
+    if a > 0:
+        memory.first[a] = min(memory.first[a], time)
+    if b > 0:
+        memory.first[b] = min(memory.first[b], time)
+    return more
+
+
+@machine_code
+def time_of_meeting(
+    scene: Scene,
+    step: StepArrays,
+    state: int,
+    pair: int,
+    count: int,
+    begin: float,
+    end: float,
+) -> float:
+    """Return when a pair first meets between two times of a step; inf: it does not.
+
+    It goes along its way so far as no point can be deeper than a small part of the
+    thinner shape, which grows from place to place, until it overlaps. Places and
+    contacts are overwritten.
+    """
+    shapes, memory = scene.shapes, step.fast
+    a, b = scene.pairs.first[pair], scene.pairs.second[pair]
+    thin = thinner(scene, pair)
+    depth, total, most = DEPTH * thin, memory.speed[a] + memory.speed[b], math.inf
+    if shapes.kind[b] == HEIGHTS:  # few of its cells at a time
+        most = max(shapes.cells[b, 0], shapes.cells[b, 1])
+        most += 2.0 * (core_radius(shapes, a) + shapes.size[a, 3])
+    time = max(begin, last_meeting(scene, step, a, b, memory.used[0]))
+    before, gap_before = time, math.inf
+    for _ in range(PLACES):
+        margin = min(total * (end - time), most)
+        more, least = pair_later(scene, step, state, pair, time, margin, count)
+        if more > len(step.contacts.id):
+            memory.needed[0] = max(memory.needed[0], more)
+            return math.inf
+        if least < -0.5 * DEPTH * thin:
+            return refine(
+                scene, step, state, pair, count, before, gap_before, time, least
+            )
+        if not time < end:
+            return math.inf
+        wait, closest = margin / total, margin
+        for row in range(count, more):
+            closest = min(closest, step.contacts.gap[row])
+            if memory.guarded[pair] != 0 and known(step.contacts, count, row):
+                continue
+            closing = closing_speed(scene, step, pair, row)
+            if closing > 0.0:
+                gap = max(step.contacts.gap[row], 0.0)
+                wait = min(wait, (gap + depth) / closing)
+        if shapes.kind[b] == HEIGHTS:  # of its edges only the closest is a contact
+            wait = min(wait, (max(closest, 0.0) + depth) / total)
+        before, gap_before = time, least
+        time = min(time + wait, end)
+        depth = min(GROWS * depth, thin)
+    return math.inf
+
+
+@machine_code
+def closing_speed(scene: Scene, step: StepArrays, pair: int, row: int) -> float:
+    """Return a bound of the speed at which a gap closes along its normal.
+
+    For a body that hangs on the world alone, whose origin moves straight; for others
+    that of their speed.
+    """
+    n, total = step.contacts.normal[row], 0.0
+    for end in range(2):
+        k = scene.pairs.first[pair] if end == 0 else scene.pairs.second[pair]
+        body = scene.shapes.body[k]
+        bodies = scene.fast.line_start[body + 1] - scene.fast.line_start[body]
+        if bodies == 1:
+            m, arm = step.fast.motion[body], scene.fast.arm[k]
+            turn = math.sqrt(m[0] * m[0] + m[1] * m[1] + m[2] * m[2])
+            along = n[0] * m[3] + n[1] * m[4] + n[2] * m[5]
+            total += turn * arm + (-along if end == 0 else along)
+        else:
+            total += step.fast.speed[k]
+    return total
+
+
+@machine_code
+def refine(
+    scene: Scene,
+    step: StepArrays,
+    state: int,
+    pair: int,
+    count: int,
+    low: float,
+    gap_low: float,
+    high: float,
+    gap_high: float,
+) -> float:
+    """Return when a gap is zero, between a time when it is open, and an overlap.
+
+    By false positions, with half the value of an end that stays (Illinois).
+    """
+    small, side = -SMALL * gap_high, 0
+    for _ in range(ROOTS):
+        if not 0.0 < gap_low < math.inf:
+            return low if gap_low < 0.0 else high
+        x = high - gap_high * (high - low) / (gap_high - gap_low)
+        more, gap = pair_later(scene, step, state, pair, x, 2.0 * gap_low, count)
+        if gap < 0.0:
+            gap_low = gap_low / 2.0 if side < 0 else gap_low
+            high, gap_high, side = x, gap, -1
+        else:
+            gap_high = gap_high / 2.0 if side > 0 else gap_high
+            low, gap_low, side = x, gap, 1
+        if abs(gap) <= small:
+            return x
+    return high
+
+
+@machine_code
+def acts(scene: Scene, contacts: Contacts, row: int) -> bool:
+    """Return whether a contact has rows."""
+    return contacts.turn[row] > 0 or takes_part(scene.rule, contacts.gap[row])
+
+
+@machine_code
+def replace_known(
+    scene: Scene, step: StepArrays, count: int, more: int
+) -> tuple[int, bool]:
+    """Let contacts behind `count` take the rows of those with their ids.
+
+    Those of the start of the step that act stay, and first meetings.
+
+    Returns:
+        The new number, and whether anything is new.
+    """
+    contacts, last, new = step.contacts, count, False
+    for row in range(count, more):
+        target = last
+        for other in range(count):
+            if contacts.id[other] == contacts.id[row]:
+                target = other
+        if target == last:
+            copy_contact(contacts, row, target)
+            last, new = last + 1, True
+        elif is_late(scene, step, target) or not acts(scene, contacts, target):
+            copy_contact(contacts, row, target)
+            new = True
+    return last, new
+
+
+@machine_code
+def finish_contacts(scene: Scene, step: StepArrays, start: int, count: int) -> int:
+    """Leave out meetings after the first of a body; return the new number.
+
+    It has another velocity since, which may not lead there; if it does, they are found
+    with that velocity. What has met another before keeps all.
+    """
+    contacts, first, last = step.contacts, step.fast.first, start
+    if count > len(contacts.id) or step.fast.needed[0] > 0:
+        return -max(count, step.fast.needed[0])
+    for row in range(start, count):
+        meets = contacts.turn[row] > 0 and not is_late(scene, step, row)
+        if meets:
+            a = scene.fast.root[contacts.body_a[row]]
+            b = scene.fast.root[contacts.body_b[row]]
+            least = min(first[a], first[b]) + TOGETHER * scene.rule.dt
+            if contacts.time[row] > least:
+                continue
+        copy_contact(contacts, row, last)
+        last += 1
+    for row in range(start, last):
+        if contacts.turn[row] > 0 and not is_late(scene, step, row):
+            for end in range(2):
+                body = contacts.body_a[row] if end == 0 else contacts.body_b[row]
+                root = scene.fast.root[body]
+                if root > 0:
+                    step.fast.met[root] = contacts.turn[row]
+                    step.fast.met_time[root] = contacts.time[row]
+    return last
+
+
+@machine_code
+def copy_contact(contacts: Contacts, source: int, target: int) -> None:
+    """Write a contact into another row."""
+    if source == target:
+        return
+    contacts.id[target] = contacts.id[source]
+    contacts.pair[target] = contacts.pair[source]
+    contacts.body_a[target] = contacts.body_a[source]
+    contacts.body_b[target] = contacts.body_b[source]
+    contacts.gap[target] = contacts.gap[source]
+    contacts.time[target] = contacts.time[source]
+    contacts.turn[target] = contacts.turn[source]
+    for i in range(3):
+        contacts.point[target, i] = contacts.point[source, i]
+        contacts.normal[target, i] = contacts.normal[source, i]

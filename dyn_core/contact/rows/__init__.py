@@ -1,0 +1,1 @@
+"""The rows of a contact problem: contacts, limits, loops, gears, friction."""

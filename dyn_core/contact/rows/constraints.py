@@ -1,0 +1,282 @@
+"""Constraints in joints, each a block of rows, and the directions of contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.contact.collision.pairs import Contact
+from dyn_core.contact.problem.layout import KINDS
+from dyn_core.contact.rows.contact_rows import tangent
+from dyn_core.errors import ModelError
+from dyn_core.model import Model
+from dyn_core.model.coordinates.ball_limits import ball_limit_rows, limited_balls
+from dyn_core.spatial import Vector
+
+ROLES = ("contact", "limit", "friction", "loop", "gear", "prescribed")
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """One block of rows of a robot's constraint problem, checked on construction.
+
+        sigma = J qd,   and the law of `kind` between its impulses and velocities
+
+    Attributes:
+        name: For reports.
+        id: Key that is equal in two steps for the same constraint.
+        role: One of ROLES.
+        kind: One of layout.KINDS.
+        J: Rows, (rows, nv).
+        gap: Distance to closing, or error: one number for a limit, one per row for a
+            loop [m | rad].
+        restitution: Ratio of speeds after and before an impact.
+        max_force: Largest force of dry friction, against motion in negative direction
+            [N·m | N].
+        min_force: Least force of it, against motion in positive direction; None: the
+            opposite of max_force [N·m | N].
+        target_velocity: Velocity of a prescribed row [m/s | rad/s].
+
+    Raises:
+        ModelError: A number is missing or out of range; names the block.
+
+    Source: LCP-1, LCP-19 (ids).
+    """
+
+    name: str
+    id: Hashable
+    role: str
+    kind: str
+    J: np.ndarray
+    gap: Any = 0.0
+    restitution: float = 0.0
+    max_force: float = np.inf
+    min_force: float | None = None
+    target_velocity: float = 0.0
+
+    def __post_init__(self) -> None:
+        def refuse(what: str, value: Any, valid: str) -> None:
+            raise ModelError(
+                f"constraint '{self.name}': {what} is {value}; valid: {valid}",
+                self.name,
+            )
+
+        for what, value, known in (
+            ("role", self.role, ROLES),
+            ("kind", self.kind, KINDS),
+        ):
+            if value not in known:
+                refuse(what, repr(value), ", ".join(known))
+        J = np.asarray(self.J, float)
+        if J.ndim != 2 or not len(J):
+            refuse("J", f"of shape {J.shape}", "(rows, nv)")
+        for what in ("J", "gap", "restitution", "target_velocity"):
+            if not np.isfinite(getattr(self, what)).all():
+                refuse(what, getattr(self, what), "finite numbers")
+        if not 0 <= self.restitution <= 1:
+            refuse("restitution", self.restitution, "0 to 1")
+        if not self.max_force >= 0:
+            refuse("max_force", self.max_force, "0 or more")
+        if not self.force_range[0] <= 0:
+            refuse("min_force", self.min_force, "0 or less")
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.J)
+
+    @property
+    def force_range(self) -> tuple[float, float]:
+        """Least and largest force of a box [N·m | N]."""
+        least = -self.max_force if self.min_force is None else self.min_force
+        return least, self.max_force
+
+
+def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return two unit tangents to each unit normal: `tangent`, and n x t.
+
+    Args:
+        n: Normals, (count, 3).
+
+    Source: LCP-2.
+    """
+    n = np.asarray(n, float).reshape(-1, 3)
+    t = np.array([tangent(*row) for row in n.tolist()]).reshape(-1, 3)
+    return t, np.cross(n, t)
+
+
+def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """Return the six unit forces of contacts about the world's origin, (k, 6, 6).
+
+        [x x d; d] along d = normal, two tangents, then the turns [d; 0] about them
+
+    Args:
+        normal, point: Of each contact, world, (k, 3).
+
+    Source: LCP-2, LCP-16.
+    """
+    directions = (normal, *tangents(normal))
+    forces = [np.hstack([np.cross(point, d), d]) for d in directions]
+    forces += [np.hstack([d, np.zeros_like(d)]) for d in directions]
+    return np.stack(forces, axis=1)
+
+
+def contact_name(c: Contact) -> str:
+    """Return how reports call a contact."""
+    shapes = f"{c.id.shape_a}-{c.id.shape_b}"
+    return f"{c.id.link_a}/{c.id.link_b}, {shapes}: {c.id.feature}"
+
+
+# A constraint, and its gap: terms (index in q, factor), and a constant.
+LinearConstraint = tuple[Constraint, list[tuple[int, float]], float]
+
+
+class JointConstraints:
+    """Constraints in the joints of a robot: limits, friction, gears, prescribed motion.
+
+    Args:
+        model: Robot.
+        gears: (joint a, joint b, ratio, offset): ratio q_a - q_b = offset.
+
+    Source: LCP-6, LCP-7, LCP-8.
+    """
+
+    def __init__(
+        self, model: Model, gears: Sequence[tuple[str, str, float, float]] = ()
+    ) -> None:
+        self.model, unit = model, np.eye(model.nv)
+        self._limits: list[tuple[int, Constraint, float, float]] = []
+        for i in model.independent:
+            index, name = model.v_slices[i].start, model.names[i]
+            if model.joint[i].nv != 1:
+                continue
+            for side, sign, stop in (
+                ("lower", 1.0, float(model.lower[index])),
+                ("upper", -1.0, float(model.upper[index])),
+            ):
+                if np.isfinite(stop):
+                    block = _limit(name, side, sign * unit[[index]])
+                    self._limits.append((model.q_slices[i].start, block, sign, stop))
+        self._dry = [
+            Constraint(
+                f"dry friction of {model.names[i]}" + (f", {k}" if k else ""),
+                ("friction", model.names[i], k),
+                "friction",
+                "box",
+                _rate_row(model, i, k)[None],
+                max_force=float(mean - more),
+                min_force=-float(mean + more),
+            )
+            for i in model.bodies
+            for k, (mean, more) in enumerate(
+                zip(model.friction[i], model.friction_asymmetry[i], strict=True)
+            )
+            if mean > 0
+        ]
+        self._gears = [self._gear(*gear) for gear in gears]
+
+    def ball_limits(self, q: np.ndarray) -> list[Constraint]:
+        """Return the limits of swing and twist of balls, near or far."""
+        return [
+            c for i in limited_balls(self.model) for c in _ball_limits(self.model, i, q)
+        ]
+
+    def linear_limits(self) -> list[LinearConstraint]:
+        """Return all limits of joints of one coordinate, and their gaps."""
+        return [
+            (block, [(index, sign)], -sign * stop)
+            for index, block, sign, stop in self._limits
+        ]
+
+    def linear_gears(self) -> list[LinearConstraint]:
+        """Return all gears, and their position errors."""
+        constraints = []
+        for block, (a, b), ratio, offset in self._gears:
+            terms = [(a[0], ratio * a[1]), (b[0], -b[1])]
+            constraints.append((block, terms, ratio * a[2] - b[2] - offset))
+        return constraints
+
+    def dry_friction(self) -> list[Constraint]:
+        """Return the dry friction of joints."""
+        return self._dry
+
+    def prescribed(self, speeds: Mapping[str, Any]) -> list[Constraint]:
+        """Return the constraints of prescribed velocities, one block per coordinate.
+
+        Args:
+            speeds: By joint: a number, or one for each of its coordinates.
+        """
+        constraints = []
+        for name, speed in speeds.items():
+            columns = self.model.v_slice(name)
+            for k, value in enumerate(np.atleast_1d(np.asarray(speed, float))):
+                row = np.eye(self.model.nv)[[columns.start + k]]
+                label = f"prescribed {name}" + (f", {k}" if k else "")
+                constraints.append(
+                    Constraint(
+                        label,
+                        ("prescribed", name, k),
+                        "prescribed",
+                        "prescribed",
+                        row,
+                        target_velocity=float(value),
+                    )  # fmt: skip
+                )
+        return constraints
+
+    def _gear(
+        self, a: str, b: str, ratio: float, offset: float
+    ) -> tuple[Constraint, list[Any], float, float]:
+        """Return a gear's constraint, and index, scale and offset of both positions."""
+        rows, positions = [], []
+        for name in (a, b):
+            i = self.model.body_of_joint(name)
+            if self.model.joint[i].nv != 1:
+                raise ModelError(
+                    f"gear of {a} and {b}: joint '{name}' is"
+                    f" {self.model.joint[i].kind}; valid: joints of one coordinate",
+                    name,
+                )
+            rows.append(_rate_row(self.model, i, 0))
+            rule = self.model.followers.get(name)
+            scale, shift = (
+                (1.0, 0.0) if rule is None else (rule.multiplier, rule.offset)
+            )
+            positions.append((self.model.q_slices[i].start, scale, shift))
+        row = ratio * rows[0] - rows[1]
+        block = Constraint(
+            f"gear of {a} and {b}", ("gear", a, b), "gear", "bilateral", row[None]
+        )
+        return block, positions, ratio, offset
+
+
+def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
+    """Return the row that selects the k-th velocity coordinate of a joint, (nv,)."""
+    row, ratio = np.zeros(model.nv), model.leader[i].ratio
+    columns = model.v_slices[i]
+    row[columns] = (
+        np.eye(columns.stop - columns.start)[k]
+        if ratio is None
+        else list(ratio.rows[k])
+    )
+    return row
+
+
+def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
+    """Return the constraint of a joint's limit."""
+    label = f"{side} limit of {name}"
+    return Constraint(label, ("limit", name, side), "limit", "unilateral", J, gap)
+
+
+def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
+    """Return the limits of a ball's swing and twist."""
+    constraints = []
+    q_joint = Vector(q[model.q_slices[i]].tolist())
+    for side, row, gap in ball_limit_rows(model, i, q_joint):
+        J = np.zeros((1, model.nv))
+        J[0, model.v_slices[i]] = row
+        constraints.append(_limit(model.names[i], side, J, float(gap)))
+    return constraints

@@ -1,0 +1,143 @@
+"""Constraints of joints as arrays: limits, dry friction, gears, prescribed motion."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence, Sized
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dyn_core.contact.problem.layout import KINDS
+from dyn_core.contact.rows.constraints import Constraint, JointConstraints
+from dyn_core.contact.rows.step_tables import ROLES, DenseRows, JointRows
+from dyn_core.contact.rows.structure import Structure
+from dyn_core.model import Model
+
+
+@dataclass
+class JointTable:
+    """JointRows of a robot, and the constraint that each row stands for.
+
+    Attributes:
+        rows: The arrays; `acceleration` is written before each step.
+        constraints: Name, id and role of each row.
+        prescribed: Row of each coordinate of each prescribed joint, by joint.
+    """
+
+    rows: JointRows
+    constraints: list[Constraint]
+    prescribed: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> list[Hashable]:
+        """Lasting keys of the rows."""
+        return [c.id for c in self.constraints]
+
+
+def joint_table(
+    model: Model,
+    tables: Structure,
+    joints: JointConstraints,
+    limits: bool,
+    limit_restitution: float,
+    dry_friction: bool,
+    prescribed: Sequence[str],
+) -> JointTable:
+    """Return the constraints of joints that have one row, in the order of reports.
+
+    Args:
+        model: Robot.
+        tables: Order of its coordinates.
+        joints: Its limits, friction and gears.
+        limits: Whether limits act.
+        limit_restitution: e of all limits.
+        dry_friction: Whether dry friction is a constraint.
+        prescribed: Joints whose motion is prescribed.
+    """
+    constraints: list[Constraint] = []
+    gaps: list[tuple[list[tuple[int, float]], float]] = []
+    if limits:
+        for block, terms, constant in joints.linear_limits():
+            constraints.append(block)
+            gaps.append((terms, constant))
+    if dry_friction:
+        constraints += joints.dry_friction()
+    gaps += [([], 0.0)] * (len(constraints) - len(gaps))
+    for block, terms, constant in joints.linear_gears():
+        constraints.append(block)
+        gaps.append((terms, constant))
+    speeds = {
+        name: np.zeros(model.v_slice(name).stop - model.v_slice(name).start)
+        for name in prescribed
+    }
+    first = len(constraints)
+    constraints += joints.prescribed(speeds)
+    gaps += [([], 0.0)] * (len(constraints) - len(gaps))
+    by_joint: dict[str, list[int]] = {}
+    for name, speed in speeds.items():
+        by_joint[name] = list(range(first, first + len(speed)))
+        first += len(speed)
+    place = np.argsort(tables.coordinate)
+    terms_of = [
+        [(int(place[k]), float(c.J[0, k])) for k in np.flatnonzero(c.J[0])]
+        for c in constraints
+    ]
+    ranges = np.array([c.force_range for c in constraints]).reshape(-1, 2)
+    e = [limit_restitution if c.role == "limit" else 0.0 for c in constraints]
+    rows = JointRows(
+        role=_wholes(ROLES.index(c.role) for c in constraints),
+        kind=_wholes(KINDS.index(c.kind) for c in constraints),
+        id=-1 - np.arange(len(constraints)),
+        term_start=_starts(terms_of),
+        place=_wholes(k for terms in terms_of for k, _ in terms),
+        value=_reals(x for terms in terms_of for _, x in terms),
+        gap_start=_starts([terms for terms, _ in gaps]),
+        gap_place=_wholes(k for terms, _ in gaps for k, _ in terms),
+        gap_value=_reals(x for terms, _ in gaps for _, x in terms),
+        constant=_reals(constant for _, constant in gaps),
+        lo=np.ascontiguousarray(ranges[:, 0]),
+        hi=np.ascontiguousarray(ranges[:, 1]),
+        restitution=_reals(e),
+        acceleration=np.zeros(len(constraints)),
+    )
+    return JointTable(rows, constraints, by_joint)
+
+
+def dense_rows(
+    tables: Structure, constraints: Sequence[Constraint], first_id: int
+) -> DenseRows:
+    """Return the limits of balls and the loops, in the order of contact_terms.
+
+    Args:
+        tables: Order of the robot's coordinates.
+        constraints: Loops and limits of balls, at a state where no entry of J vanishes
+            that does not always: those entries are the support of each block.
+        first_id: Lasting number of the first; the others count down.
+    """
+    place = np.argsort(tables.coordinate)
+    supports = []
+    for c in constraints:
+        touched = {int(place[k]) for k in np.flatnonzero(np.any(c.J != 0.0, axis=0))}
+        closed = touched.union(*(tables.places_above(k) for k in touched))
+        supports.append(sorted(closed))
+    return DenseRows(
+        role=_wholes(ROLES.index(c.role) for c in constraints),
+        kind=_wholes(KINDS.index(c.kind) for c in constraints),
+        id=first_id - np.arange(len(constraints)),
+        start=_starts([c.J for c in constraints]),
+        restitution=_reals(c.restitution for c in constraints),
+        support_start=_starts(supports),
+        support=_wholes(k for part in supports for k in part),
+    )
+
+
+def _wholes(values: Iterable[int]) -> np.ndarray:
+    return np.array(list(values), np.int64)
+
+
+def _reals(values: Iterable[float]) -> np.ndarray:
+    return np.array(list(values), float)
+
+
+def _starts(lists: Iterable[Sized]) -> np.ndarray:
+    return np.cumsum([0, *map(len, lists)]).astype(np.int64)

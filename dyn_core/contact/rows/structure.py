@@ -1,0 +1,124 @@
+"""Which coordinates move which body, and the zeros of a robot's inertia, as tables.
+
+They depend on the tree alone. Contacts touch few coordinates: those on the paths of two
+bodies to the base. The factor of the inertia has entries between a coordinate and those
+above it only, so that the work of a contact follows the length of its paths.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.engines.machine_code import Wholes
+from dyn_core.model.assembly.tree import Tree
+
+
+class Structure(NamedTuple):
+    """Tables of a tree; `above` is a list of lists, laid out behind one another.
+
+    Places are coordinates in the order of elimination: parents first. A column is the
+    velocity of a body's own joint per coordinate, in the world; a coordinate of several
+    coupled joints has several.
+
+    Attributes:
+        coordinate: Coordinate at each place, (nv,).
+        column_place: Place of each column's coordinate, (nc,).
+        path_start, path: For each body, world first, where its part begins, (nb + 2,),
+            and the columns on its path to the base.
+        moved_start, moved: The places of its path and all above them, rising.
+        above_start, above: For each place k, (nv + 1,), the places i < k with an entry
+            (k, i) of the factor, rising.
+        straight: Whether what is above a place is a chain, each above all after it:
+            then entry (k, i) of two places of it stands at the number of i, (nv,).
+    """
+
+    coordinate: Wholes
+    column_place: Wholes
+    path_start: Wholes
+    path: Wholes
+    moved_start: Wholes
+    moved: Wholes
+    above_start: Wholes
+    above: Wholes
+    straight: Wholes
+
+    @property
+    def nv(self) -> int:
+        """Number of coordinates."""
+        return len(self.coordinate)
+
+    @property
+    def entries(self) -> int:
+        """Entries of the factor: its diagonal, then those of `above`."""
+        return self.nv + len(self.above)
+
+    def places_above(self, k: int) -> list[int]:
+        """Return the places above one, rising."""
+        return self.above[self.above_start[k] : self.above_start[k + 1]].tolist()
+
+
+def columns_of(tree: Tree) -> list[tuple[int, int]]:
+    """Return body and number of each column, in their order."""
+    return [
+        (i, k)
+        for i in tree.bodies
+        for k in range(tree.v_slices[i].stop - tree.v_slices[i].start)
+    ]
+
+
+def structure(tree: Tree) -> Structure:
+    """Return the tables of a tree."""
+    shape = tuple((part.start, part.stop) for part in tree.v_slices)
+    return _structure(tuple(tree.parent), shape, tuple(tree.independent), tree.nv)
+
+
+@lru_cache(maxsize=32)
+def _structure(
+    parent: tuple[int, ...],
+    columns: tuple[tuple[int, int], ...],
+    independent: tuple[int, ...],
+    nv: int,
+) -> Structure:
+    bodies = range(1, len(parent))
+    order = [k for i in sorted(independent) for k in range(*columns[i])]
+    place = {k: n for n, k in enumerate(order)}
+    by_joint: list[list[int]] = [[]]
+    column_place: list[int] = []
+    for i in bodies:
+        places = [place[k] for k in range(*columns[i])]
+        by_joint.append(list(range(len(column_place), len(column_place) + len(places))))
+        column_place += places
+    paths: list[list[int]] = [[]]
+    for i in bodies:
+        paths.append(paths[parent[i]] + by_joint[i])
+    touched = [sorted({column_place[c] for c in path}) for path in paths]
+    above: list[set[int]] = [set() for _ in range(nv)]
+    for places in touched:
+        for n, k in enumerate(places):
+            above[k] |= set(places[:n])
+    for k in reversed(range(nv)):  # what elimination of k fills in
+        for i in above[k]:
+            above[i] |= {j for j in above[k] if j < i}
+    moved = [sorted(set(p).union(*(above[k] for k in p))) for p in touched]
+    straight = [
+        all(len(above[i]) == n for n, i in enumerate(sorted(above[k])))
+        for k in range(nv)
+    ]
+    return Structure(
+        np.array(order, np.int64),
+        np.array(column_place, np.int64),
+        *_behind_one_another(paths),
+        *_behind_one_another(moved),
+        *_behind_one_another([sorted(x) for x in above]),
+        np.array(straight, np.int64),
+    )
+
+
+def _behind_one_another(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each list begins, and where the last ends, and all entries."""
+    starts = np.cumsum([0, *map(len, lists)])
+    entries = [x for part in lists for x in part]
+    return starts.astype(np.int64), np.array(entries, np.int64)

@@ -1,0 +1,295 @@
+"""Contacts by projected Gauss-Seidel, block by block on the coordinates.
+
+In the subset of machine code.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dyn_core.contact.problem.projections import near_disc
+from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.laws.law_residuals import row_residuals
+from dyn_core.contact.solvers.laws.natural_residuals import natural_step, respond_to
+from dyn_core.contact.solvers.laws.scaling import (
+    CONE,
+    INTERVALS,
+    Scaled,
+    from_scaled,
+    project,
+    scale,
+    tangent_length,
+    to_scaled,
+)
+from dyn_core.contact.solvers.matrices.row_products import add_block, multiply_block
+from dyn_core.contact.solvers.solver_memory import (
+    FACTORISATIONS,
+    ITERATIONS,
+    MAX_ITERATIONS,
+    PENALTY,
+    REACHED,
+    SolverWork,
+    final_status,
+)
+from dyn_core.engines.machine_code import Reals, machine_code
+
+LOCAL = 25  # most steps within a block
+PATIENCE = 200  # sweeps within which steps must become shorter
+PIVOT = 1e-9  # of a block's own matrix, relative to its response
+
+
+@machine_code
+def sweep(
+    rows: Rows,
+    blocks: int,
+    m: int,
+    nv: int,
+    work: SolverWork,
+    report: Reals,
+    max_iterations: int,
+    tolerance: float,
+    relaxation: float,
+) -> int:
+    """Solve a problem by sweeps over the blocks; return the status.
+
+        u = Y z + R x + b of a block,   x <- its law alone,   z <- z + Y.T dx
+
+    A cone first takes the impulses with which it sticks; where they lie outside,
+    normal and tangents take turns until they rest: lambda_n <- max(0, lambda_n - u_n /
+    G_nn), lambda_T <- disc of mu lambda_n. Other rows follow one after the other.
+    Sweeps end when the estimated error (the last change over one minus its ratio to
+    the one before) is below the tolerance and the law holds to it, when changes no
+    longer shrink, or are not finite. Where the law does not hold, the error is to be
+    ten times less.
+
+    Args:
+        rows: Problem; its impulses are the start, and then the solution.
+        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
+        work: Room for work.
+        report: Set to the five residuals and the number of sweeps, (8,).
+        max_iterations: Largest number of sweeps.
+        tolerance: Tolerance of the estimated error, relative to the largest impulse,
+            and of velocities, relative to the largest free one.
+        relaxation: Factor of each block's change, between 0 and 2.
+
+    Returns:
+        CONVERGED or MAX_ITERATIONS.
+
+    Source: LCP-9.
+    """
+    scaled, x, z = work.scaled, work.iterates.y, work.system.w
+    scale(rows, blocks, scaled)
+    to_scaled(rows, blocks, scaled, x)
+    respond_to(
+        rows, blocks, m, nv, scaled, x, z, work.iterates.p, work.iterates.z,
+        work.iterates.s, True,
+    )  # fmt: skip
+    count = 0
+    if not natural_step(rows, blocks, scaled, x, work.iterates.z, True) <= tolerance:
+        _prepare_blocks(rows, blocks, work)
+        before, shortest, patience, aim = math.inf, math.inf, PATIENCE, tolerance
+        while count < max_iterations and patience > 0:
+            count += 1
+            moved, largest = 0.0, 0.0
+            for k in range(blocks):
+                change, size = _update(rows, k, work, relaxation)
+                moved = moved + change if not change < math.inf else max(moved, change)
+                largest = max(largest, size)
+            if not moved < math.inf:
+                break
+            rate = min(moved / before, 1.0 - 1e-6) if before > 0.0 else 0.0
+            if moved / (1.0 - rate) <= aim * max(largest, scaled.least[0]):
+                respond_to(
+                    rows, blocks, m, nv, scaled, x, z, work.iterates.p,
+                    work.iterates.z, work.iterates.s, True,
+                )  # fmt: skip
+                law = natural_step(rows, blocks, scaled, x, work.iterates.z, True)
+                if law <= max(REACHED, tolerance) or moved == 0.0:
+                    break
+                aim *= 0.1
+            patience -= 1
+            if moved < 0.99 * shortest:
+                shortest, patience = moved, PATIENCE
+            before = moved
+    from_scaled(rows, blocks, scaled, x)
+    row_residuals(rows, blocks, nv, z, work.iterates.r, report)
+    report[ITERATIONS] = float(count)
+    report[PENALTY] = relaxation
+    report[FACTORISATIONS] = 0.0
+    return final_status(MAX_ITERATIONS, report, tolerance)
+
+
+@machine_code
+def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
+    """Fill the Cholesky factors of the cones' own matrices Y_k Y_k.T + R.
+
+    Row i of block k has its factor in work.block_factor, 6 i on; the first row's pivot
+    is not positive where the matrix is singular. work.iterates.rho is set to the rate
+    of each row: one over its response, of tangents over a bound of their matrix.
+    """
+    scaled, rate = work.scaled, work.iterates.rho
+    for k in range(blocks):
+        first, count, width = rows.start[k], rows.count[k], rows.support_count[k]
+        a = rows.y_start[k]
+        for row in range(count):
+            for other in range(count):
+                if scaled.law[k] == CONE or other == row:
+                    total = scaled.R[first + row] if other == row else 0.0
+                    for j in range(width):
+                        left = scaled.y[a + row * width + j]
+                        total += left * scaled.y[a + other * width + j]
+                    if scaled.law[k] == CONE:
+                        work.block_matrix[6 * (first + row) + other] = total
+                    if other == row:
+                        rate[first + row] = 1.0 / (total if total > 0.0 else 1.0)
+        if scaled.law[k] == CONE:
+            bound = 0.0
+            for row in range(1, count):
+                total = 0.0
+                for other in range(1, count):
+                    total += abs(work.block_matrix[6 * (first + row) + other])
+                bound = max(bound, total)
+            if count == 3:
+                p, r = (
+                    work.block_matrix[6 * (first + 1) + 1],
+                    work.block_matrix[6 * (first + 2) + 2],
+                )
+                q = work.block_matrix[6 * (first + 1) + 2]
+                bound = (p + r) / 2.0 + math.sqrt((p - r) * (p - r) / 4.0 + q * q)
+            for row in range(1, count):
+                rate[first + row] = 1.0 / (bound if bound > 0.0 else 1.0)
+            _factor_block(first, count, work.block_matrix, work.block_factor)
+
+
+@machine_code
+def _factor_block(first: int, count: int, matrix: Reals, factor: Reals) -> None:
+    """Factorise the matrix of a block: L below the diagonal, one over it on it."""
+    for row in range(count):
+        for other in range(row + 1):
+            total = matrix[6 * (first + row) + other]
+            for e in range(other):
+                total -= factor[6 * (first + row) + e] * factor[6 * (first + other) + e]
+            if other < row:
+                factor[6 * (first + row) + other] = (
+                    total * factor[6 * (first + other) + other]
+                )
+            elif total > PIVOT:
+                factor[6 * (first + row) + row] = 1.0 / math.sqrt(total)
+            else:
+                factor[6 * first] = 0.0
+                return
+
+
+@machine_code
+def _update(
+    rows: Rows, k: int, work: SolverWork, relaxation: float
+) -> tuple[float, float]:
+    """Let block k follow its law; return its largest change, and impulse."""
+    scaled, x, z = work.scaled, work.iterates.y, work.system.w
+    u, change, start = work.iterates.p, work.iterates.dx, work.iterates.x
+    first, count = rows.start[k], rows.count[k]
+    multiply_block(rows, rows.support, scaled.y, k, z, u)
+    for i in range(first, first + count):
+        u[i] += scaled.R[i] * x[i] + scaled.b[i]
+        start[i] = x[i]
+    if scaled.law[k] == CONE:
+        if not _stick(scaled.c[k], first, count, work):
+            _slide(scaled.c[k], first, count, work)
+    else:
+        _follow(rows, scaled, k, work)
+    moved, largest = 0.0, 0.0
+    if not relaxation == 1.0:
+        for i in range(first, first + count):
+            x[i] = start[i] + relaxation * (x[i] - start[i])
+        project(rows, scaled, k, x)
+    for i in range(first, first + count):
+        change[i] = x[i] - start[i]
+        moved = max(moved, abs(change[i]))
+        if not change[i] - change[i] == 0.0:
+            moved = math.inf
+        largest = max(largest, abs(x[i]))
+    if moved > 0.0 and moved < math.inf:
+        add_block(rows, rows.support, scaled.y, k, change, z)
+    return moved, largest
+
+
+@machine_code
+def _stick(c: float, first: int, count: int, work: SolverWork) -> bool:
+    """Take the impulses with which a cone sticks; return whether they lie in it."""
+    x, start, u = work.iterates.y, work.iterates.x, work.iterates.p
+    factor = work.block_factor
+    if not (factor[6 * first] > 0.0 and c > 0.0):
+        return False
+    for row in range(count):
+        total = u[first + row]
+        for e in range(row):
+            total -= factor[6 * (first + row) + e] * x[first + e]
+        x[first + row] = total * factor[6 * (first + row) + row]
+    for place in range(count):
+        row = count - 1 - place
+        total = x[first + row]
+        for e in range(row + 1, count):
+            total -= factor[6 * (first + e) + row] * x[first + e]
+        x[first + row] = total * factor[6 * (first + row) + row]
+    for i in range(first, first + count):
+        x[i] = start[i] - x[i]
+    return tangent_length(first, count, x) <= c * x[first]
+
+
+@machine_code
+def _slide(c: float, first: int, count: int, work: SolverWork) -> None:
+    """Let normal and tangents of a cone take turns until they rest."""
+    x, start, u, rate = (
+        work.iterates.y, work.iterates.x, work.iterates.p, work.iterates.rho,
+    )  # fmt: skip
+    for i in range(first, first + count):
+        x[i] = start[i]
+    for _ in range(LOCAL):
+        moved, largest = 0.0, 0.0
+        n = max(0.0, x[first] - rate[first] * _velocity(first, count, 0, work, u))
+        moved = max(moved, abs(n - x[first]))
+        x[first] = n
+        squares = 0.0
+        for row in range(1, count):
+            i = first + row
+            work.iterates.r[i] = x[i] - rate[i] * _velocity(first, count, row, work, u)
+            squares += work.iterates.r[i] * work.iterates.r[i]
+        factor = near_disc(c * n, math.sqrt(squares))
+        for i in range(first + 1, first + count):
+            t = factor * work.iterates.r[i]
+            moved = max(moved, abs(t - x[i]))
+            largest = max(largest, abs(t))
+            x[i] = t
+        if not moved > 1e-3 * max(largest, n):
+            break
+
+
+@machine_code
+def _velocity(first: int, count: int, row: int, work: SolverWork, u: Reals) -> float:
+    """Return the velocity of a row of a block for the block's impulses of now."""
+    total = u[first + row]
+    for e in range(count):
+        change = work.iterates.y[first + e] - work.iterates.x[first + e]
+        total += work.block_matrix[6 * (first + row) + e] * change
+    return total
+
+
+@machine_code
+def _follow(rows: Rows, scaled: Scaled, k: int, work: SolverWork) -> None:
+    """Let the rows of a block without a cone follow their laws, one after the other."""
+    x, u, start = work.iterates.y, work.iterates.p, work.iterates.x
+    first, count, width = rows.start[k], rows.count[k], rows.support_count[k]
+    a = rows.y_start[k]
+    for row in range(count):
+        i = first + row
+        speed = u[i]
+        for other in range(row):
+            change = x[first + other] - start[first + other]
+            if not change == 0.0:
+                for j in range(width):
+                    left = scaled.y[a + row * width + j]
+                    speed += left * scaled.y[a + other * width + j] * change
+        value = start[i] - work.iterates.rho[i] * speed
+        if scaled.law[k] == INTERVALS:
+            value = max(scaled.lo[i], min(value, scaled.hi[i]))
+        x[i] = value

@@ -1,0 +1,299 @@
+"""Coulomb's law by an interior-point method: from any start, for heaps of bodies.
+
+In the subset of machine code.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dyn_core.contact.problem.projections import HUGE
+from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.cone_steps import (
+    cone_gap,
+    cone_room,
+    linearise_cone,
+    start_cone,
+    step_of_cone,
+)
+from dyn_core.contact.solvers.laws.law_slopes import stick_slope
+from dyn_core.contact.solvers.laws.scaling import CONE, INTERVALS, project
+from dyn_core.contact.solvers.matrices.row_products import add_transposed, multiply
+from dyn_core.contact.solvers.matrices.skyline import order
+from dyn_core.contact.solvers.newton_on_modes import FIRM as MODES
+from dyn_core.contact.solvers.newton_on_modes import (
+    newton_on_modes,
+    solve_again,
+    solve_step,
+)
+from dyn_core.contact.solvers.solver_memory import SolverWork
+from dyn_core.engines.machine_code import machine_code
+
+FIRM = 1e-7  # compliance of a step in rows without a law
+SHARE = 0.95  # part of the way to the nearest boundary that a step takes
+SHORT = 0.2  # steps that are tried again with more centering
+PATIENCE = 3  # such steps in a row after which the path is seen to turn back
+ENOUGH = 1e-3  # mean product of slack and impulse at which modes are tried
+SMALLEST = 1e-12  # mean product at which the method ends
+EACH = 8  # steps of a try of the modes
+
+
+@machine_code
+def interior(
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, tolerance: float,
+    steps: int,
+) -> tuple[float, int]:  # fmt: skip
+    """Solve a scaled problem from inside all cones and bounds, then by its modes.
+
+        lambda_n u_n = e,   (mu lambda_n, lambda_T) o (eta, u_T) = (e, 0),
+        (lambda - lo) p = e,   (hi - lambda) q = e,   u = p - q,      e -> 0
+
+    The disc of friction has the radius mu lambda_n of the same step, so that the law is
+    Coulomb's, not its relaxation; S is not symmetric. Each step has a predictor, and a
+    corrector of second order (Mehrotra). When e is small, `newton_on_modes` takes the
+    modes from it and ends; if that does not converge, e falls further. Coulomb's law is
+    not monotone: where e cannot fall on this path, steps become short, and it ends.
+
+    Args:
+        rows, blocks, m, nv: Problem, scaled in work.scaled.
+        work: Room for work; work.newton.gamma is set to the result.
+        tolerance: Of `natural_step`.
+        steps: Largest number of steps.
+
+    Returns:
+        `natural_step` of the result, and the number of steps of both methods.
+
+    Source: S. Mehrotra 1992; T. Howell, S. Le Cleac'h et al. 2022 (Dojo), section IV.
+    """
+    terms = _start(rows, blocks, work)
+    unknowns, _ = order(rows, blocks, nv, work.envelope)
+    count, missing, enough, patience = 0, math.inf, ENOUGH, PATIENCE
+    while count < steps and terms > 0 and patience > 0:
+        gap = _velocities(rows, blocks, m, work, unknowns) / float(terms)
+        if not gap < math.inf:
+            break
+        if gap < enough:
+            for i in range(m):
+                work.newton.gamma[i] = work.iterates.x[i]
+            for k in range(blocks):
+                project(rows, work.scaled, k, work.newton.gamma)
+            missing, more = newton_on_modes(
+                rows, blocks, m, nv, work, tolerance, EACH, MODES
+            )
+            order(rows, blocks, nv, work.envelope)
+            count += int(more)
+            if missing <= tolerance or gap < SMALLEST:
+                break
+            enough = 0.03 * gap
+            gap = _velocities(rows, blocks, m, work, unknowns) / float(terms)
+        count += 1
+        _linearise(rows, blocks, work, 0.0, False)
+        if not solve_step(rows, blocks, work, unknowns, True):
+            break
+        _slack_steps(rows, blocks, work, 0.0, False)
+        step = min(1.0, _room(rows, blocks, work))
+        after = _gap(rows, blocks, work, step) / float(terms)
+        centering = max(1e-4, min(1.0, after / gap))
+        centering = centering * centering * centering
+        _linearise(rows, blocks, work, centering * gap, True)
+        solve_again(rows, blocks, work, unknowns, True)
+        _slack_steps(rows, blocks, work, centering * gap, True)
+        step = _room(rows, blocks, work)
+        if step < SHORT:
+            centering = max(centering, 0.3)
+            _linearise(rows, blocks, work, centering * gap, False)
+            solve_again(rows, blocks, work, unknowns, True)
+            _slack_steps(rows, blocks, work, centering * gap, False)
+            step = _room(rows, blocks, work)
+        patience = PATIENCE if step > SHORT else patience - 1
+        _move(rows, blocks, m, work, min(1.0, SHARE * step))
+    return missing, count
+
+
+@machine_code
+def _start(rows: Rows, blocks: int, work: SolverWork) -> int:
+    """Set impulses and slacks inside; return how many products there are."""
+    scaled, point, x = work.scaled, work.interior, work.iterates.x
+    terms = 0
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        if scaled.law[k] == CONE:
+            terms += start_cone(first, count, scaled, k, point, x)
+            continue
+        for i in range(first, first + count):
+            x[i], point.slack[i], point.other[i] = 0.0, 0.0, 0.0
+            if not scaled.law[k] == INTERVALS:
+                continue
+            lo, hi = scaled.lo[i], scaled.hi[i]
+            below, above = lo > -HUGE, hi < HUGE
+            if below and above:
+                x[i] = 0.5 * (lo + hi)
+            elif below:
+                x[i] = lo + 1.0
+            elif above:
+                x[i] = hi - 1.0
+            if below and not x[i] > lo:
+                continue  # no room: fixed
+            if below:
+                point.slack[i] = 1.0
+                terms += 1
+            if above:
+                point.other[i] = 1.0
+                terms += 1
+    return terms
+
+
+@machine_code
+def _velocities(
+    rows: Rows, blocks: int, m: int, work: SolverWork, unknowns: int
+) -> float:
+    """Set u to the velocities less their slacks; return the sum of all products."""
+    scaled, point, x, u = work.scaled, work.interior, work.iterates.x, work.newton.u
+    z = work.newton.z
+    for j in range(unknowns):
+        z[j] = 0.0
+    add_transposed(rows, work.envelope.local, scaled.y, blocks, x, z)
+    multiply(rows, work.envelope.local, scaled.y, blocks, z, u)
+    for k in range(blocks):
+        for i in range(rows.start[k], rows.start[k] + rows.count[k]):
+            u[i] += scaled.R[i] * x[i] + scaled.b[i]
+            u[i] -= point.slack[i]
+            if not scaled.law[k] == CONE:
+                u[i] += point.other[i]
+            work.iterates.dx[i], point.slack_step[i], point.other_step[i] = (
+                0.0,
+                0.0,
+                0.0,
+            )
+        point.eta_step[k] = 0.0
+    return _gap(rows, blocks, work, 0.0)
+
+
+@machine_code
+def _gap(rows: Rows, blocks: int, work: SolverWork, step: float) -> float:
+    """Return the sum of the products after a step."""
+    scaled, point, total = work.scaled, work.interior, 0.0
+    x, dx = work.iterates.x, work.iterates.dx
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        if scaled.law[k] == CONE:
+            total += cone_gap(first, count, scaled.c[k], k, point, x, dx, step)
+            continue
+        for i in range(first, first + count):
+            p = point.slack[i] + step * point.slack_step[i]
+            q = point.other[i] + step * point.other_step[i]
+            now = x[i] + step * dx[i]
+            if point.slack[i] > 0.0:
+                total += p * (now - scaled.lo[i])
+            if point.other[i] > 0.0:
+                total += q * (scaled.hi[i] - now)
+    return total
+
+
+@machine_code
+def _linearise(
+    rows: Rows, blocks: int, work: SolverWork, aim: float, second: bool
+) -> None:
+    """Set S and the d of dx = d - S Y dz, for products that become `aim`.
+
+    second: Whether the products of the last step's changes are taken away, too.
+    """
+    scaled, point, slopes = work.scaled, work.interior, work.newton.slopes
+    x, dx, u, d = work.iterates.x, work.iterates.dx, work.newton.u, work.newton.center
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        if scaled.law[k] == CONE:
+            linearise_cone(
+                first, count, scaled, k, point, slopes, x, dx, u, d, aim, second
+            )
+            continue
+        stick_slope(rows, scaled, slopes, k, FIRM)
+        for i in range(first, first + count):
+            p, q = point.slack[i], point.other[i]
+            stiff, missing = scaled.R[i], u[i]
+            if p > 0.0:
+                room = x[i] - scaled.lo[i]
+                product = point.slack_step[i] * dx[i] if second else 0.0
+                stiff += p / room
+                missing -= (aim - p * room - product) / room
+            if q > 0.0:
+                room = scaled.hi[i] - x[i]
+                product = -point.other_step[i] * dx[i] if second else 0.0
+                stiff += q / room
+                missing += (aim - q * room - product) / room
+            if not p > 0.0 and not q > 0.0:
+                stiff += FIRM
+                if scaled.law[k] == INTERVALS and scaled.lo[i] == scaled.hi[i]:
+                    slopes.diagonal[i], d[i] = 0.0, 0.0
+                    continue
+            slopes.diagonal[i] = 1.0 / stiff
+            d[i] = -missing / stiff
+
+
+@machine_code
+def _slack_steps(
+    rows: Rows, blocks: int, work: SolverWork, aim: float, second: bool
+) -> None:
+    """Take dx from its place in center, and set the steps of slacks that belong to it.
+
+    Arguments as of _linearise.
+    """
+    scaled, point, newton = work.scaled, work.interior, work.newton
+    x, dx = work.iterates.x, work.iterates.dx
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        if scaled.law[k] == CONE:
+            step_of_cone(
+                first, count, scaled, k, point, newton.slopes, dx, newton.center,
+                newton.du, newton.u,
+            )  # fmt: skip
+            continue
+        for i in range(first, first + count):
+            before, p, q = dx[i], point.slack[i], point.other[i]
+            dx[i] = newton.center[i]
+            if p > 0.0:
+                room = x[i] - scaled.lo[i]
+                product = point.slack_step[i] * before if second else 0.0
+                point.slack_step[i] = (aim - p * room - product - p * dx[i]) / room
+            if q > 0.0:
+                room = scaled.hi[i] - x[i]
+                product = -point.other_step[i] * before if second else 0.0
+                point.other_step[i] = (aim - q * room - product + q * dx[i]) / room
+
+
+@machine_code
+def _room(rows: Rows, blocks: int, work: SolverWork) -> float:
+    """Return the part of the step after which something is at its boundary."""
+    scaled, point, least = work.scaled, work.interior, 10.0
+    x, dx = work.iterates.x, work.iterates.dx
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        if scaled.law[k] == CONE:
+            least = min(least, cone_room(first, count, scaled.c[k], k, point, x, dx))
+            continue
+        for i in range(first, first + count):
+            if point.slack[i] > 0.0:
+                least = _nearer(least, x[i] - scaled.lo[i], dx[i])
+                least = _nearer(least, point.slack[i], point.slack_step[i])
+            if point.other[i] > 0.0:
+                least = _nearer(least, scaled.hi[i] - x[i], -dx[i])
+                least = _nearer(least, point.other[i], point.other_step[i])
+    return least
+
+
+@machine_code
+def _nearer(least: float, room: float, step: float) -> float:
+    """Return the smaller of a part of a step and that after which there is no room."""
+    return min(least, -room / step) if step < 0.0 else least
+
+
+@machine_code
+def _move(rows: Rows, blocks: int, m: int, work: SolverWork, step: float) -> None:
+    """Take a part of the step."""
+    point, x, dx = work.interior, work.iterates.x, work.iterates.dx
+    for i in range(m):
+        x[i] += step * dx[i]
+        point.slack[i] += step * point.slack_step[i]
+        point.other[i] += step * point.other_step[i]
+    for k in range(blocks):
+        point.eta[k] += step * point.eta_step[k]

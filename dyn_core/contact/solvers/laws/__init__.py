@@ -1,0 +1,1 @@
+"""Laws of contacts and bounds: cones, residuals, responses, slopes."""

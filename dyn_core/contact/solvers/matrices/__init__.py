@@ -1,0 +1,1 @@
+"""Linear algebra of contact solvers: sparse rows, envelopes, systems."""

@@ -1,0 +1,282 @@
+"""World of a robot: half-spaces, and the settings of its contact simulation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dyn_core.contact.collision.halfspaces import HALF_SPACE, HalfSpace
+from dyn_core.contact.collision.height_field import HEIGHT_FIELD, HeightField
+from dyn_core.contact.problem.solving import check_options, contact_solver
+from dyn_core.contact.rows.contact_biases import PUSH_OUT_SPEED
+from dyn_core.errors import ModelError
+from dyn_core.solving.solver import Solver
+from dyn_core.validation import (
+    REQUIRED,
+    ByName,
+    Either,
+    Field,
+    Kind,
+    ListOf,
+    Name,
+    Quantity,
+    Switch,
+    Table,
+    Whole,
+    known_keywords,
+    read_yaml,
+)
+
+FLOOR = "floor"  # what the simplest world is called
+# Settings that act beside some values of another only.
+_NEEDS = (
+    ("erp", "stabilisation", ("baumgarte", "split_impulse")),
+    ("push_out_speed", "stabilisation", ("baumgarte", "split_impulse")),
+    ("stiffness", "stabilisation", ("erp_cfm",)),
+    ("damping", "stabilisation", ("erp_cfm",)),
+    ("max_impacts", "stepper", ("event_driven",)),
+)
+
+
+@known_keywords
+@dataclass(frozen=True)
+class World:
+    """Half-spaces, and the solver and stepper for contacts and constraints.
+
+    WORLD says what each attribute is; docs/reference/world.md prints it, with units and
+    ranges.
+
+    Raises:
+        SettingError: There is no such keyword; names the nearest, then all.
+        ModelError: A setting is out of range, or changes nothing beside another; the
+            message lists the valid ones.
+        SolverNotFound: No solver has this name; names the nearest.
+        SignatureError: The solver is of another kind.
+
+    Source: LCP-4, LCP-10, LCP-11, LCP-17, LCP-23.
+    """
+
+    half_spaces: tuple[HalfSpace, ...] = (HalfSpace(),)
+    margin: float = 0.02
+    packages: Mapping[str, Any] = field(default_factory=dict)
+    solver: str | Solver = "coulomb_newton"
+    solver_options: Mapping[str, Any] = field(default_factory=dict)
+    stepper: str = "stewart_trinkle"
+    stabilisation: str = "split_impulse"
+    erp: float = 0.2
+    push_out_speed: float = PUSH_OUT_SPEED
+    stiffness: float = 1e5
+    damping: float = 1e3
+    restitution: str = "newton"
+    impacts: str = "simultaneous"
+    restitution_threshold: float = 0.05
+    contacts: bool = True
+    limits: bool = True
+    friction: bool = True
+    limit_restitution: float = 0.0
+    gears: tuple[tuple[str, str, float, float], ...] = ()
+    max_impacts: int = 50
+    height_fields: tuple[HeightField, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key, entry in WORLD.fields.items():
+            value = entry.read(f"world: {key}", getattr(self, key))
+            object.__setattr__(self, key, value)
+        names = [half_space.name for half_space in self.half_spaces]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ModelError(
+                f"world: two half_spaces are called '{twice[0]}'; valid: a name each",
+                "half_spaces",
+            )
+        for key, other, values in _NEEDS:
+            changed = getattr(self, key) != WORLD.fields[key].default
+            if changed and getattr(self, other) not in values:
+                raise ModelError(
+                    f"world: {key} changes nothing with the {other}"
+                    f" {getattr(self, other)}; valid: {' or '.join(values)}",
+                    key,
+                )
+        if self.solver != type(self).solver:  # the default needs no look-up
+            contact_solver(self.solver)
+        if self.solver_options:
+            check_options(contact_solver(self.solver), self.solver_options)
+        if self.stiffness + self.damping <= 0:
+            raise ModelError(
+                "world: stiffness and damping are 0; valid: one of them above 0",
+                "stiffness",
+            )
+
+    @classmethod
+    def of(cls, data: Any) -> World:
+        """Return a World from what stands for one.
+
+        Args:
+            data: A World, a mapping of its fields, a YAML file or text with such a
+                mapping; "floor" or None: a floor at z = 0 and all defaults.
+
+        Raises:
+            ModelError: It is none of these; a file cannot be read; a field will not do.
+        """
+        if data is None or (isinstance(data, str) and data == FLOOR):
+            return cls()
+        if isinstance(data, (str, os.PathLike)):
+            try:
+                data = read_yaml(data, "world file", "world")[0]
+            except ModelError as error:
+                raise ModelError(
+                    f"{error}; valid for a world: '{FLOOR}', a YAML file or a mapping"
+                    " with fields of a World",
+                    "world",
+                ) from error
+        world: World = WORLD.read("world", data)
+        return world
+
+
+class _Gear(Table):
+    """A gear as a mapping, or as a list: joint a, joint b, ratio, offset."""
+
+    def takes(self, value: Any) -> bool:
+        """Mappings, and lists of four."""
+        return super().takes(value) or (
+            isinstance(value, (list, tuple)) and len(value) == 4
+        )
+
+    def convert(self, where: str, value: Any) -> Any:
+        """Return the tuple of four."""
+        if isinstance(value, (list, tuple)):
+            a, b, ratio, offset = value
+            value = {"joints": [a, b], "ratio": ratio, "offset": offset}
+        return super().convert(where, value)
+
+
+def option_kind() -> Kind:
+    """Return the kind of a solver's option in a file: a switch, number or list."""
+    one = Either((Switch(), Whole(-(10**9), 10**9), Quantity(), Name()))
+    return Either((*one.kinds, ListOf(one)))
+
+
+_COEFFICIENT = Quantity(0.0, 1.0)
+WORLD = Table(
+    Field(
+        "half_spaces",
+        ListOf(HALF_SPACE),
+        "floors, walls, slopes; missing: the floor z = 0",
+    ),
+    Field(
+        "height_fields",
+        ListOf(HEIGHT_FIELD),
+        "ground whose height is given over a grid",
+    ),
+    Field(
+        "groups",
+        ByName(ListOf(Name()), "group"),
+        "links and surfaces of the world that do not touch one another: a list of names"
+        " for each group",
+    ),
+    Field(
+        "margin",
+        Quantity(0.0),
+        "largest gap of a contact that takes part in a step",
+        "m",
+        0.02,
+    ),
+    Field(
+        "packages",
+        ByName(Name(also=(os.PathLike,), what="a path"), "package"),
+        "folders of package:// addresses of meshes",
+    ),
+    Field(
+        "solver",
+        Name(also=(Solver,)),
+        "solver of CONTACT_SOLVE",
+        "",
+        "coulomb_newton",
+    ),
+    Field("solver_options", ByName(option_kind(), "option"), "options of the solver"),
+    Field(
+        "stepper",
+        Name(("stewart_trinkle", "anitescu_potra", "moreau_jean", "event_driven")),
+        "time stepping with a fixed step, or from impact to impact",
+        "",
+        "stewart_trinkle",
+    ),
+    Field(
+        "stabilisation",
+        Name(("split_impulse", "baumgarte", "none", "erp_cfm")),
+        "correction of position errors. split_impulse: a part erp in each step without"
+        " a change of velocity, so that no overlap becomes energy; baumgarte: the same"
+        " through the velocities; erp_cfm: soft rows, springs of `stiffness` with"
+        " `damping`; an impact with restitution is rigid in each of them",
+        "",
+        "split_impulse",
+    ),
+    Field(
+        "erp", _COEFFICIENT, "part of position errors corrected in each step", "", 0.2
+    ),
+    Field(
+        "push_out_speed",
+        Quantity(0.0),
+        "largest speed at which an overlap is corrected",
+        "m/s, rad/s",
+        PUSH_OUT_SPEED,
+    ),
+    Field("stiffness", Quantity(0.0), "of erp_cfm", "N/m", 1e5),
+    Field("damping", Quantity(0.0), "of erp_cfm", "N·s/m", 1e3),
+    Field(
+        "restitution",
+        Name(("newton", "poisson")),
+        "newton: speed after = -e speed before; poisson: impulses of the release are e"
+        " times those of the compression",
+        "",
+        "newton",
+    ),
+    Field(
+        "impacts",
+        Name(("simultaneous", "sequential")),
+        "sequential: one contact after the other",
+        "",
+        "simultaneous",
+    ),
+    Field(
+        "restitution_threshold",
+        Quantity(0.0),
+        "speed of approach below which nothing bounces",
+        "m/s",
+        0.05,
+    ),
+    Field("contacts", Switch(), "whether contacts of shapes act", "", True),
+    Field("limits", Switch(), "whether joint limits act", "", True),
+    Field(
+        "friction",
+        Switch(),
+        "whether dry friction of joints is a constraint; if not, it is a smooth"
+        " function of the speed",
+        "",
+        True,
+    ),
+    Field("limit_restitution", _COEFFICIENT, "of all joint limits", "", 0.0),
+    Field(
+        "gears",
+        ListOf(
+            _Gear(
+                Field("joints", ListOf(Name(), 2), "two joints a and b", "", REQUIRED),
+                Field("ratio", Quantity(), "ratio q_a - q_b = offset", "", 1.0),
+                Field("offset", Quantity(), "see ratio", "rad, m", 0.0),
+                make=lambda joints, ratio, offset: (*joints, ratio, offset),
+            )
+        ),
+        "gears as constraints, each a mapping or [a, b, ratio, offset]",
+    ),
+    Field(
+        "max_impacts",
+        Whole(1),
+        "impacts in a step of event_driven after which restitution is off in it",
+        "",
+        50,
+    ),
+    make=World,
+)

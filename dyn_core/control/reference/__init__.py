@@ -1,0 +1,1 @@
+"""The reference of a controller: trajectories, goals, how they are followed."""

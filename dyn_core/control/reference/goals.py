@@ -1,0 +1,305 @@
+"""Goals of trajectories: followed, checked each cycle, and ended with a code.
+
+A goal succeeds, is aborted or is canceled; each time it has a code and a sentence. A
+robot whose goal is aborted or canceled brakes and holds its position.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.control.controller import Controller
+from dyn_core.control.reference.following import TimedTrajectory
+from dyn_core.control.reference.goal_requests import GoalCode
+from dyn_core.control.reference.goal_tolerances import Tolerances
+from dyn_core.control.reference.trajectory import Reference, Trajectory
+from dyn_core.errors import DynError, GoalError
+
+# What resets a controller.
+DROPS = ("stale", "position jumped", "time went back", "time jumped")
+
+
+class GoalOutcome(NamedTuple):
+    """The end of a goal.
+
+    Attributes:
+        goal: What it was accepted as.
+        state: succeeded, aborted or canceled.
+        code: What a client receives.
+        sentence: The reason.
+    """
+
+    goal: Any
+    state: str
+    code: GoalCode
+    sentence: str
+
+
+class GoalFeedback(NamedTuple):
+    """Where a goal is.
+
+    Attributes:
+        since: Time since the start of the trajectory; negative before it [s].
+        desired: Reference.
+        q, qd: Measured position and velocity, (n,).
+        error, rate: Their errors, desired - actual, (n,); turns are wrapped.
+    """
+
+    since: float
+    desired: Reference
+    q: np.ndarray
+    qd: np.ndarray
+    error: np.ndarray
+    rate: np.ndarray
+
+
+@dataclass(eq=False)
+class _Tracked:
+    """A goal that is being followed.
+
+    Attributes:
+        goal: What it was accepted as.
+        motion: What the controller follows.
+        tolerances: What it is checked against.
+        drops: Counters of the controller at the start.
+        canceled: Whether it only brakes any more.
+        reason: Why it does not begin, where what ran before it was to let it begin.
+    """
+
+    goal: Hashable
+    motion: TimedTrajectory
+    tolerances: Tolerances
+    drops: tuple[int, ...]
+    canceled: bool = False
+    reason: str | None = None
+
+
+@dataclass(eq=False)
+class GoalTracker:
+    """The goals of a controller, from their acceptance to their outcome.
+
+    `advance` is called once after each update of the controller, and while no state
+    comes. A newer trajectory ends a goal when it takes over, not before.
+
+    Attributes:
+        controller: Follows the trajectories.
+        tolerances: Of goals that bring none; may be replaced at any time.
+        cmd_timeout: Time after the end of the last trajectory from which on its command
+            is stale, see `checked_timeout`; 0 for never; may be replaced [s].
+        last: The trajectory that the controller followed last, while it holds its end.
+    """
+
+    controller: Controller
+    tolerances: Tolerances
+    tracked: list[_Tracked] = field(default_factory=list)
+    cmd_timeout: float = 0.0
+    last: TimedTrajectory | None = None
+
+    def accept(
+        self,
+        goal: Hashable,
+        trajectory: Trajectory,
+        start: float,
+        tolerances: Tolerances | None = None,
+    ) -> None:
+        """Follow a trajectory as a goal, from the time `start` on.
+
+        Raises:
+            GoalError: The controller does not follow it: no state yet, mode gravity,
+                stopped, or too far away.
+        """
+        try:
+            self.controller.follow(trajectory, start)
+        except DynError as error:
+            raise GoalError(str(error), GoalCode.INVALID_GOAL) from error
+        follower = self.controller.follower
+        motion = follower.running if follower.pending is None else follower.pending
+        assert motion is not None
+        chosen = self.tolerances if tolerances is None else tolerances
+        self.tracked.append(_Tracked(goal, motion, chosen, self._drops()))
+
+    def cancel(self, goal: Hashable) -> bool:
+        """Brake; the goal ends when the reference rests. Return whether it is known."""
+        for tracked in self.tracked:
+            if tracked.goal != goal:
+                continue
+            follower = self.controller.follower
+            tracked.canceled = True
+            if follower.pending is tracked.motion:
+                follower.forget_next("canceled")
+            elif follower.running is tracked.motion:
+                self._brake(tracked)
+            return True
+        return False
+
+    def end_all(self, reason: str) -> list[GoalOutcome]:
+        """Abort all goals, such as when the controller is deactivated."""
+        ended = [self._dropped(x, reason) for x in self.tracked]
+        if any(self._leads(x) for x in self.tracked):
+            self.controller.stop(f"stopped: {reason}")
+        self.tracked, self.last = [], None
+        return ended
+
+    def advance(self, t: float) -> list[GoalOutcome]:
+        """Return the goals that ended in the controller's cycle.
+
+        Args:
+            t: Time of receipt of a state, or of the watchdog [s].
+        """
+        pairs = [(tracked, self._outcome(tracked, t)) for tracked in self.tracked]
+        self.tracked = [x for x, outcome in pairs if outcome is None]
+        stale = self._end_stale()
+        return [outcome for _, outcome in pairs if outcome is not None] + stale
+
+    def feedback(self, goal: Hashable) -> GoalFeedback | None:
+        """Return where a goal is; None if it ended or nothing is measured."""
+        c = self.controller
+        for tracked in self.tracked:
+            if tracked.goal == goal and c.reference is not None and c.q is not None:
+                assert c.qd is not None
+                since = c.now - tracked.motion.start
+                rate = c.reference.qd - c.qd
+                return GoalFeedback(since, c.reference, c.q, c.qd, c.error, rate)
+        return None
+
+    def _drops(self) -> tuple[int, ...]:
+        return tuple(self.controller.counters[name] for name in DROPS)
+
+    def _leads(self, tracked: _Tracked) -> bool:
+        """Return whether the controller follows a goal, or will."""
+        follower = self.controller.follower
+        return tracked.motion in (follower.running, follower.pending)
+
+    def _brake(self, tracked: _Tracked) -> None:
+        """Stop the reference; the goal's motion is the stop from now on."""
+        self._drop_waiting("the trajectory before it was canceled")
+        self.controller.stop("stopped: canceled")
+        motion = self.controller.follower.running
+        if motion is not None:
+            tracked.motion = motion
+
+    def _outcome(self, tracked: _Tracked, t: float) -> GoalOutcome | None:
+        """Return how a goal ended in this cycle, or None."""
+        motion, c = tracked.motion, self.controller
+        reason = self._interruption(tracked, t)
+        if tracked.canceled and (reason or not self._leads(tracked)):
+            sentence = f"canceled: {reason or 'the robot brakes and holds'}"
+            return GoalOutcome(tracked.goal, "canceled", GoalCode.SUCCESSFUL, sentence)
+        if reason is not None:
+            return self._dropped(tracked, reason)
+        if tracked.canceled or c.follower.pending is motion:
+            return None
+        assert c.reference is not None and c.qd is not None
+        errors = c.error, c.reference.qd - c.qd
+        if c.follower.running is motion:
+            fault = tracked.tolerances.path_fault(*errors)
+            if fault is None:
+                return None
+            code = GoalCode.PATH_TOLERANCE_VIOLATED
+            when = f"{c.now - motion.start:.3f} s after the start"
+            return self._aborted(tracked, code, f"{fault} on the path, {when}")
+        fault = tracked.tolerances.goal_fault(*errors)
+        if fault is None:
+            code, sentence = GoalCode.SUCCESSFUL, "the goal is reached"
+            return GoalOutcome(tracked.goal, "succeeded", code, sentence)
+        late, most = c.now - motion.ends, tracked.tolerances.goal_time
+        if most == 0 or late <= most:
+            return None
+        code = GoalCode.GOAL_TOLERANCE_VIOLATED
+        when = f"{late:.3f} s after the end (goal_time {most:.6g} s)"
+        return self._aborted(tracked, code, f"{fault} at the goal, {when}")
+
+    def _aborted(self, tracked: _Tracked, code: GoalCode, sentence: str) -> GoalOutcome:
+        """Abort; the robot brakes from where it is and holds.
+
+        A reference that stayed where it should be would go on pulling the robot there.
+        """
+        self._drop_waiting(f"the trajectory before it was aborted: {sentence}")
+        self._hold(f"stopped: {sentence}")
+        return GoalOutcome(tracked.goal, "aborted", code, sentence)
+
+    def _hold(self, why: str) -> None:
+        """Brake from where the robot is, and hold."""
+        c = self.controller
+        assert c.q is not None and c.qd is not None
+        c.follower.take(c.q, c.samples.rate, why)
+        c.stop(why)
+
+    def _drop_waiting(self, reason: str) -> None:
+        """Note why a goal that waits for its start will not begin."""
+        for tracked in self.tracked:
+            if tracked.motion is self.controller.follower.pending:
+                tracked.reason = reason
+
+    def _end_stale(self) -> list[GoalOutcome]:
+        """Hold where the robot is if the last command is stale; end its goals.
+
+        A goal that ends by itself within its goal_time is waited for.
+        """
+        c = self.controller
+        if not self._ended():
+            return []
+        assert self.last is not None
+        waiting = [x for x in self.tracked if x.motion is self.last]
+        late = c.now - self.last.ends
+        if not 0 < self.cmd_timeout < late or any(
+            x.tolerances.goal_time > 0 for x in waiting
+        ):
+            return []
+        said = f"no trajectory for {late:.3f} s (cmd_timeout {self.cmd_timeout:.6g} s)"
+        asked, self.last = self.last.asked, None
+        self.tracked = [x for x in self.tracked if x not in waiting]
+        self._hold(f"stopped: {said}")
+        for listener in c.listeners:
+            assert asked is not None
+            listener(asked, f"stopped: {said}: the robot holds where it is")
+        code = GoalCode.GOAL_TOLERANCE_VIOLATED
+        sentence = f"the goal was not reached: {said}"
+        return [GoalOutcome(x.goal, "aborted", code, sentence) for x in waiting]
+
+    def _ended(self) -> bool:
+        """Return whether the robot holds the end of a trajectory, and note which."""
+        c = self.controller
+        running, last = c.follower.running, self.last
+        if running is not None:
+            self.last = None if running.asked is None else running
+            return False
+        if last is None or c.reference is None or c.stopped or not c.enabled:
+            self.last = None
+        elif not np.array_equal(c.reference.q, last.trajectory.sample(math.inf).q):
+            self.last = None
+        return self.last is not None and c.follower.pending is None and c.q is not None
+
+    def _dropped(self, tracked: _Tracked, reason: str) -> GoalOutcome:
+        return GoalOutcome(tracked.goal, "aborted", GoalCode.INVALID_GOAL, reason)
+
+    def _interruption(self, tracked: _Tracked, t: float) -> str | None:
+        """Return why the controller does not follow a goal any more, or None."""
+        c, motion = self.controller, tracked.motion
+        if c.stopped is not None:
+            return f"stopped: {c.stopped.reason}"
+        if not c.enabled:
+            return "the controller is disabled"
+        silent = c.seen is None or c.samples.silence(t) is not None
+        if silent and not c.samples.paused:
+            return "the joint state is stale"
+        for name, before, now in zip(DROPS, tracked.drops, self._drops(), strict=True):
+            if now > before:
+                return f"the controller was reset: {name}"
+        if self._leads(tracked) or tracked.canceled:
+            return None
+        if tracked.reason is not None:
+            return tracked.reason
+        if c.follower.running is not None:
+            stop = c.follower.running.asked is None
+            return "stopped" if stop else "another trajectory has taken over"
+        if c.reference is None:
+            return "the controller was reset"
+        if not np.array_equal(c.reference.q, motion.trajectory.sample(math.inf).q):
+            return "the trajectory was replaced or stopped"
+        return None

@@ -1,0 +1,185 @@
+"""Ramps of a reference: at the ends of straight pieces, and braking to rest.
+
+A trajectory of positions alone has a speed from its first moment to its last. Its path
+is run through at another rate near both ends: from the rate at which the reference
+moves up to somewhat more than 1, so that no time is lost, and down to rest at the end.
+The places are those of the path, in its order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from dyn_core.control.joint_limits import SPEED_MARGIN, JointLimits
+from dyn_core.control.reference.trajectory import (
+    Reference,
+    Trajectory,
+    trajectory_of_pieces,
+)
+
+FASTER = 0.1  # share by which the rate exceeds 1 where there is time
+MOST_FASTER = 1 / 3  # where there is less
+LEAST_FASTER = 2e-3  # where the path itself uses up the margin of a velocity limit
+MOMENT = 1e-9  # time in which the first piece of a ramp is looked at [s]
+SAME = 1e-6  # difference of rates that needs no ramp
+STILL = 1e-9  # speed that needs no braking [rad/s | m/s]
+ROUNDS = 50
+
+
+class Path(Protocol):
+    """A Trajectory or a LedTrajectory."""
+
+    def sample(self, t: float) -> Reference:
+        """Return the reference at a time since the start [s]."""
+
+    def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the polynomials from one time to another: starts, coefficients."""
+
+
+def ramp(
+    path: Path,
+    since: float,
+    until: float,
+    limits: JointLimits,
+    acceleration: float,
+    rate: float = 0.0,
+    end: bool = False,
+) -> Trajectory | None:
+    """Return a beginning or an end of straight pieces, run through from or to a rate.
+
+    It ends, or begins, on the path at the path's own time and speed.
+
+    Args:
+        path: Straight pieces.
+        since, until: Times of the path within which the ramp lies [s].
+        limits: Their velocity limits are kept, with their margin.
+        acceleration: Of the fastest joint, where there is time for it [rad/s² | m/s²].
+        rate: At `since`, or at `until` for an end, from 0 to 1.
+        end: Whether it is the end of the path.
+    """
+    change, most = 1.0 - rate, until - since
+    if change < SAME or most <= MOMENT:
+        return None
+    width = MOMENT
+    for _ in range(ROUNDS):  # it grows until it fits the pieces within it
+        span = (until - width, until) if end else (since, since + width)
+        starts, c = path.window(*span)
+        speed, faster = _speeds(c, limits)
+        if speed == 0:
+            return None
+        faster = min(faster, change / math.sqrt(2))
+        needed = speed / acceleration * _length(min(FASTER, faster), change)
+        if needed <= width or width >= most:
+            break
+        width = min(needed, most)
+    excess = _excess(width * acceleration / speed, change, faster)
+    unit = width / _length(excess, change)
+    times = np.array([0.0, (excess + change) * unit, width - excess * unit, width])
+    rates = np.array([rate, 1 + excess, 1 + excess, 1.0])
+    if end:
+        times, rates = (width - times)[::-1], rates[::-1]
+    times += span[0]
+    times[[0, -1]] = span  # without rounding
+    made = _run_through(starts, c, times, rates)
+    made.q[-1] = path.sample(until if end else times[-1]).q  # without rounding
+    return made
+
+
+def _speeds(c: np.ndarray, limits: JointLimits) -> tuple[float, float]:
+    """Return the largest speed of pieces, and the share by which it may be exceeded."""
+    speeds = np.abs(c[:, 1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = limits.velocity * (1 + SPEED_MARGIN) / speeds - 1
+    faster = float(np.nanmin(room, initial=MOST_FASTER))
+    return float(speeds.max(initial=0.0)), max(faster, LEAST_FASTER)
+
+
+def _length(excess: float, change: float) -> float:
+    """Return the duration of a ramp, in units of speed / acceleration.
+
+    The rate rises by change + excess, stays until the time that was lost is made up
+    for, and falls by the excess.
+    """
+    return excess + change + change**2 / (2 * excess)
+
+
+def _excess(length: float, change: float, most: float) -> float:
+    """Return the excess of a ramp of a duration; `most` where it is too short."""
+    free = length - change
+    if free <= math.sqrt(2) * change:
+        return most
+    return min(change**2 / (free + math.sqrt(free**2 - 2 * change**2)), most)
+
+
+def _run_through(
+    starts: np.ndarray, c: np.ndarray, times: np.ndarray, rates: np.ndarray
+) -> Trajectory:
+    """Return straight pieces run through at rates that are linear between times.
+
+    Args:
+        starts, c: Beginnings and coefficients of the pieces, from the first of the
+            times to the last.
+        times, rates: The mean rate is 1.
+    """
+    spans = np.diff(times)
+    slopes = np.diff(rates) / np.where(spans > 0, spans, 1.0)
+    places = times[0] + np.cumsum([0.0, *(spans * (rates[1:] + rates[:-1]) / 2)])
+    k = np.searchsorted(places[1:-1], starts[1:], side="right")
+    way = (starts[1:] - places[k]).clip(0)
+    root = np.sqrt((rates[k] ** 2 + 2 * slopes[k] * way).clip(0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner = times[k] + np.nan_to_num(2 * way / (rates[k] + root))
+    knots = np.unique(np.clip(np.concatenate([times, inner]), times[0], times[-1]))
+    middles = (knots[1:] + knots[:-1]) / 2
+    i = np.searchsorted(times[1:-1], middles, side="right")
+
+    def place(t: np.ndarray) -> np.ndarray:
+        s = t - times[i]
+        return places[i] + (rates[i] + slopes[i] * s / 2) * s
+
+    piece = np.searchsorted(starts, place(middles), side="right") - 1
+    rate = (rates[i] + slopes[i] * (knots[:-1] - times[i]))[:, None]
+    since = (place(knots[:-1]) - starts[piece])[:, None]
+    pieces = np.zeros((len(middles), 6, c.shape[2]))
+    pieces[:, 0] = c[piece, 0] + since * c[piece, 1]
+    pieces[:, 1] = rate * c[piece, 1]
+    pieces[:, 2] = slopes[i][:, None] / 2 * c[piece, 1]
+    return trajectory_of_pieces(knots, pieces)
+
+
+def braking(
+    q: np.ndarray,
+    qd: np.ndarray,
+    limits: JointLimits,
+    deceleration: float,
+    room: float,
+    start: float = 0.0,
+) -> Trajectory | None:
+    """Return the way to rest, all joints in the same time; None for what rests.
+
+    A joint that would leave its limits brakes faster, the others do not.
+
+    Args:
+        q, qd: State.
+        limits: Of the joints.
+        deceleration: Of the fastest joint [rad/s² | m/s²].
+        room: Way that a joint may go on for where it has less left [rad | m].
+        start: Time of the state [s].
+    """
+    speed = np.abs(qd)
+    if speed.max(initial=0.0) <= STILL:
+        return None
+    left = np.where(qd > 0, limits.upper - q, q - limits.lower).clip(room)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.fmin(speed.max() / deceleration, 2 * left / speed)
+    knots = np.unique(np.concatenate([[0.0], ends]))
+    s = np.minimum(knots[:-1, None], ends)
+    moving = knots[:-1, None] < ends
+    pieces = np.zeros((len(s), 6, len(q)))
+    pieces[:, 0] = q + (qd - qd * s / (2 * ends)) * s
+    pieces[:, 1] = np.where(moving, qd * (1 - s / ends), 0.0)
+    pieces[:, 2] = np.where(moving, -qd / (2 * ends), 0.0)
+    return trajectory_of_pieces(start + knots, pieces)

@@ -1,0 +1,1 @@
+"""Safety of a controller: checks of efforts, stops, silence, the guard."""

@@ -1,0 +1,140 @@
+"""Supervision of a controller from outside its process: silence, a latch, a reset.
+
+Without ROS; the node `guard` is this class with topics. It is no certified safety part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from dyn_core.control.safety.guard_link import Beat
+from dyn_core.errors import SettingError
+from dyn_core.validation import known_keywords
+
+REPEAT = 0.01  # period of zero effort while stopped [s]
+LATE = 0.005  # lateness of a check that shows that the supervisor itself stood [s]
+GRACE = 0.02  # time for reading what arrived while it stood [s]
+
+
+@known_keywords
+class Supervisor:
+    """Stops a robot whose controller is silent while its effort stands.
+
+    A controller sends nothing, and rightly so, while it is inactive, waits for states,
+    or has ended with zero effort. So silence counts only while the last effort was not
+    zero: a driver without a timeout would apply that effort for ever. A stop is
+    latched: only reset ends it, and what a controller that resumes sends is replaced.
+
+    Attributes:
+        timeout: Silence after which zero is sent; longer than any pause between two
+            efforts of a sound controller, such as its own state_timeout [s].
+        stopped: Reason of the stop in force, or None.
+        uuid: Name of this supervisor, in its beats.
+        resets: Number of resets that were answered.
+        size: Number of efforts in a command, as last heard.
+        counters: Number of efforts that were replaced.
+    """
+
+    def __init__(self, timeout: float = 0.2) -> None:
+        if not 0 < timeout < math.inf:
+            raise SettingError(f"timeout {timeout:g} s; valid: more than 0", "timeout")
+        self.timeout = timeout
+        self.stopped: str | None = None
+        self.uuid, self.resets = uuid4().hex, 0
+        self.size = 0
+        self.counters: Counter[str] = Counter()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._deadline: float | None = None
+        self._graced = False
+        self._standing = 0.0
+        self._driven: float | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether the controller's last effort was not zero."""
+        return self._deadline is not None
+
+    def hear(self, t: float, effort: Any) -> bool:
+        """Note an effort of the controller; return whether zero must replace it.
+
+        Args:
+            t: Time of receipt, monotonic [s].
+            effort: (n,) [N·m | N].
+        """
+        tau = np.asarray(effort, float)
+        if not tau.size:
+            return False  # drivers refuse it, and what stood stands
+        self.size = tau.size
+        if not tau.any():
+            self._deadline = None
+            return False
+        self._deadline, self._graced, self._driven = t + self.timeout, False, t
+        self._standing = float(np.abs(tau).max())
+        if self.stopped is not None:
+            self.counters["efforts after a stop"] += 1
+        elif not np.isfinite(tau).all():
+            self.stop("an effort is not finite")
+        return self.stopped is not None
+
+    def check(self, t: float) -> bool:
+        """Return whether zero effort is to be sent at the time t [s].
+
+        Where the check comes late, the supervisor itself stood, and the efforts of that
+        time are still unread: then silence counts once GRACE has passed, too.
+        """
+        if self.stopped is None and self._deadline is not None and t >= self._deadline:
+            if t > self._deadline + LATE and not self._graced:
+                self._deadline, self._graced = t + GRACE, True
+                return False
+            silence = t - (self._driven or 0.0)
+            self.stop(
+                f"no effort for {silence:.3f} s, while up to {self._standing:.4g} N·m"
+                " (N) stood"
+            )
+        return self.stopped is not None
+
+    def wait(self, t: float) -> float | None:
+        """Return the time until the next check [s]; None: when an effort is heard."""
+        if self.stopped is not None:
+            return REPEAT
+        return None if self._deadline is None else max(0.0, self._deadline - t)
+
+    def stop(self, reason: str) -> None:
+        """Stop until a reset; the first reason stays."""
+        if self.stopped is None:
+            self.stopped = reason
+            self.counters["stops"] += 1
+
+    def reset(self, t: float) -> None:
+        """End a stop, on a person's request.
+
+        Raises:
+            SettingError: The controller still sends effort: the robot would be driven
+                at once.
+        """
+        if self.stopped is None:
+            self.resets += 1
+            return
+        if self._driven is not None and t - self._driven < self.timeout and self.stands:
+            raise SettingError(
+                f"the controller sent effort {t - self._driven:.3f} s ago; valid: a"
+                " reset once it sends zero, or nothing"
+            )
+        self.stopped, self.resets = None, self.resets + 1
+        self._forget()
+
+    def beat(self, ends: bool = False) -> Beat:
+        """Return what controllers are to hear at the moment.
+
+        Args:
+            ends: Whether it is the last beat.
+        """
+        stopped, reason = self.stopped is not None, self.stopped or ""
+        return Beat(self.uuid, stopped, reason, self.resets, self.timeout, ends)

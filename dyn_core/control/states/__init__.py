@@ -1,0 +1,1 @@
+"""Joint states as they arrive: sorted, dated, refused if impossible."""

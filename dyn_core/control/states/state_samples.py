@@ -1,0 +1,344 @@
+"""Samples of a state: which are refused, which begin anew, and the last good one."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control.rules import Rules
+from dyn_core.control.states.plausibility import (
+    APART,
+    FAR,
+    NOT_FINITE,
+    OUTSIDE,
+    TURN,
+    LongMotion,
+    StateCheck,
+    allocate_state_rows,
+    compare_states,
+)
+from dyn_core.control.states.state_age import StateAge
+from dyn_core.engines.machine_code import compiled
+from dyn_core.errors import NonFiniteError, ShapeError, StateError
+
+BACK, JUMPED, STALE = "time went back", "time jumped", "stale"
+MOVED = "position jumped"
+GLITCH = 2  # jumps of a sample that is wrong: there and back
+LONGEST_STEP = 1.0  # step of a reference's time between two samples that are fresh [s]
+MEAN = 100  # samples over which the period is averaged
+KNOWN = 10  # samples from which the period is known
+
+
+def check_sample(
+    joints: Sequence[str], q: np.ndarray, qd: np.ndarray, counters: Counter
+) -> None:
+    """Raise an error for a state of wrong size or with numbers that are not finite.
+
+    Args:
+        joints: Names in the order of the arrays.
+        q, qd: Positions and velocities.
+        counters: Where a refusal is counted.
+    """
+    n = len(joints)
+    for name, x in (("position", q), ("velocity", qd)):
+        if x.shape != (n,):
+            counters[f"{name} of wrong size"] += 1
+            raise ShapeError(name, f"shape ({n},)", f"shape {x.shape}")
+        if not all(map(math.isfinite, x.tolist())):
+            counters[f"{name} not finite"] += 1
+            pairs = zip(joints, x, strict=True)
+            bad = ", ".join(joint for joint, value in pairs if not math.isfinite(value))
+            raise NonFiniteError(f"{name} of {bad} is not finite", name)
+
+
+class Samples:
+    """The last good state of a robot, and what a new one means.
+
+    Other threads may read q, qd and seen: each is replaced as a whole.
+
+    Attributes:
+        joints: Names in the order of the arrays.
+        rules: state_timeout, max_jump, max_state_age, differentiate, filter_time.
+        wrapped: Joints whose differences are wrapped to [-pi, pi), (n,).
+        counters: Where refusals are counted.
+        check: Which states are believed; None: all that are finite.
+        clock: Returns simulated time where trajectories run in it, else None [s].
+        q, qd: Last good state; None before the first, and after a reset.
+        seen: Time of its receipt [s]; kept by a reset, so that silence is noticed.
+        stamp: Its time stamp [s].
+        now: Its time as trajectories count it [s].
+        good: Number of consecutive good states.
+        jumps: Number of jumps in a row, each within state_timeout of the one before.
+        mean_period: Mean time between two samples [s]; 0 before the second.
+        repeated: When the stamp of the last state came once more [s].
+        age: Compares stamps with the clock.
+    """
+
+    def __init__(
+        self,
+        joints: tuple[str, ...],
+        rules: Rules,
+        wrapped: np.ndarray,
+        counters: Counter,
+        check: StateCheck | None = None,
+    ) -> None:
+        self.joints, self.rules, self.wrapped = joints, rules, wrapped
+        self.counters, self.turning = counters, bool(wrapped.any())
+        self.check, self.motion = check, None
+        self._rows = rows = allocate_state_rows(wrapped, check)
+        self._compare = compiled(compare_states).bind(rows)
+        if check is not None and not check.made:
+            timeout = rules.state_timeout
+            self.motion = LongMotion(joints, rows, 10 * timeout, timeout)
+        self.age = StateAge(rules.max_state_age)
+        self.clock: Callable[[], float | None] | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget all."""
+        self.seen: float | None = None
+        self.jumps, self._last_jump = 0, 0.0
+        self.repeated = -math.inf
+        self.mean_period, self._periods = 0.0, 0
+        self.age.restart()
+        if self.motion is not None:
+            self.motion.restart()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the state, but neither the time of its receipt nor jumps."""
+        self.q: np.ndarray | None = None
+        self.qd: np.ndarray | None = None
+        self.stamp: float | None = None
+        self.now: float | None = None
+        self.good = 0
+        self._rate: np.ndarray | None = None
+        self._compared: tuple[Any, Any, int] = None, None, 0
+        if self.motion is not None:
+            self.motion.interrupt()
+
+    @property
+    def period(self) -> float | None:
+        """Mean time between two samples [s]; None before it is known."""
+        return self.mean_period if self._periods >= KNOWN else None
+
+    @property
+    def rate(self) -> np.ndarray:
+        """Velocity on which positions and velocities of the last state agree, (n,).
+
+        The smaller of both, zero where their signs differ; without a state before it
+        the velocity alone.
+        """
+        assert self._rate is not None
+        return self._rate
+
+    def change(self, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
+        """Return the displacement from q to q_next, wrapped for wrapped joints."""
+        change: np.ndarray = q_next - q  # joints have one coordinate each
+        if not self.turning:
+            return change
+        turns = np.floor((change + math.pi) / TURN)
+        return np.where(self.wrapped, change - turns * TURN, change)
+
+    def _faults(
+        self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None
+    ) -> int:
+        """Return what is wrong with a state, see compare_states; computed once."""
+        before, after, faults = self._compared
+        if self.q is before and q is after:
+            return faults
+        rows, known = self._rows, self.q is not None
+        rows.q[:], rows.qd[:] = q, qd
+        dt = self._elapsed(t, stamp) if known else 0.0
+        made = self.check is not None and self.check.made
+        duration = max(dt, self.mean_period, 1e-9)
+        faults = self._compare(known, made, dt, duration, self.rules.max_jump)
+        self._compared = self.q, q, faults
+        return faults
+
+    def repeats(self, t: float, stamp: float | None) -> bool:
+        """Return whether a stamp is that of the last state: nothing new was measured.
+
+        A state without a stamp is always new.
+        """
+        if stamp is None or stamp != self.stamp:
+            return False
+        self.repeated = t
+        self.counters["stamp repeated"] += 1
+        return True
+
+    def checked(
+        self,
+        t: float,
+        q: Any,
+        qd: Any | None,
+        stamp: float | None = None,
+        clock: float | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a sample that one alone can be believed, or raise and count it.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Positions and velocities.
+            stamp: Time stamp [s].
+            clock: Present time of the stamps' clock [s]; None: ages are not tested.
+        """
+        q = np.array(q, float)  # a copy: the caller may change its array
+        if qd is None:
+            qd = self._differentiated(t, q)
+        qd = np.array(qd, float)
+        if not q.shape == qd.shape == self._rows.q.shape:
+            check_sample(self.joints, q, qd, self.counters)
+        faults = self._faults(t, q, qd, stamp)
+        if faults & NOT_FINITE:
+            check_sample(self.joints, q, qd, self.counters)
+        try:
+            self.age.check(stamp, clock)
+            if faults & OUTSIDE and self.check is not None:
+                raise self.check.beyond(q, qd)
+        except StateError as error:
+            self.counters[error.kind] += 1
+            raise
+        return q, qd
+
+    def check_motion(
+        self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None
+    ) -> None:
+        """Raise, and count, where a state and the one before are not of one motion.
+
+        Several in a row are states of two robots, like jumps.
+        """
+        if self.check is None:
+            return
+        try:
+            if self.q is not None and self.qd is not None:
+                if self._faults(t, q, qd, stamp) & APART:
+                    change, dt = self._rows.change.copy(), self._elapsed(t, stamp)
+                    self.check.check_motion(change, self.qd, qd, dt, self.mean_period)
+            if self.motion is not None and stamp is not None:
+                self.motion.add(stamp)
+        except StateError as error:
+            self.counters[error.kind] += 1
+            self._note_jump(t)
+            raise
+
+    def _elapsed(self, t: float, stamp: float | None) -> float:
+        """Return the time since the last state [s].
+
+        Of stamps, where both have one and they do not jump ahead; else of arrivals, and
+        at least the mean period.
+        """
+        assert self.seen is not None
+        arrived = t - self.seen
+        if stamp is not None and self.stamp is not None:
+            gone = stamp - self.stamp
+            if gone <= arrived + self.rules.state_timeout:
+                return gone
+        return max(arrived, self.mean_period)
+
+    def _differentiated(self, t: float, q: np.ndarray) -> np.ndarray:
+        """Return a filtered velocity from two positions, if the rules allow it."""
+        n = len(self.joints)
+        if not self.rules.differentiate:
+            self.counters["velocity missing"] += 1
+            raise ShapeError("velocity", f"shape ({n},)", "nothing")
+        if self.q is None or self.qd is None or self.seen is None or t <= self.seen:
+            return np.zeros(n)
+        dt = t - self.seen
+        weight_new = dt / (dt + self.rules.filter_time)
+        raw = self.change(self.q, q) / dt
+        return self.qd + weight_new * (raw - self.qd)
+
+    def interruption(
+        self,
+        t: float,
+        q: np.ndarray,
+        qd: np.ndarray,
+        stamp: float | None,
+        now: float | None,
+    ) -> str | None:
+        """Return why a state does not continue the ones before it, or None.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Checked state.
+            stamp, now: As for `accept`; None is not compared.
+        """
+        if stamp is not None and self.stamp is not None and stamp < self.stamp:
+            return BACK
+        if now is not None and self.now is not None and now < self.now:
+            return BACK
+        # Once: what checks windows of states would begin anew with each one.
+        if self.q is not None and self.silence(t) is not None and not self.paused:
+            return STALE
+        if (
+            now is not None
+            and self.now is not None
+            and now - self.now > LONGEST_STEP + self.rules.state_timeout
+        ):
+            return JUMPED
+        if self.q is not None and self._faults(t, q, qd, stamp) & FAR:
+            return MOVED
+        return None
+
+    @property
+    def paused(self) -> bool:
+        """Whether the clock of trajectories stands where it was at the last state."""
+        clock = None if self.clock is None else self.clock()
+        if clock is None or self.now is None:
+            return False
+        return 0 <= clock - self.now <= self.rules.state_timeout
+
+    def interrupted(self, t: float, why: str) -> None:
+        """Count an interruption, and note when states jump."""
+        self.counters[why] += 1
+        if why in (MOVED, BACK):
+            self._note_jump(t)
+
+    def _note_jump(self, t: float) -> None:
+        row = self.jumps > 0 and t - self._last_jump <= self.rules.state_timeout
+        self.jumps, self._last_jump = self.jumps + 1 if row else 1, t
+
+    def alternate(self, t: float) -> bool:
+        """Return whether states jump to and fro, as those of two robots on one topic.
+
+        A glitch jumps there and back, and a reset once; a third jump in a row is
+        neither. It lasts until no state has jumped for state_timeout.
+        """
+        quiet = t - self._last_jump > self.rules.state_timeout
+        return self.jumps > GLITCH and not quiet
+
+    def accept(
+        self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None, now: float
+    ) -> None:
+        """Keep a checked state."""
+        rows = self._rows
+        self._rate = qd
+        if self.q is not None and self.seen is not None:
+            self._faults(t, q, qd, stamp)
+            self._rate = rows.rate.copy()
+            dt = self._elapsed(t, stamp) if stamp is not None else t - self.seen
+            self._measure(dt)
+        rows.q_before[:], rows.qd_before[:] = q, qd
+        self.q, self.qd, self.seen = q, qd, t
+        self.stamp, self.now = stamp, now
+        self.good += 1
+
+    def _measure(self, dt: float) -> None:
+        """Note the time between two states in the mean period."""
+        if dt > self.rules.state_timeout:
+            return
+        self._periods += 1
+        weight = max(1 / self._periods, 1 / MEAN)
+        self.mean_period += weight * (dt - self.mean_period)
+
+    def silence(self, t: float) -> float | None:
+        """Return for how long the state is stale [s]; None while it is not."""
+        seen = self.seen
+        if seen is None or t - seen <= self.rules.state_timeout:
+            return None
+        return t - seen - self.rules.state_timeout

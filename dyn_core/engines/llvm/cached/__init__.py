@@ -1,0 +1,1 @@
+"""Machine code on disk, and the digests under which it is found."""

@@ -1,0 +1,1 @@
+"""Calls from Python into machine code, and the memory of their results."""

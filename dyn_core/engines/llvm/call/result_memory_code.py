@@ -1,0 +1,178 @@
+"""Memory of large results: taken by NumPy when an array is made, given back at its end.
+
+Compiled, never run as Python; the language is explained in python_to_llvm.py, and
+result_memory.py says what this is for. A slab is memory of the system that begins at a
+multiple of SLAB, with a head, and holds blocks of one size: eight sizes between a power
+of two and the next. Blocks above LARGEST have a slab of their own. NumPy calls these
+functions with the GIL.
+"""
+
+from dyn_core.engines.llvm.call.python_to_llvm import copy, load, store
+
+# The table: counts of bytes, a note, and for each size the first slab with room.
+CLOCK, IDLE, COLD, SLABS = 0, 8, 16, 64
+SIZES = 8 * 32
+TABLE = SLABS + 8 * SIZES
+
+# The head of a slab, and of a block; FIRST: where blocks begin; in memory of the user.
+BLOCK, LENGTH, FREE, FRESH, LIVE, NEXT, PREVIOUS, SIZE, FIRST = (
+    8 * k for k in range(9)
+)
+STAMP, FOLLOWING, HEAD = 0, 8, 64
+
+LARGE = 0x10000  # bytes of a result from which on it lies in this memory
+SMALLEST, STEP = 0x10000, 0x2000
+SLAB, LARGEST, PAGE = 0x1000000, 0x200000, 0x200000
+LIMIT = 0x8000000  # bytes that may lie idle
+FAR = 0x1000000  # bytes of other results after which one has left the cache
+READ_WRITE, OWN_MEMORY, HUGE = 3, 0x4022, 14  # of Linux: PROT_, MAP_, MADV_
+
+
+def has_room(slab):
+    """Check whether a slab has a free block."""
+    if load(slab + FREE) != 0:
+        return 1
+    if load(slab + FRESH) + load(slab + BLOCK) <= slab + load(slab + LENGTH):
+        return 1
+    return 0
+
+
+def link(table, slab):
+    """Make a slab the first one of its size."""
+    head = table + SLABS + 8 * load(slab + SIZE)
+    following = load(head)
+    store(slab + NEXT, following)
+    store(slab + PREVIOUS, 0)
+    if following != 0:
+        store(following + PREVIOUS, slab)
+    store(head, slab)
+    return 0
+
+
+def unlink(table, slab):
+    """Take a slab out of the list of its size."""
+    following, previous = load(slab + NEXT), load(slab + PREVIOUS)
+    if following != 0:
+        store(following + PREVIOUS, previous)
+    if previous != 0:
+        store(previous + NEXT, following)
+    else:
+        store(table + SLABS + 8 * load(slab + SIZE), following)
+    return 0
+
+
+def trim(table):
+    """Return all idle memory to the system."""
+    k = 0
+    while k < SIZES:
+        slab = load(table + SLABS + 8 * k)
+        while slab != 0:
+            following = load(slab + NEXT)
+            if load(slab + LIVE) == 0:
+                unlink(table, slab)
+                munmap(slab, load(slab + LENGTH))
+            slab = following
+        k += 1
+    store(table + IDLE, 0)
+    return 0
+
+
+def open_slab(table, size, block):
+    """Get a slab from the system; 0 if there is no memory."""
+    length = SLAB
+    if block > LARGEST:
+        length = (FIRST + block + PAGE - 1) & -PAGE
+    if load(table + IDLE) + length > LIMIT:
+        trim(table)
+    memory = mmap(0, length + SLAB, READ_WRITE, OWN_MEMORY, -1, 0)
+    if memory == -1:
+        return 0
+    slab = (memory + SLAB - 1) & -SLAB
+    if slab != memory:
+        munmap(memory, slab - memory)
+    if slab != memory + SLAB:
+        munmap(slab + length, memory + SLAB - slab)
+    madvise(slab, length, HUGE)
+    store(slab + BLOCK, block)
+    store(slab + LENGTH, length)
+    store(slab + FRESH, slab + FIRST)
+    store(slab + SIZE, size)
+    link(table, slab)
+    return slab
+
+
+def take(table, n):
+    """Return memory of n bytes, at a multiple of 64; 0 if there is none."""
+    block, step, size = SMALLEST, STEP, 0
+    while block + block < n + HEAD:
+        block, step, size = block + block, step + step, size + 8
+    while block < n + HEAD:
+        block, size = block + step, size + 1
+    if size >= SIZES:
+        return 0
+    slab = load(table + SLABS + 8 * size)
+    if slab == 0:
+        slab = open_slab(table, size, block)
+        if slab == 0:
+            return 0
+    elif load(slab + LIVE) == 0:
+        store(table + IDLE, load(table + IDLE) + slab - load(slab + FRESH))
+    now = load(table + CLOCK) + block
+    store(table + CLOCK, now)
+    memory = load(slab + FREE)
+    if memory != 0:
+        store(slab + FREE, load(memory + FOLLOWING))
+        if now - load(memory + STAMP) > FAR:
+            store(table + COLD, 1)
+    else:
+        memory = load(slab + FRESH)
+        store(slab + FRESH, memory + block)
+    store(memory + STAMP, now)
+    store(slab + LIVE, load(slab + LIVE) + 1)
+    if has_room(slab) == 0:
+        unlink(table, slab)
+    return memory + HEAD
+
+
+def give(table, address, n):
+    """Take memory back."""
+    if address == 0:
+        return 0
+    memory = address - HEAD
+    slab = memory & -SLAB
+    if has_room(slab) == 0:
+        link(table, slab)
+    store(memory + FOLLOWING, load(slab + FREE))
+    store(slab + FREE, memory)
+    live = load(slab + LIVE) - 1
+    store(slab + LIVE, live)
+    if live == 0:
+        idle = load(table + IDLE) + load(slab + FRESH) - slab
+        if idle > LIMIT:
+            unlink(table, slab)
+            munmap(slab, load(slab + LENGTH))
+        else:
+            store(table + IDLE, idle)
+    return 0
+
+
+def take_zeroed(table, count, n):
+    """Return zeroed memory, as calloc."""
+    memory = take(table, count * n)
+    if memory != 0:
+        memset(memory, 0, count * n)
+    return memory
+
+
+def resize(table, address, n):
+    """Return memory of another size with the same content, as realloc."""
+    if address == 0:
+        return take(table, n)
+    had = load(((address - HEAD) & -SLAB) + BLOCK) - HEAD
+    if n <= had:
+        return address
+    memory = take(table, n)
+    if memory != 0:
+        copy(memory, address, had)
+        give(table, address, had)
+    return memory

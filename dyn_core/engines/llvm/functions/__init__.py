@@ -1,0 +1,1 @@
+"""sin, cos and similar functions in LLVM IR."""

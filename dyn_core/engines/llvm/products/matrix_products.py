@@ -1,0 +1,374 @@
+"""Products of matrices in machine code: loops over blocks of registers.
+
+For one state a vector holds neighbours of a row of B and of the result; for lanes it
+holds one entry of all lanes. Either way an entry of the result is a_i0 b_0j, then one
+multiply-add after the other: the bits are those of the product written out.
+
+A function multiplies a block of the result, another one calls it for all blocks of its
+size. Small products of one state are written out (straight_products.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from dyn_core.engines.llvm.function_ir import FunctionCode
+from dyn_core.engines.llvm.ir import kind, lanes_like, real_size, suffix
+from dyn_core.engines.llvm.products.product_arrays import Array, ProductPlaces
+from dyn_core.engines.llvm.products.scaled_rows import ScaledRows, Scaling, is_scaling
+from dyn_core.engines.llvm.products.straight_products import (
+    StraightProducts,
+    load_part,
+    store_part,
+)
+from dyn_core.numbers.product import ProductShape
+
+Pointer = Callable[[Array, int, int], str]
+_INLINE = 24  # vectors that are copied without a loop
+_STRAIGHT = 200  # vectors multiplied by a product of one state that is written out
+_ROWS, VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
+_SIGNATURE = (
+    "ptr %a, ptr %b, ptr %c, ptr %to, i64 %inner,"
+    " i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row, i64 %to_row"
+)
+
+
+class Tile(NamedTuple):
+    """What a function of machine code multiplies.
+
+    Attributes:
+        rows, vectors: Of the block of the result.
+        negative, onto: As of a ProductShape.
+        rest: Entries of the last vector of a row that do not exist: they are not read
+            and not written.
+    """
+
+    rows: int
+    vectors: int
+    negative: bool
+    onto: bool
+    rest: int = 0
+
+
+class Products:
+    """Writes the products of one kernel.
+
+    Args:
+        width: Lanes of a value.
+        vector: Entries of a row that one instruction works on where there is one lane.
+        fused: Whether a multiply-add rounds once.
+
+    Attributes:
+        written_out: Vectors that a product of one state multiplies without loops.
+    """
+
+    def __init__(self, width: int, vector: int, fused: bool) -> None:
+        self.width, self.fused = width, fused
+        self.step = vector if width == 1 else 1  # columns of a vector
+        self.lanes = lanes_like(width, vector) if width == 1 else width
+        self.one, self.size = kind("real", lanes_like(width, 1)), real_size(width)
+        self.of = kind("real", self.lanes)
+        self.suffix = suffix(self.lanes)
+        self.tiles: set[Tile] = set()
+        self.several: set[Tile] = set()  # of these, more than one at once
+        self.straight = StraightProducts(self.lanes, fused)
+        self.rows = ScaledRows(width, self.lanes, fused)
+        self.moves = self.written = False
+        self.written_out = _STRAIGHT
+
+    def write(
+        self,
+        code: FunctionCode,
+        shape: ProductShape,
+        places: ProductPlaces,
+        pointer: Pointer,
+    ) -> None:
+        """Write one product, tile by tile.
+
+        Args:
+            code: Where.
+            shape, places: Of the product.
+            pointer: Returns the name of a pointer to an entry of an array.
+        """
+        self.written = True
+        vectors = -(-shape.columns // self.step)
+        arrays = places.a, places.b, places.c or places.result, places.result
+        if self.width == 1 and shape.rows * shape.inner * vectors <= self.written_out:
+            pointers = ", ".join(f"ptr {pointer(array, 0, 0)}" for array in arrays)
+            name = self.straight.function(shape, places)
+            code.lines.append(f"  call void {name}({pointers})")
+            return
+        if is_scaling(shape.rows, shape.inner):
+            rest = vectors * self.step - shape.columns
+            name = self.rows.name(Scaling(shape.negative, shape.onto, rest))
+            pointers = ", ".join(f"ptr {pointer(array, 0, 0)}" for array in arrays)
+            code.lines.append(f"  call void {name}({pointers}, i64 {vectors})")
+            return
+        a, b, onto, to = arrays
+        steps = a.by_row, a.by_column, b.by_row, onto.by_row, to.by_row
+        strides = [f"i64 {x * self.width}" for x in steps]
+        for i, high, down in _alike(shape.rows, _ROWS):
+            for j, wide, rest, across in self._column_blocks(shape.columns):
+                tile = Tile(high, wide, shape.negative, shape.onto, rest)
+                self.tiles.add(tile)
+                starts = (a, i, 0), (b, 0, j), (onto, i, j), (to, i, j)
+                names = [f"ptr {pointer(*start)}" for start in starts]
+                arguments = [*names, f"i64 {shape.inner}", *strides]
+                function = self._name(tile)
+                if down * across > 1:
+                    self.several.add(tile)
+                    function = function.replace("@tile", "@tiles")
+                    arguments += [f"i64 {down}", f"i64 {across}"]
+                code.lines.append(f"  call void {function}({', '.join(arguments)})")
+
+    def _column_blocks(self, columns: int) -> Iterator[tuple[int, int, int, int]]:
+        """Return blocks of columns: the first one, vectors, rest, how many are so.
+
+        Args:
+            columns: Of the result. rest: as of a Tile.
+        """
+        vectors = -(-columns // self.step)
+        rest = vectors * self.step - columns
+        for v, wide, count in _alike(vectors, VECTORS[self.width > 1]):
+            last = rest > 0 and v + wide * count == vectors
+            if count > last:
+                yield v * self.step, wide, 0, count - last
+            if last:
+                yield (v + wide * (count - 1)) * self.step, wide, rest, 1
+
+    def move(self, code: FunctionCode, start: str, end: str, count: int) -> None:
+        """Write what copies `count` values from one place to another."""
+        numbers = count * self.width
+        if numbers > _INLINE * self.lanes:
+            self.moves = True
+            arguments = f"ptr {start}, ptr {end}, i64 {numbers}"
+            code.lines.append(f"  call void @move({arguments})")
+            return
+        done = 0
+        while done < numbers:
+            size = min(self.lanes, 1 << (numbers - done).bit_length() - 1)
+            source, target = (
+                code.new(f"getelementptr {self.one}, ptr {pointer}, i64 {done}")
+                for pointer in (start, end)
+            )
+            of = kind("real", lanes_like(self.width, size))
+            value = code.new(f"load {of}, ptr {source}, align {self.size}")
+            line = f"  store {of} {value}, ptr {target}, align {self.size}"
+            code.lines.append(line)
+            done += size
+
+    def definitions(self) -> list[str]:
+        """Return the functions that calls refer to."""
+        tiles = [self._tile(tile) for tile in sorted(self.tiles)]
+        tiles += [self._tiles(tile) for tile in sorted(self.several)]
+        moves = [self._move()] if self.moves else []
+        rows = self.rows.definitions()
+        return [*tiles, *rows, *self.straight.definitions, *moves]
+
+    def _move(self) -> str:
+        """Write the function that copies many values."""
+        lines = _MOVE.replace("double", self.one)
+        lines = lines.replace("LANES", f"{self.lanes}")
+        lines = lines.replace("LESS", f"{self.lanes - 1}")
+        return lines.replace("align 8", f"align {self.size}")
+
+    def _name(self, tile: Tile) -> str:
+        what = ("minus" if tile.negative else "plus") + ("_onto" if tile.onto else "")
+        size = f"{tile.rows}_{tile.vectors}_{tile.rest}_{self.width}"
+        return f"@tile_{what}_{size}"
+
+    def _load(self, pointer: str, masked: int) -> str:
+        """Return the instruction that loads a vector, its last entries left out."""
+        return load_part(self.lanes, pointer, masked)
+
+    def _tiles(self, tile: Tile) -> str:
+        """Write the function of some tiles: so many down, each so many across."""
+        name = self._name(tile)
+        down, across = tile.rows, tile.vectors * self.step * self.width
+        strides = "%inner, i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row"
+        pointers = "ptr %pa, ptr %pb, ptr %pc, ptr %pt"
+        lines = [
+            f"define internal void {name.replace('@tile', '@tiles')}({_SIGNATURE},"
+            " i64 %down, i64 %across) nounwind {",
+            "  br label %column",
+            "column:",
+            "  %v = phi i64 [0, %0], [%right, %next]",
+            f"  %j = mul i64 %v, {across}",
+            f"  %pb = getelementptr {self.one}, ptr %b, i64 %j",
+            "  br label %row",
+            "row:",
+            "  %r = phi i64 [0, %column], [%below, %row]",
+            f"  %i = mul i64 %r, {down}",
+            "  %ia = mul i64 %i, %a_row",
+            f"  %pa = getelementptr {self.one}, ptr %a, i64 %ia",
+        ]
+        for short, array in (("c", "c"), ("t", "to")):
+            lines += [
+                f"  %i{short} = mul i64 %i, %{array}_row",
+                f"  %o{short} = add i64 %i{short}, %j",
+                f"  %p{short} = getelementptr {self.one}, ptr %{array}, i64 %o{short}",
+            ]
+        lines += [
+            f"  call void {name}({pointers}, i64 {strides}, i64 %to_row)",
+            "  %below = add i64 %r, 1",
+            "  %lower = icmp slt i64 %below, %down",
+            "  br i1 %lower, label %row, label %next",
+            "next:",
+            "  %right = add i64 %v, 1",
+            "  %more = icmp slt i64 %right, %across",
+            "  br i1 %more, label %column, label %end",
+            "end:",
+            "  ret void",
+            "}",
+            "",
+        ]
+        return "\n".join(lines)
+
+    def _tile(self, kind_of: Tile) -> str:
+        """Write the function of a block of the result that stays in registers."""
+        rows, vectors, negative, onto, rest = kind_of
+        tile = [(r, v) for r in range(rows) for v in range(vectors)]
+        masked = [rest if v == vectors - 1 else 0 for v in range(vectors)]
+        head = f"define internal void {self._name(kind_of)}({_SIGNATURE}) nounwind {{"
+        lines = [head]
+        if onto:
+            lines += self._entries("c", tile)
+            lines += [
+                f"  %s{r}_{v} = {self._load(f'%cw{r}_{v}', masked[v])}" for r, v in tile
+            ]
+            a, b, first, test = "%a", "%b", 0, "%inner, 0"
+        else:
+            lines += self._factors("first", "%a", "%b", rows, masked)
+            for r, v in tile:
+                name = f"%{'t' if negative else 's'}{r}_{v}"
+                lines.append(f"  {name} = fmul {self.of} %first_a{r}, %first_b{v}")
+                if negative:
+                    lines.append(f"  %s{r}_{v} = fneg {self.of} %t{r}_{v}")
+            lines += [
+                f"  %a1 = getelementptr {self.one}, ptr %a, i64 %a_column",
+                f"  %b1 = getelementptr {self.one}, ptr %b, i64 %b_row",
+            ]
+            a, b, first, test = "%a1", "%b1", 1, "%inner, 1"
+        lines += [
+            f"  %several = icmp sgt i64 {test}",
+            "  br i1 %several, label %more, label %end",
+            "more:",
+            f"  %k = phi i64 [{first}, %0], [%next, %more]",
+            f"  %pa = phi ptr [{a}, %0], [%na, %more]",
+            f"  %pb = phi ptr [{b}, %0], [%nb, %more]",
+            *(
+                f"  %c{r}_{v} = phi {self.of} [%s{r}_{v}, %0], [%n{r}_{v}, %more]"
+                for r, v in tile
+            ),
+            *self._factors("next", "%pa", "%pb", rows, masked),
+            f"  %na = getelementptr {self.one}, ptr %pa, i64 %a_column",
+            f"  %nb = getelementptr {self.one}, ptr %pb, i64 %b_row",
+        ]
+        if negative:
+            lines += [f"  %m{r} = fneg {self.of} %next_a{r}" for r in range(rows)]
+        for r, v in tile:
+            x = f"{self.of} {f'%m{r}' if negative else f'%next_a{r}'}"
+            y, z = f"{self.of} %next_b{v}", f"{self.of} %c{r}_{v}"
+            if self.fused:
+                call = f"call {self.of} @llvm.fma.{self.suffix}({x}, {y}, {z})"
+                lines.append(f"  %n{r}_{v} = {call}")
+                continue
+            lines.append(f"  %x{r}_{v} = fmul {x}, %next_b{v}")
+            lines.append(f"  %n{r}_{v} = fadd {self.of} %x{r}_{v}, %c{r}_{v}")
+        lines += [
+            "  %next = add i64 %k, 1",
+            "  %again = icmp slt i64 %next, %inner",
+            "  br i1 %again, label %more, label %end",
+            "end:",
+            *(
+                f"  %e{r}_{v} = phi {self.of} [%s{r}_{v}, %0], [%n{r}_{v}, %more]"
+                for r, v in tile
+            ),
+        ]
+        lines += self._entries("to", tile)
+        lines += [
+            f"  {store_part(self.lanes, f'%e{r}_{v}', f'%tow{r}_{v}', masked[v])}"
+            for r, v in tile
+        ]
+        return "\n".join([*lines, "  ret void", "}", ""])
+
+    def _entries(self, name: str, tile: Sequence[tuple[int, int]]) -> Iterator[str]:
+        """Write pointers %NAMEwR_V to the vectors of a tile."""
+        for r, v in tile:
+            offset = v * self.step * self.width
+            yield f"  %{name}o{r}_{v} = mul i64 %{name}_row, {r}"
+            yield f"  %{name}q{r}_{v} = add i64 %{name}o{r}_{v}, {offset}"
+            yield (
+                f"  %{name}w{r}_{v} = getelementptr {self.one}, ptr %{name},"
+                f" i64 %{name}q{r}_{v}"
+            )
+
+    def _factors(
+        self, tag: str, a: str, b: str, rows: int, masked: Sequence[int]
+    ) -> Iterator[str]:
+        """Write the loads of one column of A and one row of B, as vectors."""
+        for v, without in enumerate(masked):
+            offset = v * self.step * self.width
+            yield f"  %{tag}_pb{v} = getelementptr {self.one}, ptr {b}, i64 {offset}"
+            yield f"  %{tag}_b{v} = {self._load(f'%{tag}_pb{v}', without)}"
+        for r in range(rows):
+            yield f"  %{tag}_oa{r} = mul i64 %a_row, {r}"
+            place = f"getelementptr {self.one}, ptr {a}, i64 %{tag}_oa{r}"
+            yield f"  %{tag}_pa{r} = {place}"
+            there = f"ptr %{tag}_pa{r}, align {self.size}"
+            if self.width > 1 or self.lanes == 1:
+                yield f"  %{tag}_a{r} = load {self.of}, {there}"
+                continue
+            zeros = "zeroinitializer"
+            mask = f"<{self.lanes} x i32>"
+            yield f"  %{tag}_x{r} = load {self.one}, {there}"
+            yield (
+                f"  %{tag}_y{r} = insertelement {self.of} poison,"
+                f" {self.one} %{tag}_x{r}, i32 0"
+            )
+            yield (
+                f"  %{tag}_a{r} = shufflevector {self.of} %{tag}_y{r},"
+                f" {self.of} poison, {mask} {zeros}"
+            )
+
+
+def _alike(total: int, most: int) -> Iterator[tuple[int, int, int]]:
+    """Return parts of a whole: the first of some, their size, how many are so."""
+    whole, rest = divmod(total, most)
+    if whole:
+        yield 0, most, whole
+    if rest:
+        yield whole * most, rest, 1
+
+
+_MOVE = """define internal void @move(ptr noalias %from, ptr noalias %to, i64 %n) {
+  %rest = and i64 %n, LESS
+  %whole = sub i64 %n, %rest
+  %wide = icmp sgt i64 %whole, 0
+  br i1 %wide, label %four, label %few
+four:
+  %k = phi i64 [0, %0], [%next, %four]
+  %p = getelementptr double, ptr %from, i64 %k
+  %q = getelementptr double, ptr %to, i64 %k
+  %x = load <LANES x double>, ptr %p, align 8
+  store <LANES x double> %x, ptr %q, align 8
+  %next = add i64 %k, LANES
+  %more = icmp slt i64 %next, %whole
+  br i1 %more, label %four, label %few
+few:
+  %left = icmp sgt i64 %rest, 0
+  br i1 %left, label %one, label %end
+one:
+  %j = phi i64 [%whole, %few], [%following, %one]
+  %u = getelementptr double, ptr %from, i64 %j
+  %w = getelementptr double, ptr %to, i64 %j
+  %y = load double, ptr %u, align 8
+  store double %y, ptr %w, align 8
+  %following = add i64 %j, 1
+  %again = icmp slt i64 %following, %n
+  br i1 %again, label %one, label %end
+end:
+  ret void
+}
+"""

@@ -1,0 +1,117 @@
+"""Arrays of products that are not wanted at the same time lie in the same memory.
+
+In lanes an entry takes eight times the memory of one state, and what leaves a core's
+second cache costs a kernel more than its operations do.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dyn_core.engines.llvm.products.product_arrays import (
+    Array,
+    ProductArrays,
+    ProductPlaces,
+)
+
+Chunks = Sequence[Sequence[Any]]  # steps of each function, see lower.py
+
+
+def share_memory(arrays: ProductArrays, chunks: Chunks) -> None:
+    """Let arrays lie where others lay that nothing reads any more.
+
+    Arrays with zeros keep their memory: those are never written.
+
+    Args:
+        arrays: Each in memory of its own.
+        chunks: What the kernel does, in order.
+    """
+    starts = [first for first, _ in arrays.allotted]
+    if not starts:
+        return
+    spans = _spans(arrays, chunks, starts)
+    moved = _moved(arrays, starts, spans)
+
+    def there(slot: int) -> int:
+        return slot + moved[bisect_right(starts, slot) - 1]
+
+    def placed(array: Array) -> Array:
+        return array if array.output else array._replace(first=there(array.first))
+
+    for k, (a, b, c, result) in arrays.places.items():
+        c = None if c is None else placed(c)
+        arrays.places[k] = ProductPlaces(placed(a), placed(b), c, placed(result))
+    arrays.results = {k: placed(array) for k, array in arrays.results.items()}
+    arrays.stores = {x: [there(k) for k in slots] for x, slots in arrays.stores.items()}
+    arrays.leaves = [(x, there(k)) for x, k in arrays.leaves]
+    arrays.zeros = [there(k) for k in arrays.zeros]
+    arrays.end = max(
+        first + size + move
+        for (first, size), move in zip(arrays.allotted, moved, strict=True)
+    )
+
+
+def _spans(
+    arrays: ProductArrays, chunks: Chunks, starts: list[int]
+) -> list[tuple[int, int]]:
+    """Return the first and the last chunk that touches each array."""
+    last_chunk = len(chunks)
+    first, last = [last_chunk] * len(starts), [-1] * len(starts)
+
+    def touch(slot: int, time: int) -> None:
+        k = bisect_right(starts, slot) - 1
+        if k >= 0:
+            first[k], last[k] = min(first[k], time), max(last[k], time)
+
+    for time, slot in _touched(arrays, chunks):
+        touch(slot, time)
+    for _, slot in arrays.leaves:
+        touch(slot, -1)
+    for slot in arrays.zeros:
+        touch(slot, -1)
+        touch(slot, last_chunk)
+    return list(zip(first, last, strict=True))
+
+
+def _touched(arrays: ProductArrays, chunks: Chunks) -> Iterator[tuple[int, int]]:
+    """Return which slots each chunk reads or writes: (number of the chunk, slot)."""
+    for time, chunk in enumerate(chunks):
+        for step in chunk:
+            for x in step.operands:
+                if arrays.holds(x) and not arrays.spot(x).output:
+                    yield time, arrays.spot(x).number
+            for x in step.results:
+                if x is not None:
+                    yield from ((time, slot) for slot in arrays.stores.get(x, ()))
+            if step.op == "product":
+                for array in arrays.places[step.data[2]]:
+                    if array is not None and not array.output:
+                        yield time, array.first
+
+
+def _moved(
+    arrays: ProductArrays, starts: list[int], spans: list[tuple[int, int]]
+) -> list[int]:
+    """Return how far each array moves: to the smallest free memory that it fits."""
+    order = sorted(range(len(starts)), key=lambda k: spans[k])
+    busy: list[tuple[int, int, int]] = []  # last chunk, first slot, size
+    free: list[tuple[int, int]] = []  # size, first slot
+    moved, end = [0] * len(starts), starts[0]
+    for k in order:
+        (begin, last), (first, size) = spans[k], arrays.allotted[k]
+        count = bisect_left(busy, (begin, 0, 0))
+        for _, slot, room in busy[:count]:
+            insort(free, (room, slot))
+        del busy[:count]
+        fitting = bisect_left(free, (size, 0))
+        if fitting < len(free):
+            room, slot = free.pop(fitting)
+            if room > size:
+                insort(free, (room - size, slot + size))
+        else:
+            slot, end = end, end + size
+        insort(busy, (last, slot, size))
+        moved[k] = slot - first
+    return moved

@@ -1,0 +1,1 @@
+"""Programs as C source, and the header of an export."""

@@ -1,0 +1,1 @@
+"""The cycle of a controller as one exported function."""

@@ -1,0 +1,248 @@
+"""One cycle of a controller as one kernel: law, effort limits, envelope, stops.
+
+A Program of this file computes what `Controller.update` and `Controller.watch` compute
+of a state, for callers outside Python. It keeps nothing: what a controller remembers
+goes in as `state` and comes out as `state_next`; zeros begin. It never fails and never
+returns an effort that is not finite or outside the limits: what is wrong is named by
+`report`.
+
+These solvers are not in the registry: their options are settings of dyn_core.control,
+and the Controller is what they are tested against. `computed_torque` alone, without
+limits, is the solver of that name.
+
+What is the caller's: the reference and its checks against position and velocity limits,
+the effort of a trajectory (feed forward), the integral of the error (add it to
+qdd_ref), time stamps and ages, whether the period carries the gains (`check_gains` of a
+Controller says it), velocities that contradict positions by little for long, a second
+solver (shadow), collisions, a position that is to be kept after a stop (`hold`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control import Bounds, Rules, StateBounds
+from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.joint_values import joint_values
+from dyn_core.control.law_programs import LAWS, check_joints
+from dyn_core.control.safety.envelope import JOINT, WHOLE, Envelope
+from dyn_core.control.settings import FULL_EFFORT
+from dyn_core.control.states.plausibility import StateCheck
+from dyn_core.engines import Program
+from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.export.cycle.cycle_algorithms import (
+    gravity_cycle,
+    impedance_cycle,
+    tracking_cycle,
+)
+from dyn_core.export.cycle.cycle_steps import (
+    FAULTS,
+    STATE_NUMBERS,
+    STATE_VECTORS,
+    Settings,
+)
+from dyn_core.model import Model
+from dyn_core.problems import (
+    GRAVITY_CONTROL,
+    IMPEDANCE_CONTROL,
+    PASSIVE,
+    TRACKING_CONTROL,
+)
+from dyn_core.problems.joint_ports import plain_tau
+from dyn_core.problems.ports import Port, Signature
+from dyn_core.solving.registry import solver
+from dyn_core.solving.solver import TracedSolver
+
+DEFAULT_BOUNDS, DEFAULT_STATE_BOUNDS = Bounds(), StateBounds()  # of a Controller
+_LIVE = (
+    Port("t", (), "s", meaning="time, steady"),
+    Port("fresh", (), meaning="1 where q and qd are new, 0 where none have come"),
+    Port(
+        "request",
+        (),
+        meaning="0 none, 1 stop by a ramp, 2 stop at zero, 3 reset the stop, 4 disable",
+    ),
+    Port("state", ("state",), meaning="state_next of the last cycle; zeros to begin"),
+)
+_RESULTS = (
+    plain_tau,
+    Port("state_next", ("state",), meaning="state of the next cycle"),
+    Port(
+        "report",
+        (5,),
+        meaning="status, fault, its value, its bound, whether an effort was limited",
+    ),
+)
+
+
+def _cycle_of(name: str, law: Signature, meaning: str) -> Signature:
+    return Signature(
+        name,
+        (*law.inputs, *_LIVE),
+        _RESULTS,
+        passive=PASSIVE,
+        answers_all=True,
+        meaning=f"{meaning}, limited, checked, and replaced by those of a stop",
+    )
+
+
+TRACKING_CYCLE = _cycle_of("tracking_cycle", TRACKING_CONTROL, TRACKING_CONTROL.meaning)
+IMPEDANCE_CYCLE = _cycle_of(
+    "impedance_cycle", IMPEDANCE_CONTROL, IMPEDANCE_CONTROL.meaning
+)
+GRAVITY_CYCLE = _cycle_of("gravity_cycle", GRAVITY_CONTROL, GRAVITY_CONTROL.meaning)
+# Of each cycle the law, its kind, that of the cycle, and the algorithm.
+CYCLES: dict[str, tuple[str, Signature, Signature, Callable[..., Any]]] = {
+    f"{law}_cycle": (law, kind, signature, algorithm)
+    for law, kind, signature, algorithm in (
+        ("computed_torque", TRACKING_CONTROL, TRACKING_CYCLE, tracking_cycle),
+        ("joint_impedance", IMPEDANCE_CONTROL, IMPEDANCE_CYCLE, impedance_cycle),
+        ("gravity_compensation", GRAVITY_CONTROL, GRAVITY_CYCLE, gravity_cycle),
+    )
+}
+
+
+def control_cycle(
+    name: str,
+    model: Model,
+    *,
+    rules: Rules | None = None,
+    bounds: Bounds | None = DEFAULT_BOUNDS,
+    state_bounds: StateBounds | None = DEFAULT_STATE_BOUNDS,
+    effort_slew: Any = None,
+    limits: Mapping[str, float] | None = None,
+    wrap: Sequence[str] | None = None,
+    **options: Any,
+) -> Program[Any]:
+    """Return the Program of a cycle, as a Controller with the same settings runs it.
+
+    Args:
+        name: One of CYCLES.
+        model: Robot; joints of one coordinate each.
+        rules: state_timeout, max_jump, good_samples, on_stale, on_violation, stop_time
+            and last_good_cycles; zero or ramp for what stops.
+        bounds: Envelope; None for the effort limits alone.
+        state_bounds: Which states are believed; None for all that are finite. Stamps
+            and ages are the caller's, who passes new states only.
+        effort_slew: Largest change of an effort in a second, as of a Controller.
+        limits: Effort limits by joint; they replace the model's [N·m | N].
+        wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous ones.
+        options: Of every build. joint_friction and joint_springs are True, as those of
+            a Controller, unless they are said to be False.
+
+    Raises:
+        UnsupportedError: An unknown name, or a robot with driven joints.
+        SettingError: A rule that only the caller can follow, or a bad bound.
+    """
+    if name not in CYCLES:
+        known = ", ".join(CYCLES)
+        raise UnsupportedError(f"there is no cycle '{name}'; valid: {known}")
+    if model.driven:
+        raise UnsupportedError(
+            f"{name}: the place of {', '.join(model.driven)} is driven; valid: a robot"
+            " without such joints"
+        )
+    if options.get("dtype", "float64") != "float64":
+        raise UnsupportedError(
+            f"{name}: dtype={options['dtype']!r}; valid: 'float64' (time needs 53 bits)"
+        )
+    check_joints(model)
+    names = model.joint_names
+    if wrap is None:
+        wrap = [n for n in names if model.joint_kind(n) == "continuous"]
+    law, kind, signature, algorithm = CYCLES[name]
+    rules, limit = rules or Rules(), effort_limits(model, limits or {})
+    if bounds is not None:
+        modes = {of: mode for mode, of in LAWS.items()}
+        bounds = bounds.resolved(model, modes.get(law, "gravity"))
+    usual = limit / FULL_EFFORT
+    slew = joint_values(model, "effort_slew", effort_slew, usual)
+    settings = _settings(model, rules, bounds, state_bounds, limit, slew, tuple(wrap))
+    slots: dict[str, Any] = {"weight": solver("gravity_compensation")}
+    kinds = {"weight": GRAVITY_CONTROL}
+    if kind is not GRAVITY_CONTROL:
+        slots["law"] = solver(law).with_options(wrap=tuple(wrap))
+        kinds["law"] = kind
+    size = len(STATE_NUMBERS) + len(STATE_VECTORS) * model.nv
+    made = TracedSolver(
+        name,
+        signature,
+        algorithm,
+        slots=kinds,
+        fills=slots,
+        options={"settings": settings},
+        sizes=lambda model, options: {"state": size},
+        by_joint=False,
+    )
+    return made.build(model, **{**dict.fromkeys(PASSIVE, True), **options})
+
+
+def cycle_of_options(
+    name: str, model: Model, options: Mapping[str, Any]
+) -> Program[Any]:
+    """Return the Program of a cycle, its rules and bounds by name among other options.
+
+    Args:
+        name, model: As for control_cycle.
+        options: Attributes of Rules and Bounds, and options of build.
+    """
+    rest = dict(options)
+    parts: list[dict[str, Any]] = []
+    for kind in (Rules, Bounds, StateBounds):
+        names = {field.name for field in fields(kind)}
+        parts.append({k: rest.pop(k) for k in [*rest] if k in names})
+    rules, bounds, states = Rules(**parts[0]), Bounds(**parts[1]), parts[2]
+    rest["state_bounds"] = StateBounds(**states)
+    return control_cycle(name, model, rules=rules, bounds=bounds, **rest)
+
+
+def fault_names(model: Model) -> tuple[str, ...]:
+    """Return what `fault` counts, from 1 on: bounds of joints, of the robot, others."""
+    joints = [f"{name} of {joint}" for name in JOINT for joint in model.joint_names]
+    return (*joints, *WHOLE, *FAULTS)
+
+
+def state_places(nv: int) -> dict[str, slice]:
+    """Return where each part of `state` lies; numbers first, then vectors of joints."""
+    places = {name: slice(k, k + 1) for k, name in enumerate(STATE_NUMBERS)}
+    start = len(STATE_NUMBERS)
+    for name in STATE_VECTORS:
+        places[name] = slice(start, start + nv)
+        start += nv
+    return places
+
+
+def _settings(
+    model: Model,
+    rules: Rules,
+    bounds: Bounds | None,
+    state_bounds: StateBounds | None,
+    limit: np.ndarray,
+    slew: np.ndarray,
+    wrap: tuple[str, ...],
+) -> Settings:
+    """Return the settings that become constants of the kernel."""
+    for rule in ("on_stale", "on_violation"):
+        if getattr(rules, rule) == "hold":
+            raise SettingError(f"{rule} is hold; valid in a kernel: zero, ramp", rule)
+    believed = None
+    if state_bounds is not None:
+        check = StateCheck(model, state_bounds)
+        rows = check.low, check.high, check.fastest, check.mismatch
+        believed = tuple(tuple(row.tolist()) for row in rows)
+    bound: np.ndarray | None = None
+    if bounds is not None:
+        bound = Envelope(model, bounds, limit, "graph").bounds
+    return Settings(
+        rules=rules,
+        limit=tuple(limit.tolist()),
+        slew=tuple(slew.tolist()),
+        believed=believed,
+        bounds=None if bound is None else tuple(bound.tolist()),
+        frame=None if bounds is None else bounds.frame,
+        wrapped=tuple(n in wrap for n in model.joint_names),
+    )

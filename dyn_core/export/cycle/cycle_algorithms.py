@@ -1,0 +1,83 @@
+"""The algorithms of control cycles, one for each kind of law."""
+
+from __future__ import annotations
+
+from dyn_core.export.cycle.cycle_steps import Cycle, all_finite, displacement
+from dyn_core.spatial import Vector
+
+
+def tracking_cycle(  # type: ignore[no-untyped-def]
+    model, q, qd, q_ref, qd_ref, qdd_ref, kp, kd, t, fresh, request, state,
+    law, weight, settings,
+):  # fmt: skip
+    """One cycle of a controller that follows a reference.
+
+        tau = limited(law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)), unless stopped
+
+    Inputs and outputs: those of TRACKING_CYCLE.
+
+    Args:
+        law: Slot, the law whose effort is limited and checked.
+        weight: Slot, what carries the weight and brakes in a ramp.
+        settings: Constants.
+
+    Source: design of this project, the Controller of dyn_core.control.
+    """
+    others = (*q_ref, *qd_ref, *qdd_ref, *kp, *kd)
+    tau = law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)
+    error = displacement(q, q_ref, settings.wrapped)
+    return Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
+        tau, all_finite((*tau, *others)), error
+    )
+
+
+def impedance_cycle(  # type: ignore[no-untyped-def]
+    model, q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping, t, fresh, request, state,
+    law, weight, settings,
+):  # fmt: skip
+    """One cycle of a controller that holds a robot to a reference by springs.
+
+        tau = limited(law(q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping)),
+        unless stopped
+
+    A ramp brakes as it does where a gain before the inertia is zero.
+
+    Inputs and outputs: those of IMPEDANCE_CYCLE.
+
+    Args:
+        law: Slot, the law whose effort is limited and checked.
+        weight: Slot, what carries the weight and brakes in a ramp.
+        settings: Constants.
+
+    Source: design of this project, the Controller of dyn_core.control.
+    """
+    others = (*q_ref, *qd_ref, *qdd_ref, *stiffness, *damping)
+    tau = law(q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping)
+    error, kd = displacement(q, q_ref, settings.wrapped), Vector.zeros(model.nv)
+    return Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
+        tau, all_finite((*tau, *others)), error
+    )
+
+
+def gravity_cycle(  # type: ignore[no-untyped-def]
+    model, q, qd, kd, t, fresh, request, state, weight, settings
+):
+    """One cycle of a controller that carries the weight and nothing else.
+
+        tau = limited(ID(q, 0, 0)), unless stopped
+
+    The gain kd brakes in a ramp only.
+
+    Inputs and outputs: those of GRAVITY_CYCLE.
+
+    Args:
+        weight: Slot, what carries the weight and brakes in a ramp.
+        settings: Constants.
+
+    Source: design of this project, the Controller of dyn_core.control.
+    """
+    zero = Vector.zeros(model.nv)
+    tau = weight(q, qd, zero)
+    return Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
+        tau, all_finite(tau), zero
+    )

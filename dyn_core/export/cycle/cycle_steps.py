@@ -1,0 +1,465 @@
+"""What happens in a control cycle, whatever its law is: see controller_cycle.py.
+
+Flags are 1.0 or 0.0, conditions those of dyn_core.authoring. A comparison with NaN is
+false; conditions are written so that NaN never drives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control import Rules
+from dyn_core.control.law_programs import BRAKING
+from dyn_core.control.safety.effort_checks import SWINGS
+from dyn_core.control.safety.envelope import SHORTEST, envelope_values, value_count
+from dyn_core.control.safety.stops import AUTO
+from dyn_core.control.states.plausibility import JITTER
+from dyn_core.control.states.plausibility import SHORTEST as SHORTEST_STEP
+from dyn_core.control.states.state_samples import GLITCH
+from dyn_core.numbers.scalar import (
+    absolute,
+    equal,
+    floor,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    where,
+)
+from dyn_core.spatial import Vector
+
+STATUS = ("drives", "waits", "refused", "kept", "stale", "bridges", "stopped")
+REQUESTS = ("none", "ramp", "zero", "reset", "disable")
+DRIVES, WAITS, REFUSED, KEPT, STALE, BRIDGES, STOPPED = map(float, range(7))
+NONE, RAMP, ZERO, RESET, DISABLE = map(float, range(5))
+STATE_NUMBERS = (
+    "heard",  # whether a state has ever come
+    "time",  # of the last cycle [s]
+    "seen",  # when the last good state came [s]
+    "has",  # whether q and qd are those of a good state
+    "good",  # consecutive good states, up to good_samples
+    "jumps",  # in a row
+    "jumped",  # time of the last one [s]
+    "stop",  # none, ramp or zero, as in REQUESTS
+    "since",  # time of the stop [s]
+    "drove",  # whether sent is an effort of law or stop
+    "sent_at",  # its time [s]
+    "braking",  # whether it was that of a ramp
+    "failures",  # consecutive efforts that were not finite
+    "fault",  # number of what stopped, see laws.fault_names
+    "value",  # of the fault
+    "bound",  # of the fault
+)
+# The last: for how long an effort has changed at its largest rate [s].
+STATE_VECTORS = ("q", "qd", "sent", "last_good", "slewed")
+FAULTS = ("effort not finite", "request", "effort oscillates")  # that are no bounds
+LARGEST = float(np.finfo(float).max)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Constants of a cycle.
+
+    Attributes:
+        rules: Of the controller.
+        limit: Effort limits.
+        slew: Largest change of an effort in a second.
+        believed: low, high, fastest and mismatch of a StateCheck; None: states may be
+            any.
+        bounds: Of the envelope, in the order of its values; None for no envelope.
+        frame: Link whose speed the envelope means.
+        wrapped: By joint, whether differences of positions are wrapped.
+    """
+
+    rules: Rules
+    limit: tuple[float, ...]
+    slew: tuple[float, ...]
+    believed: tuple[tuple[float, ...], ...] | None
+    bounds: tuple[float, ...] | None
+    frame: str | None
+    wrapped: tuple[bool, ...]
+
+
+class Cycle:
+    """What happens in a cycle, step by step; the names of its state are attributes."""
+
+    heard: Any
+    time: Any
+    seen: Any
+    has: Any
+    good: Any
+    jumps: Any
+    jumped: Any
+    stop: Any
+    since: Any
+    drove: Any
+    sent_at: Any
+    braking: Any
+    failures: Any
+    fault: Any
+    value: Any
+    bound: Any
+    q: Any
+    qd: Any
+    sent: Any
+    last_good: Any
+    slewed: Any
+
+    def __init__(  # type: ignore[no-untyped-def]
+        self, model, settings, q, qd, kd, t, fresh, request, state, weight
+    ) -> None:
+        self.model, self.settings, self.rules = model, settings, settings.rules
+        self.q_now, self.qd_now, self.kd, self.weight = q, qd, kd, weight
+        n, k = model.nv, len(STATE_NUMBERS)
+        self.zero = Vector.zeros(n)
+        for place, name in enumerate(STATE_NUMBERS):
+            setattr(self, name, state[place])
+        for place, name in enumerate(STATE_VECTORS):
+            setattr(self, name, Vector(state[k + n * place : k + n * (place + 1)]))
+        self.timed = _finite(t)
+        self.t = where(self.timed, t, self.time)
+        self._read(request)
+        complete = logical_and(self.timed, all_finite((*q, *qd)))
+        self.asked = equal(fresh, 1.0)
+        self.new = logical_and(self.asked, logical_and(complete, self._believed()))
+
+    def run(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any, Any]:
+        """Return effort, next state and report for the law's effort."""
+        self._take_request()
+        self._take_sample()
+        silent = self._silence()
+        law, limited = self._law(tau, finite, error)
+        carried = self._carried()
+        late = self.rules.stop_time < self.t - self.since
+        stopped = self.stop > NONE
+        ramps = logical_and(equal(self.stop, RAMP), logical_not(late))
+        of_stop = where(ramps, carried, self.zero)
+        # a ramp acts at once, and then changes at the bounded rate
+        goes_on = logical_and(ramps, self.braking > 0.0)
+        braked = where(goes_on, self._bounded(carried)[0], of_stop)
+        drives = where(stopped, braked, law)
+        # without a new state: the last effort, that of the stop, or that of silence
+        was = logical_and(self.drove > 0.0, self.has > 0.0)
+        kept = where(self.drove > 0.0, self.sent, self.zero)
+        kept = where(stopped, where(was, of_stop, self.zero), kept)
+        kept = where(silent, self._of_silence(carried, was), kept)
+        kept = where(self.waits, self.zero, kept)
+        effort = where(self.acts, drives, kept)
+        self.sent = where(self.acts, drives, self.sent)
+        self.sent_at = where(self.acts, self.t, self.sent_at)
+        self.drove = _flag(logical_or(self.acts, self.drove > 0.0))
+        self.braking = where(self.acts, _flag(ramps), self.braking)
+        self.good = where(silent, 0.0, self.good)
+        effort = self._guarded(effort)
+        status = self._status(silent, stopped)
+        limited = _flag(logical_and(self.acts, limited))
+        report = status, self.fault, self.value, self.bound, limited
+        self.time = self.t
+        numbers = [getattr(self, name) for name in STATE_NUMBERS]
+        vectors = [x for name in STATE_VECTORS for x in getattr(self, name)]
+        return effort, Vector((*numbers, *vectors)), Vector(report)
+
+    def _read(self, request: Any) -> None:
+        """Read the request: what is none of the known ones stops at zero."""
+        mild = [equal(request, x) for x in (NONE, RESET, DISABLE)]
+        harmless = reduce(logical_or, mild)
+        self.asks = where(equal(request, RAMP), RAMP, where(harmless, NONE, ZERO))
+        self.resets, self.disabled = mild[1], mild[2]
+
+    def _take_request(self) -> None:
+        """Begin or end a stop; a stronger one replaces a weaker one."""
+        resets = self.resets
+        self.stop = where(resets, NONE, self.stop)
+        for name in ("fault", "value", "bound"):
+            setattr(self, name, where(resets, 0.0, getattr(self, name)))
+        self._forget(resets, True)
+        self._stop(self.asks > NONE, self.asks, (_place(self, "request"), 0.0, 0.0))
+
+    def _take_sample(self) -> None:
+        """Take a new state, or begin anew where it does not continue those before."""
+        rules, t, new = self.rules, self.t, self.new
+        heard = self.heard > 0.0
+        back = logical_and(heard, t < self.time)
+        late = logical_and(heard, rules.state_timeout < t - self.seen)
+        change = displacement(self.q, self.q_now, self.settings.wrapped)
+        far = reduce(logical_or, (rules.max_jump < absolute(x) for x in change))
+        moved = logical_and(logical_and(self.has > 0.0, far), logical_not(late))
+        moved = logical_and(moved, logical_not(back))
+        jump = logical_and(new, logical_or(moved, back))
+        breaks = logical_or(logical_or(moved, back), logical_or(late, self.has <= 0.0))
+        agrees = logical_or(breaks, self._agrees(change))
+        doubted = logical_and(new, logical_not(agrees))
+        self.new = new = logical_and(new, agrees)
+        # of one motion with the state before, on which positions and velocities agree
+        self.rate = where(breaks, Vector(self.qd_now), self._rate(change))
+        row = logical_and(self.jumps > 0.0, t - self.jumped <= rules.state_timeout)
+        jumps = where(row, self.jumps + 1.0, 1.0)
+        noted = logical_or(jump, doubted)
+        self.jumps = where(noted, jumps, self.jumps)
+        self.jumped = where(noted, t, self.jumped)
+        breaks = logical_and(new, logical_or(jump, late))
+        self._forget(breaks, True)
+        takes = logical_and(new, logical_not(back))
+        self.q = where(takes, self.q_now, self.q)
+        self.qd = where(takes, self.qd_now, self.qd)
+        self.has = _flag(logical_or(takes, self.has > 0.0))
+        self.heard = _flag(logical_or(new, heard))
+        self.seen = where(new, t, self.seen)
+        most = float(rules.good_samples)
+        self.good = where(takes, minimum(self.good + 1.0, most), self.good)
+        quiet = rules.state_timeout < t - self.jumped
+        alternate = logical_and(self.jumps > float(GLITCH), logical_not(quiet))
+        waits = logical_or(self.good < most, alternate)
+        waits = logical_and(new, logical_or(waits, back))
+        self.waits = logical_or(
+            waits, logical_or(self.disabled, logical_not(self.timed))
+        )
+        self.acts = logical_and(new, logical_not(self.waits))
+        self._forget(logical_and(self.waits, self.timed), False)
+
+    def _forget(self, when: Any, samples: bool) -> None:
+        """Forget earlier efforts, and perhaps the samples, too."""
+        self.drove = where(when, 0.0, self.drove)
+        self.braking = where(when, 0.0, self.braking)
+        self.slewed = where(when, self.zero, self.slewed)
+        self.failures = where(when, 0.0, self.failures)
+        self.last_good = where(when, self.zero, self.last_good)
+        if samples:
+            self.good = where(when, 0.0, self.good)
+            self.has = where(when, 0.0, self.has)
+
+    def _stop(self, when: Any, kind: Any, fault: Sequence[Any]) -> None:
+        """Stop; an earlier stop that is stronger stays."""
+        stronger = logical_and(when, self.stop < kind)
+        self.stop = where(stronger, kind, self.stop)
+        self.since = where(stronger, self.t, self.since)
+        names = ("fault", "value", "bound")
+        for name, x in zip(names, fault, strict=True):
+            setattr(self, name, where(stronger, x, getattr(self, name)))
+
+    def _silence(self) -> Any:
+        """Return whether the state is stale."""
+        age = self.t - self.seen
+        silent = logical_and(self.heard > 0.0, self.rules.state_timeout < age)
+        return logical_and(silent, logical_not(self.new))
+
+    def _of_silence(self, carried: Any, was: Any) -> Any:
+        """Return the effort without a fresh state."""
+        rules, stopped = self.rules, self.stop > NONE
+        kind = where(stopped, self.stop, _kind(rules.on_stale))
+        age = self.t - self.seen - rules.state_timeout
+        age = where(stopped, maximum(age, self.t - self.since), age)
+        ramps = logical_and(equal(kind, RAMP), age <= rules.stop_time)
+        return where(logical_and(was, ramps), carried, self.zero)
+
+    def _law(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any]:
+        """Return the law's effort, limited, or the last good one; stop for a fault."""
+        rules = self.rules
+        runs = logical_and(self.acts, equal(self.stop, NONE))
+        failures = where(finite, 0.0, self.failures + 1.0)
+        over = float(rules.last_good_cycles) < failures
+        limited, long = self._bounded(self._limited(tau))
+        effort = where(finite, limited, self.last_good)
+        large = reduce(
+            logical_or,
+            (
+                logical_not(absolute(x) <= bound)
+                for x, bound in zip(tau, self.settings.limit, strict=True)
+            ),
+        )
+        self.last_good = where(runs, effort, self.last_good)
+        self.failures = where(runs, failures, self.failures)
+        self.bridges = logical_and(runs, logical_not(finite))
+        kind = self._kind_of_violation()
+        not_finite = (_place(self, FAULTS[0]), failures, 0.0)
+        self._stop(logical_and(runs, over), kind, not_finite)
+        swings = logical_and(runs, finite)
+        self.slewed = where(swings, long, self.slewed)
+        self._stop_oscillation(swings, kind)
+        if self.settings.bounds is not None:
+            outside, fault = self._fault(effort, error)
+            self._stop(logical_and(runs, outside), kind, fault)
+        return effort, logical_and(logical_and(runs, finite), large)
+
+    def _fault(self, tau: Any, error: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Return whether a bound is exceeded, and which one most."""
+        drove = self.drove > 0.0
+        before = where(drove, self.sent, tau)
+        dt = maximum(where(drove, self.t - self.sent_at, 0.0), SHORTEST)
+        state = Vector(self.q_now), Vector(self.qd_now)
+        more = tau, before, error, self.rate, dt, self.settings.frame
+        values = envelope_values(self.model, *state, *more)
+        outside: Any = False
+        fault: tuple[Any, ...] = (0.0, 0.0, 0.0)
+        most: Any = 0.0
+        for k, (x, bound) in enumerate(zip(values, self.settings.bounds, strict=True)):
+            bad = logical_not(absolute(x) <= bound)
+            excess = where(_finite(x), absolute(x) * (1 / bound), LARGEST)
+            more = logical_and(bad, logical_or(logical_not(outside), most < excess))
+            most = where(more, excess, most)
+            this = float(k + 1), x, bound
+            fault = tuple(
+                where(more, new, old) for new, old in zip(this, fault, strict=True)
+            )
+            outside = logical_or(outside, bad)
+        return outside, fault
+
+    def _stop_oscillation(self, runs: Any, kind: Any) -> None:
+        """Stop a law whose effort has changed at its largest rate for too long."""
+        pairs = zip(self.settings.limit, self.settings.slew, strict=True)
+        most = [SWINGS * 2 * limit / slew for limit, slew in pairs]
+        for long, bound in zip(self.slewed, most, strict=True):
+            fault = _place(self, FAULTS[2]), long, bound
+            self._stop(logical_and(runs, bound < long), kind, fault)
+
+    def _kind_of_violation(self) -> Any:
+        """Return the stop of a violation."""
+        rules = self.rules
+        if rules.on_violation != AUTO:
+            return _kind(rules.on_violation)
+        weight = self.weight(self.q, self.zero, self._gains())
+        carries = reduce(
+            logical_and,
+            (
+                absolute(x) <= limit
+                for x, limit in zip(weight, self.settings.limit, strict=True)
+            ),
+        )
+        return where(carries, RAMP, ZERO)
+
+    def _believed(self) -> Any:
+        """Condition that a state alone is believed."""
+        if self.settings.believed is None:
+            return equal(0.0, 0.0)
+        low, high, fastest, _ = self.settings.believed
+        inside: Any = equal(0.0, 0.0)
+        for k, (x, v) in enumerate(zip(self.q_now, self.qd_now, strict=True)):
+            for bound, test in (
+                (low[k], low[k] <= x),
+                (high[k], x <= high[k]),
+                (fastest[k], absolute(v) <= fastest[k]),
+            ):
+                if math.isfinite(bound):
+                    inside = logical_and(inside, test)
+        return inside
+
+    def _agrees(self, change: Any) -> Any:
+        """Condition that positions and velocities are of one motion.
+
+        As StateCheck.check_motion, where the period is the time since the last state.
+        """
+        if self.settings.believed is None:
+            return equal(0.0, 0.0)
+        dt = self.t - self.seen
+        shortest, longest = SHORTEST_STEP * dt, dt + JITTER
+        agrees: Any = equal(0.0, 0.0)
+        rows = zip(change, self.qd, self.qd_now, self.settings.believed[3], strict=True)
+        for moved, before, after, most in rows:
+            one: Any = absolute(moved - after * dt) <= most * dt
+            for rate in (after, (before + after) * 0.5):
+                still = equal(rate, 0.0)
+                best = where(still, longest, moved / where(still, 1.0, rate))
+                for span in (minimum(maximum(best, shortest), longest), longest):
+                    one = logical_or(one, absolute(moved - rate * span) <= most * span)
+            agrees = logical_and(agrees, one)
+        return agrees
+
+    def _rate(self, change: Any) -> Any:
+        """Return the velocity that positions and velocities agree on: see Samples."""
+        dt = maximum(self.t - self.seen, 1e-9)
+        rates = []
+        for moved, v in zip(change, self.qd_now, strict=True):
+            smaller = minimum(absolute(moved) / dt, absolute(v))
+            signed = where(v < 0.0, -smaller, smaller)
+            rates.append(where(moved * v > 0.0, signed, 0.0))
+        return Vector(rates)
+
+    def _bounded(self, tau: Any) -> tuple[Any, Any]:
+        """Return an effort near the last one, and for how long that has limited it."""
+        drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
+        efforts, long = [], []
+        rows = zip(tau, self.sent, self.slewed, self.settings.slew, strict=True)
+        for x, before, since, slew in rows:
+            most = slew * dt
+            near = minimum(maximum(x, before - most), before + most)
+            near = where(drove, near, x)
+            slews = logical_and(drove, logical_not(equal(near, x)))
+            efforts.append(near)
+            goes_on = logical_and(slews, since > 0.0)
+            long.append(where(slews, where(goes_on, since + dt, SHORTEST), 0.0))
+        return Vector(efforts), Vector(long)
+
+    def _gains(self) -> Any:
+        return Vector(where(x > 0.0, x, BRAKING) for x in self.kd)
+
+    def _carried(self) -> Any:
+        """Return the effort that carries the weight and brakes; zero if not finite."""
+        tau = self.weight(self.q, self.qd, self._gains())
+        return where(all_finite(tau), self._limited(tau), self.zero)
+
+    def _limited(self, tau: Any) -> Any:
+        """Return an effort within the limits; what is NaN stays NaN."""
+        pairs = zip(tau, self.settings.limit, strict=True)
+        return Vector(minimum(maximum(x, -limit), limit) for x, limit in pairs)
+
+    def _guarded(self, tau: Any) -> Any:
+        """Return an effort within the limits whatever the state was; NaN is zero."""
+        pairs = zip(tau, self.settings.limit, strict=True)
+        return Vector(
+            where(
+                absolute(x) <= limit,
+                x,
+                where(x > 0.0, limit, where(x < 0.0, -limit, 0.0)),
+            )
+            for x, limit in pairs
+        )
+
+    def _status(self, silent: Any, stopped: Any) -> Any:
+        """Return the number of the status."""
+        status = where(self.bridges, BRIDGES, DRIVES)
+        refused = logical_and(self.asked, logical_not(self.new))
+        kept = where(refused, REFUSED, KEPT)
+        status = where(self.new, status, where(silent, STALE, kept))
+        status = where(stopped, STOPPED, where(self.waits, WAITS, status))
+        return where(self.timed, status, REFUSED)
+
+
+def _kind(name: str) -> float:
+    """Return a stop as a number."""
+    return float(REQUESTS.index(name))
+
+
+def _place(cycle: Cycle, name: str) -> float:
+    """Return the number of a fault that is no bound."""
+    return float(value_count(cycle.model) + 1 + FAULTS.index(name))
+
+
+def displacement(q: Any, q_next: Any, wrapped: Sequence[bool]) -> Any:
+    """Return the displacement from q to q_next, wrapped for wrapped joints."""
+    change = [b - a for a, b in zip(q, q_next, strict=True)]
+    return Vector(
+        x - floor((x + math.pi) / (2 * math.pi)) * (2 * math.pi) if turns else x
+        for x, turns in zip(change, wrapped, strict=True)
+    )
+
+
+def _finite(x: Any) -> Any:
+    """Condition that a number is neither NaN nor infinite."""
+    return absolute(x) <= LARGEST
+
+
+def all_finite(numbers: Sequence[Any]) -> Any:
+    """Condition that all are finite."""
+    return reduce(logical_and, (_finite(x) for x in numbers))
+
+
+def _flag(condition: Any) -> Any:
+    """Return a condition as a number."""
+    return where(condition, 1.0, 0.0)

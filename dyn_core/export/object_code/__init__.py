@@ -1,0 +1,1 @@
+"""Object files of exports: LLVM IR, ELF, WebAssembly, linking."""

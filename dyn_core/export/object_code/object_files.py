@@ -1,0 +1,164 @@
+"""Object files: the kernels of a Program as machine code for a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.native_program import NativeProgram
+from dyn_core.errors import CompileError, UnsupportedError
+from dyn_core.export.c.interface_table import table_ir
+from dyn_core.export.interface import Interface
+from dyn_core.export.object_code import elf, wasm
+from dyn_core.export.object_code.entry_ir import batch_scratch, entry_ir
+from dyn_core.export.object_code.export_kernels import Kernels, kernels
+from dyn_core.export.object_code.stack_bound import stack_of_ir
+from dyn_core.export.targets import Target
+from dyn_core.sharing import once
+
+_INNER = ("scalar", "batch")  # functions that only the entry calls
+_GENERATES = 1  # optimisation level of LLVM's code generator
+
+
+@dataclass(frozen=True)
+class ObjectFile:
+    """Machine code of a Program for a target.
+
+    Attributes:
+        data: Content of the file.
+        interface: With the memory that this code needs.
+        code: Bytes of instructions.
+        constants: Bytes of numbers and of the table of the interface.
+        undefined: Symbols that the code needs from elsewhere.
+        steps: Operations of one state.
+    """
+
+    data: bytes
+    interface: Interface
+    code: int
+    constants: int
+    undefined: tuple[str, ...]
+    steps: int
+
+
+def compile_object(
+    program: NativeProgram,
+    interface: Interface,
+    target: Target,
+    batch: bool = False,
+    exact: bool = True,
+) -> ObjectFile:
+    """Return a Program as an object file.
+
+    Args:
+        program: What is compiled.
+        interface: Of the Program.
+        target: What for.
+        batch: Whether it has the function of rows, too.
+        exact: Whether multiply-adds round once where the target has no instruction.
+
+    Raises:
+        UnsupportedError: The target does not compute with such numbers.
+        CompileError: LLVM refuses it.
+    """
+    if interface.dtype not in target.dtypes:
+        raise UnsupportedError(
+            f"target {target.name} has no {interface.dtype} in hardware; valid:"
+            f" build(..., dtype={' or '.join(map(repr, target.dtypes))})"
+        )
+    written = kernels(program, target, target.fused or exact, batch)
+    rows = batch_scratch(interface, written) if batch else 0
+    lanes = max(written.lanes, 1) if batch else 0
+    interface = interface.with_memory(written.scratch, 0, rows, lanes)
+    entries = entry_ir(interface, written, batch)
+    functions = [interface.prefix, *([f"{interface.prefix}_batch"] if batch else [])]
+    stack = stack_of_ir([entries, written.scalar, written.batch], functions)
+    interface = replace(interface, stack=stack)
+    data = _compiled(interface, entries, written, target, batch)
+    if target.is_arm:
+        data = elf.with_hard_float(data)
+    code, constants, undefined = _contents(data)
+    return ObjectFile(data, interface, code, constants, undefined, written.steps)
+
+
+def _compiled(
+    interface: Interface, entries: str, written: Kernels, target: Target, batch: bool
+) -> bytes:
+    """Return the modules of an export as one object."""
+    import llvmlite.binding as llvm
+
+    _initialize()
+    section = "" if target.is_wasm else f".rodata.{interface.prefix}_interface"
+    if target.relocation == "pic" and section:
+        section = f".data.rel.ro.{interface.prefix}_interface"
+    modules = [
+        entries,
+        table_ir(interface, batch, section),
+        written.scalar,
+        *([written.batch] if written.lanes else []),
+    ]
+    try:
+        with compiler._lock:
+            machine = _machine(target)
+            layout = str(machine.target_data)
+            whole = None
+            for ir in modules:
+                ir = (
+                    f'target datalayout = "{layout}"\n'
+                    f'target triple = "{target.triple}"\n{ir}'
+                )
+                module = llvm.parse_assembly(ir)
+                if whole is None:
+                    whole = module
+                else:
+                    whole.link_in(module)
+            assert whole is not None
+            for function in whole.functions:
+                if function.name in _INNER:
+                    function.linkage = "internal"
+            whole.verify()
+            with whole:
+                return bytes(machine.emit_object(whole))
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM cannot make code of {interface.solver} for {target.name}: {error}"
+        ) from error
+
+
+@once
+def _initialize() -> None:
+    """Let LLVM know all targets."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def _machine(target: Target) -> Any:
+    """Return LLVM's code generator for a target."""
+    import llvmlite.binding as llvm
+
+    machine = llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=_GENERATES,
+        reloc=target.relocation,
+        codemodel="default",
+        abiname=target.abi,
+    )
+    machine.set_asm_verbosity(False)
+    return machine
+
+
+def _contents(data: bytes) -> tuple[int, int, tuple[str, ...]]:
+    """Return bytes of code, of constants, and the symbols that are not defined."""
+    if data[:4] == b"\0asm":
+        return wasm.sizes(data)
+    if data[:4] != b"\x7fELF":  # of macOS or Windows
+        return len(data), 0, ()
+    loaded = [s for s in elf.sections(data) if s.flags & 2]
+    code = sum(s.size for s in loaded if s.flags & 4)
+    constants = sum(s.size for s in loaded if not s.flags & 4)
+    missing = [name for name, defined, _ in elf.symbols(data) if not defined]
+    return code, constants, tuple(sorted(missing))

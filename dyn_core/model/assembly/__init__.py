@@ -1,0 +1,1 @@
+"""From the description of a robot to the tree that algorithms see."""

@@ -1,0 +1,61 @@
+"""What was changed in a robot after it was assembled, and a new assembly would lose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model.assembly.tree import Tree
+from dyn_core.spatial import Vector
+
+_NUMBERS = (
+    "I", "armature", "damping", "friction", "friction_asymmetry",
+    "friction_speed", "stribeck", "stribeck_speed", "stiffness", "rest", "a_grav",
+    "Xtree",
+)  # fmt: skip
+
+
+def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
+    """Refuse a robot whose numbers are not those that it was assembled with.
+
+    Args:
+        tree: Robot.
+        assembled: The same, assembled anew from its Build.
+
+    Raises:
+        ModelError: Numbers differ; names them, and the right order of changes.
+    """
+    lost = [x for x in _NUMBERS if _differ(getattr(tree, x), getattr(assembled, x))]
+    if tree.joint != assembled.joint:
+        lost.append("joint")
+    if tree.forces != assembled.forces:
+        lost.append("forces")
+    if lost:
+        raise ModelError(
+            f"'{tree.name}' was changed ({', '.join(lost)}), which assembling it anew"
+            " would lose; valid: lock, drive, with_joint and with_forces first, then"
+            " with_values, without_friction and the like"
+        )
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Return whether nested numbers differ, or one of them is a symbol."""
+    try:
+        return not np.array_equal(list(_flat(one)), list(_flat(other)))
+    except TypeError:
+        return True
+
+
+def _flat(value: Any) -> Iterator[float]:
+    """Yield all numbers within tuples, Vectors, transforms and inertias."""
+    if not isinstance(value, Vector):
+        slots = (getattr(kind, "__slots__", ()) for kind in type(value).__mro__)
+        value = [getattr(value, x) for names in slots for x in names] or value
+    if isinstance(value, (tuple, list, Vector)):
+        for part in value:
+            yield from _flat(part)
+    elif value is not None:  # no frame, of a Motion
+        yield float(value)

@@ -1,0 +1,165 @@
+"""Tree: a robot as algorithms see it, frozen numbers of bodies, parents first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dyn_core.errors import ModelError, unknown_name
+from dyn_core.model.assembly.build import Build, ForceFunction
+from dyn_core.model.frames import Frame, Lead
+from dyn_core.model.joints import Joint
+from dyn_core.sharing import cached_property
+from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A kinematic tree: bodies 1..nb, parents first; body 0 is the base.
+
+    Per-body tuples have an unused entry 0, so that the body's number is the index.
+    Independent coordinates are what users and Ports see; a mimic joint has none.
+
+    Attributes:
+        name: The robot's name.
+        parent: Number of each body's parent.
+        joint: Joint that carries each body.
+        Xtree: Transform from the parent's frame to where the joint is placed [m].
+        I: Inertia of each body, with all links fixed to it.
+        armature, damping, friction: By body and coordinate
+            [kg·m² | kg], [N·m·s | N·s/m], [N·m | N].
+        friction_asymmetry: Alike, half of what dry friction is more in the positive
+            direction than in the negative one; friction is the mean of both [N·m | N].
+        friction_speed: Alike, width v of dry friction's transition through rest,
+            tanh(qd / v) [rad/s | m/s].
+        stribeck, stribeck_speed: Alike, what dry friction is more near rest, and the
+            speed at which e^-1 of that is left [N·m | N], [rad/s | m/s].
+        stiffness, rest: Of the springs, alike [N·m/rad | N/m], [rad | m].
+        a_grav: Gravity as a spatial acceleration of the base frame [m/s²].
+        names: Name of the joint that carries each body.
+        leader: By body, whose coordinates its joint has.
+        q_slices, v_slices: By body: its (its leader's) independent coordinates.
+        inertia_scale: By body and coordinate: largest inertia along the joint in a few
+            positions [kg·m² | kg].
+        frames: Every link's frame, by name.
+        lower, upper, velocity_limit: (nv,) limits; infinite where none.
+        effort_limit: (nv,) effort limits; 0.0 where the file gives none.
+        joint_mounts: By body: transform from the parent to the link its joint is on.
+        warnings: What is doubtful about the robot, by link or joint.
+        build: What it was assembled from.
+        forces: Functions that give passive joint forces (model/passive_forces.py),
+            those of springs between points among them (model/point_springs.py).
+        without_inertia: Joints along which nothing that they carry has inertia.
+        pivot: A pivot of H below this part of inertia_scale means a singular joint.
+    """
+
+    name: str
+    parent: tuple[int, ...]
+    joint: tuple[Joint, ...]
+    Xtree: tuple[Transform, ...]
+    I: tuple[RigidInertia, ...]
+    armature: tuple[Vector, ...]
+    damping: tuple[Vector, ...]
+    friction: tuple[Vector, ...]
+    friction_asymmetry: tuple[Vector, ...]
+    friction_speed: tuple[Vector, ...]
+    stribeck: tuple[Vector, ...]
+    stribeck_speed: tuple[Vector, ...]
+    stiffness: tuple[Vector, ...]
+    rest: tuple[Vector, ...]
+    a_grav: Motion
+    names: tuple[str, ...]
+    leader: tuple[Lead, ...]
+    q_slices: tuple[slice, ...]
+    v_slices: tuple[slice, ...]
+    inertia_scale: tuple[tuple[float, ...], ...]
+    frames: Mapping[str, Frame]
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity_limit: np.ndarray
+    effort_limit: np.ndarray
+    joint_mounts: tuple[Transform, ...]
+    warnings: tuple[str, ...]
+    build: Build
+    forces: tuple[ForceFunction, ...] = ()
+    without_inertia: tuple[str, ...] = ()
+    pivot: float = 1e-13
+
+    @property
+    def nb(self) -> int:
+        """Number of moving bodies."""
+        return len(self.parent) - 1
+
+    @property
+    def nq(self) -> int:
+        """Number of independent position coordinates."""
+        return sum(self.joint[i].nq for i in self.independent)
+
+    @property
+    def nv(self) -> int:
+        """Number of independent velocity coordinates."""
+        return sum(self.joint[i].nv for i in self.independent)
+
+    @property
+    def bodies(self) -> range:
+        """Numbers of the moving bodies, parents first."""
+        return range(1, self.nb + 1)
+
+    @cached_property
+    def independent(self) -> tuple[int, ...]:
+        """Bodies whose joints have independent coordinates, in coordinate order."""
+        bodies = [
+            i for i in self.bodies if self.leader[i].body == i and self.joint[i].nv
+        ]
+        return tuple(sorted(bodies, key=lambda i: self.v_slices[i].start))
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints with independent coordinates, in the order of q."""
+        return tuple(self.names[i] for i in self.independent)
+
+    @property
+    def coupled(self) -> bool:
+        """Whether some joint follows another."""
+        return any(self.leader[i].body != i for i in self.bodies)
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Links, each with a frame, merged ones included."""
+        return tuple(self.frames)
+
+    @property
+    def mass(self) -> float:
+        """Mass of all moving bodies [kg]."""
+        return sum(self.I[i].m for i in self.bodies)
+
+    def frame(self, link: str) -> Frame:
+        """Return the frame of a link."""
+        if not isinstance(link, str) or link not in self.frames:
+            raise ModelError(unknown_name("link", link, self.frames), str(link))
+        return self.frames[link]
+
+    def body_of(self, link: str) -> int:
+        """Return the number of the body a link belongs to; 0 is the base."""
+        return self.frame(link).body
+
+    def body_of_joint(self, name: str) -> int:
+        """Return the number of the body that a moving joint carries."""
+        if name not in self.names[1:]:
+            message = unknown_name("moving joint", name, self.names[1:])
+            raise ModelError(message, name)
+        return self.names.index(name, 1)
+
+    def joint_kind(self, name: str) -> str:
+        """Return the kind of a moving joint: revolute, continuous, prismatic, ..."""
+        return self.joint[self.body_of_joint(name)].kind
+
+    def q_slice(self, name: str) -> slice:
+        """Return where a joint's (a follower's leader's) position is in q."""
+        return self.q_slices[self.body_of_joint(name)]
+
+    def v_slice(self, name: str) -> slice:
+        """Return where a joint's (a follower's leader's) velocity is in qd and tau."""
+        return self.v_slices[self.body_of_joint(name)]

@@ -1,0 +1,1 @@
+"""Loops: constraints that close a tree."""

@@ -1,0 +1,1 @@
+"""Laws that solvers keep, by kind of problem."""

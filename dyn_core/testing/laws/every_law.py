@@ -1,0 +1,372 @@
+"""Laws: identities that every solver of a Signature keeps, on every robot and engine.
+
+A law takes a Case and yields pairs (left, right) that must agree. `LAWS` lists those of
+robots and contacts by Signature; the Registry has them and those of other plugins (hook
+dyn_laws), `conformance.py` runs them for the tests and for `dyn check-plugin`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core import problems as kinds
+from dyn_core.authoring import friction_force, split_q
+from dyn_core.model import Model
+from dyn_core.problems import Signature
+from dyn_core.solving.offers import Law
+from dyn_core.spatial import Vector
+from dyn_core.testing.case import Case, Pairs, derivative
+from dyn_core.testing.laws import (
+    centroidal_laws,
+    contact_laws,
+    coriolis_laws,
+    hybrid_laws,
+    loop_laws,
+    motion_laws,
+    observer_laws,
+    payload_laws,
+    reaching_laws,
+    regressor_laws,
+    response_laws,
+    spring_laws,
+    step_laws,
+)
+from dyn_core.testing.laws.derivatives import (
+    derivative_laws,
+    directional_laws,
+    loop_derivative_laws,
+)
+
+
+def tau_is_H_qdd_plus_C(case: Case) -> Pairs:
+    """tau = H qdd + C"""
+    tau = case.program()(case.q, case.qd, case.qdd)
+    H, C = case.other("crba")(case.q), case.other("bias")(case.q, case.qd)
+    yield tau, H @ case.qdd + C
+
+
+def external_forces_work_through_jacobians(case: Case) -> Pairs:
+    """tau(f_ext) = tau(0) - sum_i J_i.T f_ext_i"""
+    plain = case.program()(case.q, case.qd, case.qdd)
+    program = case.program(inputs=["f_ext"])
+    tau = program(case.q, case.qd, case.qdd, case.f_ext)
+    yield tau, plain - _pushed(case)
+
+
+def _pushed(case: Case) -> np.ndarray:
+    """Return sum_i J_i.T f_ext_i, J_i from the frame of a link at body i's origin."""
+    push = np.zeros(case.model.nv)
+    for name, frame in case.model.frames.items():
+        at_origin = np.allclose(np.asarray(frame.X), np.eye(6))
+        if frame.body == 0 or not at_origin:
+            continue
+        J = case.other("jacobian", frame=name, engine="plain")(case.q)  # once each
+        push += J.T @ case.f_ext[frame.body - 1]
+    return push
+
+
+def external_forces_in_base_coordinates_agree(case: Case) -> Pairs:
+    """Forces given in base coordinates act as the same ones in body coordinates."""
+    if not hasattr(case.solver, "algorithm"):
+        return
+    X = _body_transforms(case)
+    f_base = np.array([X[i].T @ case.f_ext[i] for i in range(case.model.nb)])
+    third = case.qdd
+    body = case.program(inputs=["f_ext"])(case.q, case.qd, third, case.f_ext)
+    base = case.program(inputs=["f_ext"], f_ext_frame="base")
+    yield base(case.q, case.qd, third, f_base.reshape(-1, 6)), body
+
+
+def _body_transforms(case: Case) -> list[np.ndarray]:
+    """Return X_i_0 of each body as 6x6 matrices."""
+    coriolis_laws = split_q(case.model, Vector(case.q.tolist()))
+    X = [np.eye(6)]
+    for i in case.model.bodies:
+        XJ = np.asarray(case.model.joint[i].X(coriolis_laws[i]), float)
+        X.append(XJ @ np.asarray(case.model.Xtree[i], float) @ X[case.model.parent[i]])
+    return X[1:]
+
+
+def forward_undoes_inverse(case: Case) -> Pairs:
+    """FD(q, qd, ID(q, qd, qdd)) = qdd, as a backward error"""
+    tau = case.program()(case.q, case.qd, case.qdd)
+    qdd = case.other("dense")(case.q, case.qd, tau)
+    yield case.other("crba")(case.q) @ (qdd - case.qdd), np.zeros(case.model.nv)
+
+
+def power_is_rate_of_energy(case: Case) -> Pairs:
+    """tau . qd = d/dt (kinetic + potential)"""
+    tau = case.program()(case.q, case.qd, case.qdd)
+    energy = case.other("energy")
+
+    def total(t: float) -> float:
+        u = case.qd * t + case.qdd * (t * t / 2)
+        q = case.model.integrate(case.q, u)
+        # The velocity that belongs to u(t): body velocity of a group joint.
+        rate = case.qd + case.qdd * t
+        return sum(energy(q, _body_velocity(case.model, u, rate)))
+
+    yield tau @ case.qd, derivative(total, 2e-3)
+
+
+def _body_velocity(model: Model, u: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Solve tangent_rate(u, v) = rate for v."""
+    columns = [model.tangent_rate(u, e) for e in np.eye(model.nv)]
+    return np.linalg.solve(np.array(columns).T, rate) if model.nv else rate
+
+
+def joint_friction_adds(case: Case) -> Pairs:
+    """joint_friction=True adds friction_force: that of damping and dry friction"""
+    rough = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
+    smooth = case.program()(case.q, case.qd, case.qdd)
+    yield rough, smooth + _friction(case)
+
+
+def _friction(case: Case) -> np.ndarray:
+    force = friction_force(case.model, Vector(case.qd.tolist()))
+    return np.array(list(force), float)
+
+
+def inverse_undoes_forward(case: Case) -> Pairs:
+    """ID(q, qd, FD(q, qd, tau)) = tau"""
+    tau = case.qdd
+    qdd = case.program()(case.q, case.qd, tau)
+    yield case.other("rnea")(case.q, case.qd, qdd), tau
+
+
+def forces_accelerate(case: Case) -> Pairs:
+    """H FD(q, qd, tau, f_ext) + C = tau + sum_i J_i.T f_ext_i"""
+    program = case.program(inputs=["f_ext"])
+    qdd = program(case.q, case.qd, case.qdd, case.f_ext)
+    H, C = case.other("crba")(case.q), case.other("bias")(case.q, case.qd)
+    yield H @ qdd + C, case.qdd + _pushed(case)
+
+
+def joint_friction_brakes(case: Case) -> Pairs:
+    """joint_friction=True takes damping and dry friction from tau"""
+    rough = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
+    smooth = case.program()(case.q, case.qd, case.qdd - _friction(case))
+    yield rough, smooth
+
+
+def H_is_symmetric_positive_definite(case: Case) -> Pairs:
+    """H = H.T, all eigenvalues > 0"""
+    H = case.program()(case.q)
+    yield H, H.T
+    yield float(np.linalg.eigvalsh(H).min() > 0 if len(H) else 1.0), 1.0
+
+
+def H_gives_kinetic_energy(case: Case) -> Pairs:
+    """kinetic = qd.T H qd / 2"""
+    H = case.program()(case.q)
+    yield case.qd @ H @ case.qd / 2, case.other("energy")(case.q, case.qd)[0]
+
+
+def H_columns_are_unit_accelerations(case: Case) -> Pairs:
+    """H e_k = ID(q, qd, e_k) - ID(q, qd, 0)"""
+    unit = np.eye(case.model.nv)
+    rnea = case.other("rnea")
+    base = rnea(case.q, case.qd, np.zeros(case.model.nv))
+    if case.model.nv:
+        yield case.program()(case.q), rnea(case.q, case.qd, unit) - base
+
+
+def rate_of_H_is_coriolis_power(case: Case) -> Pairs:
+    """qd.T (dH/dt) qd / 2 = qd . (C(q, qd) - C(q, 0))"""
+    H, bias = case.program(), case.other("bias")
+    rate = derivative(lambda t: H(case.moved(t)))
+    coriolis = bias(case.q, case.qd) - bias(case.q, 0 * case.qd)
+    yield case.qd @ rate @ case.qd / 2, case.qd @ coriolis
+
+
+def bias_is_inverse_dynamics_at_rest(case: Case) -> Pairs:
+    """C(q, qd) = ID(q, qd, 0)"""
+    C = case.program()(case.q, case.qd)
+    yield C, case.other("rnea")(case.q, case.qd, 0 * case.qd)
+
+
+def gravity_is_bias_at_rest(case: Case) -> Pairs:
+    """g(q) = C(q, 0)"""
+    yield case.program()(case.q), case.other("bias")(case.q, 0 * case.qd)
+
+
+def gravity_is_slope_of_potential(case: Case) -> Pairs:
+    """g(q) . qd = d/dt potential(q)"""
+    energy = case.other("energy")
+    rate = derivative(lambda t: energy(case.moved(t), case.qd)[1])
+    yield case.program()(case.q) @ case.qd, rate
+
+
+def poses_are_rigid(case: Case) -> Pairs:
+    """R.T R = 1, det R = 1, last row 0 0 0 1"""
+    for pose in case.program()(case.q):
+        R = pose[:3, :3]
+        yield R.T @ R, np.eye(3)
+        yield np.linalg.det(R), 1.0
+        yield pose[3], np.array([0.0, 0.0, 0.0, 1.0])
+
+
+def poses_move_with_frame_velocity(case: Case) -> Pairs:
+    """d/dt [R, p] = [R [w], R v] for the body velocity (w, v) of the frame"""
+    program = case.program()
+    index = case.model.frame_names.index(case.frame)
+    R = program(case.q)[index][:3, :3]
+    rate = derivative(lambda t: program(case.moved(t))[index])
+    v = case.other("frame_velocity")(case.q, case.qd)
+    yield rate[:3, 3], R @ v[3:]
+    W = R.T @ rate[:3, :3]
+    yield np.array([W[2, 1], W[0, 2], W[1, 0]]), v[:3]
+
+
+def jacobian_gives_velocity(case: Case) -> Pairs:
+    """v = J qd, in every reference"""
+    for reference in ("local", "world", "aligned"):
+        J = case.program(reference=reference)(case.q)
+        v = case.other("frame_velocity", reference=reference)(case.q, case.qd)
+        yield J @ case.qd, v
+
+
+def velocity_is_rate_of_pose(case: Case) -> Pairs:
+    """aligned v = (w, dp/dt) with [w] = dR/dt R.T"""
+    v = case.program(reference="aligned")(case.q, case.qd)
+    poses = case.other("forward_kinematics", frames=[case.frame])
+    R = poses(case.q)[0, :3, :3]
+    rate = derivative(lambda t: poses(case.moved(t))[0])
+    yield v[3:], rate[:3, 3]
+    W = rate[:3, :3] @ R.T
+    yield v[:3], np.array([W[2, 1], W[0, 2], W[1, 0]])
+
+
+def bias_acceleration_is_rate_of_velocity(case: Case) -> Pairs:
+    """(dJ/dt) qd = d/dt (J qd) at constant qd, in every reference"""
+    for reference in ("local", "world", "aligned"):
+        a = case.program(reference=reference)(case.q, case.qd)
+        yield a, _rate_of_velocity(case, reference)
+
+
+def _rate_of_velocity(case: Case, reference: str) -> Any:
+    v = case.other("frame_velocity", reference=reference)
+    return derivative(lambda t: v(case.moved(t), case.qd))
+
+
+def error_obeys_the_gains(case: Case) -> Pairs:
+    """ID^-1(tau) = qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q)"""
+    model, rng = case.model, case.rng
+    kp, kd = rng.uniform(1, 50, (2, model.nv))
+    q_ref = model.integrate(case.q, 0.1 * rng.normal(size=model.nv))
+    qd_ref = rng.normal(size=model.nv)
+    tau = case.program()(case.q, case.qd, q_ref, qd_ref, case.qdd, kp, kd)
+    wanted = case.qdd + kd * (qd_ref - case.qd)
+    wanted = wanted + kp * model.difference(case.q, q_ref)
+    yield tau, case.other("rnea")(case.q, case.qd, wanted)
+
+
+def displacement_meets_stiffness(case: Case) -> Pairs:
+    """tau = ID(q, qd, qdd_ref) + stiffness (q_ref (-) q) + damping (qd_ref - qd)"""
+    model, rng = case.model, case.rng
+    stiffness, damping = rng.uniform(1, 50, (2, model.nv))
+    q_ref = model.integrate(case.q, 0.1 * rng.normal(size=model.nv))
+    qd_ref = rng.normal(size=model.nv)
+    gains = stiffness, damping
+    tau = case.program()(case.q, case.qd, q_ref, qd_ref, case.qdd, *gains)
+    spring = stiffness * model.difference(case.q, q_ref)
+    spring = spring + damping * (qd_ref - case.qd)
+    yield tau, case.other("rnea")(case.q, case.qd, case.qdd) + spring
+
+
+def weight_is_carried(case: Case) -> Pairs:
+    """without gains tau = g(q);  tau = g(q) - H kd qd"""
+    program, g = case.program(), case.other("gravity")(case.q)
+    yield program(case.q, case.qd, 0 * case.qd), g
+    kd = case.rng.uniform(1, 10, case.model.nv)
+    H = case.other("crba")(case.q)
+    yield program(case.q, case.qd, kd), g - H @ (kd * case.qd)
+
+
+LAWS: dict[Signature, tuple[Law, ...]] = {
+    **loop_laws.LAWS,
+    **loop_derivative_laws.LAWS,
+    kinds.REGRESSOR: (
+        regressor_laws.regressor_gives_joint_forces,
+        regressor_laws.regressor_has_joint_friction,
+        regressor_laws.payloads_work_through_their_columns,
+        regressor_laws.regressors_keep_the_balance_of_power,
+    ),
+    kinds.ENERGY_REGRESSOR: (regressor_laws.energy_regressor_gives_energies,),
+    kinds.HYBRID_DYNAMICS: (
+        hybrid_laws.hybrid_is_dense_algebra,
+        hybrid_laws.joint_friction_enters_hybrid,
+    ),
+    kinds.HYBRID_STEP: (hybrid_laws.hybrid_steps_start_as_hybrid_dynamics,),
+    kinds.HYBRID_DYNAMICS_MASKED: (hybrid_laws.the_mask_chooses,),
+    **directional_laws.LAWS,
+    **contact_laws.LAWS,
+    **centroidal_laws.LAWS,
+    **reaching_laws.LAWS,
+    **step_laws.LAWS,
+    kinds.BODY_MOTION: (
+        motion_laws.bodies_move_as_jacobians_say,
+        motion_laws.frames_accelerate_with_their_bodies,
+    ),
+    kinds.BODY_JACOBIANS: (
+        motion_laws.bodies_are_where_frames_are,
+        motion_laws.body_jacobians_give_velocities,
+    ),
+    kinds.JOINT_REACTIONS: (
+        motion_laws.reactions_work_like_joint_forces,
+        motion_laws.net_forces_accelerate,
+        motion_laws.parts_of_reactions,
+        motion_laws.reactions_are_one_force_everywhere,
+    ),
+    kinds.ARTICULATED_BODIES: (motion_laws.articulated_bodies_feel,),
+    **response_laws.LAWS,
+    kinds.INVERSE_DYNAMICS: (
+        tau_is_H_qdd_plus_C,
+        external_forces_work_through_jacobians,
+        external_forces_in_base_coordinates_agree,
+        forward_undoes_inverse,
+        power_is_rate_of_energy,
+        joint_friction_adds,
+        spring_laws.joint_springs_add,
+    ),
+    kinds.FORWARD_DYNAMICS: (
+        inverse_undoes_forward,
+        forces_accelerate,
+        external_forces_in_base_coordinates_agree,
+        joint_friction_brakes,
+        spring_laws.joint_springs_pull,
+    ),
+    kinds.MASS_MATRIX: (
+        H_is_symmetric_positive_definite,
+        H_gives_kinetic_energy,
+        H_columns_are_unit_accelerations,
+        rate_of_H_is_coriolis_power,
+    ),
+    kinds.BIAS_FORCE: (bias_is_inverse_dynamics_at_rest,),
+    kinds.GRAVITY_FORCE: (
+        gravity_is_bias_at_rest,
+        gravity_is_slope_of_potential,
+        spring_laws.joint_springs_are_held,
+    ),
+    kinds.CORIOLIS_FORCE: coriolis_laws.CORIOLIS_LAWS,
+    kinds.CORIOLIS_MATRIX: coriolis_laws.MATRIX_LAWS,
+    kinds.INERTIAL_FORCE: coriolis_laws.INERTIAL_LAWS,
+    kinds.MOMENTUM_OBSERVER: observer_laws.OBSERVER_LAWS,
+    kinds.PAYLOAD_ESTIMATION: payload_laws.PAYLOAD_LAWS,
+    kinds.FORWARD_KINEMATICS: (poses_are_rigid, poses_move_with_frame_velocity),
+    kinds.JACOBIAN: (jacobian_gives_velocity,),
+    kinds.FRAME_VELOCITY: (velocity_is_rate_of_pose,),
+    kinds.FRAME_BIAS_ACCELERATION: (bias_acceleration_is_rate_of_velocity,),
+    kinds.TRACKING_CONTROL: (error_obeys_the_gains,),
+    kinds.IMPEDANCE_CONTROL: (displacement_meets_stiffness,),
+    kinds.GRAVITY_CONTROL: (weight_is_carried,),
+    kinds.ID_DERIVATIVES: (
+        derivative_laws.slopes_of_inverse_dynamics,
+        derivative_laws.friction_steepens_inverse_dynamics,
+        spring_laws.joint_springs_stiffen,
+    ),
+    kinds.FD_DERIVATIVES: (derivative_laws.slopes_of_forward_dynamics,),
+    kinds.MASS_MATRIX_INVERSE: (derivative_laws.inverse_times_H_is_one,),
+}

@@ -1,0 +1,306 @@
+"""Laws of constrained dynamics with loops, against dense algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dyn_core import problems as kinds
+from dyn_core.model import Model
+from dyn_core.model.coordinates import split_q
+from dyn_core.model.loops.loop_constraints import make_loop
+from dyn_core.problems import Signature
+from dyn_core.spatial import Matrix, Transform, Vector
+from dyn_core.testing.case import Case, Pairs, derivative
+
+_RADIUS = 0.2  # of the ball that rolls [m]
+
+
+def with_rod(case: Case) -> Case:
+    """Return the case with its last link tied by a rod, closed at the case's position.
+
+    The rod is one row, valid for every robot with a coordinate that moves the link.
+    """
+    model, frame = case.model, case.model.frame(case.frame)
+    pose = _pose(model, case.q, frame.body)
+    X_link = frame.X @ pose if frame.body else frame.X
+    _, p = X_link.pose
+    anchor = Transform(Matrix.identity(3), p + Vector((0.5, 0.4, 0.3)))
+    rod = make_loop("rod", "distance", case.frame, None, at_a=anchor, length=0.5**0.5)
+    result = object.__new__(Case)
+    result.__dict__.update(case.__dict__)
+    result.model = model.with_loops(rod)
+    return result
+
+
+def with_ball(case: Case) -> Case:
+    """Return the case with a ball about its last link's origin that rolls along x.
+
+    The plane touches the ball at the case's position; the row is one in velocities.
+    """
+    model, frame = case.model, case.model.frame(case.frame)
+    pose = _pose(model, case.q, frame.body)
+    _, p = (frame.X @ pose if frame.body else frame.X).pose
+    plane = Transform(Matrix.identity(3), p - Vector((0.0, 0.0, _RADIUS)))
+    ball = make_loop(
+        "ball", "rolling_ball", case.frame, at_a=plane, radius=_RADIUS, axes=("x",)
+    )
+    result = object.__new__(Case)
+    result.__dict__.update(case.__dict__)
+    result.model = model.with_loops(ball)
+    return result
+
+
+def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
+    """Return the transform from the base to a body."""
+    parts, X = split_q(model, Vector(q.tolist())), [Transform.identity()]
+    for i in model.bodies:
+        X.append(model.joint[i].X(parts[i]) @ model.Xtree[i] @ X[model.parent[i]])
+    return X[body]
+
+
+def _system(case: Case) -> tuple[np.ndarray, ...]:
+    """Return H, C, f, A and bias of a case with loops."""
+    f, A, bias = case.other("loop_constraints")(case.q, case.qd)
+    H = case.other("crba")(case.q)
+    C = case.other("bias")(case.q, case.qd)
+    return H, C, f, A, bias
+
+
+def movable(A: np.ndarray) -> bool:
+    """Return whether the rod resists any coordinate; the link may be fixed."""
+    return bool(np.abs(A).max(initial=0.0) > 1e-3)
+
+
+def closed_rates(case: Case) -> Case:
+    """Return a case with a rod at a velocity that keeps the rod's length."""
+    A = case.other("loop_constraints")(case.q, case.qd)[1]
+    case.qd = case.qd - np.linalg.pinv(A) @ (A @ case.qd)
+    return case
+
+
+def constraints_have_their_rates(case: Case) -> Pairs:
+    """A qd = df/dt,   bias = d(A qd)/dt at constant qd"""
+    case = with_rod(case)
+    program = case.program()
+    _, A, bias = program(case.q, case.qd)
+
+    def output(t: float, k: int) -> np.ndarray:
+        return np.asarray(program(case.moved(t), case.qd)[k])
+
+    yield A @ case.qd, derivative(lambda t: output(t, 0), 2e-3)
+    yield bias, derivative(lambda t: output(t, 1) @ case.qd, 2e-3)
+
+
+def loops_obey_the_kkt_system(case: Case) -> Pairs:
+    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd - b² f"""
+    case = with_rod(case)
+    H, C, f, A, bias = _system(case)
+    yield f, np.zeros(len(f))
+    if not movable(A):
+        return
+    result = case.program(alpha=2.0, beta=3.0)(case.q, case.qd, case.qdd)
+    yield H @ result[0] + C, case.qdd + A.T @ result[1]
+    yield A @ result[0] + bias, -4.0 * (A @ case.qd) - 9.0 * f
+    yield result[2], f
+    yield result[3], A @ case.qd
+
+
+def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
+    """tau_u and lambda cause qdd_u; all of it fulfils H qdd + C = tau + A.T lambda"""
+    case = closed_rates(with_rod(case))
+    H, C, f, A, bias = _system(case)
+    yield f, np.zeros(len(f))
+    names = list(case.model.joint_names)[:-1]
+    mask = np.zeros(case.model.nv, bool)
+    for name in names:
+        mask[case.model.v_slice(name)] = True
+    if np.abs(A[:, ~mask]).max(initial=0.0) < 1e-3:
+        names, mask = [], np.zeros(case.model.nv, bool)
+    if not movable(A):
+        return
+    tau, qdd = case.qdd.copy(), case.qdd.copy()
+    program = case.program(prescribed=names)
+    tau[mask], qdd[~mask], x = program(case.q, case.qd, qdd[mask], tau[~mask])
+    yield H @ qdd + C, tau + A.T @ x
+    yield A @ qdd + bias, np.zeros(len(x))
+
+
+def inverse_undoes_loops(case: Case) -> Pairs:
+    """Forces of all joints but one reproduce the motion of forward dynamics"""
+    case = closed_rates(with_rod(case))
+    H, C, f, A, _ = _system(case)
+    yield f, np.zeros(len(f))
+    single = [n for n in case.model.joint_names if case.width(n) == 1]
+    passive = [n for n in single if abs(A[0, case.model.v_slice(n)][0]) > 1e-3]
+    if not passive:
+        return
+    active = [n for n in case.model.joint_names if n != passive[0]]
+    index = case.model.v_slice(passive[0]).start
+    qdd = case.other("loop_forward_dynamics")(case.q, case.qd, case.qdd)[0]
+    program = case.program(active=active)
+    tau_a, x = program(case.q, case.qd, qdd, case.qdd[index : index + 1])
+    tau = np.insert(tau_a, index, case.qdd[index])
+    yield H @ qdd + C, tau + A.T @ x
+
+
+def friction_enters_loops(case: Case) -> Pairs:
+    """joint_friction=True takes damping and dry friction from tau, in every solver"""
+    case = closed_rates(with_rod(case))
+    H, C, _, A, _ = _system(case)
+    if not movable(A):
+        yield C, C
+        return
+    friction = case.other("bias", joint_friction=True)(case.q, case.qd) - C
+    if case.solver.signature.name == "loop_forward_dynamics":
+        result = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
+        yield H @ result[0] + C + friction, case.qdd + A.T @ result[1]
+    elif case.solver.signature.name == "loop_hybrid_dynamics":
+        program = case.program(joint_friction=True, prescribed=[])
+        _, qdd, x = program(case.q, case.qd, [], case.qdd)
+        yield H @ qdd + C + friction, case.qdd + A.T @ x
+    else:
+        names = list(case.model.joint_names)
+        single = [n for n in names if case.width(n) == 1]
+        passive = [n for n in single if abs(A[0, case.model.v_slice(n)][0]) > 1e-3]
+        if not passive:
+            yield C, C
+            return
+        index = case.model.v_slice(passive[0]).start
+        qdd = case.other("loop_forward_dynamics")(case.q, case.qd, case.qdd)[0]
+        active = [n for n in names if n != passive[0]]
+        program = case.program(joint_friction=True, active=active)
+        tau_a, x = program(case.q, case.qd, qdd, case.qdd[index : index + 1])
+        tau = np.insert(tau_a, index, case.qdd[index])
+        yield H @ qdd + C + friction, tau + A.T @ x
+
+
+def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
+    """qdd, lambda of forward dynamics;  f those of the tree pushed by the loops"""
+    case = closed_rates(with_rod(case))
+    _, _, f, A, _ = _system(case)
+    yield f, np.zeros(len(f))
+    if not movable(A):
+        return
+    state = case.q, case.qd, case.qdd
+    result = case.program(inputs=["f_ext"])(*state, case.f_ext)
+    forward = case.other("loop_forward_dynamics", inputs=["f_ext"])
+    wanted = forward(*state, case.f_ext)
+    yield result.qdd, wanted.qdd
+    yield result.lambda_, wanted.lambda_
+    yield np.linalg.norm(result.f_loop[0, 3:]), abs(result.lambda_[0])
+    frame, pushed = case.model.frame(case.frame), case.f_ext.copy()
+    J = case.other("jacobian", frame=case.frame)(case.q)
+    link = np.linalg.lstsq(J.T, A[0] * result.lambda_[0], rcond=None)[0]
+    if np.abs(J.T @ link - A[0] * result.lambda_[0]).max() > 1e-9:
+        return
+    yield link.shape, (6,)
+    pushed[frame.body - 1] += np.asarray(frame.X).T @ link
+    open_tree = Case(case.solver, case.model.without_loops(), case.engine, case.rng)
+    tree = open_tree.other("rnea", inputs=["f_ext"])
+    yield tree(case.q, case.qd, result.qdd, pushed), case.qdd
+
+
+def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], Any]:
+    """Return a case with a rod, all coordinates but one as independent ones, and A."""
+    case = closed_rates(with_rod(case))
+    A = _system(case)[3]
+    model, left_out = case.model, int(np.abs(A[0]).argmax())
+    chosen = [
+        (name, k)
+        for name in model.joint_names
+        for k in range(case.width(name))
+        if model.v_slice(name).start + k != left_out
+    ]
+    return case, {"independent": chosen}, A
+
+
+def independent_inertia_is_projected(case: Case) -> Pairs:
+    """H_y = G.T H G,   A G = 0,   y of G yd is yd"""
+    case, chosen, A = _independent(case)
+    yield A @ case.qd, np.zeros(1)
+    if not movable(A):
+        return
+    H_y, G = case.program(**chosen)(case.q)
+    yield H_y, G.T @ case.other("crba")(case.q) @ G
+    yield A @ G, np.zeros((1, G.shape[1]))
+    yield np.delete(G, int(np.abs(A[0]).argmax()), axis=0), np.eye(G.shape[1])
+
+
+def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
+    """H_y ydd + C_y = G.T tau"""
+    case, chosen, A = _independent(case)
+    yield A @ case.qd, np.zeros(1)
+    if not movable(A):
+        return
+    bias = case.program(inputs=["f_ext"], **chosen)(case.q, case.qd, case.f_ext)
+    H_y, G = case.other("loop_independent_inertia", **chosen)(case.q)
+    forward = case.other("loop_forward_dynamics", inputs=["f_ext"])
+    qdd = forward(case.q, case.qd, case.qdd, case.f_ext)[0]
+    y = np.delete(np.arange(case.model.nv), int(np.abs(A[0]).argmax()))
+    yield H_y @ qdd[y] + bias, G.T @ case.qdd
+
+
+def independent_gravity_is_projected(case: Case) -> Pairs:
+    """g_y = G.T gravity = C_y at rest"""
+    case, chosen, A = _independent(case)
+    yield A @ case.qd, np.zeros(1)
+    if not movable(A):
+        return
+    got = case.program(**chosen)(case.q)
+    _, G = case.other("loop_independent_inertia", **chosen)(case.q)
+    yield got, G.T @ case.other("gravity")(case.q)
+    yield got, case.other("loop_independent_bias", **chosen)(case.q, 0 * case.qd)
+
+
+def rolling_rows_are_speeds(case: Case) -> Pairs:
+    """A qd is the speed of the ball's point on the plane, bias = d(A qd)/dt, f = 0"""
+    case = with_ball(case)
+    program = case.program()
+    f, A, bias = program(case.q, case.qd)
+    tree = Case(case.solver, case.model.without_loops(), case.engine, case.rng)
+    J = tree.other("jacobian", frame=case.frame, reference="aligned")(case.q)
+    yield f, np.zeros(1)
+    yield A[0], J[3] - _RADIUS * J[1]
+
+    def speed(t: float) -> np.ndarray:
+        return np.asarray(program(case.moved(t), case.qd)[1]) @ case.qd
+
+    yield bias, derivative(speed, 2e-3)
+
+
+def rolling_obeys_the_kkt_system(case: Case) -> Pairs:
+    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd, for speeds"""
+    case = with_ball(case)
+    H, C, f, A, bias = _system(case)
+    yield f, np.zeros(len(f))
+    if not movable(A):
+        return
+    result = case.program(alpha=2.0, beta=3.0)(case.q, case.qd, case.qdd)
+    yield H @ result[0] + C, case.qdd + A.T @ result[1]
+    yield A @ result[0] + bias, -4.0 * (A @ case.qd)
+    yield result[3], A @ case.qd
+
+
+LAWS: dict[Signature, tuple[Callable[[Case], Pairs], ...]] = {
+    kinds.LOOP_REACTIONS: (forces_of_loops_and_joints_balance,),
+    kinds.INDEPENDENT_INERTIA: (independent_inertia_is_projected,),
+    kinds.INDEPENDENT_BIAS: (independent_bias_agrees_with_forward_dynamics,),
+    kinds.INDEPENDENT_GRAVITY: (independent_gravity_is_projected,),
+    kinds.LOOP_CONSTRAINTS: (constraints_have_their_rates, rolling_rows_are_speeds),
+    kinds.LOOP_FORWARD_DYNAMICS: (
+        loops_obey_the_kkt_system,
+        rolling_obeys_the_kkt_system,
+        friction_enters_loops,
+    ),
+    kinds.LOOP_HYBRID_DYNAMICS: (
+        hybrid_loops_obey_the_kkt_system,
+        friction_enters_loops,
+    ),
+    kinds.LOOP_INVERSE_DYNAMICS: (
+        inverse_undoes_loops,
+        friction_enters_loops,
+    ),
+}

@@ -1,0 +1,81 @@
+"""A view as one page of HTML that needs no server: for notebooks and reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dyn_core.validation.quoting import html_text
+from dyn_core.view.browser.server import HOST, start_server, stop_server, viser_module
+from dyn_core.view.browser.stage import Stage
+from dyn_core.view.film import frame_times
+from dyn_core.view.replay import Replay
+from dyn_core.view.scene import VisualScene
+
+FPS = 25.0
+
+
+class NotebookView:
+    """A scene, or a run of it, that a notebook shows in place; made when asked for.
+
+    Args:
+        scene: What is shown.
+        replay: A run of it, which the page plays again and again; None: it stands.
+        height: Of the picture in a notebook [pixels].
+
+    Raises:
+        UnsupportedError: viser is not installed.
+    """
+
+    def __init__(
+        self, scene: VisualScene, replay: Replay | None = None, height: int = 480
+    ) -> None:
+        viser_module()
+        self.scene, self.replay, self.height = scene, replay, height
+        self._page = ""
+
+    def __repr__(self) -> str:
+        run = "" if self.replay is None else f", {self.replay.duration:g} s"
+        return f"<view of '{self.scene.name}'{run}; save('FILE.html') keeps it>"
+
+    def _repr_html_(self) -> str:
+        """Return a frame with the page in it, which a notebook shows."""
+        page = html_text(self.page())
+        return (
+            f'<iframe srcdoc="{page}" width="100%" height="{self.height}"'
+            ' style="border:1px solid #ddd"></iframe>'
+        )
+
+    def page(self) -> str:
+        """Return the whole page, which a browser shows without any server."""
+        if not self._page:
+            self._page = _page(self.scene, self.replay)
+        return self._page
+
+    def save(self, path: str | Path) -> None:
+        """Write the page as a file of HTML."""
+        Path(path).write_text(self.page(), encoding="utf-8")
+
+
+def _page(scene: VisualScene, replay: Replay | None) -> str:
+    """Return the page; a server listens while it is made, on this machine alone."""
+    server = start_server(HOST, 0, scene.name)
+    try:
+        camera, times = None, np.zeros(1)
+        if replay is not None:
+            times = frame_times(replay.duration, FPS, 1.0)
+            chosen = np.array(
+                [replay.state(float(t)) for t in times[:: len(times) // 40 + 1]]
+            )
+            camera = scene.camera(scene.poses(chosen))
+        stage = Stage(server, scene, camera)
+        recorder = server.get_scene_serializer()
+        for t in times:
+            if replay is not None:
+                time = float(t)
+                stage.place(replay.poses(time), None, replay.arrows(time))
+                recorder.insert_sleep(1.0 / FPS)
+        return str(recorder.as_html())
+    finally:
+        stop_server(server)

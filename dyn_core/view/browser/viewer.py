@@ -1,0 +1,329 @@
+"""Viewer: a VisualScene in a browser, with sliders, switches, time line, curves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import DynError
+from dyn_core.validation.quoting import html_text
+from dyn_core.view import colors
+from dyn_core.view.browser.curves import Curves
+from dyn_core.view.browser.server import HOST, PORT, start_server, stop_server
+from dyn_core.view.browser.stage import LAYERS, Stage
+from dyn_core.view.replay import Arrows, Replay
+from dyn_core.view.scene import COLLISION, INERTIA, VisualScene
+
+SPEEDS = {"1/10": 0.1, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "5": 5.0}
+RATE = 30.0  # pictures per second of a replay
+PLAY, PAUSE = "Play", "Pause"
+COLORED = "joint forces as colours"
+
+
+class Viewer:
+    """A scene that a browser shows; it is served until `close`.
+
+        with Viewer(RobotScene(model)) as viewer:
+            print(viewer.address)
+
+    A scene with a sketch is served at once; `finish` puts its visuals in their place.
+
+    Args:
+        scene: What is shown.
+        replay: A run of the scene; None: the sliders move it.
+        host: Address that the server listens on; by default this machine alone.
+        port: Port; 0: any that is free.
+        sliders: Whether sliders move it, where there is no run.
+
+    Attributes:
+        address: What to open in a browser.
+        stage: What moves.
+        state: State that is shown.
+        time: Of the replay, since its start [s].
+        playing: Whether the time runs.
+        speed: Seconds of the run in a second.
+        curves: Of the replay, None where it has none.
+
+    Raises:
+        UnsupportedError: viser is not installed.
+        SettingError: The port is used, or the host is not one of this machine.
+    """
+
+    def __init__(
+        self,
+        scene: VisualScene,
+        replay: Replay | None = None,
+        host: str = HOST,
+        port: int = PORT,
+        sliders: bool = True,
+    ) -> None:
+        self.scene, self.replay, self._movable = scene, replay, sliders
+        self.server = start_server(host, port, scene.name)
+        self._lock = threading.RLock()
+        self._following = False  # sliders that follow the state move nothing
+        self.address = f"http://{host}:{self.server.get_port()}"
+        self.time, self.playing, self.speed = 0.0, False, 1.0
+        self.state = scene.start() if replay is None else replay.state(0.0)
+        self._first = self.state if replay is None else None
+        self.stage = self._stage()
+        self.torque_colors = False
+        self._colored: Any = None
+        self._sliders: list[Any] = []
+        self._boxes: dict[str, Any] = {}
+        self.curves: Curves | None = None
+        self._fill_panel()
+        self.refresh()
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server."""
+        stop_server(self.server)
+
+    def finish(self) -> None:
+        """Make the visuals and show them instead of a sketch; else do nothing."""
+        if not self.scene.sketch:
+            return
+        self.scene.parts()  # takes its time; who moves a slider need not wait
+        with self._lock:
+            if self.state is self._first:
+                self.state = self.scene.start()
+                self._follow()
+            shown = self.stage.layers
+            with self.server.atomic():
+                self.server.scene.reset()
+                self.stage = self._stage()
+                for layer, wanted in shown.items():
+                    self.stage.show(layer, wanted)
+            self._notes.content = self._said("")
+            self.refresh()
+
+    def _stage(self) -> Stage:
+        """Return the bodies in the browser, by the sketch or by the visuals."""
+        scene, replay, camera = self.scene, self.replay, None
+        visual = scene.sketch or scene.parts()
+        if replay is not None:
+            rows = np.unique(np.linspace(0, len(replay.t) - 1, 40).astype(int))
+            camera = scene.camera(scene.poses(replay.states[rows]), visual)
+        return Stage(self.server, scene, camera, visual)
+
+    # The panel.
+
+    def _fill_panel(self) -> None:
+        """Add all controls."""
+        gui = self.server.gui
+        gui.configure_theme(show_logo=False, show_share_button=False)
+        gui.main_panel.dock_right()
+        gui.main_panel.set_width(320)
+        if self.replay is not None:
+            self._fill_replay(gui, self.replay)
+        with gui.add_folder("Show", expand_by_default=True):
+            for layer in self._switchable():
+                self._boxes[layer] = gui.add_checkbox(layer, self.stage.layers[layer])
+                self._boxes[layer].on_update(self._switch(layer))
+            live = self.replay is None and not self._movable
+            if live or (self.replay is not None and self.replay.tau is not None):
+                self._colored = gui.add_checkbox(COLORED, False)
+                self._colored.on_update(self._switch_colors)
+                gui.add_html(colors.torque_legend("share of the effort limit"))
+        self._notes = gui.add_html(self._said(""))
+        if self._movable and self.scene.sliders and self.replay is None:
+            self._fill_joints(gui)
+        if self.replay is not None and self.replay.curves:
+            with gui.add_folder("Curves"):
+                self.curves = Curves(gui, self.replay)
+
+    def _switchable(self) -> list[str]:
+        """Return the layers that the scene has something in."""
+        poses = self.scene.poses(self.state)
+        lacking = {
+            "centre of mass": self.scene.mass_centre(poses) is None,
+            "contact forces": self.replay is None or self.replay.contacts is None,
+        }
+        planar = getattr(self.scene, "model", None) is None
+        lacking |= {COLLISION: planar, INERTIA: planar}
+        return [layer for layer in LAYERS if not lacking.get(layer)]
+
+    def _fill_joints(self, gui: Any) -> None:
+        """Add a slider for each number that may be moved."""
+        with gui.add_folder("Joints"):
+            actions = {"start": self.scene.start, "random": self._random}
+            buttons = gui.add_button_group("move to", tuple(actions))
+            buttons.on_click(
+                lambda event: self.show_state(actions[event.target.value]())
+            )
+            for k, slider in enumerate(self.scene.sliders):
+                span = max(slider.high - slider.low, 1e-9)
+                start = round(float(np.clip(slider.start, slider.low, slider.high)), 6)
+                control = gui.add_slider(
+                    slider.name,
+                    min=slider.low,
+                    max=max(slider.high, slider.low + 1e-9),
+                    step=10.0 ** np.floor(np.log10(span / 1000)),
+                    initial_value=min(max(start, slider.low), slider.high),
+                    hint=f"{slider.low:.4g} .. {slider.high:.4g} {slider.unit}",
+                )
+                control.on_update(self._moved(k))
+                self._sliders.append(control)
+
+    def _fill_replay(self, gui: Any, replay: Replay) -> None:
+        """Add the time line."""
+        with gui.add_folder("Replay"):
+            self._button = gui.add_button(PLAY)
+            self._button.on_click(lambda _: self.play(not self.playing))
+            self._line = gui.add_slider(
+                "time [s]",
+                min=0.0,
+                max=max(replay.duration, 1e-3),
+                step=0.001,
+                initial_value=0.0,
+            )
+            self._line.on_update(self._scrubbed)
+            chosen = gui.add_dropdown("speed", tuple(SPEEDS), initial_value="1")
+            chosen.on_update(lambda event: self._set_speed(event.target.value))
+
+    def _said(self, more: str) -> str:
+        """Return the notes of the panel as HTML; they may name links and files."""
+        reading = "meshes are being read" if self.scene.sketch else ""
+        notes = [html_text(x) for x in [*self.scene.notes, reading, more] if x]
+        return "".join(f'<p style="padding:0 12px"><i>{x}</i></p>' for x in notes)
+
+    # What a person does.
+
+    def _switch(self, layer: str) -> Callable[[Any], None]:
+        return lambda event: self.show_layer(layer, bool(event.target.value))
+
+    def _switch_colors(self, event: Any) -> None:
+        self.show_torque_colors(bool(event.target.value))
+
+    def _moved(self, k: int) -> Callable[[Any], None]:
+        def move(_: Any) -> None:
+            with self._lock:
+                if not self._following:
+                    self.move([x.value for x in self._sliders], k)
+
+        return move
+
+    def move(self, values: list[float], moved: int | None = None) -> None:
+        """Show the state of the sliders' values; loops that cannot close are said."""
+        with self._lock:
+            try:
+                self.state = self.scene.state(values, moved)
+                self._notes.content = self._said("")
+            except DynError as error:
+                self._notes.content = self._said(str(error))
+            self._follow()
+            self.refresh()
+
+    def _follow(self) -> None:
+        """Set the sliders to the state."""
+        self._following = True
+        try:
+            standing = self.scene.values(self.state)
+            for control, slider, x in zip(
+                self._sliders, self.scene.sliders, standing, strict=False
+            ):
+                shown = float(np.clip(x, slider.low, slider.high))
+                if abs(control.value - shown) > 1e-6:
+                    control.value = shown
+        finally:
+            self._following = False
+
+    def _random(self) -> np.ndarray:
+        return self.scene.random(np.random.default_rng())
+
+    def _scrubbed(self, event: Any) -> None:
+        with self._lock:
+            if not self._following:
+                self.seek(float(event.target.value))
+
+    def _set_speed(self, name: str) -> None:
+        self.speed = SPEEDS[name]
+
+    # What a program does.
+
+    def show_layer(self, layer: str, wanted: bool) -> None:
+        """Show one of LAYERS, or hide it."""
+        with self._lock:
+            self.stage.show(layer, wanted)
+            if layer in self._boxes and self._boxes[layer].value != wanted:
+                self._boxes[layer].value = wanted
+            self._notes.content = self._said("")
+            self.refresh()
+
+    def show_torque_colors(self, wanted: bool) -> None:
+        """Colour the bodies by the forces of their joints, or as they are."""
+        with self._lock:
+            self.torque_colors = wanted
+            if self._colored is not None and self._colored.value != wanted:
+                self._colored.value = wanted
+            self.refresh()
+
+    def show_state(
+        self,
+        state: np.ndarray,
+        shares: np.ndarray | None = None,
+        forces: Arrows | None = None,
+    ) -> None:
+        """Show a state; joint forces by their largest, and contact forces, with it."""
+        with self._lock:
+            self.state = np.asarray(state, float)
+            self._follow()
+            self.stage.place(self.scene.poses(self.state), shares, forces)
+
+    def play(self, playing: bool) -> None:
+        """Let the time of the replay run, or stop it; at the end it starts again."""
+        with self._lock:
+            if playing and self.replay and self.time >= self.replay.duration:
+                self.seek(0.0)
+            self.playing = playing
+            self._button.label = PAUSE if playing else PLAY
+
+    def seek(self, when: float) -> None:
+        """Show the replay at a time since its start [s]."""
+        assert self.replay is not None
+        with self._lock:
+            self.time = float(np.clip(when, 0.0, self.replay.duration))
+            self.state = self.replay.state(self.time)
+            if abs(self._line.value - self.time) > 5e-4:
+                self._following = True
+                self._line.value = self.time
+                self._following = False
+            if self.curves is not None:
+                ended = self.time >= self.replay.duration
+                self.curves.mark(self.time, all_steps=ended or not self.playing)
+            self.refresh()
+
+    def advance(self, seconds: float) -> None:
+        """Let the replay go on by so much time of the day."""
+        if self.replay is None or not self.playing:
+            return
+        with self._lock:
+            self.seek(self.time + self.speed * seconds)
+            if self.time >= self.replay.duration:
+                self.play(False)
+
+    def refresh(self) -> None:
+        """Show the state as it is."""
+        shares, forces = None, None
+        if self.replay is not None:
+            forces = self.replay.arrows(self.time)
+            shares = self.replay.shares(self.time) if self.torque_colors else None
+        self.stage.place(self.scene.poses(self.state), shares, forces)
+
+    def run(self, done: Callable[[], bool]) -> None:
+        """Let time run until something is done."""
+        before = time.monotonic()
+        while not done():
+            time.sleep(1.0 / RATE)
+            now = time.monotonic()
+            self.advance(now - before)
+            before = now

@@ -1,0 +1,1 @@
+"""Steps of robots with contacts as traced algorithms, and derivatives."""

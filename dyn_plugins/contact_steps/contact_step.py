@@ -1,0 +1,474 @@
+"""Time steps of a robot with contacts as one traced algorithm, on half-spaces."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from dyn_core.authoring import (
+    Force,
+    Matrix,
+    Motion,
+    TracedSolver,
+    Vector,
+    advance,
+    cross3,
+    gyroscopic_change,
+    hookimpl,
+    join_v,
+    rate_in_initial_axes,
+    split_q,
+    split_v,
+    total,
+    where,
+)
+from dyn_core.contact import ConstraintLayout, best_part, check_options
+from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
+from dyn_core.contact.rows import contact_biases
+from dyn_core.contact.rows.constraints import tangents
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import (
+    BIAS_FORCE,
+    CONTACT_SOLVE,
+    CONTACT_STEP,
+    FORWARD_DYNAMICS,
+    MASS_MATRIX,
+)
+from dyn_core.validation import shown
+from dyn_plugins.contact_steps._deepest import (
+    impulses_of_all,
+    impulses_of_half,
+    points_by_shape,
+)
+from dyn_plugins.dynamics._articulated import (
+    accelerations_from_forces,
+    articulated_joints,
+    delassus_matrix,
+    propagate_to_base,
+)
+from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.loops.loops import constraint_forces
+
+ROUNDING = 1e-9  # of the energy of impulses
+
+
+def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return the state one step later, with contact constraints on the gaps at its end.
+
+        qd_next = qd + dt FD(q, qd, tau) + gyroscopic change + H^-1 J.T lambda
+        q_next = q (+) dt qd_next
+        0 <= lambda_n  orthogonal to  u_n + gap / dt >= 0,   friction cones
+
+    Every point of the robot's shapes that can touch a half-space of the world has three
+    rows, near or far; the gap of a far point makes its impulse zero. Of the points of a
+    box or a cylinder the deeper half has rows, the others have no impulse. The Delassus
+    matrix comes from the articulated inertias; of H the blocks of root joints alone are
+    formed, for gyroscopic_change. With the solver projected_gauss_seidel the whole step
+    is one kernel.
+
+    Args:
+        model: Robot with shapes.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        tau: Joint forces, nv, constant over the step [N·m | N].
+        dt: Step [s].
+        warm: Impulses of the previous step, m; zeros in the first [N·s].
+        f_ext: Force on each body, body coordinates [N·m; N].
+        parts: The slots forward_dynamics, contact_solver (of CONTACT_SOLVE), bias and
+            mass_matrix, and the options: world, half-spaces; links, names of the links
+            whose shapes touch, None for all; erp, part of an overlap that is corrected
+            in a step, at push_out_speed at most [m/s]; restitution_threshold, speed of
+            approach below which there is no restitution [m/s]; solver_options, options
+            of the contact solver.
+
+    Returns:
+        q_next, qd_next, impulses in the order of the contacts (normal and two tangents
+        of each), gaps before the step, and residuals, iterations and status of the
+        contact solver.
+
+    Source: LCP-4 (Stewart-Trinkle), LCP-10 (Newton's restitution), LCP-11, LCP-3.
+    """
+    u, proof = _velocity_and_outputs(
+        contact_biases.stewart_trinkle, model, q, qd, tau, dt, warm, f_ext, **parts
+    )
+    return *advance(model, q, u, dt), *proof
+
+
+def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return the state one step later, with velocity constraints at touching contacts.
+
+        gap <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
+
+    Args:
+        model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them.
+        parts: The slots and options of contact_euler.
+
+    Returns:
+        As contact_euler.
+
+    Source: LCP-4 (Anitescu-Potra), LCP-10.
+    """
+    u, proof = _velocity_and_outputs(
+        contact_biases.anitescu_potra, model, q, qd, tau, dt, warm, f_ext, **parts
+    )
+    return *advance(model, q, u, dt), *proof
+
+
+def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return the state one step later by the midpoint scheme of Moreau and Jean.
+
+        q_m = q (+) dt qd / 2,   q_next = q_m (+) dt qd_next / 2
+        gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
+
+    Args:
+        model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them.
+        parts: The slots and options of contact_euler; erp is 0 in Moreau's own scheme.
+
+    Returns:
+        As contact_euler, with the gaps at the midpoint.
+
+    Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are taken at q_m.
+    """
+    q, qd = advance(model, q, qd, dt * 0.5)
+    u, proof = _velocity_and_outputs(
+        contact_biases.moreau_jean,
+        model,
+        q,
+        qd,
+        tau,
+        dt,
+        warm,
+        f_ext,
+        remaining=0.5,
+        **parts,
+    )
+    return *advance(model, q, u, dt * 0.5), *proof
+
+
+def _velocity_and_outputs(rule, model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return the velocity after the step in the initial axes, and the other outputs."""
+    inputs = model, q, qd, tau, dt, warm, f_ext
+    solved = solved_contacts(rule, *inputs, deepest=True, **parts)
+    return solved.velocity, solved.outputs
+
+
+class SolvedContacts(NamedTuple):
+    """The contacts of a step and its solution.
+
+    Attributes:
+        velocity: After the step in the initial axes, nv.
+        touching: ContactCandidates.
+        motions: By contact: motion of its body before the step, and after it without
+            contacts, body coordinates.
+        active: By contact: whether it takes part, a condition or True.
+        bias: By contact: bias of the normal velocity [m/s].
+        G: Delassus matrix, m x m.
+        mean: force, dt and remaining of gyroscopic_change.
+        outputs: Impulses, gaps, residuals, iterations and status of CONTACT_STEP.
+    """
+
+    velocity: Vector
+    touching: list[Any]
+    motions: list[Any]
+    active: list[Any]
+    bias: list[Any]
+    G: Any
+    mean: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+
+
+def solved_contacts(
+    rule,
+    model,
+    q,
+    qd,
+    tau,
+    dt,
+    warm,
+    f_ext,
+    forward_dynamics,
+    contact_solver,
+    bias,
+    mass_matrix,
+    world,
+    links,
+    solver_options,
+    deepest=False,
+    remaining=1.0,
+    **parameters,
+):
+    """Return the SolvedContacts of a step.
+
+    Args:
+        rule: Of contact_biases.py.
+        model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them; the gaps are
+            those at q.
+        forward_dynamics, contact_solver, bias, mass_matrix: Slots.
+        world, links, solver_options: As contact_euler takes them.
+        deepest: Whether only the DeepestPoints have rows; else all points have.
+        remaining: Part of the step that follows q; half a step in a midpoint scheme.
+        parameters: Those of the rule, by name.
+
+    Source: LCP-3, LCP-4.
+    """
+    qdd = forward_dynamics(q, qd, tau, f_ext[1:])
+    free = qd + rate_in_initial_axes(model, qd, qdd) * dt
+    mean = tau - bias(q, qd, f_ext[1:]), dt, remaining
+    free = free + gyroscopic_change(model, mass_matrix(q), qd, *mean)
+    parts = split_q(model, q), split_v(model, free), split_v(model, free)
+    X, S, v, _ = outward(model, *parts, Motion.zero())
+    before = outward(model, parts[0], split_v(model, qd), parts[1], Motion.zero())[2]
+    joints, _ = articulated_joints(model, X, S)
+    touching = contacts(model, X, world, links)
+    if not touching:
+        nothing = Vector(()), Vector(()), Vector.zeros(5), 0.0, 0.0
+        return SolvedContacts(free, [], [], [], [], Matrix(()), mean, nothing)
+    gaps, shapes = Vector(x.gap for x in touching), points_by_shape(touching, deepest)
+    touching = [point for shape in shapes for point in shape.points]
+    warm = impulses_of_half(shapes, warm)
+    rows, b, motions, taking_part, biases = [], [], [], [], []
+    for contact in touching:
+        i, forces = contact.body, contact.forces
+        motions.append((before[i], v[i]))
+        active, opening = normal_bias(
+            rule, contact, contact.gap, motions[-1], dt, parameters
+        )
+        if active is not True:
+            mask = where(active, 1.0, 0.0)
+            forces = [f * mask for f in forces]
+            opening = where(active, opening, 1.0)
+        taking_part.append(active)
+        biases.append(opening)
+        b += [forces[0] @ v[i] + opening, *(f @ v[i] for f in forces[1:])]
+        rows += [_ContactRow(i, f) for f in forces]
+    layout = ConstraintLayout(tuple(("contact", 3) for _ in touching))
+    responses = [propagate_to_base(model, joints, *row.body_forces[0]) for row in rows]
+    G, mu = delassus_matrix(joints, responses), Vector(x.mu for x in touching)
+    zeros, unbounded = Vector.zeros(layout.m), Vector([float("inf")] * layout.m)
+    bounds = zeros, unbounded, zeros, warm
+    solution = contact_solver(layout, G, Vector(b), mu, *bounds, **solver_options)
+    impulse, velocity, residuals, iterations, status = solution
+    impulse = without_gain(impulse, velocity, b)
+    forces, pulls = constraint_forces(model, rows, impulse)
+    push = [-f for f in forces]
+    change = accelerations_from_forces(model, joints, pulls, push).qdd
+    outputs = impulses_of_all(shapes, impulse), gaps, residuals, iterations, status
+    u = free + join_v(model, change)
+    return SolvedContacts(u, touching, motions, taking_part, biases, G, mean, outputs)
+
+
+def without_gain(impulse, velocity, b):
+    """Return impulses that bring in no energy: those of a solver, or their best part.
+
+        s b . lambda + s² lambda . G lambda / 2
+
+    is what a part s of them adds. With s = 1 that is above zero only where the solver
+    has not converged; then s is that of the smallest value, from 0 to 1.
+
+    Args:
+        impulse, velocity: lambda and G lambda + b, m.
+        b: Velocity without the impulses, and the bias of the normal rows, m.
+
+    Source: ours.
+    """
+    power = total(x * y for x, y in zip(impulse, b, strict=True))
+    square = total(x * y for x, y in zip(impulse, velocity, strict=True)) - power
+    part = best_part(power, square)
+    part = where(power + 0.5 * square > ROUNDING * square, part, 1.0)
+    return Vector(x * part for x in impulse)
+
+
+def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
+    """Return whether a contact takes part in a step, and the bias of its normal row.
+
+    Args:
+        rule: Of contact_biases.py.
+        contact: The ContactCandidate.
+        gap: Its gap [m].
+        motions: As SolvedContacts has them.
+        dt: Step [s].
+        parameters: Those of the rule, by name.
+        approach: Normal velocity before the step [m/s]; None: of the motions.
+    """
+    before, free = (contact.forces[0] @ v for v in motions)
+    approach = before if approach is None else approach
+    part, bias, _ = rule(gap, free, approach, dt, contact.restitution, **parameters)
+    return part, bias
+
+
+class _ContactRow:
+    """A unit impulse on a body, in the form of a loop row."""
+
+    joint_forces = ()
+
+    def __init__(self, body, force):
+        self.body_forces = [(body, force)]
+
+
+@dataclass(eq=False)
+class ContactCandidate:
+    """A point of a shape that can touch a half-space.
+
+    Attributes:
+        pair: Number of the shape and the half-space.
+        body: Number of the body.
+        gap: Distance from the half-space; negative: overlap [m].
+        place: Midway between the surfaces, body coordinates [m].
+        axes, turned: Normal and two tangents, base and body coordinates.
+        material: Of the pair of surfaces.
+        centre, radius: Point of the shape that touches: a ball, body coordinates [m].
+        forces: Unit forces along the axes, body coordinates.
+        mu, restitution: Of the material.
+    """
+
+    pair: int
+    body: int
+    gap: Any
+    place: Vector
+    axes: list[Vector]
+    turned: list[Vector]
+    material: Any
+    centre: Vector
+    radius: float
+    forces: list[Force] = field(init=False)
+
+    def __post_init__(self):
+        self.mu, self.restitution = self.material.mu, self.material.restitution
+        self.forces = [Force(cross3(self.place, axis), axis) for axis in self.turned]
+
+    def placed(self, gap, place):
+        """Return the candidate with another gap and place."""
+        return replace(self, gap=gap, place=place)
+
+
+def contacts(model, X, world, links):
+    """Return all points of shapes that can touch half-spaces, in a fixed order.
+
+        gap = n . (R x + p) - n . p_0 - radius
+
+    Args:
+        model: Robot.
+        X: By body, transform from its parent.
+        world: Half-spaces.
+        links: Names of links, or None for all.
+
+    Source: LCP-2.
+    """
+    X_0, points = [None], []
+    for i in model.bodies:
+        p = model.parent[i]
+        X_0.append(X[i] @ X_0[p] if p else X[i])
+    for pair, (half, placed) in enumerate(pairs(model, world, links)):
+        X_i = X_0[placed.body]
+        n = Vector(half.normal)
+        in_base = [n, *(Vector(t.tolist()) for (t,) in tangents([half.normal]))]
+        axes = [X_i.E @ axis for axis in in_base]
+        lowest = n @ X_i.r - n @ Vector(half.point)
+        material = model.material(placed.link).combined(half.material)
+        for x, radius in candidate_points(placed, axes[0]):
+            point = x - axes[0] * radius
+            gap = axes[0] @ point + lowest
+            place = point - axes[0] * (gap * 0.5)  # midway between the surfaces
+            known = pair, placed.body, gap, place, in_base, axes, material, x, radius
+            points.append(ContactCandidate(*known))
+    return points
+
+
+def half_spaces(model, world):
+    """Refuse a world that is no list of half-spaces."""
+    for half in world:
+        if not isinstance(half, HalfSpace):
+            raise UnsupportedError(f"world: {shown(half)}; valid: a list of HalfSpace")
+
+
+def linked_shapes(model, links):
+    """Refuse links without a shape, and what is no list of links."""
+    if links is not None and not isinstance(links, (list, tuple, set, frozenset)):
+        raise UnsupportedError(f"links {shown(links)}; valid: a list of links, or None")
+    if model is None:
+        return
+    known = [placed.link for placed in model.shapes]
+    for name in links or ():
+        if name not in known:
+            raise UnsupportedError(
+                f"contact_euler: link '{name}' has no shape; valid:"
+                f" {', '.join(dict.fromkeys(known)) or 'none has'}"
+            )
+
+
+def pairs(model, world, links):
+    """Return the pairs (half-space, placed shape) in the order of the contacts."""
+    return [
+        (half, placed)
+        for half in world
+        for placed in model.shapes
+        if placed.body and (links is None or placed.link in links)
+    ]
+
+
+def sizes(model, options):
+    """Return the numbers of rows and contacts."""
+    count = 0
+    for half, placed in pairs(model, options["world"], options["links"]):
+        count += len(candidate_points(placed, Vector(half.normal)))
+    return {"m": 3 * count, "c": count}
+
+
+class ContactStep(TracedSolver):
+    """A step whose slot contact_solver is built as the algorithm runs."""
+
+    def _adapter(self, model, common, chosen):
+        """Check the options of the slot's solver when the step is built."""
+        adapter = super()._adapter(model, common, chosen)
+        solver = adapter.slots["contact_solver"].solver
+        check_options(solver, adapter.options["solver_options"])
+        return adapter
+
+
+SLOTS = {
+    "forward_dynamics": FORWARD_DYNAMICS,
+    "contact_solver": CONTACT_SOLVE,
+    "bias": BIAS_FORCE,
+    "mass_matrix": MASS_MATRIX,
+}
+FILLS = {
+    "forward_dynamics": "aba",
+    "contact_solver": "projected_gauss_seidel",
+    "bias": "bias",
+    "mass_matrix": "crba",
+}
+VALID = {"world": half_spaces, "links": linked_shapes}
+
+
+def step_options(erp):
+    """Return the options of a step and their defaults.
+
+    Args:
+        erp: Part of an overlap that is corrected in a step.
+    """
+    return {
+        "world": (HalfSpace(),),
+        "links": None,
+        "erp": erp,
+        "push_out_speed": contact_biases.PUSH_OUT_SPEED,
+        "restitution_threshold": 0.05,
+        "solver_options": {},
+    }
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    steps = {contact_euler: 0.2, contact_anitescu_potra: 0.2, contact_moreau_jean: 0.0}
+    return [
+        ContactStep(
+            algorithm.__name__,
+            CONTACT_STEP,
+            algorithm,
+            slots=SLOTS,
+            fills=FILLS,
+            options=step_options(erp),
+            valid=VALID,
+            sizes=sizes,
+            by_joint=False,
+        )
+        for algorithm, erp in steps.items()
+    ]

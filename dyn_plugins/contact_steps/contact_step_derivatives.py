@@ -1,0 +1,296 @@
+"""Derivatives of steps with contacts on half-spaces, by implicit differentiation.
+
+At the solution each contact separates, sticks or slips, and in these modes the step is
+a system of equations. With u the velocity after the step in the initial axes, qdd its
+acceleration (u - qd) / dt, and impulses lambda as forces lambda / dt on the bodies,
+
+    dt (ID(q, qd, qdd; f_ext + lambda / dt) - tau) = H gyroscopic change
+
+    separate   lambda = 0
+    stick      f_n . V + bias = 0,   f_t . V = 0
+    slip       f_n . V + bias = 0,   lambda_t = -mu lambda_n s,   s = V_t / |V_t|
+
+Differentiated, with H D_q D_v those of inverse dynamics and the impulses moving as
+_active_rows.py says, slip is a drag K = sum mu lambda_n / |V_t| f_e f_e.T across it,
+which counts as inertia of the body, and a coupling of normal and friction:
+
+    (H + J.T K J) du = R_q dq + R_v dqd + R_f dtau + C.T dlambda,   A du = c
+    R_q = -dt D_q - J.T (D + K_g) J - J.T K Psi + H g_q
+    R_v = H (1 + dt turning + g_v) - dt D_v,   R_f = dt + H g_f
+    E = H^-1 - L A H^-1,   L = H^-1 C.T (A H^-1 C.T)^+,   du = E (...) + L c
+
+(H with the drag in it); g_q, g_v and g_f are those of the gyroscopic change. Rows that
+depend on each other (a box on four corners) leave lambda open and du not, as long as
+they stick.
+"""
+
+from dyn_core.authoring import (
+    Matrix,
+    Vector,
+    advance,
+    gyroscopic_change,
+    hookimpl,
+    joint_factors,
+    logical_and,
+    logical_or,
+    rate_in_initial_axes,
+    sparse_products,
+    where,
+    with_slopes,
+)
+from dyn_core.contact.rows import contact_biases
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import (
+    CONTACT_STEP_DERIVATIVES,
+    ID_DERIVATIVES,
+    PARAMETER_JACOBIAN,
+)
+from dyn_plugins.contact_steps._gyroscopic_slopes import GyroscopicSlopes
+from dyn_plugins.contact_steps._moving_contacts import MovingContacts, constrained
+from dyn_plugins.contact_steps.contact_step import (
+    FILLS,
+    SLOTS,
+    VALID,
+    ContactStep,
+    sizes,
+    solved_contacts,
+    step_options,
+)
+from dyn_plugins.derivatives._seeds import checked_paths
+from dyn_plugins.steps._joint_blocks import displacement, moved, slopes_by_joint
+from dyn_plugins.steps.derivatives import StepDerivativesSolver, columns, stacked
+from dyn_plugins.steps.derivatives import sizes as step_sizes
+
+GEOMETRY = ("time", "origin", "plug", "axis", "axes", "pitch", "ratio", "offset")
+
+
+def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return a step of contact_euler and its derivatives.
+
+        dx_next = A dx + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap,   dx = (dq, dqd)
+
+    dq is a displacement in the tangent space before the step, q (+) dq, and after it,
+    q_next (+) dq_next. At the border of two modes the derivatives are finite, those of
+    one side, and not_differentiable is 1; so it is where the contact solver has not
+    converged, where slipping contacts depend on each other, and where sticking ones do
+    here but not beside.
+
+    The rule of gaps has a kink at gap 0: an overlap is corrected by erp, a gap closes
+    in the step. A robot at rest comes there. Where a contact that presses has a gap of
+    at most 1e-7 m, not_differentiable is 2, and derivatives are those of one side: of
+    the lowest such contact of the body, that of a gap above 1e-12 m, else that of an
+    overlap. They hold for changes that stay on that side.
+
+    With the step's own impulses as warm start the contact solver only confirms them.
+
+    Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
+
+    Args:
+        parts: Slots forward_dynamics, contact_solver, derivatives and by_parameters
+            (of inverse dynamics), the options of contact_euler, and paths: parameter
+            paths of dp, one after another; not those of the robot's geometry.
+
+    Source: LCP-22.
+    """
+    rule = contact_biases.stewart_trinkle
+    return _of_step(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+
+
+def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return a step of contact_anitescu_potra and its derivatives.
+
+        dx_next = A dx + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap,   dx = (dq, dqd)
+
+    Which contacts touch is taken as it is: a change of that is no part of them.
+
+    Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
+
+    Args:
+        parts: As contact_euler_derivatives takes them.
+
+    Source: LCP-22.
+    """
+    rule = contact_biases.anitescu_potra
+    return _of_step(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+
+
+def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return a step of contact_moreau_jean and its derivatives.
+
+        dx_next = A_m dx_m + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap
+        A = A_m dx_m/dx,   x_m the state at the midpoint, seen from the start
+
+    Which contacts touch is taken as in contact_anitescu_potra_derivatives; gaps are
+    those at the midpoint.
+
+    Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
+
+    Args:
+        parts: As contact_euler_derivatives takes them.
+
+    Source: LCP-22.
+    """
+    half = dt * 0.5
+    (q_q, v_q), (q_v, v_v) = _advance_slopes(model, q, qd, half)
+    middle = advance(model, q, qd, half)
+    rule = contact_biases.moreau_jean
+    q_next, qd_next, A, *others = _of_step(
+        rule, model, *middle, tau, dt, warm, f_ext, **parts, remaining=0.5
+    )
+    by_q, by_qd = columns(A, 0, model.nv), columns(A, model.nv, 2 * model.nv)
+    A = stacked([[by_q @ q_q + by_qd @ v_q, by_q @ q_v + by_qd @ v_v]])
+    return q_next, qd_next, A, *others
+
+
+def _advance_slopes(model, q, u, dt):
+    """Return the derivatives of position and velocity after dt at u, by q and by u."""
+
+    def along(q, u):
+        q_next, qd_next = advance(model, q, u, dt)
+        return displacement(model, q_next), qd_next
+
+    by_q = slopes_by_joint(model, lambda e: along(moved(model, q, e), u))
+    return by_q, slopes_by_joint(model, lambda e: along(q, with_slopes(u, e)))
+
+
+def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, remaining=1.0, **parts):
+    """Return the outputs of CONTACT_STEP_DERIVATIVES of a step from q.
+
+    Args:
+        rule: Of contact_biases.py.
+        model, q, qd, tau, dt, warm, f_ext, parts: As contact_euler_derivatives.
+        remaining: Part of the step that follows q.
+    """
+    solved, modes, flag, slopes = _velocity_slopes(
+        rule, model, q, qd, tau, dt, warm, f_ext, remaining=remaining, **parts
+    )
+    duration = dt * remaining
+    (q_q, v_q), (q_u, v_u) = _advance_slopes(model, q, solved.velocity, duration)
+    by_q, by_qd, *others = slopes
+    A = stacked(
+        [[q_q.dense + q_u @ by_q, q_u @ by_qd], [v_q.dense + v_u @ by_q, v_u @ by_qd]]
+    )
+    impulse, gaps, _, _, status = solved.outputs
+    return (
+        *advance(model, q, solved.velocity, duration),
+        A,
+        *(stacked([[q_u @ M], [v_u @ M]]) for M in others),
+        impulse,
+        gaps,
+        modes,
+        status,
+        flag,
+    )
+
+
+def _velocity_slopes(
+    rule, model, q, qd, tau, dt, warm, f_ext, derivatives, by_parameters, paths,
+    remaining, **parts,
+):  # fmt: skip
+    """Return SolvedContacts, modes, not_differentiable, and derivatives of u.
+
+    Those by q, qd, tau, parameters, friction coefficients and gaps.
+    """
+    solved = solved_contacts(
+        rule, model, q, qd, tau, dt, warm, f_ext, remaining=remaining, **parts
+    )
+    still, change = Vector.zeros(model.nv), solved.velocity - qd
+    C_q, C_v, H = derivatives(q, qd, still, f_ext[1:])
+    gyroscopic = GyroscopicSlopes(model, q, qd, H, C_q, C_v, *solved.mean)
+    change = change - gyroscopic_change(model, H, qd, *solved.mean)
+    qdd = change * (1.0 / dt) - rate_in_initial_axes(model, qd, still)
+    forces = list(f_ext)
+    for k, contact in enumerate(solved.touching):
+        for f, x in zip(contact.forces, solved.outputs[0][3 * k :], strict=False):
+            forces[contact.body] = forces[contact.body] + f * (x / dt)
+    D_q, D_v, _ = derivatives(q, qd, qdd, forces[1:])
+    (turning,) = slopes_by_joint(
+        model, lambda e: [rate_in_initial_axes(model, with_slopes(qd, e), still)]
+    )
+    of_q, of_v = sparse_products(H, (gyroscopic.by_q, gyroscopic.by_qd))
+    R_v = H + (H @ turning - D_v) * dt + of_v
+    P = Matrix.zeros(model.nv, 0)
+    if paths:
+        P = by_parameters(q, qd, qdd, forces[1:])[1] * -dt
+        P = P + H @ _changes_by_parameters(
+            model, gyroscopic, lambda qdd: by_parameters(q, qd, qdd, f_ext[1:])[1]
+        )
+    moving = MovingContacts(model, rule, solved, (q, qd, dt), parts)
+    factors = joint_factors(model, H + moving.drag)
+    momentum = of_q - D_q * dt - moving.by_q, R_v, P, moving.by_mu, moving.by_gap
+    slopes, E, lost, disagree = constrained(factors.inverse(), momentum, moving)
+    bad = logical_or(moving.at_border, logical_and(moving.slips, lost > 0.0))
+    bad = logical_or(logical_or(bad, disagree), solved.outputs[-1] > 0.0)
+    flag = where(bad, 1.0, where(moving.at_gap_zero, 2.0, 0.0))
+    by_q, by_qd, *others = slopes
+    (of_tau,) = sparse_products(E, (H @ gyroscopic.by_tau,))
+    return solved, moving.modes, flag, (by_q, by_qd, E * dt + of_tau, *others)
+
+
+def _changes_by_parameters(model, gyroscopic, slopes):
+    """Return the derivative of the gyroscopic change by parameters, nv x np.
+
+    Args:
+        model: Robot.
+        gyroscopic: GyroscopicSlopes.
+        slopes: Derivatives of inverse dynamics, a function of the acceleration.
+    """
+    C_p, columns = slopes(Vector.zeros(model.nv)), []
+    for k in range(6):
+        unit = [0.0] * model.nv
+        for i in model.independent:
+            v = model.v_slices[i]
+            if model.parent[i] == 0 and k < v.stop - v.start:
+                unit[v.start + k] = 1.0
+        columns.append(slopes(Vector(unit)) - C_p)
+    return gyroscopic.by_parameters(columns, C_p)
+
+
+class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
+    """Derivatives of a step with contacts; by parameters that move no body, too."""
+
+    def build(self, model, **choices):
+        """Return a Program; paths that move bodies are refused."""
+        for path in checked_paths(self.name, model, choices, False):
+            if path.rpartition(".")[2] in GEOMETRY:
+                raise UnsupportedError(
+                    f"{self.name}: {path} moves contacts; valid: paths of gravity,"
+                    " inertia, friction and springs"
+                )
+        return super().build(model, **choices)
+
+
+def _sizes(model, options):
+    return {**sizes(model, options), **step_sizes(model, options)}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    steps = {
+        contact_euler_derivatives: 0.2,
+        contact_anitescu_potra_derivatives: 0.2,
+        contact_moreau_jean_derivatives: 0.0,
+    }
+    return [
+        ContactStepDerivatives(
+            algorithm.__name__,
+            CONTACT_STEP_DERIVATIVES,
+            algorithm,
+            slots={
+                **SLOTS,
+                "derivatives": ID_DERIVATIVES,
+                "by_parameters": PARAMETER_JACOBIAN,
+            },
+            fills={
+                **FILLS,
+                "derivatives": "id_derivatives",
+                "by_parameters": "parameter_jacobian",
+            },
+            options={**step_options(erp), "paths": ()},
+            valid=VALID,
+            sizes=_sizes,
+            by_joint=False,
+        )
+        for algorithm, erp in steps.items()
+    ]

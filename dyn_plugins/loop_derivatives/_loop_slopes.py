@@ -1,0 +1,387 @@
+"""How the rows of loops change with a robot's state: slopes by q and qd.
+
+Not a solver: the derivatives of constrained dynamics share it. A loop depends on the
+pose of B in A alone, so that its kinematics starts at the last body that both ends
+have in common.
+"""
+
+from typing import Any, NamedTuple
+
+from dyn_core.authoring import (
+    COORDINATE,
+    TIME,
+    Force,
+    Matrix,
+    Motion,
+    Taylor,
+    Transform,
+    Vector,
+    cross,
+    cross3,
+    derivatives,
+    join_columns,
+    join_force,
+    join_slopes,
+    skew,
+    slope_of,
+    split_q,
+    split_v,
+    variables,
+    with_slopes,
+)
+from dyn_plugins.derivatives.first_derivatives import subspace_rates
+from dyn_plugins.loops._loop_rows import rows_in_time, slopes_by_pose
+
+_UNITS = [Motion.of(float(i == j) for j in range(6)) for i in range(6)]
+
+
+class RowSlopes(NamedTuple):
+    """One row of a loop in a motion, and how it changes; lists are by coordinate, nv.
+
+    Attributes:
+        f, rate, acceleration: Residual, and its derivatives by time.
+        gradient: Of f by a displacement of q: the row of A.
+        rate_by_q, acceleration_by_q: By a displacement of q, at constant qd and qdd.
+        acceleration_by_qd: By qd. (That of the rate by qd, and of the acceleration by
+            qdd, is the gradient.)
+        wholes: Squares of what the gradient would be, by coordinate, if the joint moved
+            B along all of the row's slope.
+    """
+
+    f: Any
+    rate: Any
+    acceleration: Any
+    gradient: list[Any]
+    rate_by_q: list[Any]
+    acceleration_by_q: list[Any]
+    acceleration_by_qd: list[Any]
+    wholes: list[Any]
+
+
+class _End(NamedTuple):
+    """Motion of a loop's end against the root body, all in A's coordinates.
+
+    Attributes:
+        v, a: Its velocity and spatial acceleration.
+        J, P, Q, R: By coordinate: its velocity per qd, and, with h its displacement,
+            dv = P, da = Q - v x P for a change of q, dv = J, da = R - v x J for qd;
+            seen from the end itself.
+    """
+
+    v: Motion
+    a: Motion
+    J: list
+    P: list
+    Q: list
+    R: list
+
+
+def slopes_of_loops(model, q, qd, qdd):
+    """Return for each loop its LoopSlopes or CouplingSlopes in a motion.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        qd: Joint velocities, nv.
+        qdd: Joint accelerations, nv.
+    """
+    parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    return [
+        (CouplingSlopes if hasattr(loop, "joints") else LoopSlopes)(model, loop, parts)
+        for loop in model.loops
+    ]
+
+
+class LoopSlopes:
+    """The rows of a loop between links, and the stiffness of its forces.
+
+        dh = J_B - J_A,   drel = P_B - P_A + dh x v_B
+        dacc = (a_B)' - (a_A)' - P_A x rel - v_A x drel + dh x a_B
+
+    with rel and acc the motion of B against A, in A's coordinates, and (a)' = Q - v x P
+    of each end.
+
+    Attributes:
+        rows: RowSlopes.
+
+    Source: KIM-3.0 (54), (55), differentiated; kinematics as in S. Singh, R. Russell
+    and P. Wensing, 2022.
+    """
+
+    def __init__(self, model, loop, parts):
+        self.loop, self.nv = loop, model.nv
+        (i, X_A), (j, X_B) = (
+            _local(model, *end) for end in ((loop.a, loop.A), (loop.b, loop.B))
+        )
+        up_i, up_j = _ancestors(model, i), _ancestors(model, j)
+        common = [k for k in up_i if k in up_j]
+        way_A, way_B = up_i[len(common) :], up_j[len(common) :]
+        A, B = (_outward(model, way, parts) for way in (way_A, way_B))
+        to_A = X_A @ A.X
+        pose = X_B @ B.X @ to_A.inverse
+        self.R, self.p = pose.E.T, pose.r
+        ends = [_end(model, way, to_A) for way in (A, B)]
+        self.reach = _reach(model, common, parts, to_A, ends[1].J)
+        self.moved = sorted({*_coordinates(model, way_A), *_coordinates(model, way_B)})
+        self._differ(*ends)
+        self.rows = self._rows()
+
+    def _differ(self, A, B):
+        """Note the motion of B against A, and its changes by coordinate."""
+        self.rel = B.v - A.v
+        self.acc = B.a - A.a - cross(A.v, self.rel)
+        still = [Motion.zero()] * self.nv
+        self.h, self.drel, self.dacc, self.dacc_qd = (list(still) for _ in range(4))
+        for k in self.moved:
+            h = B.J[k] - A.J[k]
+            drel = B.P[k] - A.P[k] + cross(h, B.v)
+            by_q = B.Q[k] - cross(B.v, B.P[k]) + cross(h, B.a)
+            by_q = by_q - (A.Q[k] - cross(A.v, A.P[k])) - cross(A.P[k], self.rel)
+            by_qd = B.R[k] - cross(B.v, B.J[k]) - (A.R[k] - cross(A.v, A.J[k]))
+            self.h[k], self.drel[k] = h, drel
+            self.dacc[k] = by_q - cross(A.v, drel)
+            self.dacc_qd[k] = by_qd - cross(A.J[k], self.rel) - cross(A.v, h)
+
+    def _rows(self):
+        """Return the rows; note forces and their changes by unit displacements of B."""
+        R, p, rel = self.R, self.p, self.rel
+        rows = rows_in_time(self.loop, R, p, rel, self.acc)
+        self.forces, lengths = self._forces(R, p)
+        places = [_displaced(R, p, e) for e in _UNITS]
+        changes = [self._forces(*place)[0] for place in places]
+        self.changes = [[slope_of(f) for f in forces] for forces in changes]
+        moved = [rows_in_time(self.loop, *place, rel, self.acc) for place in places]
+        by_pose = [[derivatives(derivatives(x, TIME)[2])[1] for x in y] for y in moved]
+        return [
+            self._row(
+                derivatives(x, TIME),
+                self.forces[k],
+                [change[k] for change in self.changes],
+                Force.of(y[k] for y in by_pose),
+                lengths[k],
+            )
+            for k, x in enumerate(rows)
+        ]
+
+    def _row(self, residuals, force, changes, by_pose, lengths):
+        """Return the slopes of a row from those by the pose and motion of B in A."""
+        rate_by_pose = Force.of(change @ self.rel for change in changes)
+        by_rel = _along(changes, self.rel) + rate_by_pose
+        lines = [[0.0] * self.nv for _ in range(5)]
+        for k in self.moved:
+            h, drel = self.h[k], self.drel[k]
+            shift = h.lin + cross3(h.ang, self.p)
+            entries = (
+                force @ h,
+                rate_by_pose @ h + force @ drel,
+                by_pose @ h + by_rel @ drel + force @ self.dacc[k],
+                by_rel @ h + force @ self.dacc_qd[k],
+                lengths[0] * (h.ang @ h.ang) + lengths[1] * (shift @ shift),
+            )
+            for line, x in zip(lines, entries, strict=True):
+                line[k] = x
+        return RowSlopes(*residuals, *lines)
+
+    def _forces(self, R, p):
+        """Return each row's force on B per multiplier, A's coordinates, and lengths."""
+        slopes = slopes_by_pose(self.loop, R, p)
+        forces, lengths = [], []
+        for k in range(self.loop.rows):
+            along = [slope[k] for slope in slopes]
+            turn, shift = Vector(along[:3]), Vector(along[3:])
+            forces.append(Force(turn + cross3(p, shift), shift))
+            lengths.append((turn @ turn, shift @ shift))
+        return forces, lengths
+
+    def stiffness(self, model, multipliers):
+        """Return how joint forces A.T lambda change with q at constant multipliers.
+
+            J.T (dF/dh) J - J_B.T (J x* F)
+
+        besides what they change where they are fixed to their bodies.
+
+        Args:
+            model: Robot.
+            multipliers: Those of this loop's rows.
+
+        Returns:
+            Matrix, nv x nv.
+        """
+        force = _weighted(self.forces, multipliers)
+        changes = [_weighted(change, multipliers) for change in self.changes]
+        columns = []
+        for k in range(self.nv):
+            if k not in self.moved:
+                columns.append([0.0] * self.nv)
+                continue
+            push = _along(changes, self.h[k])
+            turned = cross(self.h[k], force)
+            pairs = zip(self.h, self.reach, strict=True)
+            columns.append([push @ h - turned @ J for h, J in pairs])
+        return Matrix(zip(*columns, strict=True))
+
+
+class CouplingSlopes:
+    """The rows of a coupling of joints: the same by derivatives of its function.
+
+    Attributes:
+        rows: RowSlopes.
+    """
+
+    def __init__(self, model, loop, parts):
+        self.loop = loop
+        self.bodies = [model.body_of_joint(name) for name in loop.joints]
+        self.x, xd, xdd = ([part[i][0] for i in self.bodies] for part in parts)
+        n, rows = range(len(self.bodies)), range(loop.rows)
+
+        def result(x, xd):
+            triples = zip(x, xd, xdd, strict=True)
+            return loop.function(*(Taylor(*triple, TIME) for triple in triples))
+
+        by_x = [result(_varied(self.x, k), xd) for k in n]
+        by_xd = [result(self.x, _varied(xd, k)) for k in n]
+        values = [derivatives(y, TIME) for y in result(self.x, xd)]
+
+        def joined(results, row, order):
+            slopes = [derivatives(derivatives(y[row], TIME)[order])[1] for y in results]
+            return list(_joined(model, self.bodies, slopes))
+
+        self.rows = [
+            RowSlopes(
+                *values[k],
+                joined(by_x, k, 0),
+                joined(by_x, k, 1),
+                joined(by_x, k, 2),
+                joined(by_xd, k, 2),
+                [x * x for x in joined(by_x, k, 0)],
+            )
+            for k in rows
+        ]
+
+    def stiffness(self, model, multipliers):
+        """Return how joint forces A.T lambda change with q at constant multipliers."""
+        blocks = {}
+        for column, j in enumerate(self.bodies):
+            moved = _varied(self.x, column)
+            for row, i in enumerate(self.bodies):
+                results = self.loop.function(*variables(moved, row))
+                pull = 0.0
+                for y, x in zip(results, multipliers, strict=True):
+                    pull = pull + derivatives(derivatives(y, COORDINATE)[1])[1] * x
+                blocks[i, j] = blocks.get((i, j), Matrix.zeros(1, 1)) + Matrix([[pull]])
+        return join_slopes(model, blocks)
+
+
+class _Way(NamedTuple):
+    """Motion along a chain of bodies that starts at rest.
+
+    Attributes:
+        X: Transform from the root to its last body.
+        v, a: Velocity and acceleration of the last body, in its coordinates.
+        columns: By body: X from the root, and S with its three rates.
+    """
+
+    X: Transform
+    v: Motion
+    a: Motion
+    columns: dict
+
+
+def _outward(model, way, parts):
+    """Return the _Way of bodies, from a root that stands still."""
+    q, qd, qdd = parts
+    X, v, a, columns = Transform.identity(), Motion.zero(), Motion.zero(), {}
+    for i in way:
+        joint = model.joint[i]
+        S, vJ, cJ = joint.S(q[i]), joint.vJ(q[i], qd[i]), joint.cJ(q[i], qd[i])
+        up = joint.X(q[i]) @ model.Xtree[i]
+        X, v_p, a_p = up @ X, up @ v, up @ a
+        v, a = v_p + vJ, a_p + S @ qdd[i] + cJ + cross(v_p, vJ)
+        dS = joint.S_slopes(q[i]) if joint.series is None else ()
+        rates = subspace_rates(joint, S, dS, v_p, a_p, q[i], qd[i], qdd[i])
+        columns[i] = X, (S, *rates)
+    return _Way(X, v, a, columns)
+
+
+def _end(model, way, to_A):
+    """Return the _End of a way, in A's coordinates."""
+    by_kind = [{}, {}, {}, {}]
+    for i, (X, subspaces) in way.columns.items():
+        to_i = to_A @ X.inverse
+        for parts, subspace in zip(by_kind, subspaces, strict=True):
+            parts[i] = to_i @ subspace
+    to_end = to_A @ way.X.inverse
+    columns = (_columns(model, parts) for parts in by_kind)
+    return _End(to_end @ way.v, to_end @ way.a, *columns)
+
+
+def _reach(model, common, parts, to_A, J_B):
+    """Return the velocity of B per qd of all joints, those of the root too."""
+    X, below = to_A, {}
+    for i in reversed(common):
+        joint = model.joint[i]
+        below[i] = X @ joint.S(parts[0][i])
+        X = X @ (joint.X(parts[0][i]) @ model.Xtree[i])
+    pairs = zip(_columns(model, below), J_B, strict=True)
+    return [a + b for a, b in pairs] if common else J_B
+
+
+def _columns(model, parts):
+    """Return the Motion by each coordinate from the columns by body."""
+    rows = join_columns(model, parts).rows
+    return [Motion.of(column) for column in zip(*rows, strict=True)]
+
+
+def _local(model, link, place):
+    """Return the body of a loop's end and the transform from it to the frame."""
+    if link is None:
+        return 0, place
+    frame = model.frame(link)
+    return frame.body, place @ frame.X
+
+
+def _ancestors(model, i):
+    """Return a body and its ancestors but the base, from the base outward."""
+    bodies = []
+    while i:
+        bodies.insert(0, i)
+        i = model.parent[i]
+    return bodies
+
+
+def _coordinates(model, bodies):
+    """Return the numbers of the coordinates of some joints, of leaders for others."""
+    for i in bodies:
+        yield from range(*model.v_slices[i].indices(model.nv))
+
+
+def _displaced(R, p, h):
+    """Return the pose of B in A with its derivative by a displacement along h."""
+    W = skew(h.ang)
+    pairs = zip(R.rows, (W @ R).rows, strict=True)
+    return Matrix(with_slopes(*pair) for pair in pairs), with_slopes(p, W @ p + h.lin)
+
+
+def _along(changes, h):
+    """Return the change of a force along a displacement, from those by its units."""
+    return _weighted(changes, h)
+
+
+def _weighted(forces, weights):
+    result = Force.zero()
+    for f, x in zip(forces, weights, strict=True):
+        result = result + f * x
+    return result
+
+
+def _varied(values, k):
+    """Return numbers of which the k-th moves along the direction."""
+    return list(with_slopes(values, [float(j == k) for j in range(len(values))]))
+
+
+def _joined(model, bodies, slopes):
+    """Return the joint forces, nv, of a force along each of some joints."""
+    pulls = [Vector.zeros(joint.nv) for joint in model.joint]
+    for i, x in zip(bodies, slopes, strict=True):
+        pulls[i] = pulls[i] + Vector((x,))
+    return join_force(model, pulls)

@@ -1,0 +1,305 @@
+"""Derivatives of the dynamics of robots with loops, by implicit differentiation.
+
+    H qdd + C - A.T lambda = tau,   A qdd + dA/dt qd + 2 alpha A qd + beta² f = 0
+
+Z and W are the derivatives of both by what a state or a Model changes, at constant qdd
+and lambda; the matrix in front of dqdd and dlambda is that of the dynamics themselves.
+"""
+
+from dyn_core.authoring import (
+    Factored,
+    Matrix,
+    Vector,
+    hookimpl,
+    join_force,
+    resistance,
+    split_q,
+    split_v,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.model import parameter_paths
+from dyn_core.problems import (
+    LOOP_FD_DERIVATIVES,
+    LOOP_HD_DERIVATIVES,
+    LOOP_ID_DERIVATIVES,
+)
+from dyn_plugins._options import NUMBER
+from dyn_plugins.derivatives._fixed_forces import OPTIONS, VALID
+from dyn_plugins.derivatives.jacobians import ByParameters
+from dyn_plugins.dynamics.hybrid import (
+    known_coordinates,
+    part_where,
+    prescribed_coordinates,
+    spread,
+)
+from dyn_plugins.dynamics.rnea import rnea
+from dyn_plugins.loop_derivatives._implicit import (
+    Change,
+    gradient_changes,
+    moving,
+    parameter_changes,
+    solved_motion,
+    state_changes,
+    unit_forces,
+)
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
+from dyn_plugins.loops.loops import (
+    inverse_sizes,
+    motor_coordinates,
+    reason_not_square,
+    require_closed,
+)
+
+
+def _answers(saddle, changes):
+    """Return by Change dqdd and dlambda by its variables, as columns."""
+    columns = [
+        (-Z, -W) for change in changes for Z, W in zip(change.Z, change.W, strict=True)
+    ]
+    answers, first, parts = saddle.answers(columns), 0, []
+    for change in changes:
+        part = answers[first : first + len(change.Z)]
+        first += len(change.Z)
+        parts.append(([x for x, _ in part], [y for _, y in part]))
+    return parts
+
+
+def _turn(model, motion, saddle, paths, answers):
+    """Add to multipliers of least norm what turns with the dependence of their rows.
+
+    Args:
+        model, motion, saddle: Of the robot.
+        paths: Parameter paths.
+        answers: dqdd and dlambda by q, and by the parameters.
+    """
+    w = saddle.loops.velocity_of(motion.multipliers)
+    columns = gradient_changes(model, motion, w, paths)
+    for (_, dlambda), change in zip(answers, columns, strict=True):
+        turned = saddle.turned(change)
+        dlambda[:] = [x + y for x, y in zip(dlambda, turned, strict=True)]
+
+
+def _stacked(columns, height):
+    """Return the matrix of columns, also where it has no entries."""
+    return Matrix([column[i] for column in columns] for i in range(height))
+
+
+def loop_fd_derivatives(
+    model, q, qd, tau, f_ext, alpha, beta, tolerance, paths, **fixed
+):
+    """Return forward dynamics of a robot with loops, and its derivatives.
+
+        H dqdd - A.T dlambda = dtau - Z dx,   A dqdd = -W dx
+
+    dq is a displacement in the tangent space, and need not keep the loops closed: they
+    are the derivatives of loop_forward_dynamics in every state.
+
+    Inputs and outputs: those of LOOP_FD_DERIVATIVES.
+
+    Args:
+        alpha, beta: Baumgarte's rates [1/s]; 0: none.
+        tolerance: Of the rank of rows that depend on each other in every state nearby,
+            as loop_forward_least takes it: derivatives of its answers. None: a row that
+            depends on others is a SingularError.
+        paths: Parameter paths p (model/parameter_paths.py).
+        fixed: f_ext_fixed, f_ext_points: see id_directional.
+
+    Source: KIM-3.2 (67)-(69), KIM-4.6, differentiated implicitly as J. Carpentier, R.
+    Budhiraja and N. Mansard, Proximal and sparse resolution of constrained dynamic
+    equations, 2021, do for forward dynamics.
+    """
+    mask, none = [False] * model.nv, Vector.zeros(model.nv)
+    state = q, qd, mask, none, tau, f_ext, (alpha, beta)
+    motion, saddle = solved_motion(model, *state, tolerance)
+    by_q, by_qd, _ = state_changes(model, motion, fixed)
+    by_p = parameter_changes(model, motion, paths, fixed)
+    m = len(saddle.B)
+    moved, pulled = [], []
+    answers = _answers(saddle, (by_q, by_qd, by_p))
+    if tolerance is not None:
+        _turn(model, motion, saddle, paths, answers[::2])
+    for dqdd, dlambda in answers:
+        moved.append(_stacked(dqdd, model.nv))
+        pulled.append(_stacked(dlambda, m))
+    moved.insert(2, saddle.P)
+    pulled.insert(2, Matrix(-row for row in saddle.B))
+    return motion.qdd, motion.multipliers, *moved, *pulled
+
+
+def loop_hd_derivatives(
+    model, q, qd, qdd_u, tau_v, f_ext, prescribed, alpha, beta, tolerance, paths,
+    **fixed,
+):  # fmt: skip
+    """Return hybrid dynamics of a robot with loops, and its derivatives.
+
+        H_vv dqdd_v - A_v.T dlambda = dtau_v - Z_v dx,   A_v dqdd_v = -W dx
+        dtau_u = Z_u dx + H_uv dqdd_v - A_u.T dlambda
+
+    Inputs and outputs: those of LOOP_HD_DERIVATIVES.
+
+    Args:
+        prescribed: As hybrid takes them.
+        alpha, beta, paths, fixed: As loop_fd_derivatives takes them.
+        tolerance: As loop_fd_derivatives takes it: derivatives of loop_hybrid_least
+            with the objective force; None: no row may depend on others.
+
+    Source: KIM-3.3 (70)-(80), KIM-4.6, differentiated implicitly.
+    """
+    mask = prescribed_coordinates(model, prescribed)
+    u, v = (
+        [k for k, flag in enumerate(mask) if flag == side] for side in (True, False)
+    )
+    qdd, push = spread(mask, qdd_u, tau_v)
+    state = q, qd, mask, qdd, push, f_ext, (alpha, beta)
+    motion, saddle = solved_motion(model, *state, tolerance)
+    by_q, by_qd, by_qdd = state_changes(model, motion, fixed)
+    by_p = parameter_changes(model, motion, paths, fixed)
+    m, n = len(saddle.B), range(model.nv)
+    by_u = Change([by_qdd.Z[k] for k in u], [by_qdd.W[k] for k in u])
+    H, A = by_qdd.Z, by_qdd.W  # by columns
+    tau = _joint_forces(model, motion)
+    results = [[], [], []]
+    changes = by_q, by_qd, by_u, unit_forces(model, m, v), by_p
+    answers = _answers(saddle, changes)
+    if tolerance is not None:
+        _turn(model, motion, saddle, paths, answers[::4])
+    for change, (dqdd, dlambda) in zip(changes, answers, strict=True):
+        forces = []
+        for Z, x, y in zip(change.Z, dqdd, dlambda, strict=True):
+            force = {k: Z[k] - A[k] @ y for k in u}
+            forces.append([force[k] + Vector(H[j][k] for j in n) @ x for k in u])
+        results[0].append(_stacked(forces, len(u)))
+        results[1].append(_stacked([[x[k] for k in v] for x in dqdd], len(v)))
+        results[2].append(_stacked(dlambda, m))
+    return (
+        part_where(mask, True, tau),
+        part_where(mask, False, motion.qdd),
+        motion.multipliers,
+        *(matrix for kind in results for matrix in kind),
+    )
+
+
+def _joint_forces(model, motion):
+    """Return the joint forces of a motion, those of loops taken off."""
+    q, qd, qdd, f_ext = motion.q, motion.qd, motion.qdd, motion.f_ext
+    parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    rows = rows_of(model, q, qd, qdd)
+    tau = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)
+    for row, x in zip(
+        jacobian_of(model, q, rows).rows, motion.multipliers, strict=True
+    ):
+        tau = tau - Vector(row) * x
+    return tau
+
+
+def loop_id_derivatives(
+    model, q, qd, qdd, tau_p, f_ext, active, residual, paths, **fixed
+):
+    """Return inverse dynamics of a robot with loops, and its derivatives.
+
+        A_p.T dlambda = Z_p dx - dtau_p,   dtau_a = Z_a dx - A_a.T dlambda
+
+    q, qd and qdd are taken for independent of each other.
+
+    Inputs and outputs: those of LOOP_ID_DERIVATIVES.
+
+    Args:
+        active, residual: As loop_inverse_dynamics takes them.
+        paths, fixed: As loop_fd_derivatives takes them.
+
+    Source: KIM-3.1 (56)-(62), KIM-4.6, differentiated implicitly.
+    """
+    motors = motor_coordinates(model, active)
+    a, p = ([k for k, x in enumerate(motors) if x == side] for side in (True, False))
+    rows, n = rows_of(model, q, qd, qdd), range(model.nv)
+    require_closed(rows, residual)
+    A = jacobian_of(model, q, rows)
+    parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    whole = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)
+    A_p = Matrix([row[k] for k in p] for row in A.rows)
+    floors = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
+    names = dependence_items(rows, "loop_inverse_least")
+    factors = Factored(A_p @ A_p.T, floors, names)
+
+    def divided(force):
+        """Return tau_a and lambda of joint forces of the open tree."""
+        x = factors.solve(A_p @ Vector(force[k] for k in p)) if rows else Vector(())
+        taken = [Vector(row[k] for row in A.rows) @ x for k in a]
+        return [force[k] - y for k, y in zip(a, taken, strict=True)], x
+
+    def balance(force):
+        """Return joint forces less those of passive joints."""
+        passive = dict(zip(p, tau_p, strict=True))
+        return Vector(force[k] - passive.get(k, 0.0) for k in n)
+
+    tau_a, x = divided(balance(whole))
+    motion = moving(model, q, qd, qdd, x, f_ext)
+    changes = state_changes(model, motion, fixed)
+    changes.append(unit_forces(model, len(rows), p))
+    changes.append(parameter_changes(model, motion, paths, fixed))
+    forces, multipliers = [], []
+    for change in changes:
+        answers = [divided(Z) for Z in change.Z]
+        forces.append(_stacked([x for x, _ in answers], len(a)))
+        multipliers.append(_stacked([y for _, y in answers], len(rows)))
+    return Vector(tau_a), x, *forces, *multipliers
+
+
+def _path_sizes(model, options):
+    rows = sum(loop.rows for loop in model.loops)
+    paths = options["paths"]
+    return {"m": rows, "k": sum(parameter_paths.size(model, path) for path in paths)}
+
+
+def _hybrid_sizes(model, options):
+    nu = sum(prescribed_coordinates(model, options["prescribed"]))
+    return {"nu": nu, "nf": model.nv - nu, **_path_sizes(model, options)}
+
+
+def _inverse_sizes(model, options):
+    reason = reason_not_square(model, options["active"])
+    if reason is not None:
+        raise UnsupportedError(f"loop_id_derivatives: {reason}")
+    return {**inverse_sizes(model, options), **_path_sizes(model, options)}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    rates = {"alpha": 0.0, "beta": 0.0}
+    return [
+        ByParameters(
+            "loop_fd_derivatives",
+            LOOP_FD_DERIVATIVES,
+            loop_fd_derivatives,
+            options={**rates, "tolerance": None, "paths": (), **OPTIONS},
+            valid={"tolerance": NUMBER, **VALID},
+            sizes=_path_sizes,
+            by_joint=False,
+        ),
+        ByParameters(
+            "loop_hd_derivatives",
+            LOOP_HD_DERIVATIVES,
+            loop_hd_derivatives,
+            options={
+                "prescribed": (),
+                **rates,
+                "tolerance": None,
+                "paths": (),
+                **OPTIONS,
+            },
+            valid={"tolerance": NUMBER, **VALID},
+            sizes=_hybrid_sizes,
+            by_joint=False,
+        ),
+        ByParameters(
+            "loop_id_derivatives",
+            LOOP_ID_DERIVATIVES,
+            loop_id_derivatives,
+            options={"active": None, "residual": 1e-6, "paths": (), **OPTIONS},
+            valid={"active": known_coordinates, "residual": NUMBER, **VALID},
+            sizes=_inverse_sizes,
+            by_joint=False,
+        ),
+    ]

@@ -1,1 +1,0 @@
-"""What `dyn bench-planar` measures, and the peers beside it."""

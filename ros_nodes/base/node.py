@@ -1,0 +1,351 @@
+"""Base class of the nodes: parameters, robot description, life cycle, diagnostics."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from io import StringIO
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import ParameterException
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from std_msgs.msg import String
+
+import dyn_core as dyn
+from dyn_core.errors import cut, one_line
+from dyn_core.validation import Field
+from ros_nodes.base import robot_source as robot_source
+from ros_nodes.base.diagnostics import ERROR, OK, WARN, status_message
+from ros_nodes.base.idle import IdleWork
+from ros_nodes.base.parameter_node import ParameterNode
+from ros_nodes.base.qos import warn_of_idle
+from ros_nodes.base.session import Session
+from ros_nodes.base.transitions import change_state, misfit, reported, serve_transitions
+from ros_nodes.base.worker import Worker
+from ros_nodes.parameters import check_joint_names
+from ros_nodes.running.runtime import age
+
+LATCHED = QoSProfile(
+    depth=1,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+QUIET = 1.0  # shortest time between two equal log messages [s]
+DELIVERY = 0.05  # longest wait for what the worker has ready [s]
+
+
+class RobotNode(ParameterNode):
+    """A lifecycle node with a robot; subclasses implement `build` and `status`.
+
+    Attributes:
+        model: The robot in use; None in state unconfigured.
+        session: What the last configuration owns; closed in state unconfigured.
+        counters: Number of refused messages, by reason.
+        failure: Reason of the last failed configuration, or None.
+        worker: Prepares what would delay the executor.
+        steady: The clock of timers.
+        ready_after: Age of the process at its first activation [s].
+    """
+
+    def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
+        self.session = Session(self, is_open=False)
+        kwargs["enable_communication_interface"] = False
+        super().__init__(name, specs, **kwargs)
+        serve_transitions(self, self._on_change_state)
+        self.counters: Counter[str] = Counter()
+        self.failure: str | None = None
+        self.ready_after: float | None = None
+        self._urdf = ""
+        self._last_logged: dict[str, float] = {}
+        self._level = OK
+        self.steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.worker = Worker(self.callbacks.attempt)
+        self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._diagnosing = self.create_timer(
+            self.value("diagnostic_updater.period"),
+            self.callbacks.message(lambda: self.idle.due(self.diagnose)),
+            clock=self.steady,
+        )
+        describe = self.callbacks.message(self._on_description)
+        self.create_subscription(String, "robot_description", describe, LATCHED)
+
+    @property
+    def configured(self) -> bool:
+        """Whether everything is built."""
+        return self.session.complete
+
+    @property
+    def active(self) -> bool:
+        """Whether the node is active."""
+        return self.session.active
+
+    @property
+    def idle(self) -> IdleWork:
+        """Work that waits until a message has been answered."""
+        return self.session.idle
+
+    # ---- robot
+
+    def _on_description(self, message: String) -> None:
+        """Accept a robot from the topic; refuse an invalid one and keep the old one.
+
+        While there is a robot it is read by the worker: it is for later.
+        """
+        if self.value("robot_description") or self.value("robot_description_file"):
+            return
+        check, text = self.value("model_check"), message.data
+
+        def make() -> dyn.Model:
+            return robot_source.read(self, StringIO(text), check=check)
+
+        if self.configured:
+            self.worker.submit("robot", make, lambda made: self._on_robot(text, made))
+            return
+        try:
+            make()
+        except dyn.DynError as error:
+            self._on_robot(text, error)
+        else:
+            self._on_robot(text, None)
+
+    def _on_robot(self, text: str, made: Any) -> None:
+        """Keep a robot of the topic that could be read; start the node with it."""
+        if isinstance(made, dyn.DynError):
+            self.refuse("robot_description refused", str(made))
+            return
+        self._urdf = text
+        unconfigured = self._state_machine.current_state[1] == "unconfigured"
+        if unconfigured and self.value("autostart"):
+            self.start()
+        elif self.configured:
+            self.get_logger().info(
+                "new robot_description kept; it is used at the next configure"
+            )
+
+    def waits_for_robot(self) -> bool:
+        """Return whether no robot is set, so that the topic has to provide one."""
+        from_parameters = self.value("robot_description") or self.value(
+            "robot_description_file"
+        )
+        return not from_parameters and not self._urdf
+
+    def load(self, **choices: Any) -> dyn.Model:
+        """Return the robot of the parameters, with joints in their order."""
+        return robot_source.load(self, self._urdf, **choices)
+
+    # ---- life cycle
+
+    def _on_change_state(self, request: Any, response: Any) -> Any:
+        """Serve a request of a transition; an invalid one is refused with a reason.
+
+        rclpy up to Jazzy raises instead, which would end the node of a moving robot.
+        """
+        reason = misfit(request.transition, self._state_machine)
+        if reason is None:
+            return change_state(self, request, response)
+        self.refuse("transition refused", reason)
+        response.success = False
+        return response
+
+    def start(self) -> bool:
+        """Configure and activate; return False if that failed.
+
+        A node without a robot waits for the topic robot_description, and returns True.
+        """
+        if self.waits_for_robot():
+            self.get_logger().info("waiting for a robot on the topic robot_description")
+            return True
+        if self.trigger_configure() != TransitionCallbackReturn.SUCCESS:
+            return False
+        return self.activate()
+
+    def activate(self) -> bool:
+        """Activate; return False if that failed."""
+        return self.trigger_activate() == TransitionCallbackReturn.SUCCESS
+
+    def autostart(self) -> bool:
+        """Configure and activate if the parameter says so; False if that failed."""
+        if self.value("autostart"):
+            return self.start()
+        self.get_logger().info(
+            "autostart is false: waiting for the transitions configure and activate"
+        )
+        return True
+
+    @reported
+    def on_configure(self, state: Any) -> TransitionCallbackReturn:
+        """Build everything; on an error log the reason and stay unconfigured."""
+        started = time.monotonic()
+        self.session.close()
+        self.session = Session(self)
+        self.callbacks.forget()
+        self._diagnosing.timer_period_ns = round(
+            1e9 * self.value("diagnostic_updater.period")
+        )
+        self._diagnosing.reset()
+        try:
+            self._check_names()
+            self.build()
+            check_joint_names(self._undeclared(), self.specs)
+            warn_of_idle(self)
+        except (dyn.DynError, ParameterException) as error:
+            self.failure = cut(f"{type(error).__name__}: {error}")
+            self.get_logger().error(f"cannot configure: {self.failure}")
+            self._drop()
+            self.callbacks.attempt(self.diagnose)
+            return TransitionCallbackReturn.FAILURE
+        self.failure, self.session.complete = None, True
+        self.every(DELIVERY, self.worker.deliver)
+        _settle_memory()
+        seconds = time.monotonic() - started
+        self.get_logger().info(f"configured in {seconds:.3f} s")
+        return TransitionCallbackReturn.SUCCESS
+
+    @reported
+    def on_activate(self, state: Any) -> TransitionCallbackReturn:
+        """Activate the node."""
+        self.session.active = True
+        self.activated()
+        after = ""
+        if self.ready_after is None:
+            self.ready_after = age()
+            if self.ready_after is not None:
+                after = f" {self.ready_after:.2f} s after the start"
+        self.get_logger().info(f"active{after}")
+        return super().on_activate(state)
+
+    @reported
+    def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
+        """Wind down, and send the final command."""
+        self.wind_down()
+        self.send_final_command()
+        self.session.active = False
+        return super().on_deactivate(state)
+
+    @reported
+    def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
+        """Undo configure."""
+        self._drop()
+        return TransitionCallbackReturn.SUCCESS
+
+    @reported
+    def on_shutdown(self, state: Any) -> TransitionCallbackReturn:
+        """Wind down, send the final command and undo configure."""
+        self.wind_down()
+        self.send_final_command()
+        self._drop()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_error(self, state: Any) -> TransitionCallbackReturn:
+        """Send the final command and return to unconfigured."""
+        self.send_final_command()
+        self._drop()
+        return TransitionCallbackReturn.SUCCESS
+
+    def keep(self, resource: Any) -> Any:
+        """Own what was made with rclpy, such as a publisher, until clean-up."""
+        return self.session.keep(resource)
+
+    def every(self, period: float, callback: Callable[[], None]) -> None:
+        """Call a function at a period [s] of the steady clock, until clean-up."""
+        self.session.periodic.add(period, callback)
+
+    def every_idle(self, period: float, job: Callable[[], None]) -> None:
+        """Do work at a period [s] that can wait for an answer, until clean-up."""
+        idle = self.session.idle
+        self.every(period, lambda: idle.due(job))
+
+    def _drop(self) -> None:
+        """Drop what this configuration owns, once its last command has arrived."""
+        self.wait_for_delivery()
+        self.session.close()
+        self.live, self.model = {}, None
+        gc.unfreeze()
+
+    def destroy_node(self) -> None:
+        """End the threads and destroy the node."""
+        self.session.close()
+        self.worker.stop()
+        super().destroy_node()
+        self._state_machine: Any = None  # it keeps the node in the graph of ROS
+
+    def build(self) -> None:
+        """Build the robot, its Programs and the communication."""
+        raise NotImplementedError
+
+    def activated(self) -> None:
+        """Hook for subclasses: called on activation."""
+
+    def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
+        """Come to rest before the final command, within a bounded time.
+
+        Args:
+            interrupted: Whether to end at once.
+        """
+
+    def send_final_command(self) -> None:
+        """Publish the last command of the node."""
+
+    def wait_for_delivery(self) -> None:
+        """Wait, for a bounded time, until the last command has arrived."""
+
+    # ---- log and diagnostics
+
+    def refuse(self, kind: str, message: str) -> None:
+        """Count a refusal, and log the reason, cut, at most once per second."""
+        self.counters[kind] += 1
+        message = one_line(message)
+        now = time.monotonic()
+        if now - self._last_logged.get(message, -QUIET) >= QUIET:
+            if len(self._last_logged) > 100:
+                self._last_logged.clear()
+            self._last_logged[message] = now
+            self.get_logger().warning(f"{kind}: {message}")
+
+    def status(self) -> tuple[bytes, str, dict[str, Any]]:
+        """Return level, message and values for /diagnostics."""
+        raise NotImplementedError
+
+    def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:
+        """Return level, message and values before the node is configured."""
+        if self.failure is not None:
+            return ERROR, f"cannot configure: {self.failure}", {}
+        if self.waits_for_robot():
+            return WARN, "waiting for a robot on the topic robot_description", {}
+        return OK, "unconfigured", {}
+
+    def diagnose(self) -> None:
+        """Publish diagnostics."""
+        status = self.status if self.configured else self._without_robot
+        self.publish_status(*status())
+
+    def publish_status(
+        self, level: bytes, message: str, values: dict[str, Any]
+    ) -> None:
+        """Publish a status as diagnostics, in any thread."""
+        self._level = level
+        status = status_message(self, level, message, values)
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self.stamp()
+        self.diagnostics.publish(array)
+
+    def stamp(self) -> Any:
+        """Return the time of a message's header."""
+        return self.get_clock().now().to_msg()
+
+    def diagnose_change(self, level: bytes) -> None:
+        """Publish diagnostics at once if the level has changed."""
+        if level != self._level:
+            self.diagnose()
+
+
+def _settle_memory() -> None:
+    """Collect garbage now and leave out what stays: later it would outlast a cycle."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

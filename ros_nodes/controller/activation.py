@@ -1,0 +1,133 @@
+"""An activation that waits for something, while the executor serves the node."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ros_nodes.base.diagnostics import ERROR, OK, WARN
+from ros_nodes.base.transitions import misfit
+
+ACTIVATE = "activate"  # label of the transition
+PENDING = object()  # in place of a response that comes later
+
+
+class Activation:
+    """Answers a request of the transition activate once its condition is met.
+
+    A callback of rclpy that waits would block the executor, and its EventsExecutor
+    knows no services that are coroutines. So the callback returns PENDING, the header
+    of the request is stored where the executor would send the response, and `look`
+    sends it. Meanwhile the node is inactive, and other transitions are refused.
+
+    Attributes:
+        refusal: Returns why the node cannot be activated at a time, or None.
+        since: Time at which the wait began; None: nothing waits [s].
+        longest: Longest wait [s].
+        failure: Why the last activation failed, or None.
+    """
+
+    def __init__(self, node: Any, refusal: Callable[[float], str | None]) -> None:
+        self.node, self.refusal = node, refusal
+        self.since: float | None = None
+        self.longest = 0.0
+        self.failure: str | None = None
+        self._complete: Callable[[], Any] = lambda: None
+        self._header: Any = None
+        self._said = 0  # seconds of the wait that were logged
+        service = node.transitions
+        self._respond = service.send_response
+        service.send_response = self._send_response
+
+    def serve(
+        self, request: Any, response: Any, change: Callable[[Any, Any], Any]
+    ) -> Any:
+        """Serve a request of a transition, or return PENDING.
+
+        Args:
+            request, response: Of the service.
+            change: Performs the transition and returns the response.
+        """
+        now, wanted = time.monotonic(), request.transition
+        if self.since is not None:
+            reason = f"{self._doing(now)}; valid: a transition once that has ended"
+            self.node.refuse("transition refused", reason)
+            response.success = False
+            return response
+        machine = self.node._state_machine
+        if misfit(wanted, machine) is not None or not _activates(wanted, machine):
+            return change(request, response)
+        if self.wait(lambda: change(request, response)):
+            return PENDING
+        return change(request, response)
+
+    def wait(self, complete: Callable[[], Any]) -> bool:
+        """Begin to wait if that is necessary; return whether it is.
+
+        Args:
+            complete: Activates the node, when it can be or the time is over; returns
+                the response, where a request waits for one.
+        """
+        self.failure = None
+        now = time.monotonic()
+        if self.refusal(now) is None or self.longest <= 0:
+            return False
+        self.since, self._complete, self._said = now, complete, -1
+        self.look(now)
+        return True
+
+    def look(self, t: float) -> None:
+        """Activate the node if it can be; else say each second how long it waits."""
+        if self.since is None:
+            return
+        reason = self.refusal(t)
+        if reason is None or t - self.since >= self.longest:
+            self.since = None
+            self._answer(self._complete())
+        elif int(t - self.since) > self._said:
+            self._said = int(t - self.since)
+            self.node.get_logger().info(f"{self._doing(t)} ({reason})")
+            self.node.diagnose()
+
+    def end(self) -> None:
+        """End the wait of a node that ends; its activation has failed."""
+        if self.since is not None:
+            self.since = None
+            service = self.node.transitions
+            self._answer(service.srv_type.Response(success=False))
+
+    def refused(self, t: float) -> str | None:
+        """Return why the node must not be activated now, and keep it as `failure`."""
+        self.failure = self.refusal(t)
+        return self.failure
+
+    def status(self, t: float) -> tuple[bytes, str]:
+        """Return level and message for /diagnostics of an inactive node."""
+        if self.since is not None:
+            return WARN, self._doing(t)
+        if self.failure is not None:
+            return ERROR, f"inactive: cannot activate: {self.failure}"
+        return OK, "inactive: no effort is sent"
+
+    def _doing(self, t: float) -> str:
+        waited = 0 if self.since is None else int(t - self.since)
+        return f"waiting for the guard: {waited} of {self.longest:g} s"
+
+    def _answer(self, response: Any) -> None:
+        header, self._header = self._header, None
+        if header is not None:
+            self._respond(response, header)
+
+    def _send_response(self, response: Any, header: Any) -> None:
+        """Send a response for the executor, or keep where it is to be sent."""
+        if response is PENDING:
+            self._header = header
+        else:
+            self._respond(response, header)
+
+
+def _activates(wanted: Any, machine: Any) -> bool:
+    """Return whether a transition that fits the state is the one to active."""
+    labels = {number: label for number, label, *_ in machine.available_transitions}
+    return (wanted.label or labels[wanted.id]) == ACTIVATE

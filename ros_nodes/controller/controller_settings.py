@@ -1,0 +1,158 @@
+"""The settings of a controller from the parameters of its node; without ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dyn_core.control import (
+    Bounds,
+    CollisionSettings,
+    Rules,
+    ShadowSettings,
+    StateBounds,
+)
+from dyn_core.control.rules import ON_EVENTS
+from dyn_core.errors import SettingError
+from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
+from ros_nodes.parameter_tables.payload_parameters import PAYLOAD_ESTIMATION
+
+Value = Callable[[str], Any]  # returns the value of a parameter
+RULES = (
+    "state_timeout",
+    "max_state_age",
+    "max_jump",
+    "good_samples",
+    "on_stale",
+    "on_violation",
+    "on_collision",
+    "on_estop",
+    "on_shutdown",
+    "stop_time",
+    "last_good_cycles",
+    "start_tolerance",
+    "limit_tolerance",
+    "blend_time",
+    "deceleration",
+)
+FILTER = {
+    "differentiate": "differentiate_velocity",
+    "filter_time": "velocity_filter_time",
+}
+GAINS = {"kp": "p", "kd": "d", "ki": "i", "integral_limit": "i_clamp"}
+BY_JOINT = ("effort_rate", "joint_power")
+FROM_MODEL = ("tracking_error", "velocity")
+WHOLE = ("power", "kinetic_energy", "tool_speed")
+
+
+def controller_settings(
+    value: Value, joints: Sequence[str], solvers: Callable[[str], Any]
+) -> dict[str, Any]:
+    """Return the keywords of Controller.
+
+    Args:
+        value: Returns the value of a parameter by name.
+        joints: Names of the joints.
+        solvers: Returns the solver of a slot, by name or with its options.
+    """
+    limits = {name: value(f"effort_limits.{name}") for name in joints}
+    idle = without_effect(value, joints)
+    rules = {**{name: name for name in RULES}, **FILTER}
+    return {
+        **gains(value, joints),
+        "mode": value("mode"),
+        "inverse_dynamics": solvers("inverse_dynamics"),
+        "effort_limits": {name: x for name, x in limits.items() if x > 0},
+        "wrap": [n for n in joints if value(f"gains.{n}.angle_wraparound")],
+        "rules": Rules(**{k: value(x) for k, x in rules.items() if x not in idle}),
+        "engine": value("engine") or None,
+        "bounds": bounds(value, len(joints)),
+        "state_bounds": StateBounds(
+            by_joint(value, "position_slack", len(joints)),
+            value("velocity_factor"),
+            by_joint(value, "velocity_mismatch", len(joints)),
+        ),
+        "effort_slew": by_joint(value, "effort_slew", len(joints)),
+        "shadow": shadow(value),
+        "collision": collision(value, joints),
+        "feed_forward": value("feed_forward"),
+        "robot_compensates_gravity": value("robot_compensates_gravity"),
+        "payload_link": value("payload.link"),
+    }
+
+
+def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
+    """Return the gains of all joints, by the names that Controller has."""
+    return {
+        name: [value(f"gains.{joint}.{key}") for joint in joints]
+        for name, key in GAINS.items()
+    }
+
+
+def by_joint(value: Value, name: str, count: int) -> float | list[float] | None:
+    """Return one number, one a joint, or None for the default.
+
+    Raises:
+        SettingError: There are some, but not one a joint.
+    """
+    row = list(value(name))
+    if len(row) not in (0, 1, count):
+        raise SettingError(
+            f"{name} has {len(row)} numbers; valid: none, one, or {count}", name
+        )
+    return (row[0] if len(row) == 1 else row) if row else None
+
+
+def bounds(value: Value, count: int) -> Bounds:
+    """Return the envelope."""
+    chosen: dict[str, Any] = {}
+    for name in (*BY_JOINT, *FROM_MODEL):
+        row: Any = by_joint(value, f"envelope.{name}", count)
+        if row is None:
+            continue
+        if name in FROM_MODEL:  # 0: none
+            row = [x or None for x in row] if isinstance(row, list) else row or None
+        chosen[name] = row
+    chosen |= {x: value(f"envelope.{x}") for x in WHOLE if value(f"envelope.{x}")}
+    if value("envelope.frame"):
+        chosen["frame"] = value("envelope.frame")
+    return Bounds(**chosen)
+
+
+def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
+    """Return when external efforts are a collision; None where no joint is watched."""
+    thresholds = {name: value(f"collision.thresholds.{name}") for name in joints}
+    watched = {name: x for name, x in thresholds.items() if x > 0}
+    if not watched:
+        return None
+    gain, release = value("collision.gain"), value("collision.release")
+    return CollisionSettings(watched, gain, release)
+
+
+def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
+    """Return the parameters that were set and change nothing."""
+    idle = []
+    if {value("on_stale"), *(value(name) for name in ON_EVENTS)} == {"zero"}:
+        idle += ["stop_time"]
+    if not value("differentiate_velocity"):
+        idle += ["velocity_filter_time"]
+    if not value("shadow.plugin_name"):
+        idle += ["shadow.engine", "shadow.tolerance", "shadow.stop"]
+    if collision(value, joints) is None:
+        idle += ["collision.gain", "collision.release", "on_collision"]
+    if not value("require_guard"):
+        idle.append("guard_wait")
+    if not value("payload_estimation.plugin_name"):
+        idle += [field.name for field in PAYLOAD_ESTIMATION]
+    defaults = {field.name: field.default for field in CONTROLLER}
+    return [name for name in idle if value(name) != defaults[name]]
+
+
+def shadow(value: Value) -> ShadowSettings | None:
+    """Return the second solver; None where there is none."""
+    name, engine = value("shadow.plugin_name"), value("shadow.engine")
+    if not name:
+        return None
+    tolerance = value("shadow.tolerance")
+    settings = {"absolute": tolerance, "relative": tolerance}
+    return ShadowSettings(name, engine or None, stop=value("shadow.stop"), **settings)

@@ -1,0 +1,184 @@
+"""Goals of an action server: accepted, followed, reported, ended; it needs no ROS."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dyn_core.control.reference.goal_requests import GoalCode, goal_trajectory
+from dyn_core.control.reference.goals import GoalOutcome, GoalTracker
+from dyn_core.errors import DynError, GoalError
+from ros_nodes.conversions import stamp_seconds
+from ros_nodes.messages.goal_messages import (
+    check_followed,
+    duration_seconds,
+    fill_feedback,
+    fill_result,
+    joint_tolerances,
+    trajectory_rows,
+)
+
+
+@dataclass(eq=False)
+class GoalService:
+    """What lies between the handles of an action server and a GoalTracker.
+
+    A goal that cannot be followed is accepted and aborted at once, so that its client
+    learns code and sentence: a rejection carries neither.
+
+    Attributes:
+        tracker: Of the controller.
+        action: Type of the action, with Result and Feedback.
+        wall: Returns the node's time, to which stamps refer [s].
+        now: Returns the controller's time [s].
+        settings: Returns partial, method and moving_end of goal_trajectory.
+        finish: Sends a result: finish(handle, result).
+        prepare: Calls a function elsewhere, and then another one in the thread of the
+            controller with its result, or with the DynError that says why there is
+            none.
+        refusal: Returns why no goal is followed now, or None.
+        log: Called with each outcome and whether a client asked for the goal.
+        counters: Number of goals by the state in which they ended.
+    """
+
+    tracker: GoalTracker
+    action: Any
+    wall: Callable[[], float]
+    now: Callable[[], float]
+    settings: Callable[[], dict[str, Any]]
+    finish: Callable[[Any, Any], None]
+    prepare: Callable[[Callable[[], Any], Callable[[Any], None]], None]
+    refusal: Callable[[], str | None] = lambda: None
+    log: Callable[[GoalOutcome, bool], None] = lambda outcome, asked: None
+    counters: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.handles: dict[bytes, Any] = {}
+        self.canceled: set[bytes] = set()
+        self.ending: list[GoalOutcome] = []
+
+    def accept(self, handle: Any) -> None:
+        """Check a goal and follow it, or abort it with the reason."""
+        goal, request = key(handle), handle.request
+        self.handles[goal] = handle
+        handle.execute()
+        try:
+            reason = self.refusal()
+            if reason is not None:
+                raise GoalError(reason)
+            settings = self.settings()
+            self.prepare(
+                lambda: self._checked(request, settings),
+                lambda made: self._follow(goal, request, made),
+            )
+        except Exception as error:  # whatever fails: the client learns it
+            self._abort(goal, error)
+
+    def cancel(self, handle: Any) -> bool:
+        """Brake; return whether the goal is known. The outcome comes later."""
+        goal = key(handle)
+        if goal not in self.handles:
+            return False
+        if not self.tracker.cancel(goal):
+            self.canceled.add(goal)  # it is still being checked
+        return True
+
+    def observe(self, t: float) -> None:
+        """Note what ended in a cycle of the controller, as GoalTracker.advance."""
+        self.ending += self.tracker.advance(t)
+
+    def deliver(self) -> None:
+        """Send the results of what ended."""
+        waiting, self.ending = self.ending, []
+        for outcome in waiting:
+            self._end(outcome)
+
+    def end_all(self, reason: str) -> None:
+        """Abort every goal, also those that are still being checked."""
+        self.ending += self.tracker.end_all(reason)
+        self.deliver()
+        for goal in list(self.handles):
+            self._abort(goal, GoalError(reason))
+
+    def report(self, stamp: Any) -> None:
+        """Publish the feedback of each goal."""
+        joints = self.tracker.tolerances.joints
+        for goal, handle in list(self.handles.items()):
+            feedback = self.tracker.feedback(goal)
+            if feedback is not None:
+                message = fill_feedback(self.action.Feedback(), joints, feedback)
+                message.header.stamp = stamp
+                handle.publish_feedback(message)
+
+    def _wait(self, request: Any) -> float:
+        """Return the time until the trajectory's time zero [s]."""
+        start = stamp_seconds(request.trajectory.header.stamp)
+        return 0.0 if start is None else start - self.wall()
+
+    def _checked(self, request: Any, settings: dict[str, Any]) -> Any:
+        """Return trajectory and tolerances of a goal."""
+        check_followed(request)
+        tolerances = self.tracker.tolerances.overridden(
+            joint_tolerances(request.path_tolerance),
+            joint_tolerances(request.goal_tolerance),
+            duration_seconds(request.goal_time_tolerance),
+        )
+        rows, wait = trajectory_rows(request.trajectory), self._wait(request)
+        made = goal_trajectory(self.tracker.controller, rows, wait, **settings)
+        return made, tolerances
+
+    def _follow(self, goal: bytes, request: Any, made: Any) -> None:
+        """Follow a goal that was checked, unless it has ended meanwhile."""
+        if goal not in self.handles:
+            return
+        if goal in self.canceled:
+            sentence = "canceled before it was followed"
+            self._end(GoalOutcome(goal, "canceled", GoalCode.SUCCESSFUL, sentence))
+            return
+        try:
+            if isinstance(made, DynError):
+                raise made
+            trajectory, tolerances = made
+            start = self.now() + self._wait(request)
+            self.tracker.accept(goal, trajectory, start, tolerances)
+        except Exception as error:  # whatever fails: the client learns it
+            self._abort(goal, error)
+
+    def _abort(self, goal: bytes, error: Exception) -> None:
+        """Abort a goal for a reason; of an error that is not ours with its type."""
+        known = isinstance(error, DynError)
+        sentence = str(error) if known else f"{type(error).__name__}: {error}"
+        code = GoalCode(getattr(error, "code", GoalCode.INVALID_GOAL))
+        self._end(GoalOutcome(goal, "aborted", code, sentence))
+
+    def _end(self, outcome: GoalOutcome) -> None:
+        """Send the result of a goal; a trajectory without a client is logged alone.
+
+        A server marks a goal as canceling after it has called `cancel`, perhaps in
+        another thread; until then a canceled goal cannot end.
+        """
+        handle = self.handles.get(outcome.goal)
+        if handle is None:
+            self.log(outcome, False)
+            return
+        if outcome.state == "canceled" and not handle.is_cancel_requested:
+            self.ending.append(outcome)
+            return
+        del self.handles[outcome.goal]
+        self.canceled.discard(outcome.goal)
+        self.counters[f"goal {outcome.state}"] += 1
+        self.log(outcome, True)
+        ends = {
+            "succeeded": handle.succeed,
+            "aborted": handle.abort,
+            "canceled": handle.canceled,
+        }
+        ends[outcome.state]()
+        self.finish(handle, fill_result(self.action.Result(), outcome))
+
+
+def key(handle: Any) -> bytes:
+    """Return what identifies a goal."""
+    return bytes(handle.goal_id.uuid)

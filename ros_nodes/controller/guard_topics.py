@@ -1,0 +1,84 @@
+"""What other nodes know of the guard: its publisher, and its beat."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+
+from dyn_core.control.safety.guard_link import GuardStop
+from dyn_core.errors import SettingError
+from ros_nodes.graphs import GUARD
+from ros_nodes.messages.guard_messages import BEATS, TOPIC, read_beat
+
+LOOK = 0.01  # period at which silence of the guard is looked for [s]
+
+
+def publishers_beside_guard(node: Any, topic: str) -> int:
+    """Return the number of publishers of a topic that are no guard.
+
+    A guard is a node of that name; it sends only where the controller does not.
+    """
+    name = node.resolve_topic_name(topic)
+    count = int(node.count_publishers(name))
+    if count < 2:  # which costs little
+        return count
+    infos = node.get_publishers_info_by_topic(name)
+    return sum(info.node_name != GUARD.executable for info in infos)
+
+
+class GuardLatch:
+    """Stops a controller as its guard says; see dyn_core.control.safety.guard_link.
+
+    It hears the beats of each guard in its namespace. A node without a guard is not
+    affected, unless `require_guard` is set; its activation then waits for one.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.node, self.link = node, node.guard_link
+        self.link.timeout = node.value("guard_timeout")
+        self.link.required = node.value("require_guard")
+        self.link.longest_pause = node.controller.rules.state_timeout
+        longest = node.value("guard_wait") if self.link.required else 0.0
+        node.activation.longest, node.activation.failure = longest, None
+        self.stop = node.guard_stop = GuardStop(
+            node.controller, self.link, self._send_zero
+        )
+        if self.link.required or self.link.guards:
+            node.controller.observers.append(self.stop)
+        node.conditions.append(self.link.conditions)
+        node.further_values.append(self._values)
+        node.every(LOOK, self._look)
+        topic = f"{GUARD.executable}/{TOPIC}"
+        listen = node.create_subscription
+        node.keep(listen(DiagnosticStatus, topic, self._on_beat, BEATS))
+
+    def _on_beat(self, message: DiagnosticStatus) -> None:
+        """Note a beat; what is none is refused."""
+        try:
+            beat = read_beat(message)
+        except SettingError as error:
+            self.node.refuse("beat refused", str(error))
+            return
+        if self.stop not in self.node.controller.observers:
+            self.node.controller.observers.append(self.stop)
+        hears = self.stop if self.node.active else self.link
+        hears.hear(time.monotonic(), beat)
+
+    def _look(self) -> None:
+        """Look for silence, or for what an activation waits for."""
+        now = time.monotonic()
+        if self.node.active:
+            self.stop.look(now)
+        else:
+            self.link.check(now)
+            self.node.activation.look(now)
+
+    def _values(self) -> dict[str, Any]:
+        """Return values for /diagnostics."""
+        return {"guards heard": len(self.link.living(time.monotonic()))}
+
+    def _send_zero(self) -> None:
+        if self.node.active:
+            self.node.send_zero()

@@ -1,0 +1,124 @@
+"""Trajectories of a topic: read by the worker, followed by the control thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.qos import ReliabilityPolicy
+from trajectory_msgs.msg import JointTrajectory
+
+import dyn_core as dyn
+from dyn_core.control import Trajectory
+from ros_nodes.base.qos import subscription
+from ros_nodes.messages.trajectory_messages import WireTrajectory, read_trajectory
+
+TOPIC = "~/joint_trajectory"
+
+
+class TrajectoryInput:
+    """Takes trajectories for a ComputedTorqueNode.
+
+    Reliable publishers alone are heard, unless a parameter says otherwise: a long
+    message whose parts are not sent again would often be lost. Report warns of others.
+
+    Attributes:
+        node: The node.
+        topic_name: The topic, in full.
+        hears_all: Whether best-effort publishers are heard, too.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        # Raw: a long message made of Python objects would hold up every thread.
+        take = self.on_message
+        heard = subscription(node, JointTrajectory, TOPIC, take, 10, raw=True)
+        self.topic_name: str = heard.topic_name
+        self.hears_all = heard.qos_profile.reliability != ReliabilityPolicy.RELIABLE
+
+    def on_message(self, message: bytes) -> None:
+        """Have a serialized trajectory converted, to follow it then."""
+        node = self.node
+        if not node.active:
+            node.refuse("trajectory refused", "the controller is not active")
+            return
+        most, wire = node.value("max_trajectory_points"), []
+
+        def read() -> WireTrajectory:
+            wire.append(read_trajectory(message, most))
+            return wire[0]
+
+        def follow(made: Trajectory | dyn.DynError) -> None:
+            try:
+                if isinstance(made, dyn.DynError):
+                    raise made
+                stamp = wire[0].stamp
+                wait = self.follow(made, stamp)
+            except dyn.DynError as error:
+                node.refuse("trajectory refused", str(error))
+                return
+            added = ""
+            if wire[0].efforts.size and not node.value("feed_forward"):
+                added = "; its efforts are not added (feed_forward is false)"
+            said = f"following a trajectory of {made.duration:.3f} s"
+            if stamp is not None and wait > 0:
+                said = (
+                    f"a trajectory of {made.duration:.3f} s waits until {stamp:.3f} s"
+                    f" of ROS time, {wait:.3f} s from now"
+                )
+            node.get_logger().info(said + added)
+
+        self.prepare(read, follow)
+
+    def prepare(
+        self, read: Callable[[], WireTrajectory], done: Callable[[Any], object]
+    ) -> None:
+        """Convert and check a trajectory in the worker's thread.
+
+        Args:
+            read: Returns it as arrays; called in the worker's thread.
+            done: Called in the executor's thread with the Trajectory, or with the
+                DynError that says why there is none: it is invalid, a newer one has
+                come, or the controller was stopped or reset meanwhile.
+        """
+        node, controller = self.node, self.node.controller
+        ticket = controller.safety.gate.ticket()
+        settings = {
+            "method": node.value("interpolation_method"),
+            "moving_end": node.value("allow_nonzero_velocity_at_trajectory_end"),
+        }
+
+        def make() -> Trajectory:
+            return node.goals.trajectory(read(), **settings)
+
+        def take(made: Any) -> None:
+            gate = controller.safety.gate
+            if ticket != gate.ticket():
+                made = dyn.TrajectoryError("the controller stopped while it was read")
+            done(made)
+
+        def superseded() -> None:
+            done(dyn.TrajectoryError("a newer one came while it was read"))
+
+        node.session.submit("trajectory", make, take, superseded)
+
+    def follow(self, trajectory: Trajectory, stamp: float | None) -> float:
+        """Follow a trajectory from a time on; return the time until then [s].
+
+        Args:
+            trajectory: Of `prepare` or of controller.make_trajectory.
+            stamp: ROS time of its time zero [s]; None for now.
+
+        Raises:
+            DynError: It is over, too far away, or nothing can follow now.
+        """
+        node, wait = self.node, 0.0
+        if stamp is not None:
+            wait = stamp - node.get_clock().now().nanoseconds * 1e-9
+        left = wait + trajectory.duration
+        if left < 0:
+            raise dyn.TrajectoryError(f"the trajectory ended {-left:.3f} s ago")
+        now = node.reference_time(time.monotonic())
+        node.goals.follow(trajectory, now + wait)
+        return wait

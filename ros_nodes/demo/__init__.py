@@ -1,0 +1,1 @@
+"""The command `dyn demo`, with and without ROS."""

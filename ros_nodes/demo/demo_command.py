@@ -1,0 +1,254 @@
+"""`dyn demo`: a simulated arm follows a trajectory under computed torque.
+
+Two processes communicate over ROS 2 topics on this machine only. Without rclpy the same
+controller and simulator run in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dyn_core as dyn
+from dyn_core.control.controller import Controller
+from dyn_core.control.reference.trajectory import make_trajectory
+from dyn_core.model.sources.arguments import (
+    READING,
+    ROBOT,
+    add_search,
+    load_with,
+    robot_settings,
+)
+from dyn_core.plots import save
+from dyn_core.simulation.simulator import simulate
+from dyn_core.validation.quoting import plot_text
+from ros_nodes.demo.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
+from ros_nodes.graphs import GRAPHS
+from ros_nodes.parameter_tables.parameter_files import NODES, read_parameters
+from ros_nodes.processes import ros_fault
+
+SOLVERS = {
+    "step": "semi_implicit_euler",
+    "forward_dynamics": "aba",
+    "inverse_dynamics": "rnea",
+}
+
+
+# Parameters that the demo sets itself, and those that one process without ROS uses.
+SET_HERE = (
+    "joints", "initial_positions", "publish_rate", "diagnostic_updater.period",
+    "root_joint",
+)  # fmt: skip
+USED = re.compile(
+    r"robot_description_file|package_paths|xacro_arguments|update_rate|gains\..+\.[pd]"
+    rf"|({'|'.join(SOLVERS)})\.(plugin_name|options\..+)"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn demo`."""
+    parser.add_argument(
+        "--robot", help=f"{ROBOT} (default: that of the parameter file)"
+    )
+    add_search(parser)
+    for option, use in (
+        ("--forward-dynamics", "solver of the simulator"),
+        ("--inverse-dynamics", "solver of the controller"),
+        ("--step", "solver of the simulator's steps in time"),
+    ):
+        use = f"{use} (default: that of the parameter file)"
+        parser.add_argument(option, default=None, metavar="NAME", help=use)
+    parser.add_argument("--params", help="parameter file of the nodes (see demo.yaml)")
+    parser.add_argument(
+        "--duration", type=float, default=4.0, help="duration of the motion [s]"
+    )
+    parser.add_argument("--rate", type=int, default=None, help="cycle rate [Hz]")
+    parser.add_argument(
+        "--cpu",
+        type=int,
+        metavar="N",
+        help="CPU of both nodes: what answers each other is faster on one than on two",
+    )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="times that the motion is done, over ROS; a line each minute says how the"
+        " nodes fare (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--plot", default="demo.png", help="file of the plot; '' for none"
+    )
+    parser.add_argument(
+        "--one-process", action="store_true", help="run without ROS in one process"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the demo, and return the exit status: 0 if all errors are finite."""
+    settings = _settings(arguments)
+    robot = settings["robot"]
+    model = load_with(settings["reading"], robot, root_joint="fixed")
+    if not model.nv:
+        raise dyn.ModelError(f"the robot '{model.name}' has no joint that can move")
+    if not 0 < arguments.duration < np.inf:
+        raise dyn.SettingError(
+            f"--duration {arguments.duration:g} s; valid: more than 0", "duration"
+        )
+    if arguments.repeat < 1:
+        raise dyn.SettingError(
+            f"--repeat {arguments.repeat}; valid: 1 or more", "repeat"
+        )
+    settings |= {"repeat": arguments.repeat, "cpu": arguments.cpu}
+    fault = None if arguments.one_process else ros_fault()
+    if fault is not None:
+        print(f"{fault}: running in one process without ROS", file=sys.stderr)
+    waypoints = plan_waypoints(model, arguments.duration)
+    alone = fault is not None or arguments.one_process
+    if alone and arguments.repeat > 1:
+        raise dyn.SettingError(
+            "--repeat needs the nodes of ROS 2; leave it out", "repeat"
+        )
+    _warn_of_unused(settings["params"], alone)
+    if alone:
+        outcome = _in_one_process(model, waypoints, settings)
+    else:
+        from ros_nodes.demo import demo_ros
+
+        outcome = demo_ros.run(model, waypoints, settings)
+    report(outcome)
+    if arguments.plot:
+        _plot(outcome, Path(arguments.plot))
+    return 0 if np.isfinite(outcome.errors()).all() else 1
+
+
+def _settings(arguments: argparse.Namespace) -> dict:
+    """Return the settings of the parameter file and the command line."""
+    path = arguments.params or GRAPHS["demo"].params_file
+    nodes = read_parameters(path, [node.executable for node in GRAPHS["demo"].nodes])
+    if nodes["computed_torque"].get("mode") == "gravity":
+        raise dyn.SettingError(
+            f"{path}: mode gravity follows no trajectory; use `dyn up demo`, or mode"
+            " computed_torque",
+            "mode",
+        )
+    both = {**nodes["computed_torque"], **nodes["simulator"]}
+    robot = arguments.robot
+    if robot is None:
+        robot = both.get("robot_description_file") or "arm7"
+    settings = {"params": nodes, "robot": robot}
+    settings["reading"] = {
+        **{name: both[name] for name in READING if name in both},
+        **robot_settings(arguments),
+    }
+    rate = both.get("update_rate", 500) if arguments.rate is None else arguments.rate
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or rate <= 0:
+        raise dyn.SettingError(f"--rate {rate!r} Hz; valid: more than 0", "rate")
+    settings["rate"] = rate
+    for slot, default in SOLVERS.items():
+        chosen = getattr(arguments, slot) or both.get(f"{slot}.plugin_name", default)
+        head = f"{slot}.options."
+        settings[slot] = dyn.solver(chosen).with_options(
+            **{k.removeprefix(head): x for k, x in both.items() if k.startswith(head)}
+        )
+    return settings
+
+
+def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
+    """Name the parameters of the file that the demo sets itself or does not use."""
+    unused = []
+    for node, values in nodes.items():
+        for name, value in values.items():
+            field = NODES[node].get(name)
+            changed = field is None or value != field.default
+            used = bool(USED.fullmatch(name)) if alone else name not in SET_HERE
+            if changed and not used:
+                unused.append(f"{node}: {name}")
+    if unused:
+        print(f"dyn demo: not used: {', '.join(unused)}", file=sys.stderr)
+
+
+def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> Outcome:
+    """Run controller and simulator in this process, without ROS."""
+    control = settings["params"]["computed_torque"]
+    kp, kd = (
+        [control.get(f"gains.{name}.{key}", gain) for name in model.joint_names]
+        for key, gain in zip(("p", "d"), GAINS, strict=True)
+    )
+    controller = Controller(
+        model, kp, kd, inverse_dynamics=settings["inverse_dynamics"]
+    )
+    still = np.zeros_like(waypoints.positions)
+    trajectory = make_trajectory(
+        model.joint_names,
+        model.joint_names,
+        waypoints.times.tolist(),
+        waypoints.positions,
+        still,
+        still,
+        lower=model.lower,
+        upper=model.upper,
+    )
+    started = time.monotonic()
+    period = 1.0 / settings["rate"]
+    record = simulate(
+        model,
+        controller,
+        duration=waypoints.times[-1] + 0.5,
+        begin=lambda t: controller.follow(trajectory, t),
+        period=period,
+        q0=waypoints.start,
+        step=settings["step"],
+        forward_dynamics=settings["forward_dynamics"],
+    )
+    seconds = time.monotonic() - started
+    facts = {
+        "run": "one process, no ROS",
+        "loop": f"{len(record.t) / seconds:.0f} cycles/s,"
+        f" {settings['rate']} Hz simulated",
+        "solvers": ", ".join(
+            settings[k].name for k in ("forward_dynamics", "step", "inverse_dynamics")
+        ),
+    }
+    return Outcome(model.joint_names, record.t, record.q, record.q_ref, facts)
+
+
+def report(outcome: Outcome) -> None:
+    """Print errors and facts of a run."""
+    print("largest tracking error")
+    for name, error in zip(outcome.names, outcome.errors(), strict=True):
+        print(f"  {name:<16} {error:.6f}")
+    for key, value in outcome.facts.items():
+        print(f"{key}: {value}")
+
+
+def _plot(outcome: Outcome, path: Path) -> None:
+    """Save a plot if matplotlib is installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("no plot: matplotlib is not installed (pip install 'dyn_ros[plot]')")
+        return
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (top, bottom) = pyplot.subplots(2, 1, sharex=True, figsize=(8, 6))
+    for k, name in enumerate(outcome.names):
+        (line,) = top.plot(outcome.t, outcome.q[:, k], label=plot_text(name))
+        top.plot(outcome.t, outcome.q_ref[:, k], "--", color=line.get_color(), lw=0.8)
+        error = (outcome.q - outcome.q_ref)[:, k]
+        bottom.plot(outcome.t, 1e3 * error, color=line.get_color())
+    top.set_ylabel("position, dashed: reference [rad | m]")
+    bottom.set_ylabel("error [mrad | mm]")
+    bottom.set_xlabel("time [s]")
+    top.legend(fontsize=7, ncol=4)
+    figure.tight_layout()
+    save(figure, str(path))

@@ -1,0 +1,348 @@
+"""The demo over ROS 2: starts the two nodes, sends the trajectory, records."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import rclpy
+import yaml
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+import dyn_core as dyn
+from dyn_core.errors import one_line
+from ros_nodes.demo.demo_plan import GAINS, Outcome, Waypoints
+from ros_nodes.graphs import GRAPHS
+from ros_nodes.processes import Process, Processes, private_environment
+from ros_nodes.running.runtime import make_executor
+
+PATIENCE = 30.0  # longest start-up time of the nodes [s]
+REPORTED = 60.0  # period of the lines of a long run [s]
+SETTLING = 3.0  # longest time for the arm to come to rest [s]
+TRIES = 5  # motions to the start
+MISSED = 0.05  # share of missed cycles from which the machine is called busy
+AT_START = 1e-3  # largest distance from the start at which the motion begins [rad | m]
+
+
+def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Outcome:
+    """Run the two nodes on 127.0.0.1, and return the recorded results."""
+    environment = private_environment()
+    os.environ.update(environment)
+    with tempfile.TemporaryDirectory() as folder:
+        params = os.path.join(folder, "demo.yaml")
+        with open(params, "w", encoding="utf-8") as file:
+            yaml.safe_dump(_parameters(model, waypoints, settings), file)
+        entries = GRAPHS["demo"].nodes
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        try:
+            with Processes(entries, params, environment) as processes:
+                node = _DemoNode(model)
+                outcome = node.see(processes, waypoints, settings["repeat"])
+                outcome.facts["exit statuses"] = str(processes.end())
+                return outcome
+        finally:
+            rclpy.try_shutdown()
+
+
+def _parameters(
+    model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the parameters of both nodes, from the file and the command line."""
+    nodes = settings["params"]
+    sim, control = nodes["simulator"], nodes["computed_torque"]
+    names = list(model.joint_names)
+    robot = settings["robot"]
+    robot = os.path.abspath(robot) if os.path.isfile(robot) else robot
+    for node in (sim, control):
+        node |= {"robot_description_file": robot, "joints": list(names)}
+        node |= settings["reading"]
+        if settings["cpu"] is not None:
+            node["cpu_affinity"] = [settings["cpu"]]
+    sim |= {
+        "root_joint": "fixed",
+        "update_rate": settings["rate"],
+        "step.plugin_name": settings["step"].name,
+        "forward_dynamics.plugin_name": settings["forward_dynamics"].name,
+        "initial_positions": [float(x) for x in waypoints.start],
+        "diagnostic_updater.period": 0.2,
+    }
+    control |= {
+        "inverse_dynamics.plugin_name": settings["inverse_dynamics"].name,
+        "diagnostic_updater.period": 0.2,
+        "publish_rate": 100.0,
+    }
+    for name in names:
+        for key, gain in zip(("p", "d"), GAINS, strict=True):
+            control.setdefault(f"gains.{name}.{key}", gain)
+    return {name: {"ros__parameters": values} for name, values in nodes.items()}
+
+
+def said(processes: Processes) -> str:
+    """Return the last warning or error that the controller has logged, for an error."""
+    (lines,) = (p.lines for p in processes.all if p.name == "computed_torque")
+    for line in reversed(lines):
+        if "[WARN]" in line or "[ERROR]" in line:
+            return one_line(line.partition("]: ")[2] or line)
+    return "the controller logged no warning"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process uses.
+
+    Attributes:
+        name: Of the process.
+        t: When [s].
+        seconds: Processor time so far [s].
+        memory: Resident memory [byte].
+        threads: Their number.
+    """
+
+    name: str
+    t: float
+    seconds: float
+    memory: int
+    threads: int
+
+    @classmethod
+    def of(cls, process: Process) -> Usage:
+        """Return what a process uses now."""
+        with open(f"/proc/{process.popen.pid}/stat", encoding="utf-8") as file:
+            fields = file.read().rpartition(")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])
+        return cls(
+            process.name,
+            time.monotonic(),
+            ticks / os.sysconf("SC_CLK_TCK"),
+            int(fields[21]) * os.sysconf("SC_PAGE_SIZE"),
+            int(fields[17]),
+        )
+
+    def compared(self, later: Usage) -> str:
+        """Return what has changed since then."""
+        share = (later.seconds - self.seconds) / (later.t - self.t)
+        return (
+            f"{self.name} {share:.0%} of a core, {later.memory / 1e6:.1f} MB"
+            f" ({(later.memory - self.memory) / 1e3:+.0f} kB),"
+            f" {later.threads} threads ({later.threads - self.threads:+d})"
+        )
+
+
+class _DemoNode:
+    """A node that sends the trajectory and records the topics."""
+
+    def __init__(self, model: dyn.Model) -> None:
+        self.model = model
+        self.node = Node("dyn_demo")
+        self.executor = make_executor()
+        self.executor.add_node(self.node)
+        self.rows: list[tuple[float, np.ndarray, np.ndarray]] = []
+        self.values: dict[str, str] = {}
+        self.ready: dict[str, str] = {}
+        self.ticks: list[tuple[float, ...]] = []  # time, cycles, missed, answered
+        self.sent = 0  # trajectories
+        self.reference: np.ndarray | None = None
+        create = self.node.create_subscription
+        create(JointState, "computed_torque/reference", self._on_reference, 10)
+        create(JointState, "computed_torque/error", self._on_error, 10)
+        create(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self.sender = self.node.create_publisher(
+            JointTrajectory, "computed_torque/joint_trajectory", 10
+        )
+
+    def _on_reference(self, message: JointState) -> None:
+        self.reference = np.array(message.position)
+
+    def _on_error(self, message: JointState) -> None:
+        """Record a sample; the error has the stamp of the reference."""
+        if self.reference is None:
+            return
+        error = np.array(message.position)
+        self.rows.append((time.monotonic(), self.reference - error, self.reference))
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            values = {value.key: value.value for value in status.values}
+            self.values.update(values)
+            if "active after [s]" in values:
+                node = status.name.partition(":")[0]
+                self.ready[node] = f"{node} {values['active after [s]']} s"
+            if "cycles" in values:
+                counts = (
+                    int(values[k]) for k in ("cycles", "missed cycles", "answered")
+                )
+                self.ticks.append((time.monotonic(), *counts))
+
+    def see(self, processes: Processes, waypoints: Waypoints, repeat: int) -> Outcome:
+        """Wait for the nodes, send the motion so many times, record until its end."""
+        self._until(
+            lambda: (
+                bool(self.rows)
+                and self.sender.get_subscription_count() > 0
+                and "answered" in self.values
+                and int(self.values["answered"]) > 20
+            ),
+            PATIENCE,
+            processes,
+            "the nodes did not come up",
+        )
+        deadline = time.monotonic() + SETTLING
+        self._until(
+            lambda: self._settled() or time.monotonic() > deadline,
+            2 * SETTLING, processes, "the clock stopped",
+        )  # fmt: skip
+        self._go_to_start(processes, waypoints.start)
+        self.rows.clear()
+        self.ticks.clear()
+        started = time.monotonic()
+        usage = [Usage.of(process) for process in processes.all]
+        shown = started
+        for k in range(repeat):
+            self._move(processes, waypoints)
+            if time.monotonic() - shown > REPORTED and k + 1 < repeat:
+                shown = time.monotonic()
+                print(f"{k + 1} of {repeat} motions: {self._loop()}", flush=True)
+        moved = max(np.ptp(np.array([row[2] for row in self.rows]), axis=0))
+        if moved < 0.01:
+            raise dyn.DynError(f"the trajectory was not followed: {said(processes)}")
+        facts = {
+            "run": "two processes over ROS 2 topics on 127.0.0.1",
+            "loop": self._loop(),
+            "state to effort": f"p50 {self.values['round trip p50 [us]']} us,"
+            f" p99 {self.values['round trip p99 [us]']} us at the end;"
+            f" p50, p99, p99.9 since the start"
+            f" {self.values['all round trips p50, p99, p99.9 [us]']} us",
+            "largest effort [of limit]": self.values["largest effort [of limit]"],
+            "trajectories": f"{self.values['trajectories reached']} of"
+            f" {self.sent} followed to their end",
+            "processes": ", ".join(
+                before.compared(Usage.of(process))
+                for before, process in zip(usage, processes.all, strict=True)
+            ),
+            "start to active": ", ".join(self.ready.values()),
+            "solvers": ", ".join(
+                self.values[k] for k in ("forward dynamics", "step", "inverse dynamics")
+            )
+            + f"; engine {self.values['engine']}",
+        }
+        t = np.array([row[0] - started for row in self.rows])
+        q, q_ref = (np.array([row[k] for row in self.rows]) for k in (1, 2))
+        return Outcome(self.model.joint_names, t, q, q_ref, facts)
+
+    def _go_to_start(self, processes: Processes, start: np.ndarray) -> None:
+        """Lead the arm back to the start, from where the controller caught it.
+
+        On a busy machine a trajectory may be dropped, and is sent again.
+
+        Raises:
+            DynError: The start is not reached.
+        """
+        for _ in range(TRIES):
+            assert self.reference is not None
+            gap = np.abs(start - self.reference)
+            if gap.max() < AT_START:
+                return
+            # A quintic from rest to rest is at most 15/8 times as fast as its mean.
+            fastest = 15 / 8 * float((gap / self.model.velocity_limit.clip(0.01)).max())
+            duration = max(2 * fastest, 0.5)
+            self._send(np.array([duration]), start[None])
+            ends = time.monotonic() + duration + 0.1
+            rest = partial(self._rests_after, ends)
+            patience = duration + PATIENCE
+            self._until(rest, patience, processes, "the arm did not come to rest")
+        raise dyn.DynError(f"the start was not reached in {TRIES} motions")
+
+    def _move(self, processes: Processes, waypoints: Waypoints) -> None:
+        """Send the motion, and record until it is over."""
+        self._send(waypoints.times, waypoints.positions)
+        sent = time.monotonic()
+        duration = float(waypoints.times[-1]) + 0.5
+        self._until(
+            lambda: time.monotonic() - sent > duration,
+            duration + 5,
+            processes,
+            "the clock stopped",
+        )
+
+    def _loop(self) -> str:
+        """Return how the cycles of the simulator fared since the motion began."""
+        first, last = self.ticks[0], self.ticks[-1]
+        span, cycles, missed, answers = (
+            b - a for a, b in zip(first, last, strict=True)
+        )
+        note = ""
+        if missed > MISSED * (cycles + missed):
+            note = "; this machine is busy: a quiet one does better"
+        return (
+            f"{cycles / span:.0f} Hz, {missed} of {cycles + missed} cycles missed,"
+            f" {100 * answers / cycles:.2f} % of states answered{note}"
+        )
+
+    def _rests_after(self, t: float) -> bool:
+        return time.monotonic() > t and self._settled()
+
+    def _settled(self) -> bool:
+        """Return whether the arm is at rest; it falls until the controller starts."""
+        errors = [np.abs(q - q_ref).max() for _, q, q_ref in self.rows[-20:]]
+        return len(errors) == 20 and max(errors) < 1e-3
+
+    def _send(self, times: np.ndarray, positions: np.ndarray) -> None:
+        """Send a trajectory that rests at each point."""
+        message = JointTrajectory(joint_names=list(self.model.joint_names))
+        still = [0.0] * self.model.nv
+        for t, q in zip(times, positions, strict=True):
+            point = JointTrajectoryPoint(positions=q.tolist())
+            point.velocities = point.accelerations = still
+            point.time_from_start = Duration(seconds=float(t)).to_msg()
+            message.points.append(point)
+        self.sender.publish(message)
+        self.sent += 1
+
+    def _until(
+        self,
+        done: Callable[[], bool],
+        patience: float,
+        processes: Processes,
+        message: str,
+    ) -> None:
+        """Spin until a condition holds.
+
+        Raises:
+            DynError: A node has ended, or the condition does not hold in time.
+        """
+        deadline = time.monotonic() + patience
+        while not done():
+            self.executor.spin_once(timeout_sec=0.05)
+            ended = processes.ended()
+            if ended:
+                last = ended[0].lines[-1] if ended[0].lines else "nothing"
+                raise dyn.DynError(
+                    f"{ended[0].name} ended by itself; last output: {last}"
+                )
+            if time.monotonic() > deadline:
+                raise dyn.DynError(
+                    f"{message} within {patience:.0f} s; {self._last_seen()}"
+                )
+
+    def _last_seen(self) -> str:
+        """Return what came last from the controller, for an error."""
+        if not self.rows:
+            return "no sample of the tracking error came"
+        t, q, reference = self.rows[-1]
+        error = q - reference
+        k = int(np.abs(error).argmax())
+        return (
+            f"{len(self.rows)} samples, the last {time.monotonic() - t:.1f} s ago:"
+            f" joint '{self.model.joint_names[k]}' {error[k]:.2g} from its reference"
+        )

@@ -1,0 +1,1 @@
+"""The command `dyn view`, also of live joint states."""

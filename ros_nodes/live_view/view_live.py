@@ -1,0 +1,53 @@
+"""`dyn view --live`: a robot in a browser as its joint states come in."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+
+from dyn_core.model.sources.arguments import load_robot
+from dyn_core.view.browser.viewer import RATE, Viewer
+from dyn_core.view.command import announce, ended
+from dyn_core.view.robot_scene import RobotScene
+from ros_nodes.live_view.view_follower import JointFollower
+from ros_nodes.tools.live import connect
+
+RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+CHOSEN = (RANGE, "ROS_LOCALHOST_ONLY", "FASTRTPS_DEFAULT_PROFILES_FILE")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Follow joint states until Ctrl-C; 1 if none came."""
+    keep_to_this_machine(arguments.network)
+    topic = arguments.joint_states or "joint_states"
+    scene = RobotScene(load_robot(arguments, arguments.what), sketched=True)
+    follower = JointFollower(scene.model, scene.start())
+    done = ended()
+    quality = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    with (
+        Viewer(scene, None, arguments.host, arguments.port, sliders=False) as viewer,
+        connect(5.0) as live,
+    ):
+        live.node.create_subscription(JointState, topic, follower.take, quality)
+        announce(viewer, scene)
+        print(f"following {topic}", flush=True)
+        shown = 0.0
+        while not done():
+            live.spin(0.02)
+            now = time.monotonic()
+            if follower.changed and now - shown > 1.0 / RATE:
+                follower.changed, shown = False, now
+                shares = follower.shares if viewer.torque_colors else None
+                viewer.show_state(follower.q, shares)
+    print(f"{follower.count} messages of {topic}")
+    return 0 if follower.count else 1
+
+
+def keep_to_this_machine(network: bool) -> None:
+    """Meet nodes of this machine alone, unless asked or the environment says more."""
+    if not network and not any(os.environ.get(name) for name in CHOSEN):
+        os.environ[RANGE] = "LOCALHOST"

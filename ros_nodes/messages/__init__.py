@@ -1,0 +1,1 @@
+"""Messages of ROS as arrays and settings, mostly without importing ROS."""

@@ -1,0 +1,1 @@
+"""Parameters of each node as tables; without ROS."""

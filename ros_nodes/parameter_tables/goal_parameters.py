@@ -1,0 +1,80 @@
+"""Parameters of goals: the constraints of joint_trajectory_controller; without ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dyn_core.control.reference.goal_tolerances import (
+    STOPPED_VELOCITY,
+    Tolerances,
+    checked_timeout,
+)
+from dyn_core.validation import Field, Quantity, Switch
+
+GOALS = (
+    Field("allow_partial_joints_goal", Switch(), "whether a trajectory may lack joints;"
+          " they keep their position", "", False, structure=False),
+    Field("action_monitor_rate", Quantity(0.1, 1000.0), "rate of the feedback of"
+          " ~/follow_joint_trajectory", "Hz", 20.0),
+    Field("constraints.goal_time", Quantity(0.0, 1e5), "longest time from the end of a"
+          " trajectory until its goal is reached; 0: any", "s", 0.0, structure=False),
+    Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3), "largest"
+          " velocity error of a joint at the goal; 0: not checked", "rad/s, m/s",
+          STOPPED_VELOCITY, structure=False),
+    Field("cmd_timeout", Quantity(0.0, 1e5), "time after the end of the last trajectory"
+          " from which on its command is stale: the robot then holds where it is; more"
+          " than constraints.goal_time; 0: never", "s", 0.0, structure=False),
+)  # fmt: skip
+
+
+def constraint_fields(joints: Sequence[str]) -> tuple[Field, ...]:
+    """Return the tolerances of each joint."""
+    rows = (
+        ("trajectory", "largest error on the path of a goal; 0: not checked"),
+        ("goal", "largest error at the end of a goal; 0: not checked"),
+    )
+    return tuple(
+        Field(
+            f"constraints.{joint}.{key}",
+            Quantity(0.0, 1e3),
+            doc,
+            "rad, m",
+            0.0,
+            structure=False,
+        )
+        for joint in joints
+        for key, doc in rows
+    )
+
+
+def tolerances(
+    joints: Sequence[str],
+    value: Callable[[str], Any],
+    changed: Mapping[str, Any] | None = None,
+) -> Tolerances:
+    """Return the tolerances that parameters set.
+
+    Args:
+        joints: Joints of the controller.
+        value: Returns the value of a parameter.
+        changed: Values that are being set.
+    """
+    new = changed or {}
+
+    def read(name: str) -> float:
+        name = f"constraints.{name}"
+        return float(new[name] if name in new else value(name))
+
+    return Tolerances.of(
+        joints,
+        {joint: read(f"{joint}.trajectory") for joint in joints},
+        {joint: read(f"{joint}.goal") for joint in joints},
+        read("goal_time"),
+        read("stopped_velocity_tolerance"),
+    )
+
+
+def command_timeout(value: Callable[[str], Any]) -> float:
+    """Return cmd_timeout, checked against constraints.goal_time [s]."""
+    return checked_timeout(value("cmd_timeout"), value("constraints.goal_time"))

@@ -1,0 +1,126 @@
+"""Parameter files of the nodes, for the commands that read them without ROS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dyn_core.errors import ModelError, SettingError, nearest, unknown_name
+from dyn_core.validation import read_yaml, refuse
+from ros_nodes.parameter_tables.controller_parameters import CONTROLLER
+from ros_nodes.parameter_tables.feed_forward_parameters import FEED_FORWARD
+from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
+from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
+from ros_nodes.parameters import CLOSE, foreign_names, likeness
+
+NODES = {
+    "simulator": {field.name: field for field in SIMULATOR},
+    "computed_torque": {field.name: field for field in CONTROLLER},
+    "feed_forward": {field.name: field for field in FEED_FORWARD},
+    "guard": {field.name: field for field in GUARD_FIELDS},
+}
+
+
+def read_parameters(
+    path: Any, nodes: Sequence[str] = (), namespace: str = ""
+) -> dict[str, dict[str, Any]]:
+    """Return the parameters of each node of ours, by name with dots, checked.
+
+    Args:
+        path: Of a file of ROS: NODE: {ros__parameters: {...}}; `/**` is any node.
+        nodes: Nodes that are to be started, for one of which there must be a section.
+        namespace: Of the nodes, empty or with a leading slash.
+
+    Raises:
+        SettingError: It cannot be read, it is for none of the nodes, a node or a
+            parameter is misspelt, or a value is not valid.
+    """
+    try:
+        data, where = read_yaml(path, "parameter file", "parameters")
+        if not isinstance(data, Mapping):
+            refuse(where, data, "a mapping from node to ros__parameters")
+        by_name = _by_name(data, where)
+        _check_sections(where, [*by_name], nodes, namespace)
+        return {node: _of_node(by_name, where, node, namespace) for node in NODES}
+    except ModelError as error:
+        raise SettingError(str(error), "params") from error
+
+
+def sections(keys: Iterable[str], node: str, namespace: str = "") -> list[str]:
+    """Return the keys that mean a node, as ROS reads them; a later one goes first.
+
+    A key is a name with its namespace, `*` is one part of it, `**` any number of parts.
+    """
+    name = f"{namespace}/{node}"
+    return [key for key in keys if re.fullmatch(_pattern(key), name)]
+
+
+def _pattern(key: str) -> str:
+    """Return the regular expression of a key of a parameter file."""
+    forms = {"**": "(/[^/]+)*", "*": "/[^/]+"}
+    parts = key.removeprefix("/").split("/")
+    return "".join(forms.get(part, "/" + re.escape(part)) for part in parts)
+
+
+def _by_name(data: Mapping[Any, Any], where: str, head: str = "") -> dict[str, Any]:
+    """Return the parameters of each section; namespaces may be nested mappings."""
+    named: dict[str, Any] = {}
+    for key, section in data.items():
+        name = f"{head}{key}"
+        wrong = not isinstance(section, Mapping) or not section
+        if wrong or ("ros__parameters" in section and len(section) > 1):
+            refuse(f"{where}: {name}", section, "a mapping with ros__parameters")
+        if "ros__parameters" in section:
+            named[name] = section["ros__parameters"] or {}
+        else:
+            named |= _by_name(section, where, f"{name}/")
+    return named
+
+
+def _check_sections(
+    where: str, keys: Sequence[str], nodes: Sequence[str], namespace: str
+) -> None:
+    """Refuse a section of a misspelt node, and a file for none of the nodes."""
+    known = [key.rpartition("/")[2] for key in keys]
+    for key in keys:
+        name = key.rpartition("/")[2]
+        near = nearest(name, [node for node in NODES if node not in known], 1)
+        if name not in NODES and near and likeness(name, near[0]) > CLOSE:
+            raise SettingError(f"{where}: {unknown_name('node', name, NODES)}", key)
+    if nodes and not any(sections(keys, node, namespace) for node in nodes):
+        shown = ", ".join(keys) or "nothing"
+        head = f"{namespace}/" if namespace else ""
+        valid = ", ".join(f"{head}{node}" for node in nodes)
+        raise SettingError(
+            f"{where}: parameters of {shown}; valid: sections for {valid}, or /**",
+            "params",
+        )
+
+
+def _of_node(
+    by_name: Mapping[str, Any], where: str, node: str, namespace: str
+) -> dict[str, Any]:
+    """Return the checked parameters of a node; a later section goes before others."""
+    values: dict[str, Any] = {}
+    for key in sections(by_name, node, namespace):
+        values |= _flat(f"{where}: {key}", by_name[key])
+    fields = NODES[node]
+    every = {name for names in NODES.values() for name in names}
+    foreign_names((name for name in values if name not in fields), fields, every)
+    for name in values.keys() & fields.keys():
+        fields[name].read(f"{where}: {node}: {name}", values[name])
+    return values
+
+
+def _flat(where: str, tree: Any, head: str = "") -> dict[str, Any]:
+    """Return nested parameters by names with dots."""
+    if not isinstance(tree, Mapping):
+        refuse(where, tree, "a mapping of parameters")
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(where, value, f"{head}{key}.")
+        else:
+            flat[f"{head}{key}"] = value
+    return flat

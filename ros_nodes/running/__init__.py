@@ -1,0 +1,1 @@
+"""How the process of a node runs, waits and ends."""

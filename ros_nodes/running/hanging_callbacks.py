@@ -1,0 +1,62 @@
+"""A callback that does not return: noticed by the watchdog, named, said once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from ros_nodes.running.callbacks import Callbacks, name_of, place_of
+
+
+class Hang:
+    """Says that the executor does not come back from a callback, and when it does.
+
+    It counts looks instead of seconds: a process that stood did not hang.
+
+    Attributes:
+        said: Whether a hang was said that still lasts.
+    """
+
+    def __init__(
+        self,
+        callbacks: Callbacks,
+        timeout: float,
+        period: float,
+        begins: Callable[[str], object],
+        ends: Callable[[str], object],
+    ) -> None:
+        """Watch the thread that calls this.
+
+        Args:
+            callbacks: What the executor calls.
+            timeout: Longest duration of a callback [s].
+            period: Time between two looks [s].
+            begins, ends: Called with a sentence, in the thread that looks.
+        """
+        self._callbacks, self._timeout, self._period = callbacks, timeout, period
+        self._begins, self._ends = begins, ends
+        self._executor = threading.get_ident()
+        self._count, self._looks, self._first = -1, 0, 0.0
+        self.said = False
+
+    def look(self, t: float) -> None:
+        """Look whether the callback of the last look still runs.
+
+        Args:
+            t: Time, monotonic [s].
+        """
+        job, count = self._callbacks.running, self._callbacks.count
+        if job is None or count != self._count:
+            if self.said:
+                self._ends(f"the executor answers again, after {t - self._first:.2f} s")
+            self._count, self._looks, self._first = count, 0, t
+            self.said = False
+            return
+        self._looks += 1
+        if not self.said and self._looks * self._period >= self._timeout:
+            self.said = True
+            place = place_of(self._executor) or "unknown code"
+            self._begins(
+                f"the executor has not answered for {t - self._first:.2g} s:"
+                f" {name_of(job)} is still in {place}"
+            )

@@ -1,0 +1,163 @@
+"""Runner of a node: signal handlers, executor, finite spin, final command, exit status.
+
+It installs its own signal handlers, so that the context is valid after a signal and a
+final command can be published. The executor never waits without a bound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dyn_core.errors import cut
+from ros_nodes.running.last_resort import LastResort
+
+SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+SPIN = 0.1  # longest wait of the executor [s]
+SWITCH = 5e-4  # longest wait of the control thread for another one's Python code [s]
+LIFELINE = "DYN_ROS_LIFELINE"  # set: the process ends when its standard input closes
+
+
+def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
+    """Run a node until a signal, and return the exit status.
+
+    0 after SIGINT, SIGTERM or SIGHUP; 1 if the node cannot start, if the executor
+    fails, or if it hangs when a signal comes.
+    """
+    stop = note_signals()
+    sys.setswitchinterval(SWITCH)
+    if os.environ.pop(LIFELINE, ""):
+        end_with_input()
+    try:
+        import rclpy
+        from rclpy.signals import SignalHandlerOptions
+    except ImportError as error:
+        print(
+            f"ROS 2 is not available: {error}; pip install 'dyn_ros[ros]'",
+            file=sys.stderr,
+        )
+        return 1
+    node = executor = None
+    resort = LastResort(SIGNALS)
+    try:
+        rclpy.init(
+            args=None if args is None else list(args),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        node = resort.node = make()
+        executor = make_executor()
+        executor.add_node(node)
+        if not stop and not node.autostart():
+            return 1
+        while not stop:
+            executor.spin_once(timeout_sec=SPIN)
+        return 0
+    except Exception as error:
+        return _failed(node, error)
+    finally:
+        if node is not None:
+            _end(node, stop, resort.sign_of_life)
+        resort.sign_of_life()
+        if executor is not None:
+            executor.shutdown(timeout_sec=1.0)
+        rclpy.try_shutdown()
+        resort.close()
+
+
+def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> None:
+    """Let a node come to rest, send its final command, and destroy it.
+
+    A second signal ends the way to rest.
+
+    Args:
+        node: The node.
+        stop: Signals that came.
+        sign_of_life: Called on the way.
+    """
+    before = len(stop)
+
+    def interrupted() -> bool:
+        sign_of_life()
+        return len(stop) > before
+
+    try:
+        node.wind_down(interrupted)
+    except Exception as error:
+        _failed(node, error)
+    for step in (node.send_final_command, node.wait_for_delivery, node.destroy_node):
+        sign_of_life()
+        step()
+
+
+def note_signals() -> list[int]:
+    """Return a list to which each received termination signal is appended.
+
+    SIGHUP is sent when a terminal or an ssh session closes; if it is ignored, as under
+    nohup, it stays ignored.
+    """
+    stop: list[int] = []
+    for number in SIGNALS:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda n, _: stop.append(n))
+    return stop
+
+
+def end_with_input() -> None:
+    """Send SIGTERM to this process once its standard input is closed.
+
+    A process whose standard input is a pipe thus ends with its parent, however the
+    parent ends, and still sends its final command.
+    """
+
+    def wait() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="lifeline", daemon=True).start()
+
+
+def _failed(node: Any, error: Exception) -> int:
+    """Report the error that ended the node: at start-up one line, else a traceback."""
+    if node is None:
+        said = cut(f"{type(error).__name__}: {error}")
+        print(f"cannot start: {said}", file=sys.stderr)
+        return 1
+    import traceback
+
+    traceback.print_exc()
+    node.get_logger().fatal(cut(f"ended by {type(error).__name__}: {error}"))
+    return 1
+
+
+def age() -> float | None:
+    """Return the seconds since the start of this process; None if unknown."""
+    try:
+        with open("/proc/self/stat", encoding="utf-8") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        began = ticks / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def make_executor() -> Any:
+    """Return the available executor with the lowest latency.
+
+    The faster one needs a standard error that is a file, which notebooks lack.
+    """
+    from rclpy.executors import SingleThreadedExecutor
+
+    try:
+        from rclpy.experimental import EventsExecutor
+
+        return EventsExecutor()
+    except (ImportError, OSError, RuntimeError, AttributeError):
+        return SingleThreadedExecutor()

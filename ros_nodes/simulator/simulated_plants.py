@@ -1,0 +1,281 @@
+"""Plants of the simulator node: one interface for robots and planar chains."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+import dyn_core as dyn
+from dyn_core.model.sources.arguments import READING, urdf_with
+from dyn_core.simulation.simulator import Simulator
+from ros_nodes.base.node import RobotNode
+from ros_nodes.conversions import JointMotion, JointWriter, multi_dof_joints, root_pose
+from ros_nodes.parameters import effort_fields
+
+NO_COMMAND = "no effort command: effort is zero"
+
+
+class Simulated(ABC):
+    """A simulated plant with named joints, advanced by periods.
+
+    The contract:
+
+    1. `robot` has q, qd, tau, effort, paused, counters and program.engine, and the
+       methods command(t, tau), advance(t), reset() and stale(t). A failed step raises
+       a DynError, keeps the last good state and pauses.
+    2. `joints` are the joints of effort commands, in order; `effort_indices` are their
+       indices in tau.
+    3. `writer.write(q, qd, effort)` returns the fields of a JointState.
+
+    Attributes:
+        model: Model with a name.
+        accepts_state: Whether `place` is supported.
+        carries_payload: Whether `robot` has `attach`, of a Payload.
+        description: URDF of the robot, if the node's parameters have one; else empty.
+        unlimited: By index in `joints`: those without an effort limit, whose commands
+            are refused.
+    """
+
+    model: Any
+    robot: Any
+    writer: Any
+    joints: Sequence[str]
+    effort_indices: np.ndarray
+    accepts_state = carries_payload = False
+    description = ""
+    unlimited: Mapping[int, str] = MappingProxyType({})
+
+    @abstractmethod
+    def joint_motions(self) -> list[JointMotion]:
+        """Return the joints for a MultiDOFJointState; may be empty."""
+
+    @abstractmethod
+    def warning(self, now: float) -> str | None:
+        """Return a warning for /diagnostics, or None."""
+
+    @abstractmethod
+    def values(self) -> dict[str, Any]:
+        """Return the values for /diagnostics."""
+
+    def publish(self, stamp: Any) -> None:  # noqa: B027
+        """Publish further topics after each period; nothing by default."""
+
+    def place(self, message: Any) -> None:
+        """Set the state from a JointState message.
+
+        Raises:
+            DynError: The message is invalid, or states cannot be set.
+        """
+        raise dyn.UnsupportedError("a robot's state is set by initial_positions")
+
+
+class SimulatedRobot(Simulated):
+    """A robot from the node's parameters."""
+
+    carries_payload = True
+
+    def __init__(self, node: RobotNode, period: float) -> None:
+        value = node.value
+        root_joint = value("root_joint")
+        declared = None if root_joint == "declared" else root_joint
+        model = self.model = node.load(root_joint=declared)
+        single = [n for n in model.joint_names if len(_columns(model, n)) == 1]
+        self.joints = value("joints") or single
+        self.effort_indices = np.array(
+            [_columns(model, n)[0] for n in self.joints], int
+        )
+        self.robot = self._robot(
+            node,
+            period=period,
+            substeps=value("substeps"),
+            command_timeout=value("command_timeout"),
+            prescribed=_prescribed_joints(model, value("prescribed.joints")),
+            joint_friction=value("joint_friction"),
+            joint_springs=value("joint_springs"),
+            compensates_gravity=value("robot_compensates_gravity"),
+            payload_link=value("payload.link"),
+            engine=value("engine") or None,
+            q0=self._initial(value("initial_positions"), self._root(node)),
+            qd0=self._rates(value("initial_velocities")),
+        )
+        self.robot.braked = value("brakes")
+        if self.robot.braked and self.robot.qd.any():
+            raise dyn.SettingError(
+                "brakes hold a robot that moves; valid: initial_velocities: [0.0]",
+                "brakes",
+            )
+        self.writer = JointWriter(model)
+        self.unlimited = self._limit_efforts(node)
+        self.robot.compensated[self.effort_indices[list(self.unlimited)]] = False
+        self.description = _urdf(node)
+
+    def _limit_efforts(self, node: RobotNode) -> dict[int, str]:
+        """Set the effort limits of the parameters; return joints without any limit."""
+        node.declare(effort_fields(self.joints))
+        lacking = {}
+        for k, (name, column) in enumerate(
+            zip(self.joints, self.effort_indices, strict=True)
+        ):
+            limit = node.value(f"effort_limits.{name}")
+            if limit > 0:
+                self.robot.effort_limit[column] = limit
+            elif not self.model.effort_limit[column]:
+                lacking[k] = name
+        return lacking
+
+    def _robot(self, node: RobotNode, **settings: Any) -> Any:
+        """Return the plant."""
+        idle = idle_contacts(node)
+        if idle:
+            names = ", ".join(idle)
+            node.get_logger().warning(f"contact.enabled is false; no effect: {names}")
+        refuse_options(node, ("contact",), "contact.enabled is false")
+        if "limit_stops" in node.options("step"):
+            raise dyn.SettingError(
+                "step.options.limit_stops: set the parameter limit_stops", "limit_stops"
+            )
+        return Simulator(
+            self.model,
+            step=node.solver("step"),
+            forward_dynamics=_forward_dynamics(node, self.model),
+            limit_stops=node.value("limit_stops"),
+            **settings,
+        )
+
+    def _root(self, node: RobotNode) -> np.ndarray | None:
+        """Return the initial coordinates of the root, or None if not set."""
+        names = "initial_root_position", "initial_root_orientation"
+        changed = [
+            name for name in names if node.value(name) != node.specs[name].default
+        ]
+        first = self.model.joint[1:2]  # that of a floating root, if there is one
+        if changed and [joint.kind for joint in first] != ["floating"]:
+            raise dyn.SettingError(
+                f"{changed[0]} is for a floating root: set root_joint to floating",
+                changed[0],
+            )
+        return root_pose(*(node.value(name) for name in names)) if changed else None
+
+    def _initial(
+        self, values: Sequence[float], root: np.ndarray | None
+    ) -> np.ndarray | None:
+        """Return the initial position, or None for the simulator's default."""
+        model, listed = (
+            self.model,
+            is_set("initial_positions", values, self.joints),
+        )
+        if not listed and root is None:
+            return None
+        q = model.neutral()
+        if root is not None:
+            q[model.q_slices[1]] = root
+        if listed:
+            for name, x in zip(self.joints, values, strict=True):
+                q[model.q_slice(name)] = x
+        else:
+            for name in self.joints:
+                columns, v = model.q_slice(name), model.v_slice(name)
+                q[columns] = np.clip(q[columns], model.lower[v], model.upper[v])
+        return q
+
+    def _rates(self, values: Sequence[float]) -> np.ndarray | None:
+        """Return the initial velocity, or None for rest."""
+        if not is_set("initial_velocities", values, self.joints):
+            return None
+        qd = np.zeros(self.model.nv)
+        qd[self.effort_indices] = values
+        return qd
+
+    def joint_motions(self) -> list[JointMotion]:
+        """Return the joints with several coordinates."""
+        return multi_dof_joints(self.model, self.robot.q, self.robot.qd)
+
+    def warning(self, now: float) -> str | None:
+        """Return a warning if the effort command is stale."""
+        return NO_COMMAND if self.robot.stale(now) else None
+
+    def values(self) -> dict[str, Any]:
+        """Return the names of the solvers."""
+        robot = self.robot
+        solvers = {"step": robot.step}
+        if robot.forward_dynamics is not None:
+            solvers["forward dynamics"] = robot.forward_dynamics
+        return {key: getattr(x, "name", x) for key, x in solvers.items()}
+
+
+def _urdf(node: RobotNode) -> str:
+    """Return the URDF of the node's parameters; empty for MJCF, and for the topic's."""
+    urdf, file = node.value("robot_description"), node.value("robot_description_file")
+    if not urdf and not file:
+        return ""
+    settings = {name: node.value(name) for name in READING}
+    return urdf_with(settings, StringIO(urdf) if urdf else file)
+
+
+def refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
+    """Raise a SettingError if options are given for slots that are not used."""
+    for slot in slots:
+        for option in node.options(slot):
+            name = f"{slot}.options.{option}"
+            raise dyn.SettingError(f"{name} has no effect: {reason}", name)
+
+
+def idle_contacts(node: RobotNode) -> list[str]:
+    """Return the parameters of contacts, options aside, with other values."""
+    return [
+        name
+        for name, spec in node.specs.items()
+        if name.startswith("contact.")
+        and name != "contact.enabled"
+        and ".options." not in name
+        and node.value(name) != spec.default
+    ]
+
+
+def _forward_dynamics(node: RobotNode, model: dyn.Model) -> Any:
+    """Return the solver; None where it is not set: the Simulator takes what serves."""
+    if node.value("forward_dynamics.plugin_name"):
+        return node.solver("forward_dynamics")
+    options = node.options("forward_dynamics")
+    name = "aba_loops" if model.loops else "aba"
+    return dyn.solver(name).with_options(**options) if options else None
+
+
+def is_set(name: str, values: Sequence[float], joints: Sequence[str]) -> bool:
+    """Return whether initial values are set.
+
+    Raises:
+        SettingError: Their number is wrong.
+    """
+    if len(values) == len(joints):
+        return True
+    if list(values) == [0.0]:
+        return False
+    raise dyn.SettingError(
+        f"{name} has {len(values)} numbers for {len(joints)} joints:"
+        f" {', '.join(joints)}",
+        name,
+    )
+
+
+def _columns(model: dyn.Model, name: str) -> range:
+    columns = model.v_slice(name)
+    return range(columns.start, columns.stop)
+
+
+def _prescribed_joints(model: dyn.Model, values: Sequence[str]) -> tuple[str, ...]:
+    """Return the joints with prescribed accelerations; unknown names are refused."""
+    names = [name for name in values if name]
+    for name in names:
+        if name not in model.joint_names:
+            raise dyn.SettingError(
+                f"prescribed.joints: '{name}' must be one of"
+                f" {', '.join(model.joint_names)}",
+                "prescribed.joints",
+            )
+    return tuple(names)

@@ -1,0 +1,182 @@
+"""Topics of effort commands of the simulator node, and what is odd about them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from ros_nodes.base.node import RobotNode
+from ros_nodes.base.qos import subscription
+from ros_nodes.controller.guard_topics import publishers_beside_guard
+from ros_nodes.conversions import stamp_seconds
+from ros_nodes.messages.effort_commands import EffortReader, RefusedCommand
+from ros_nodes.simulator.round_trips import RoundTrips
+from ros_nodes.simulator.simulated_plants import Simulated
+
+COMMANDS = "effort_controller/commands"  # Float64MultiArray, in the order of joints
+JOINT_COMMANDS = "joint_commands"  # JointState
+# Heard from reliable and from best-effort publishers.
+LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+RECENT = 500  # commands that the share of limited ones is of
+ENOUGH = 50  # commands for a share
+
+
+class CommandInput:
+    """Passes effort commands of both topics to the plant.
+
+    A command counts from when it is taken. After the node was busy for longer than
+    command_timeout, what waited in a queue may be as old, and is refused without a
+    stamp that says otherwise.
+
+    Attributes:
+        count, answered: Number of commands, and of states that had one for an answer.
+        round_trips: Times from a state to its command.
+        largest: Largest effort that acted, as a share of its joint's limit.
+        published: Time of the last state without an answer, or None.
+    """
+
+    def __init__(
+        self, node: RobotNode, simulated: Simulated, ros_time: Callable[[], float]
+    ) -> None:
+        """Subscribe.
+
+        Args:
+            node: The simulator.
+            simulated: The plant.
+            ros_time: Returns the time by which stamps count [s].
+        """
+        self.node, self.simulated, self.ros_time = node, simulated, ros_time
+        self.robot = simulated.robot
+        self.reader = EffortReader(
+            simulated.joints, simulated.unlimited, node.value("command_timeout")
+        )
+        self.count = self.answered = 0
+        self.round_trips = RoundTrips()
+        self.largest = 0.0
+        self.limited: deque[bool] = deque(maxlen=RECENT)
+        self.published: float | None = None
+        self._warned = False
+        self.patience = self.reader.timeout + 2.0 / node.value("update_rate")
+        self.restart()
+        self.topics = [
+            self._listen(Float64MultiArray, COMMANDS, self.on_array),
+            self._listen(JointState, JOINT_COMMANDS, self.on_joint_state),
+        ]
+
+    def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> str:
+        """Subscribe; return the name of the topic, remapped."""
+        return str(subscription(self.node, kind, topic, take, LATEST).topic_name)
+
+    def restart(self) -> None:
+        """Count the time in which the node is busy from now on."""
+        self._alive: float | None = None
+        self._doubtful: set[str] = set()
+
+    def check_gap(self, now: float) -> None:
+        """Doubt what waits in the queues if the node was busy since the last call.
+
+        Args:
+            now: Time, monotonic [s].
+        """
+        if self._alive is not None and now - self._alive > self.patience:
+            self._doubtful = {COMMANDS, JOINT_COMMANDS}
+        self._alive = now
+
+    def on_array(self, message: Any) -> None:
+        """Take a Float64MultiArray."""
+        self._take(COMMANDS, lambda: self.reader.array(message))
+
+    def on_joint_state(self, message: Any) -> None:
+        """Take a JointState."""
+        stamp = stamp_seconds(message.header.stamp)
+        age = None if stamp is None else self.ros_time() - stamp
+        self.check_gap(time.monotonic())
+        if age is not None:
+            self._doubtful.discard(JOINT_COMMANDS)  # its stamp says how old it is
+        self._take(JOINT_COMMANDS, lambda: self.reader.joint_state(message, age))
+        if self.reader.others and not self._warned:
+            self._warned = True
+            self.node.get_logger().warning(
+                "positions and velocities of commands are ignored: only efforts act"
+            )
+
+    def _take(self, topic: str, read: Callable[[], np.ndarray]) -> None:
+        """Pass a command to the plant, or refuse it with a reason."""
+        if not self.node.active:
+            return
+        now, robot = time.monotonic(), self.robot
+        self.check_gap(now)
+        try:
+            if topic in self._doubtful:
+                self._doubtful.remove(topic)
+                raise RefusedCommand(
+                    "command late",
+                    "the node was busy for longer than command_timeout, and the command"
+                    " may be as old; raise it where cycles take so long",
+                )
+            efforts = read()
+        except RefusedCommand as error:
+            self.node.refuse(error.kind, str(error))
+            return
+        tau = np.zeros_like(robot.tau)
+        tau[self.simulated.effort_indices] = efforts
+        robot.command(now, tau)
+        self.count += 1
+        self.limited.append(not np.array_equal(robot.tau, tau))
+        self.largest = max(self.largest, self._share(robot.tau))
+        if self.published is not None:
+            self.round_trips.add(now - self.published)
+            self.answered += 1
+            self.published = None
+            self.node.session.idle.after_answer()
+
+    def _share(self, tau: np.ndarray) -> float:
+        """Return the largest effort as a share of its joint's limit."""
+        limit = self.robot.effort_limit
+        shares = np.divide(np.abs(tau), limit, out=np.zeros_like(tau), where=limit > 0)
+        return float(shares.max(initial=0.0))
+
+    @property
+    def limited_share(self) -> float:
+        """Part of the last commands that were beyond an effort limit."""
+        enough = len(self.limited) >= ENOUGH
+        return sum(self.limited) / len(self.limited) if enough else 0.0
+
+    def values(self) -> dict[str, Any]:
+        """Return counts and times of commands, for /diagnostics."""
+        return {
+            "commands": self.count,
+            "limited share": f"{self.limited_share:.2f}",
+            "answered": self.answered,
+            "largest effort [of limit]": f"{self.largest:.3f}",
+            **self.round_trips.values(),
+        }
+
+    def warnings(self, share: float) -> dict[str, str]:
+        """Return what is odd about the commands, by kind.
+
+        Args:
+            share: Part of limited commands above which there is a warning.
+        """
+        odd = {}
+        counts = {
+            name: publishers_beside_guard(self.node, name) for name in self.topics
+        }
+        if sum(counts.values()) > 1:
+            listed = ", ".join(f"{n} on {name}" for name, n in counts.items() if n)
+            odd["command publishers"] = (
+                f"several publishers of commands ({listed}): each replaces the commands"
+                " of the others"
+            )
+        if self.limited_share > share:
+            odd["limited commands"] = (
+                f"{self.limited_share:.0%} of the commands are beyond effort limits"
+            )
+        return odd

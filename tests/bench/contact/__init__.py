@@ -1,0 +1,1 @@
+"""Steps with contacts, beside MuJoCo and Pinocchio."""

@@ -1,0 +1,1 @@
+"""What `dyn bench --planar` and `--envs` measure, and the peers beside it."""
