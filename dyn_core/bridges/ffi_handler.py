@@ -91,7 +91,7 @@ class CallHandler:
         program.prepare(batch=True)
         kernels = dict(zip(("scalar", "batch"), program.kernels(), strict=True))
         self._kept: list[Any] = [program, *kernels.values()]
-        reals = np.array(np.nan, program.dtype).tobytes()
+        nan_bytes = np.array(np.nan, program.dtype).tobytes()
         constants = {
             "VERSION": struct.unpack("<q", struct.pack("<ii", MAJOR, minor))[0],
             "SCALAR": kernels["scalar"].addresses["scalar"],
@@ -103,7 +103,7 @@ class CallHandler:
             **_scratch("BATCH", kernels["batch"].scratch),
             "ITEM": program.dtype.itemsize,
             "REAL": _REALS[program.dtype.name],
-            "NAN": self._keep(ctypes.create_string_buffer(reals)),
+            "NAN": self._keep(ctypes.create_string_buffer(nan_bytes)),
             **self._ports("IN", program.inputs, program.dtype.itemsize),
             **self._ports("OUT", program.outputs, program.dtype.itemsize),
         }

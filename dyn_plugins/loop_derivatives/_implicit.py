@@ -206,8 +206,11 @@ def solved_motion(model, q, qd, mask, qdd, tau, f_ext, rates, tolerance=None):
     if tolerance is None:
         first = [row for x in slopes_of_loops(model, q, qd, qdd) for row in x.rows]
         H = join_matrix(model, crba(model, parts[0]))
-        A, wholes = [row.gradient for row in first], [row.wholes for row in first]
-        saddle = Saddle(model, q, H, A, wholes, rows, mask)
+        A, full_squares = (
+            [row.gradient for row in first],
+            [row.full_squares for row in first],
+        )
+        saddle = Saddle(model, q, H, A, full_squares, rows, mask)
     else:
         saddle = LeastSaddle(model, q, rows, mask, tolerance)
     wanted = [-(r.acceleration + r.rate * (2.0 * a) + r.f * (b * b)) for r in rows]

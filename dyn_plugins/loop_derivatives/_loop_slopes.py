@@ -44,8 +44,8 @@ class RowSlopes(NamedTuple):
         rate_by_q, acceleration_by_q: By a displacement of q, at constant qd and qdd.
         acceleration_by_qd: By qd. (That of the rate by qd, and of the acceleration by
             qdd, is the gradient.)
-        wholes: Squares of what the gradient would be, by coordinate, if the joint moved
-            B along all of the row's slope.
+        full_squares: Squares of the gradient, by coordinate, if the joint moved B along
+            all of the row's slope.
     """
 
     f: Any
@@ -55,7 +55,7 @@ class RowSlopes(NamedTuple):
     rate_by_q: list[Any]
     acceleration_by_q: list[Any]
     acceleration_by_qd: list[Any]
-    wholes: list[Any]
+    full_squares: list[Any]
 
 
 class _End(NamedTuple):

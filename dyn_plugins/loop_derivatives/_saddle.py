@@ -21,7 +21,7 @@ class Saddle:
         model: Robot.
         q: Joint positions, nq.
         H, A: Joint-space inertia, nv x nv, and the gradients of the rows.
-        wholes: By row the squares of RowSlopes.
+        full_squares: By row the squares of RowSlopes.
         rows: LoopRows.
         prescribed: By coordinate: whether its acceleration is given.
 
@@ -33,7 +33,7 @@ class Saddle:
     Source: KIM-3.2 (67)-(69).
     """
 
-    def __init__(self, model, q, H, A, wholes, rows, prescribed):
+    def __init__(self, model, q, H, A, full_squares, rows, prescribed):
         if needs_dense(model):
             self._invert_dense(model, q, rows, prescribed)
             return
@@ -51,7 +51,9 @@ class Saddle:
         Y = [factors.solve(row) for row in A]
         G = Matrix([A[a] @ Y[b] if a <= b else 0.0 for b in m] for a in m)
         G = Matrix([G[min(a, b), max(a, b)] for b in m] for a in m)
-        slopes = [sum((x for j, x in enumerate(row) if free[j]), 0.0) for row in wholes]
+        slopes = [
+            sum((x for j, x in enumerate(row) if free[j]), 0.0) for row in full_squares
+        ]
         diagonal, squares = [G[k, k] for k in m], [row @ row for row in A]
         floors = pivot_tolerances(diagonal, squares, slopes)
         delassus = Factored(G, floors, dependence_items(rows))

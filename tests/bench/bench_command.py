@@ -208,8 +208,8 @@ def run(arguments: argparse.Namespace) -> int:
     measure.require_native()
     if arguments.planar or arguments.envs:
         print(measure.machine())
-        measured = env_tables if arguments.envs else planar_tables
-        print_tables(measured.LEGEND, measured.tables(progress), show)
+        world = env_tables if arguments.envs else planar_tables
+        print_tables(world.LEGEND, world.tables(progress), show)
         return 0
     if arguments.batches:
         print(measure.machine())

@@ -15,7 +15,7 @@ from dyn_core.contact.solvers.matrices.row_products import (
     row_response,
 )
 from dyn_core.contact.stepping.step_matrices import sparse_rows
-from dyn_core.engines.machine_code import Reals, compiled, machine_code
+from dyn_core.engines.machine_code import FloatArray, compiled, machine_code
 
 FREE_ROLES = tuple(ROLES.index(name) for name in ("loop", "gear", "prescribed"))
 PUSHING, FRICTION = ROLES.index("limit"), ROLES.index("friction")
@@ -29,8 +29,8 @@ LEAST = 1e-18  # work that counts [J]
 def _work(
     rows: Rows,
     facts: BlockFacts,
-    z: Reals,
-    u: Reals,
+    z: FloatArray,
+    u: FloatArray,
     blocks: int,
     nv: int,
     pushes: bool,

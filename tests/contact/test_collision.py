@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 import dyn_core as dyn
 from dyn_core.contact.collision.detection.all_pairs import find_contacts
 from dyn_core.contact.collision.detection.near_pairs import MANY
-from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
+from dyn_core.contact.collision.detection.tables import allocate_contacts, allocate_work
 from dyn_core.contact.collision.geometry import ShapePose, manifold
 from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.contact.collision.shape_tables import (
@@ -93,7 +93,7 @@ def test_machine_code_has_the_bits_of_python():
     results = []
     checked = compiled(find_contacts, checked=True)
     for run in (find_contacts, compiled(find_contacts), checked):
-        arrays = room_for_contacts(2000)
+        arrays = allocate_contacts(2000)
         with np.errstate(all="ignore"):
             number = run(
                 shapes,
@@ -101,7 +101,7 @@ def test_machine_code_has_the_bits_of_python():
                 poses,
                 0.1,
                 arrays,
-                room_for_work(len(shapes[0]), len(pairs[0])),
+                allocate_work(len(shapes[0]), len(pairs[0])),
             )
         results.append((number, arrays))
     number, wanted = results[0]
@@ -115,10 +115,10 @@ def test_machine_code_has_the_bits_of_python():
 def test_too_small_arrays_say_how_many_are_needed():
     """A negative number, nothing written beyond, and the same contacts afterwards."""
     shapes, pairs, poses = _scene(np.random.default_rng(1))
-    work, find = room_for_work(len(shapes[0]), len(pairs[0])), compiled(find_contacts)
-    small = room_for_contacts(3)
+    work, find = allocate_work(len(shapes[0]), len(pairs[0])), compiled(find_contacts)
+    small = allocate_contacts(3)
     needed = -find(shapes, pairs, poses, 0.1, small, work)
-    enough = room_for_contacts(needed)
+    enough = allocate_contacts(needed)
     assert needed > 3
     assert find(shapes, pairs, poses, 0.1, enough, work) == needed
     np.testing.assert_array_equal(small.gap, enough.gap[:3])
@@ -136,8 +136,8 @@ def test_boxes_about_shapes_lose_no_contact(each):
         poses = [_pose(rng, size) for _ in shapes]
         poses = [ShapePose(x.R, x.p * stretched) for x in poses]
         shape_table, pairs, rows = _tables(shapes, poses)
-        arrays = room_for_contacts(4000)
-        work = room_for_work(len(shapes), len(pairs.first))
+        arrays = allocate_contacts(4000)
+        work = allocate_work(len(shapes), len(pairs.first))
         find = compiled(find_contacts)
         alone = [
             contact.gap
@@ -160,7 +160,7 @@ def test_a_sweep_finds_what_single_tests_find(stretched):
     poses = [_pose(rng, 3.0) for _ in shapes]
     world = [dyn.HalfSpace(), _terrain(rng)]
     find, number = compiled(find_contacts), len(shapes) + 2
-    sweep_work = room_for_work(number, 4000)
+    sweep_work = allocate_work(number, 4000)
     for _ in range(2):  # again, with the order of before
         poses = [ShapePose(x.R, x.p * stretched + rng.normal(size=3)) for x in poses]
         shape_table, pairs, rows = _tables(shapes, poses, world)
@@ -170,11 +170,11 @@ def test_a_sweep_finds_what_single_tests_find(stretched):
         alone: list[float] = []
         for start in range(0, len(kept), 500):
             few = pair_table(dict.fromkeys(kept[start : start + 500], Material()))
-            arrays, work = room_for_contacts(4000), room_for_work(number, 500)
+            arrays, work = allocate_contacts(4000), allocate_work(number, 500)
             count = find(shape_table, few, rows, 0.05, arrays, work)
             alone += arrays.gap[:count].tolist()
         tested = pair_table(dict.fromkeys(kept, Material()))
-        arrays = room_for_contacts(4000)
+        arrays = allocate_contacts(4000)
         count = find(shape_table, tested, rows, 0.05, arrays, sweep_work)
         assert count > 20
         assert arrays.gap[:count].tolist() == alone

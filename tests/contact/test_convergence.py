@@ -8,7 +8,7 @@ from dyn_core.contact import ConstraintProblem, residuals, solve
 from dyn_core.contact.problem.rows import rows_of
 from dyn_core.contact.solvers.laws.natural_residuals import natural_step, respond_to
 from dyn_core.contact.solvers.laws.scaling import FROZEN, scale, to_scaled
-from dyn_core.contact.solvers.solver_memory import room_for_solvers
+from dyn_core.contact.solvers.solver_memory import allocate_solvers
 
 SOLVERS = ("coulomb_newton", "admm", "admm_compiled", "projected_gauss_seidel")
 
@@ -59,7 +59,7 @@ def test_large_friction_does_not_hide_spin(bounded, mu):
     problem = ConstraintProblem([("contact", 4)], G, b, mu=[mu, 1e-2])
     rows, nv = rows_of(problem)
     rows.impulse[:] = x
-    work = room_for_solvers(rows, nv)
+    work = allocate_solvers(rows, nv)
     scaled, y, z = work.scaled, work.newton.gamma, work.iterates.z
     scale(rows, 1, scaled)
     to_scaled(rows, 1, scaled, y)

@@ -24,7 +24,7 @@ from dyn_core.contact.solvers.matrices.row_products import add_transposed
 from dyn_core.contact.solvers.solver_memory import (
     CONVERGED,
     FROZEN_FRICTION,
-    room_for_solvers,
+    allocate_solvers,
 )
 from dyn_core.contact.stepping.array_batch import BatchStep
 from dyn_core.contact.stepping.composite_step import _adds_energy
@@ -194,7 +194,7 @@ def test_bounded_friction_leaves_all_other_laws(singular):
         rows, nv = rows_of(problem)
         for block in problem.layout.blocks:
             rows.impulse[block.start] = float(block.kind == "contact")
-        work, report = room_for_solvers(rows, nv), np.zeros(8)
+        work, report = allocate_solvers(rows, nv), np.zeros(8)
         with np.errstate(all="ignore"):
             status = freeze_friction(
                 rows, len(rows.kind), len(rows.b), nv, work, report
@@ -223,12 +223,12 @@ def test_impulses_without_a_solution_add_no_energy():
         rows, nv = rows_of(problem)
         rows.impulse[:] = 10 ** rng.uniform(-2, 9) * rng.normal(size=len(rows.b))
         direction = rows.impulse.copy()
-        take_no_energy(rows, len(rows.kind), nv, room_for_solvers(rows, nv))
+        take_no_energy(rows, len(rows.kind), nv, allocate_solvers(rows, nv))
         x, b = rows.impulse, problem.b + problem.bias
         assert x @ (problem.matrix @ x + 2 * b) <= 1e-12
         assert np.abs(x).max() <= np.abs(direction).max()
         rows.impulse[3] = np.nan
-        take_no_energy(rows, len(rows.kind), nv, room_for_solvers(rows, nv))
+        take_no_energy(rows, len(rows.kind), nv, allocate_solvers(rows, nv))
         assert not rows.impulse.any()
 
 

@@ -20,7 +20,7 @@ from dyn_core.contact.solvers.interior_point import interior
 from dyn_core.contact.solvers.laws.scaling import from_scaled, project, scale, to_scaled
 from dyn_core.contact.solvers.newton_on_modes import FIRM, newton_on_modes
 from dyn_core.contact.solvers.solver_calls import RowSolver
-from dyn_core.contact.solvers.solver_memory import room_for_solvers
+from dyn_core.contact.solvers.solver_memory import allocate_solvers
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.machine_code import compiled
 
@@ -34,7 +34,7 @@ BALL = """<link name="ball{k}"><inertial><mass value="0.5"/>
 
 def by(method, rows, nv, steps, run=compiled):
     """Return the natural step, the iterations and the impulses of one method alone."""
-    blocks, work = len(rows.kind), room_for_solvers(rows, nv)
+    blocks, work = len(rows.kind), allocate_solvers(rows, nv)
     scale(rows, blocks, work.scaled)
     to_scaled(rows, blocks, work.scaled, work.newton.gamma)
     numbers = (blocks, len(rows.b), nv, work, 1e-9, steps)

@@ -12,8 +12,8 @@ import dyn_core as dyn
 from dyn_core.contact.collision.detection.all_pairs import find_contacts
 from dyn_core.contact.collision.detection.tables import (
     FEATURES,
-    room_for_contacts,
-    room_for_work,
+    allocate_contacts,
+    allocate_work,
 )
 from dyn_core.contact.collision.detection.tops import FIRST
 from dyn_core.contact.collision.height_field import HeightField
@@ -281,7 +281,7 @@ def test_a_hull_of_eight_corners_touches_tops_as_a_box():
             table = ShapeTable()
             table.add_shape(shape, 1, PLACE, hull)
             table.add_world(field)
-            arrays, work = room_for_contacts(100), room_for_work(2, 1)
+            arrays, work = allocate_contacts(100), allocate_work(2, 1)
             tables = table.shapes(), pair_table({(0, 1): Material()})
             poses = np.stack([PLACE, pose])
             number = compiled(find_contacts)(*tables, poses, 0.02, arrays, work)
@@ -303,7 +303,7 @@ def test_a_large_hull_has_ids_of_its_own_pair():
         table.add_shape(Mesh(HERE, "x"), body, PLACE, points)
     table.add_world(FLAT)
     pairs = pair_table({(0, 2): Material(), (1, 2): Material()})
-    arrays, work = room_for_contacts(4000), room_for_work(3, 2)
+    arrays, work = allocate_contacts(4000), allocate_work(3, 2)
     poses = np.stack([PLACE, PLACE, PLACE])
     number = compiled(find_contacts)(table.shapes(), pairs, poses, 0.1, arrays, work)
     assert number > 600

@@ -20,7 +20,7 @@ from dyn_core.contact.solvers.gauss_seidel import sweep
 from dyn_core.contact.solvers.laws.law_residuals import row_residuals
 from dyn_core.contact.solvers.proximal_newton import newton
 from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS, RowSolver
-from dyn_core.contact.solvers.solver_memory import NO_ROOM, room_for_solvers
+from dyn_core.contact.solvers.solver_memory import NO_BUFFER, allocate_solvers
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.machine_code import compiled
 
@@ -353,7 +353,7 @@ def test_machine_code_has_the_bits_of_python(function, settings):
         results = []
         for run in (function, compiled(function), compiled(function, checked=True)):
             rows, nv = rows_of(problem)
-            report, work = np.zeros(8), room_for_solvers(rows, nv)
+            report, work = np.zeros(8), allocate_solvers(rows, nv)
             status = run(rows, len(rows.kind), len(rows.b), nv, work, report, *settings)
             results.append((int(status), rows.impulse.tolist(), report.tolist()))
         assert results[0] == results[1] == results[2]
@@ -383,10 +383,10 @@ def test_rows_in_use_are_counted():
 def test_too_little_room_is_said():
     """An envelope that does not fit changes nothing."""
     rows, nv = stacked_boxes([1.0] * 3)
-    work, report = room_for_solvers(rows, nv, entries=30), np.zeros(8)
+    work, report = allocate_solvers(rows, nv, entries=30), np.zeros(8)
     numbers = (len(rows.kind), len(rows.b), nv, work, report)
-    assert compiled(newton)(rows, *numbers, 60, 1e-9, 1e-2, True) == NO_ROOM
-    assert compiled(split)(rows, *numbers, 60, 1e-9, 1.0) == NO_ROOM
+    assert compiled(newton)(rows, *numbers, 60, 1e-9, 1e-2, True) == NO_BUFFER
+    assert compiled(split)(rows, *numbers, 60, 1e-9, 1.0) == NO_BUFFER
     assert not rows.impulse.any()
 
 

@@ -12,12 +12,12 @@ from dyn_core.contact.solvers.matrices.skyline import (
     solve_both,
     solve_factorised,
 )
-from dyn_core.contact.solvers.solver_memory import room_for_solvers
+from dyn_core.contact.solvers.solver_memory import allocate_solvers
 
 
 def filled(rows, nv, A):
     """Return envelope and upper part of a matrix over the coordinates of rows."""
-    work = room_for_solvers(rows, nv)
+    work = allocate_solvers(rows, nv)
     envelope, upper = work.envelope, work.newton.upper
     count, entries = order(rows, len(rows.kind), nv, envelope)
     place = envelope.number[:nv]
@@ -78,7 +78,7 @@ def test_branches_and_islands_stay_apart():
 def test_coordinates_that_nothing_touches_are_left_out():
     """They have no number."""
     rows, nv = legs_on_a_base(1)
-    work = room_for_solvers(rows, nv + 5)
+    work = allocate_solvers(rows, nv + 5)
     shifted = rows._replace(support=rows.support + 5)
     count, _ = order(shifted, len(rows.kind), nv + 5, work.envelope)
     assert count == nv
@@ -96,8 +96,8 @@ def test_a_matrix_that_is_not_positive_has_no_factor():
 def test_an_order_is_kept_for_the_same_supports_only():
     """The same numbers come back; other supports are numbered anew."""
     rows, nv = legs_on_a_base(1)
-    fresh = room_for_solvers(rows, nv).envelope
-    kept = room_for_solvers(rows, nv).envelope
+    fresh = allocate_solvers(rows, nv).envelope
+    kept = allocate_solvers(rows, nv).envelope
     mirrored = rows._replace(support=nv - 1 - rows.support)
     for now in (rows, rows, mirrored, rows._replace(support=rows.support.copy())):
         wanted = order(now, len(rows.kind), nv, fresh)
@@ -113,7 +113,7 @@ def test_an_order_is_kept_for_the_same_supports_only():
 def test_blocks_that_are_not_used_couple_nothing():
     """Without the contacts between two boxes these are islands; all have a place."""
     rows, nv = stacked_boxes([1.0] * 4)
-    blocks, envelope = len(rows.kind), room_for_solvers(rows, nv).envelope
+    blocks, envelope = len(rows.kind), allocate_solvers(rows, nv).envelope
     count, whole = order(rows, blocks, nv, envelope)
     meet = {
         k: set(rows.support[s : s + n] // 6)

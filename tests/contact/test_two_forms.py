@@ -33,7 +33,7 @@ from dyn_core.contact.solvers.laws.law_residuals import row_residuals
 from dyn_core.contact.solvers.laws.natural_residuals import natural_step, respond_to
 from dyn_core.contact.solvers.laws.scaling import project, scale
 from dyn_core.contact.solvers.matrices.row_products import row_response
-from dyn_core.contact.solvers.solver_memory import room_for_solvers
+from dyn_core.contact.solvers.solver_memory import allocate_solvers
 from dyn_core.spatial import Vector
 from dyn_plugins.contact.admm_compiled import _projected
 from dyn_plugins.contact_steps.contact_step import contacts as candidates
@@ -111,7 +111,7 @@ def test_solvers_stop_by_the_law_that_is_published(exact):
         rows, nv = legs_on_a_base(seed, feet=2)
         m, blocks = len(rows.b), len(rows.kind)
         rows.impulse[:] = 1e-3 * np.random.default_rng(seed).normal(size=m)
-        scaled = room_for_solvers(rows, nv).scaled
+        scaled = allocate_solvers(rows, nv).scaled
         scale(rows, blocks, scaled)
         x, z = rows.impulse / scaled.T, np.zeros(nv)
         p, minus_u, s = (np.zeros(m) for _ in range(3))
@@ -127,7 +127,7 @@ def test_solvers_stop_by_the_law_that_is_published(exact):
 def test_projections_of_rows_are_those_of_kernels(seed):
     """`project` and the projection of `admm_compiled`; bounds as matrices have them."""
     problem, rows, nv = as_rows(seed)
-    scaled, blocks = room_for_solvers(rows, nv).scaled, problem.layout.blocks
+    scaled, blocks = allocate_solvers(rows, nv).scaled, problem.layout.blocks
     scale(rows, len(blocks), scaled)
     x = 3.0 * rows.impulse
     near = _projected(
@@ -160,7 +160,7 @@ def test_solvers_of_rows_and_kernels_agree(method, settings, kernel):
     for seed in range(3):
         problem = random_contacts("pd", seed, most=2, mus=(0.0, 0.1, 0.3))
         rows, nv = rows_of(problem)
-        blocks, work = len(rows.kind), room_for_solvers(rows, nv)
+        blocks, work = len(rows.kind), allocate_solvers(rows, nv)
         numbers = rows, blocks, problem.m, nv, work, np.zeros(8)
         assert method(*numbers, *settings) == 0
         traced = solve(problem, kernel, tolerance=1e-13, engine="plain")
@@ -179,7 +179,7 @@ def test_what_is_not_solved_takes_no_energy_alike(seed):
         rows.impulse[:] = size * rows.b
         velocity = Y @ (Y.T @ rows.impulse) + rows.b
         best = without_gain(Vector(rows.impulse), Vector(velocity), rows.b.tolist())
-        take_no_energy(rows, len(rows.kind), nv, room_for_solvers(rows, nv))
+        take_no_energy(rows, len(rows.kind), nv, allocate_solvers(rows, nv))
         np.testing.assert_allclose(rows.impulse, list(best), rtol=TWINS)
         part = max(part, np.abs(rows.impulse).max())
     assert part > 0.0

@@ -14,11 +14,11 @@ import pytest
 
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.machine_code import (
-    Reals,
-    Reals2,
-    Reals3,
-    Wholes,
-    Wholes2,
+    FloatArray,
+    FloatArray2,
+    FloatArray3,
+    IntArray,
+    IntArray2,
     compiled,
     loading,
     machine_code,
@@ -32,16 +32,16 @@ LIMIT = 4
 class Frames(NamedTuple):
     """Positions and turns of some bodies."""
 
-    position: Reals2
-    turn: Reals3
+    position: FloatArray2
+    turn: FloatArray3
 
 
 class Scene(NamedTuple):
     """A record in a record, arrays of both kinds, numbers of each."""
 
     frames: Frames
-    pair: Wholes2
-    kind: Wholes
+    pair: IntArray2
+    kind: IntArray
     margin: float
     count: int
     on: bool
@@ -55,7 +55,7 @@ def _scene(seed=0, **changes):
 
 
 @machine_code
-def _difference(a: Reals, b: Reals, out: Reals) -> float:
+def _difference(a: FloatArray, b: FloatArray, out: FloatArray) -> float:
     """Store a - b; return its length."""
     total = 0.0
     for i in range(len(out)):
@@ -65,7 +65,7 @@ def _difference(a: Reals, b: Reals, out: Reals) -> float:
 
 
 @machine_code
-def _nearest(scene: Scene, out: Reals2, skipped: int) -> tuple[int, float, bool]:
+def _nearest(scene: Scene, out: FloatArray2, skipped: int) -> tuple[int, float, bool]:
     """Rows of records, calls, loops that end early."""
     best, least = -1, math.inf
     rows, axes = out.shape
@@ -106,7 +106,7 @@ def test_records_rows_and_calls(checked, on):
 
 
 @machine_code
-def _several(x: Reals, n: int, by: float, on: bool) -> bool:
+def _several(x: FloatArray, n: int, by: float, on: bool) -> bool:
     for i in range(n):
         x[i] += by
     return on and n > 1
@@ -129,7 +129,7 @@ ARRAY = "contiguous, writeable"
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ((np.zeros(3, np.float32), 1, 1.0, True), f"{ARRAY}, got float32 of shape"),
-    ((np.zeros((3, 1)), 1, 1.0, True), r"Reals: a float64 array of 1 axes, .*\(3, 1\)"),
+    ((np.zeros((3, 1)), 1, 1.0, True), r"FloatArray: a float64 array of 1 axes, .*\(3, 1\)"),
     ((np.zeros(6)[::2], 1, 1.0, True), f"{ARRAY}, got one with strides"),
     (([1.0], 1, 1.0, True), f"{ARRAY}, got list"),
     ((np.zeros(3), 1.5, 1.0, True), "n: wanted int, got float"),
@@ -152,7 +152,9 @@ def test_wrong_records_are_refused_in_words():
         ShapeError, match=r"_nearest: scene: wanted a Scene, got Frames"
     ):
         form.bind(_scene().frames, np.zeros((3, 3)))
-    with pytest.raises(ShapeError, match=r"scene\.pair: wanted Wholes2: a int64 array"):
+    with pytest.raises(
+        ShapeError, match=r"scene\.pair: wanted IntArray2: a int64 array"
+    ):
         form.bind(_scene(pair=np.zeros((3, 2))), np.zeros((3, 3)))
     locked = np.zeros((3, 3))
     locked.flags.writeable = False
@@ -166,14 +168,14 @@ def test_wrong_records_are_refused_in_words():
 
 
 @machine_code
-def _taken(x: Reals, index: int) -> float:
+def _taken(x: FloatArray, index: int) -> float:
     if index > 90:
         return 1.0
     return x[index]
 
 
 @machine_code
-def _outside(x: Reals2, index: int, by: int) -> float:
+def _outside(x: FloatArray2, index: int, by: int) -> float:
     total = 0.0
     for i in range(3):
         total += _taken(x[i // by], index)
@@ -218,7 +220,7 @@ def test_machine_code_is_found_again(tmp_path, monkeypatch):
     assert first(_scene(), outs[0], -1)[2] != other(_scene(), outs[1], -1)[2]
 
 
-def _twice(x: Reals, n: int) -> float:
+def _twice(x: FloatArray, n: int) -> float:
     return x[n] * 2.0
 
 
@@ -235,7 +237,7 @@ def test_all_that_decides_the_code_is_in_the_key(monkeypatch):
 
 
 @machine_code
-def _long(x: Reals, sweeps: int) -> float:
+def _long(x: FloatArray, sweeps: int) -> float:
     total = 0.0
     for _ in range(sweeps):
         for i in range(len(x)):
@@ -292,10 +294,10 @@ def test_two_first_uses_load_it_once():
 
 SCRIPT = """
 import numpy as np
-from dyn_core.engines.machine_code import Reals, compiled, machine_code
+from dyn_core.engines.machine_code import FloatArray, compiled, machine_code
 
 @machine_code
-def scaled(by: float, x: Reals, n: int) -> float:
+def scaled(by: float, x: FloatArray, n: int) -> float:
     x[n] *= by
     return x[n]
 
@@ -313,7 +315,7 @@ _fast_difference = compiled(_difference)
 
 
 @machine_code
-def _through(a: Reals, b: Reals, out: Reals) -> float:
+def _through(a: FloatArray, b: FloatArray, out: FloatArray) -> float:
     return _fast_difference(a, b, out) + 1.0
 
 
@@ -343,4 +345,4 @@ def test_where_machine_code_is_off_python_serves(native, tmp_path):
         )
         first, second = result.stdout.splitlines()
         assert first == f"{native == 'on'} {fresh} 2.0 6.0 [0.0, 2.0, 6.0]"
-        assert second.startswith("scaled: x: wanted Reals: a float64 array")
+        assert second.startswith("scaled: x: wanted FloatArray: a float64 array")

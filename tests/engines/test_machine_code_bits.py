@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dyn_core.engines.llvm import compiler
-from dyn_core.engines.machine_code import Reals, Wholes, compiled, machine_code
+from dyn_core.engines.machine_code import FloatArray, IntArray, compiled, machine_code
 
 pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, 1e308, 1.0, -1.5)
@@ -18,18 +18,18 @@ HEAD = """
 from __future__ import annotations
 import math
 from typing import NamedTuple
-from dyn_core.engines.machine_code import Reals, Reals2, Wholes, machine_code
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, IntArray, machine_code
 SCALE = 0.7
 STRIDE = -3
 class Data(NamedTuple):
-    x: Reals
-    m: Reals2
-    n: Wholes
+    x: FloatArray
+    m: FloatArray2
+    n: IntArray
     gain: float
     count: int
     on: bool
 """
-SIGNATURE = "(d: Data, x: Reals, a: float, k: int) -> tuple[float, int, bool]:"
+SIGNATURE = "(d: Data, x: FloatArray, a: float, k: int) -> tuple[float, int, bool]:"
 
 
 class Writer:
@@ -144,7 +144,7 @@ class Writer:
         lines = [HEAD]
         for name in ("sum_of", "choose"):
             self.rng.integers(2)
-            lines += ["@machine_code", f"def {name}(x: Reals, a: float, k: int) -> float:",
+            lines += ["@machine_code", f"def {name}(x: FloatArray, a: float, k: int) -> float:",
                       "    f0, f1, f2, i0, i1, i2 = a, 1.5, 0.0, k % 100, 2, 3",
                       "    b0 = f0 < x[0]", "    for j in range(len(x)):",
                       f"        f0 {self.pick('+=', '-=')} x[j] * a",
@@ -227,7 +227,7 @@ def test_the_programs_reach_every_statement_and_many_values():
 
 
 @machine_code
-def _sums(x: Reals, y: Reals, n: Wholes, out: Reals) -> float:
+def _sums(x: FloatArray, y: FloatArray, n: IntArray, out: FloatArray) -> float:
     total = 0.0
     for i in range(len(x)):
         out[i] = x[i] * y[i] + 0.1
@@ -257,7 +257,7 @@ def test_what_overlaps_is_read_and_written_in_order():
 
 
 @machine_code
-def _divided(a: Wholes, b: Wholes, quotient: Wholes, rest: Wholes) -> None:
+def _divided(a: IntArray, b: IntArray, quotient: IntArray, rest: IntArray) -> None:
     for i in range(len(a)):
         quotient[i] = a[i] // b[i]
         rest[i] = a[i] % b[i]

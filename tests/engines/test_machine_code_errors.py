@@ -46,13 +46,13 @@ FAULTS = [
     ("np.sqrt(x)", "'np.sqrt' is not in the subset", "math.sqrt"),
     ("nothing(x)", "'nothing' is no function", "@machine_code"),
     ("missing + x", "'missing' is no variable", "constants of the module"),
-    ("a[0]", "Reals is returned", "float"),
-    ("a[0, 1, 2]", "3 indices of Reals2", "at most 2"),
+    ("a[0]", "FloatArray is returned", "float"),
+    ("a[0, 1, 2]", "3 indices of FloatArray2", "at most 2"),
     ("a[-1, 0]", "no negative index", "len(array) - 1"),
     ("a[0, 1:]", "no slices", "array[i]"),
     ("a[x, 0]", "'x' is float", "int"),
     ("x[0]", "'x' is float", "array[i]"),
-    ("a.size", "'a' is Reals2: no '.size'", "array.shape"),
+    ("a.size", "'a' is FloatArray2: no '.size'", "array.shape"),
     ("a.shape[2]", "an index of a shape", "0 to 1"),
     ("[x]", "'[x]' is not in the subset", "names"),
     ("'text'", "is no number of 64 bits", "int, float and bool"),
@@ -66,7 +66,7 @@ FAULTS = [
     ("helper(n)", "argument 'x' of helper is int", "float"),
     ("helper(x, x)", "helper takes other arguments", "x: float"),
     ("again(x, a)", "recursion (program -> again -> program)", "a loop"),
-    ("a", "Reals2 is returned", "float"),
+    ("a", "FloatArray2 is returned", "float"),
     ("1", "int is returned", "float"),
 ]
 BODY = """
@@ -75,11 +75,11 @@ def helper(x: float) -> float:
     return x
 
 @machine_code
-def again(x: float, a: Reals2) -> float:
+def again(x: float, a: FloatArray2) -> float:
     return program(x, 1, a)
 
 @machine_code
-def program(x: float, n: int, a: Reals2) -> float:
+def program(x: float, n: int, a: FloatArray2) -> float:
     return {}
 """
 
@@ -110,7 +110,7 @@ STATEMENTS = [
     ("for i in range(n):\n    pass\nelse:\n    x = 1.0", "`else` of a loop", 1),
     ("a[0] = x", "a whole row is assigned", 1),
     ("k[0] = x", "float is stored in an array of int", 1),
-    ("a[0, 0] += a", "'a' is Reals2", 1),
+    ("a[0, 0] += a", "'a' is FloatArray2", 1),
     ("x.y = 1", "'x.y = ...' is not in the subset", 1),
     ("x, y = n", "2 names for int", 1),
     ("y = (x, n)", "'y' is tuple[float, int]", 1),
@@ -134,7 +134,7 @@ def test_statements_outside_the_subset_are_refused_in_words(
     head = (
         "@machine_code\ndef helper(x: float) -> float:\n    return x\n@machine_code\n"
     )
-    head += "def program(x: float, n: int, a: Reals2, k: Wholes) -> float:\n"
+    head += "def program(x: float, n: int, a: FloatArray2, k: IntArray) -> float:\n"
     module = module_of(f"{head}    {lines}\n")
     with pytest.raises(TraceError) as error:
         translate(module.program)
@@ -150,7 +150,11 @@ SIGNATURES = [
     ("x: str", " -> None", "'x': the type str is not of the subset"),
     ("x: float = 1.0", " -> None", "default values"),
     ("*x: float", " -> None", "no *args"),
-    ("x: float", " -> Reals", "what is returned must be None, a number or a tuple"),
+    (
+        "x: float",
+        " -> FloatArray",
+        "what is returned must be None, a number or a tuple",
+    ),
     ("x: Nowhere", " -> None", "name 'Nowhere' is not defined"),
     ("x: Bad", " -> None", "'x'.y: the type list is not of the subset"),
 ]

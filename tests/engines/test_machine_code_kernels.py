@@ -9,9 +9,9 @@ import dyn_core as dyn
 from dyn_core.contact.rows import contact_biases
 from dyn_core.engines.machine_code import (
     NO_KERNEL,
+    FloatArray,
     KernelAddress,
     PythonKernel,
-    Reals,
     TiedKernel,
     call_python,
     compiled,
@@ -27,7 +27,7 @@ SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.5)
 
 @machine_code
 def run_twice(
-    first: KernelAddress, second: KernelAddress, x: Reals, gain: float
+    first: KernelAddress, second: KernelAddress, x: FloatArray, gain: float
 ) -> int:
     """Run two kernels; in between numbers that the second reads become larger."""
     status = 0

@@ -8,10 +8,10 @@ import pytest
 import dyn_core as dyn
 from dyn_core.engines.llvm.compiler import missing
 from dyn_core.engines.machine_code import (
+    FloatArray,
+    IntArray,
     KernelAddress,
-    Reals,
     TiedBatch,
-    Wholes,
     any_lane,
     compiled,
     decided_by,
@@ -34,7 +34,7 @@ def run(kernel: KernelAddress) -> int:
 
 
 @machine_code
-def root(x: Reals, out: Reals, counts: Wholes) -> int:
+def root(x: FloatArray, out: FloatArray, counts: IntArray) -> int:
     """Find roots by Newton steps, with a choice of each kind on the way."""
     a, b = abs(x[0]), 1.0 if x[1] > 0.0 else x[1]
     out[0] = max(a, b, 0.5) + (a / b if b > a else b)
@@ -53,7 +53,7 @@ def root(x: Reals, out: Reals, counts: Wholes) -> int:
 
 
 @machine_code
-def wait(x: Reals, out: Reals) -> int:
+def wait(x: FloatArray, out: FloatArray) -> int:
     """Halve numbers until they are small; those that are small wait."""
     more = where(x[0] > 1.0, 1.0, 0.0)
     out[0], out[1] = x[0], 0.0

@@ -1,4 +1,4 @@
-"""Robots with loops as wholes: bearing forces, independent coordinates, motors."""
+"""Whole robots with loops: bearing forces, independent coordinates, motors."""
 
 from itertools import combinations
 

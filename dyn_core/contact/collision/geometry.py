@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.contact.collision.detection.all_pairs import find_contacts
-from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
+from dyn_core.contact.collision.detection.tables import allocate_contacts, allocate_work
 from dyn_core.contact.collision.features import feature_name
 from dyn_core.contact.collision.shape_tables import ShapeTable, frame_rows, pair_table
 from dyn_core.engines.machine_code import compiled
@@ -84,9 +84,9 @@ def manifold(
             frame_rows([pose_a.R, pose_b.R], [pose_a.p, pose_b.p]),
         ]
     )
-    arrays = room_for_contacts(256)
+    arrays = allocate_contacts(256)
     find = compiled(find_contacts)
-    number = find(shapes, pairs, poses, margin, arrays, room_for_work(2, 1))
+    number = find(shapes, pairs, poses, margin, arrays, allocate_work(2, 1))
     kinds = shapes.kind
     return [
         ContactPoint(

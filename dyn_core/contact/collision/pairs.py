@@ -13,8 +13,8 @@ from dyn_core.contact.collision.detection.tables import (
     FEATURES,
     Contacts,
     Shapes,
-    room_for_contacts,
-    room_for_work,
+    allocate_contacts,
+    allocate_work,
 )
 from dyn_core.contact.collision.features import feature_name
 from dyn_core.contact.collision.halfspaces import HalfSpace
@@ -128,7 +128,7 @@ class ContactPairs:
         self.materials = tuple(tested.values())
         self.pair_table = pair_table(tested)
         self.shape_table = self._shape_table(tested, packages or {})
-        self._work = room_for_work(len(self.shapes) + len(self.world), len(tested))
+        self._work = allocate_work(len(self.shapes) + len(self.world), len(tested))
         self._poses = np.zeros((model.nb + 1, 12))
         self._make_room(64)
         links = [shape.link for shape in self.shapes]
@@ -259,7 +259,7 @@ class ContactPairs:
 
     def _make_room(self, capacity: int) -> None:
         """Provide arrays for a number of contacts."""
-        self._room = room_for_contacts(capacity)
+        self._room = allocate_contacts(capacity)
         self._find = compiled(find_contacts).bind(
             self.shape_table, self.pair_table, self._poses, self._room, self._work
         )

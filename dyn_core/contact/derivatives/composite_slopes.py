@@ -34,11 +34,11 @@ from dyn_core.contact.derivatives.step_slopes import (
 from dyn_core.contact.derivatives.turned_rows import fill_turned
 from dyn_core.contact.rows.step_tables import CONTACT_ROLE, Scene, StepArrays
 from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray2,
+    FloatArray3,
+    IntArray,
     KernelAddress,
-    Reals,
-    Reals2,
-    Reals3,
-    Wholes,
     machine_code,
     run_kernel,
 )
@@ -82,29 +82,29 @@ class EndSlopes(NamedTuple):
         middle: A by the state where constraints are taken, (2 n, 2 n).
     """
 
-    modes: Wholes
-    slipped: Wholes
-    u: Reals
-    correction: Reals
-    pushes: Reals2
-    rates: Reals2
-    rates_before: Reals2
-    dense: Reals3
-    by_q: Reals2
-    by_u: Reals2
-    by_correction: Reals2
-    start_q: Reals2
-    start_qd: Reals2
-    inertia: Reals2
-    kept_q: Reals2
-    kept_rates: Reals2
-    by_mu: Reals2
-    A: Reals2
-    B: Reals2
-    middle: Reals2
+    modes: IntArray
+    slipped: IntArray
+    u: FloatArray
+    correction: FloatArray
+    pushes: FloatArray2
+    rates: FloatArray2
+    rates_before: FloatArray2
+    dense: FloatArray3
+    by_q: FloatArray2
+    by_u: FloatArray2
+    by_correction: FloatArray2
+    start_q: FloatArray2
+    start_qd: FloatArray2
+    inertia: FloatArray2
+    kept_q: FloatArray2
+    kept_rates: FloatArray2
+    by_mu: FloatArray2
+    A: FloatArray2
+    B: FloatArray2
+    middle: FloatArray2
 
 
-def room_for_end_slopes(
+def allocate_end_slopes(
     bodies: int, n: int, columns: int, dense: int, blocks: int
 ) -> EndSlopes:
     """Return empty arrays.
@@ -278,7 +278,7 @@ def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> Non
 
 
 @machine_code
-def fill(to: Reals2, a: Reals2) -> None:
+def fill(to: FloatArray2, a: FloatArray2) -> None:
     """Copy a matrix."""
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -286,7 +286,7 @@ def fill(to: Reals2, a: Reals2) -> None:
 
 
 @machine_code
-def clear(to: Reals2) -> None:
+def clear(to: FloatArray2) -> None:
     """Set a matrix to zero."""
     for i in range(to.shape[0]):
         for j in range(to.shape[1]):
@@ -294,7 +294,7 @@ def clear(to: Reals2) -> None:
 
 
 @machine_code
-def subtract(a: Reals2, b: Reals2) -> None:
+def subtract(a: FloatArray2, b: FloatArray2) -> None:
     """Subtract a matrix from another one."""
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):

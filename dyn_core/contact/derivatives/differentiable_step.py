@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.collision.detection.contact_slopes import room_for_slopes
+from dyn_core.contact.collision.detection.contact_slopes import allocate_slopes
 from dyn_core.contact.collision.detection.tables import POLYGON
 from dyn_core.contact.derivatives.composite_slopes import (
     REFUSED,
     EndSlopes,
     SlopeKernels,
-    room_for_end_slopes,
+    allocate_end_slopes,
     take_slopes,
 )
 from dyn_core.contact.derivatives.step_slopes import (
@@ -33,7 +33,7 @@ from dyn_core.contact.derivatives.step_slopes import (
     MEETING,
     MODES,
     SlopeArrays,
-    room_for_step_slopes,
+    allocate_step_slopes,
 )
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.residuals import STATUSES
@@ -237,9 +237,9 @@ class DifferentiableStep:
         steps, model = self._step, self._step.of.model
         setup, scene = steps.setup, steps.setup.scene
         sizes = [max(8, 2 * n) for n in (contacts, blocks, m)]
-        slopes = room_for_step_slopes(model.nb + 1, model.nv, *sizes)
+        slopes = allocate_step_slopes(model.nb + 1, model.nv, *sizes)
         columns, dense = len(scene.tables.column_place), step.terms.rows.shape[1]
-        ends = room_for_end_slopes(model.nb, model.nv, columns, dense, sizes[1])
+        ends = allocate_end_slopes(model.nb, model.nv, columns, dense, sizes[1])
         forces, still = np.zeros((model.nb, 6)), np.zeros(model.nv)
         h, remaining, before = map(
             np.array, (setup.h, setup.remaining, setup.h - setup.remaining)
@@ -263,7 +263,7 @@ class DifferentiableStep:
             by_start = ends.start_q, ends.start_qd, np.zeros_like(ends.by_correction)
             kernels.append(TiedKernel(self._moved, start, by_start))
         addresses = [tied.kernel for tied in kernels] + [NO_KERNEL]
-        room = room_for_slopes(POLYGON), SlopeKernels(*addresses[:4])
+        room = allocate_slopes(POLYGON), SlopeKernels(*addresses[:4])
         call = compiled(take_slopes).bind(scene, step, *room, slopes, ends)
         self._tied = _Tied(step, slopes, ends, forces, kernels, call)
         return self._tied

@@ -25,7 +25,7 @@ from dyn_core.contact.rows.step_tables import (
     StepArrays,
 )
 from dyn_core.contact.stepping.position_correction import SOFT
-from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 RANK = 1e-9  # of a response, part below which what is left of it adds no rank
 NOTHING = 1e-12  # of the largest response, part below which a row has none
@@ -275,7 +275,9 @@ def _respond(m: int, n: int, slips: bool, slopes: SlopeArrays) -> int:
 
 
 @machine_code
-def _follow(c: Reals2, to: Reals2, m: int, n: int, slopes: SlopeArrays) -> None:
+def _follow(
+    c: FloatArray2, to: FloatArray2, m: int, n: int, slopes: SlopeArrays
+) -> None:
     """Add Z W c, what the velocity does so that rows hold, unless c is zero."""
     some = False
     for r in range(m):
@@ -334,7 +336,7 @@ def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
 
 @machine_code
 def _product(
-    A: Reals2, B: Reals2, to: Reals2, rows: int, inner: int, columns: int
+    A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int, columns: int
 ) -> None:
     """Write the product of parts of two matrices."""
     for i in range(rows):
@@ -345,7 +347,13 @@ def _product(
 
 @machine_code
 def add_product(
-    A: Reals2, B: Reals2, to: Reals2, rows: int, inner: int, columns: int, column: int
+    A: FloatArray2,
+    B: FloatArray2,
+    to: FloatArray2,
+    rows: int,
+    inner: int,
+    columns: int,
+    column: int,
 ) -> None:
     """Add the product of parts of two matrices to the columns from `column` on."""
     for i in range(rows):
@@ -357,7 +365,9 @@ def add_product(
 
 
 @machine_code
-def invert(a: Reals2, n: int, rank: float, nothing: float, diagonal: Reals) -> int:
+def invert(
+    a: FloatArray2, n: int, rank: float, nothing: float, diagonal: FloatArray
+) -> int:
     """Invert a matrix in place, on the rows that add to its rank, zero on the others.
 
     Gauss-Jordan elimination in the order of the rows. A row whose pivot vanishes

@@ -39,7 +39,13 @@ from dyn_core.contact.rows.step_tables import (
     Scene,
     StepArrays,
 )
-from dyn_core.engines.machine_code import Reals, Reals2, Reals3, Wholes, machine_code
+from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray2,
+    FloatArray3,
+    IntArray,
+    machine_code,
+)
 
 MODES = ("separate", "stick", "slip", "closed", "free")
 SEPARATE, STICK, SLIP, CLOSED, FREE = range(len(MODES))
@@ -74,52 +80,52 @@ class SlopeArrays(NamedTuple):
         du_dq, du_dqd, du_dtau, du_dmu: The results.
     """
 
-    mode: Wholes
-    above: Wholes
-    pressed: Wholes
-    sigma: Reals
-    known: Wholes
-    columns: Reals3
-    rates: Reals3
-    rates_before: Reals3
-    motion: Reals2
-    motion_before: Reals2
-    J: Reals2
-    turned: Reals2
-    before: Reals2
-    geometry: Reals3
-    axes: Reals2
-    wrench: Reals2
-    load_a: Reals2
-    load_b: Reals2
-    weight: Reals
-    along: Reals
-    inertia: Reals2
-    by_q: Reals2
-    by_qd: Reals2
-    by_tau: Reals2
-    change_q: Reals2
-    change_qd: Reals2
-    change_tau: Reals2
-    by_mu: Reals2
-    A: Reals2
-    C: Reals2
-    c_q: Reals2
-    c_qd: Reals2
-    soft: Reals
-    response: Reals2
-    left: Reals2
-    right: Reals2
-    product: Reals2
-    diagonal: Reals
-    applied: Reals2
-    du_dq: Reals2
-    du_dqd: Reals2
-    du_dtau: Reals2
-    du_dmu: Reals2
+    mode: IntArray
+    above: IntArray
+    pressed: IntArray
+    sigma: FloatArray
+    known: IntArray
+    columns: FloatArray3
+    rates: FloatArray3
+    rates_before: FloatArray3
+    motion: FloatArray2
+    motion_before: FloatArray2
+    J: FloatArray2
+    turned: FloatArray2
+    before: FloatArray2
+    geometry: FloatArray3
+    axes: FloatArray2
+    wrench: FloatArray2
+    load_a: FloatArray2
+    load_b: FloatArray2
+    weight: FloatArray
+    along: FloatArray
+    inertia: FloatArray2
+    by_q: FloatArray2
+    by_qd: FloatArray2
+    by_tau: FloatArray2
+    change_q: FloatArray2
+    change_qd: FloatArray2
+    change_tau: FloatArray2
+    by_mu: FloatArray2
+    A: FloatArray2
+    C: FloatArray2
+    c_q: FloatArray2
+    c_qd: FloatArray2
+    soft: FloatArray
+    response: FloatArray2
+    left: FloatArray2
+    right: FloatArray2
+    product: FloatArray2
+    diagonal: FloatArray
+    applied: FloatArray2
+    du_dq: FloatArray2
+    du_dqd: FloatArray2
+    du_dtau: FloatArray2
+    du_dmu: FloatArray2
 
 
-def room_for_step_slopes(
+def allocate_step_slopes(
     bodies: int, n: int, contacts: int, blocks: int, m: int
 ) -> SlopeArrays:
     """Return empty arrays.
@@ -154,7 +160,11 @@ def room_for_step_slopes(
 
 @machine_code
 def find_modes(
-    scene: Scene, step: StepArrays, blocks: int, pushes: Reals2, slopes: SlopeArrays
+    scene: Scene,
+    step: StepArrays,
+    blocks: int,
+    pushes: FloatArray2,
+    slopes: SlopeArrays,
 ) -> int:
     """Fill the rows and the mode of each block, and add the forces of contacts.
 
@@ -195,7 +205,11 @@ def find_modes(
 
 @machine_code
 def find_corrections(
-    scene: Scene, step: StepArrays, blocks: int, pushes: Reals2, slopes: SlopeArrays
+    scene: Scene,
+    step: StepArrays,
+    blocks: int,
+    pushes: FloatArray2,
+    slopes: SlopeArrays,
 ) -> int:
     """Set the modes to those of the correction of positions, after those of velocities.
 
@@ -330,7 +344,7 @@ def fill_axes(step: StepArrays, k: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _contact_rows(
-    coordinate: Wholes, step: StepArrays, k: int, slopes: SlopeArrays
+    coordinate: IntArray, step: StepArrays, k: int, slopes: SlopeArrays
 ) -> None:
     """Fill the rows of J of a contact: W . (C_a - C_b)."""
     rows, c = step.rows, step.blocks.source[k]
@@ -419,7 +433,7 @@ def _at_zero(facts: BlockFacts, k: int, mode: int) -> bool:
 
 @machine_code
 def _add_force(
-    step: StepArrays, k: int, scale: float, pushes: Reals2, slopes: SlopeArrays
+    step: StepArrays, k: int, scale: float, pushes: FloatArray2, slopes: SlopeArrays
 ) -> None:
     """Add the mean force of a contact to those on its bodies, body coordinates."""
     c = step.blocks.source[k]

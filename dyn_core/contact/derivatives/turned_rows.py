@@ -20,13 +20,18 @@ from dyn_core.contact.derivatives.step_slopes import (
 )
 from dyn_core.contact.rows.contact_rows import cross
 from dyn_core.contact.rows.step_tables import CONTACT_ROLE, Scene, StepArrays
-from dyn_core.engines.machine_code import Reals, Reals2, Wholes, machine_code
+from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray2,
+    IntArray,
+    machine_code,
+)
 
 
 @machine_code
 def fill_turned(
-    scene: Scene, step: StepArrays, blocks: int, rates: Reals2, rates_before: Reals2,
-    slopes: SlopeArrays,
+    scene: Scene, step: StepArrays, blocks: int, rates: FloatArray2,
+    rates_before: FloatArray2, slopes: SlopeArrays,
 ) -> None:  # fmt: skip
     """Add what contacts change by moving: their rows, and the equation of motion.
 
@@ -115,7 +120,7 @@ def _turn_contact(step: StepArrays, k: int, j: int, slopes: SlopeArrays) -> None
 
 @machine_code
 def _carried(
-    h: Reals, V: Reals, rate: Reals
+    h: FloatArray, V: FloatArray, rate: FloatArray
 ) -> tuple[float, float, float, float, float, float]:
     """Return the change of a body's motion, h x V + rate, [angular; linear]."""
     ax, ay, az = cross(h[0], h[1], h[2], V[0], V[1], V[2])
@@ -165,7 +170,7 @@ def _load(
 
 @machine_code
 def _add_loads(
-    coordinate: Wholes, step: StepArrays, k: int, slopes: SlopeArrays
+    coordinate: IntArray, step: StepArrays, k: int, slopes: SlopeArrays
 ) -> None:
     """Add the loads of a contact to the equation of motion, by q."""
     rows, c = step.rows, step.blocks.source[k]

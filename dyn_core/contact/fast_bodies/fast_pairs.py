@@ -37,7 +37,7 @@ from dyn_core.contact.rows.contact_biases import TOUCH
 from dyn_core.contact.rows.contact_rows import cross
 from dyn_core.contact.rows.step_tables import MOREAU_JEAN, Scene, StepArrays
 from dyn_core.contact.rows.structure import Structure
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 DEPTH = 1e-6  # of the thinner half: how deep a pair may be when it is seen to meet
 GROWS = 1.4  # that depth, from place to place along a way, up to the half
@@ -51,7 +51,11 @@ TOGETHER = 1e-9  # of a step: meetings so near are at one time
 
 @machine_code
 def may_be_fast(
-    tables: Structure, fast: FastTables, velocity: Reals, dt: float, memory: FastMemory
+    tables: Structure,
+    fast: FastTables,
+    velocity: FloatArray,
+    dt: float,
+    memory: FastMemory,
 ) -> bool:
     """Return whether bodies may go too far in a step at a velocity, by place."""
     excess = -1.0
@@ -204,7 +208,7 @@ def follow(scene: Scene, step: StepArrays, state: int) -> int:
 
 
 @machine_code
-def bound_of(m: Reals, arm: float) -> float:
+def bound_of(m: FloatArray, arm: float) -> float:
     """Return a bound of the speed of a motion up to a distance from the origin."""
     turn = math.sqrt(m[0] * m[0] + m[1] * m[1] + m[2] * m[2])
     return math.sqrt(m[3] * m[3] + m[4] * m[4] + m[5] * m[5]) + turn * arm
@@ -218,7 +222,7 @@ def core_radius(shapes: Shapes, k: int) -> float:
 
 
 @machine_code
-def distance(x: Reals, pose: Reals) -> float:
+def distance(x: FloatArray, pose: FloatArray) -> float:
     """Return the distance of a point from the origin of a body."""
     a, b, c = x[0] - pose[9], x[1] - pose[10], x[2] - pose[11]
     return math.sqrt(a * a + b * b + c * c)
@@ -261,7 +265,9 @@ def fastest_closing(step: StepArrays, count: int, more: int) -> float:
 
 
 @machine_code
-def relative_velocity(V: Reals, W: Reals, p: Reals) -> tuple[float, float, float]:
+def relative_velocity(
+    V: FloatArray, W: FloatArray, p: FloatArray
+) -> tuple[float, float, float]:
     """Return the velocity of a point of a body in the frame of another one."""
     x, y, z = cross(V[0] - W[0], V[1] - W[1], V[2] - W[2], p[0], p[1], p[2])
     return x + V[3] - W[3], y + V[4] - W[4], z + V[5] - W[5]

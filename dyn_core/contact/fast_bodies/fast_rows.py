@@ -14,7 +14,7 @@ from dyn_core.contact.fast_bodies.fast_tables import FastMemory, FastTables
 from dyn_core.contact.rows.block_rows import add_bias
 from dyn_core.contact.rows.contact_rows import cross, tangent
 from dyn_core.contact.rows.step_tables import Scene, StepArrays
-from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 MOMENT = 1e-3  # of a step: least time in which a gap may close
 
@@ -50,7 +50,7 @@ def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
 
 
 @machine_code
-def move_to_origin(motion: Reals, pose: Reals) -> None:
+def move_to_origin(motion: FloatArray, pose: FloatArray) -> None:
     """Let the linear part of a motion be that of the origin of a frame."""
     x, y, z = cross(motion[0], motion[1], motion[2], pose[9], pose[10], pose[11])
     motion[3], motion[4], motion[5] = motion[3] + x, motion[4] + y, motion[5] + z
@@ -72,7 +72,7 @@ def turn_terms(angle: float) -> tuple[float, float]:
 
 @machine_code
 def carry(
-    fast: FastTables, poses: Reals2, body: int, time: float, memory: FastMemory
+    fast: FastTables, poses: FloatArray2, body: int, time: float, memory: FastMemory
 ) -> None:
     """Write the turn since the start, and the origin, of a body and those it hangs on.
 

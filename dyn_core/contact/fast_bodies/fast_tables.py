@@ -19,7 +19,7 @@ from dyn_core.contact.collision.detection.tables import (
     Shapes,
 )
 from dyn_core.contact.rows.structure import Structure
-from dyn_core.engines.machine_code import Reals, Reals2, Wholes
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, IntArray
 from dyn_core.model import Model
 from dyn_core.spatial import Vector
 
@@ -49,16 +49,16 @@ class FastTables(NamedTuple):
         place_root: Root of the body that each place moves, (nv,).
     """
 
-    parent: Wholes
-    root: Wholes
-    line_start: Wholes
-    line: Wholes
-    column_start: Wholes
-    lever: Reals
-    allowed: Reals
-    thin: Reals
-    arm: Reals
-    place_root: Wholes
+    parent: IntArray
+    root: IntArray
+    line_start: IntArray
+    line: IntArray
+    column_start: IntArray
+    lever: FloatArray
+    allowed: FloatArray
+    thin: FloatArray
+    arm: FloatArray
+    place_root: IntArray
 
 
 class FastMemory(NamedTuple):
@@ -87,21 +87,21 @@ class FastMemory(NamedTuple):
         guarded: Whether contacts from the start of the step act on a pair, (pairs,).
     """
 
-    used: Wholes
-    changed: Wholes
-    needed: Wholes
-    velocity: Reals2
-    met: Wholes
-    met_time: Reals
-    reach: Reals
-    motion: Reals2
-    shift: Reals2
-    spatial: Reals2
-    turned: Reals2
-    pose: Reals
-    speed: Reals
-    first: Reals
-    guarded: Wholes
+    used: IntArray
+    changed: IntArray
+    needed: IntArray
+    velocity: FloatArray2
+    met: IntArray
+    met_time: FloatArray
+    reach: FloatArray
+    motion: FloatArray2
+    shift: FloatArray2
+    spatial: FloatArray2
+    turned: FloatArray2
+    pose: FloatArray
+    speed: FloatArray
+    first: FloatArray
+    guarded: IntArray
 
 
 def fast_tables(

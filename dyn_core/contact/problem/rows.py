@@ -9,7 +9,7 @@ import numpy as np
 from dyn_core.contact.problem.layout import KINDS
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.projections import HUGE
-from dyn_core.engines.machine_code import Reals, Reals2, Wholes
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, IntArray
 
 BILATERAL, PRESCRIBED, UNILATERAL, CONTACT, BOX = range(len(KINDS))
 
@@ -46,24 +46,24 @@ class Rows(NamedTuple):
     Source: LCP-1, LCP-3, LCP-16.
     """
 
-    kind: Wholes
-    start: Wholes
-    count: Wholes  # type: ignore[assignment]
-    support_start: Wholes
-    support_count: Wholes
-    support: Wholes
-    y_start: Wholes
-    y: Reals
-    b: Reals
-    lo: Reals
-    hi: Reals
-    compliance: Reals
-    mu: Reals2
-    impulse: Reals
-    rest: Reals
+    kind: IntArray
+    start: IntArray
+    count: IntArray  # type: ignore[assignment]
+    support_start: IntArray
+    support_count: IntArray
+    support: IntArray
+    y_start: IntArray
+    y: FloatArray
+    b: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+    compliance: FloatArray
+    mu: FloatArray2
+    impulse: FloatArray
+    rest: FloatArray
 
 
-def room_for_rows(blocks: int, rows: int, support: int, y: int) -> Rows:
+def allocate_rows(blocks: int, rows: int, support: int, y: int) -> Rows:
     """Return empty arrays.
 
     Args:
@@ -130,7 +130,7 @@ def rows_of(
     for k, block in enumerate(blocks):
         mu[k, : block.count] = problem.mu[block.first : block.first + block.count]
     names = [KINDS.index(block.kind) for block in blocks]
-    wholes = [
+    integers = [
         np.array(x, np.int64)
         for x in (
             names,
@@ -142,14 +142,14 @@ def rows_of(
             y_starts,
         )
     ]
-    reals = [np.array(values, float)]
-    reals += [np.array(x, float) for x in (problem.offset, problem.lo, problem.hi)]
-    lo, hi = reals[2], reals[3]
+    floats = [np.array(values, float)]
+    floats += [np.array(x, float) for x in (problem.offset, problem.lo, problem.hi)]
+    lo, hi = floats[2], floats[3]
     lo[lo < -HUGE], hi[hi > HUGE] = -np.inf, np.inf
     compliance = np.array(problem.compliance, float)
     warm = np.array(np.broadcast_to(start, (m,)), float)
     rest = np.zeros(1)
-    return Rows(*wholes, *reals, compliance, mu, warm, rest), nv  # type: ignore[call-arg]
+    return Rows(*integers, *floats, compliance, mu, warm, rest), nv  # type: ignore[call-arg]
 
 
 def _islands(G: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:

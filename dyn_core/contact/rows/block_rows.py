@@ -15,7 +15,7 @@ from dyn_core.contact.rows.step_tables import (
     StepMemory,
 )
 from dyn_core.contact.rows.structure import Structure
-from dyn_core.engines.machine_code import Reals, Wholes, machine_code
+from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 
 
 @machine_code
@@ -60,7 +60,14 @@ def begin(rows: Rows, blocks: BlockFacts, block: int, row: int, count: int) -> N
 
 @machine_code
 def union(
-    a: Wholes, a0: int, a1: int, b: Wholes, b0: int, b1: int, to: Wholes, start: int
+    a: IntArray,
+    a0: int,
+    a1: int,
+    b: IntArray,
+    b0: int,
+    b1: int,
+    to: IntArray,
+    start: int,
 ) -> int:
     """Write the union of two rising lists; return its length."""
     i, j, n = a0, b0, start
@@ -112,7 +119,7 @@ def locate(rows: Rows, block: int, n: int, work: StepMemory) -> None:
 @machine_code
 def finish(
     tables: Structure,
-    factor: Reals,
+    factor: FloatArray,
     rows: Rows,
     blocks: BlockFacts,
     block: int,
@@ -198,7 +205,7 @@ def warm_start(
 
 @machine_code
 def respond(
-    tables: Structure, factor: Reals, rows: Rows, used: int, work: StepMemory
+    tables: Structure, factor: FloatArray, rows: Rows, used: int, work: StepMemory
 ) -> None:
     """Fill z = Y.T impulse and the change of velocity L^-1 z, by place.
 
@@ -222,7 +229,7 @@ def respond(
 
 
 @machine_code
-def along(rows: Rows, block: int, r: int, z: Reals) -> float:
+def along(rows: Rows, block: int, r: int, z: FloatArray) -> float:
     """Return the entry of Y z of a row of a block."""
     n, first = rows.support_count[block], rows.support_start[block]
     start, total = rows.y_start[block] + r * n, 0.0

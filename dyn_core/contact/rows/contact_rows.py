@@ -12,12 +12,16 @@ from dyn_core.contact.collision.detection.tables import Contacts
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.rows.step_tables import BlockFacts, StepMemory
 from dyn_core.contact.rows.structure import Structure
-from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 
 @machine_code
 def fill_body(
-    tables: Structure, columns: Reals2, factor: Reals, body: int, work: StepMemory
+    tables: Structure,
+    columns: FloatArray2,
+    factor: FloatArray,
+    body: int,
+    work: StepMemory,
 ) -> None:
     """Fill C L^-1 of a body and its velocities, unless they are known in this step.
 
@@ -70,7 +74,7 @@ def is_chain(tables: Structure, last: int, n: int) -> bool:
 
 @machine_code
 def solve_chain(
-    tables: Structure, factor: Reals, start: int, n: int, T: Reals2
+    tables: Structure, factor: FloatArray, start: int, n: int, T: FloatArray2
 ) -> None:
     """Replace C by C L^-1 for the places of a body that are a chain."""
     nv = len(tables.coordinate)

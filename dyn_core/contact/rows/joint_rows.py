@@ -85,19 +85,19 @@ def joint_table(
     ranges = np.array([c.force_range for c in constraints]).reshape(-1, 2)
     e = [limit_restitution if c.role == "limit" else 0.0 for c in constraints]
     rows = JointRows(
-        role=_wholes(ROLES.index(c.role) for c in constraints),
-        kind=_wholes(KINDS.index(c.kind) for c in constraints),
+        role=_ints(ROLES.index(c.role) for c in constraints),
+        kind=_ints(KINDS.index(c.kind) for c in constraints),
         id=-1 - np.arange(len(constraints)),
         term_start=_starts(terms_of),
-        place=_wholes(k for terms in terms_of for k, _ in terms),
-        value=_reals(x for terms in terms_of for _, x in terms),
+        place=_ints(k for terms in terms_of for k, _ in terms),
+        value=_floats(x for terms in terms_of for _, x in terms),
         gap_start=_starts([terms for terms, _ in gaps]),
-        gap_place=_wholes(k for terms, _ in gaps for k, _ in terms),
-        gap_value=_reals(x for terms, _ in gaps for _, x in terms),
-        constant=_reals(constant for _, constant in gaps),
+        gap_place=_ints(k for terms, _ in gaps for k, _ in terms),
+        gap_value=_floats(x for terms, _ in gaps for _, x in terms),
+        constant=_floats(constant for _, constant in gaps),
         lo=np.ascontiguousarray(ranges[:, 0]),
         hi=np.ascontiguousarray(ranges[:, 1]),
-        restitution=_reals(e),
+        restitution=_floats(e),
         acceleration=np.zeros(len(constraints)),
     )
     return JointTable(rows, constraints, by_joint)
@@ -121,21 +121,21 @@ def dense_rows(
         closed = touched.union(*(tables.places_above(k) for k in touched))
         supports.append(sorted(closed))
     return DenseRows(
-        role=_wholes(ROLES.index(c.role) for c in constraints),
-        kind=_wholes(KINDS.index(c.kind) for c in constraints),
+        role=_ints(ROLES.index(c.role) for c in constraints),
+        kind=_ints(KINDS.index(c.kind) for c in constraints),
         id=first_id - np.arange(len(constraints)),
         start=_starts([c.J for c in constraints]),
-        restitution=_reals(c.restitution for c in constraints),
+        restitution=_floats(c.restitution for c in constraints),
         support_start=_starts(supports),
-        support=_wholes(k for part in supports for k in part),
+        support=_ints(k for part in supports for k in part),
     )
 
 
-def _wholes(values: Iterable[int]) -> np.ndarray:
+def _ints(values: Iterable[int]) -> np.ndarray:
     return np.array(list(values), np.int64)
 
 
-def _reals(values: Iterable[float]) -> np.ndarray:
+def _floats(values: Iterable[float]) -> np.ndarray:
     return np.array(list(values), float)
 
 

@@ -11,7 +11,13 @@ from dyn_core.contact.collision.detection import tables as collision
 from dyn_core.contact.fast_bodies.fast_tables import FastMemory, FastTables
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.rows.structure import Structure
-from dyn_core.engines.machine_code import Reals, Reals2, Reals3, Wholes, Wholes2
+from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray2,
+    FloatArray3,
+    IntArray,
+    IntArray2,
+)
 
 ROLES = ("contact", "limit", "friction", "loop", "gear", "prescribed")
 CONTACT_ROLE, LIMIT, FRICTION, LOOP, GEAR, PRESCRIBED = range(len(ROLES))
@@ -26,14 +32,14 @@ SCHEMES = {
 class Terms(NamedTuple):
     """States, and outputs of contact_terms there, one behind the other, (n, ...)."""
 
-    q: Reals2
-    qd: Reals2
-    poses: Reals3
-    columns: Reals3
-    factor: Reals2
-    free: Reals2
-    rows: Reals3
-    gaps: Reals2
+    q: FloatArray2
+    qd: FloatArray2
+    poses: FloatArray3
+    columns: FloatArray3
+    factor: FloatArray2
+    free: FloatArray2
+    rows: FloatArray3
+    gaps: FloatArray2
 
 
 class JointRows(NamedTuple):
@@ -51,20 +57,20 @@ class JointRows(NamedTuple):
         acceleration: Of a prescribed row, written before each step [rad/s² | m/s²].
     """
 
-    role: Wholes
-    kind: Wholes
-    id: Wholes
-    term_start: Wholes
-    place: Wholes
-    value: Reals
-    gap_start: Wholes
-    gap_place: Wholes
-    gap_value: Reals
-    constant: Reals
-    lo: Reals
-    hi: Reals
-    restitution: Reals
-    acceleration: Reals
+    role: IntArray
+    kind: IntArray
+    id: IntArray
+    term_start: IntArray
+    place: IntArray
+    value: FloatArray
+    gap_start: IntArray
+    gap_place: IntArray
+    gap_value: FloatArray
+    constant: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+    restitution: FloatArray
+    acceleration: FloatArray
 
 
 class DenseRows(NamedTuple):
@@ -77,13 +83,13 @@ class DenseRows(NamedTuple):
         support_start, support: Places that each block may touch, closed upwards.
     """
 
-    role: Wholes
-    kind: Wholes
-    id: Wholes
-    start: Wholes
-    restitution: Reals
-    support_start: Wholes
-    support: Wholes
+    role: IntArray
+    kind: IntArray
+    id: IntArray
+    start: IntArray
+    restitution: FloatArray
+    support_start: IntArray
+    support: IntArray
 
 
 class BlockFacts(NamedTuple):
@@ -101,14 +107,14 @@ class BlockFacts(NamedTuple):
         bias: By row, what `Rows.b` has beyond the free velocity [m/s | rad/s].
     """
 
-    role: Wholes
-    source: Wholes
-    id: Wholes
-    gap: Reals
-    restitution: Reals
-    approach: Reals
-    rebound: Reals
-    bias: Reals
+    role: IntArray
+    source: IntArray
+    id: IntArray
+    gap: FloatArray
+    restitution: FloatArray
+    approach: FloatArray
+    rebound: FloatArray
+    bias: FloatArray
 
 
 class Rule(NamedTuple):
@@ -152,15 +158,15 @@ class StepMemory(NamedTuple):
         union: Places while supports are joined.
     """
 
-    where: Wholes
-    free: Reals
-    qd: Reals
-    z: Reals
-    change: Reals
-    J: Reals2
-    known: Wholes
-    columns: Reals3
-    union: Wholes
+    where: IntArray
+    free: FloatArray
+    qd: FloatArray
+    z: FloatArray
+    change: FloatArray
+    J: FloatArray2
+    known: IntArray
+    columns: FloatArray3
+    union: IntArray
 
 
 class Earlier(NamedTuple):
@@ -172,11 +178,11 @@ class Earlier(NamedTuple):
         impulse: By row, (n, rows).
     """
 
-    known: Wholes
-    id: Wholes2
-    start: Wholes2
-    height: Wholes2
-    impulse: Reals2
+    known: IntArray
+    id: IntArray2
+    start: IntArray2
+    height: IntArray2
+    impulse: FloatArray2
 
 
 class Scene(NamedTuple):
@@ -215,8 +221,8 @@ class StepArrays(NamedTuple):
     """
 
     terms: Terms
-    qd_next: Reals2
-    correction: Reals2
+    qd_next: FloatArray2
+    correction: FloatArray2
     earlier: Earlier
     contacts: collision.Contacts
     rows: Rows
@@ -227,7 +233,7 @@ class StepArrays(NamedTuple):
     fast: FastMemory
 
 
-def room_for_blocks(blocks: int, rows: int) -> BlockFacts:
+def allocate_blocks(blocks: int, rows: int) -> BlockFacts:
     """Return empty BlockFacts."""
     role, source, number = (np.zeros(blocks, np.int64) for _ in range(3))
     gap, restitution, approach, rebound = (np.zeros(blocks) for _ in range(4))
@@ -235,20 +241,20 @@ def room_for_blocks(blocks: int, rows: int) -> BlockFacts:
     return BlockFacts(role, source, number, gap, restitution, approach, rebound, bias)
 
 
-def room_for_earlier(states: int, blocks: int, rows: int) -> Earlier:
+def allocate_earlier(states: int, blocks: int, rows: int) -> Earlier:
     """Return no earlier impulses, and room for some."""
     number, start, height = (np.zeros((states, blocks), np.int64) for _ in range(3))
     known, impulse = np.zeros(states, np.int64), np.zeros((states, rows))
     return Earlier(known, number, start, height, impulse)
 
 
-def room_for_terms(states: int, nq: int, nv: int, shapes: Mapping[str, Any]) -> Terms:
+def allocate_terms(states: int, nq: int, nv: int, shapes: Mapping[str, Any]) -> Terms:
     """Return empty Terms; `shapes` are those of the outputs of contact_terms."""
     parts = [np.zeros((states, *shapes[name])) for name in Terms._fields[2:]]
     return Terms(np.zeros((states, nq)), np.zeros((states, nv)), *parts)
 
 
-def room_for_step(tables: Structure, widest: int) -> StepMemory:
+def allocate_step(tables: Structure, widest: int) -> StepMemory:
     """Return memory for a robot; `widest` is the largest number of rows of a block."""
     nv, bodies = tables.nv, len(tables.moved_start) - 1
     longest = int(np.diff(tables.moved_start).max(initial=0))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.engines.machine_code import Wholes
+from dyn_core.engines.machine_code import IntArray
 from dyn_core.model.assembly.tree import Tree
 
 
@@ -35,15 +35,15 @@ class Structure(NamedTuple):
             then entry (k, i) of two places of it stands at the number of i, (nv,).
     """
 
-    coordinate: Wholes
-    column_place: Wholes
-    path_start: Wholes
-    path: Wholes
-    moved_start: Wholes
-    moved: Wholes
-    above_start: Wholes
-    above: Wholes
-    straight: Wholes
+    coordinate: IntArray
+    column_place: IntArray
+    path_start: IntArray
+    path: IntArray
+    moved_start: IntArray
+    moved: IntArray
+    above_start: IntArray
+    above: IntArray
+    straight: IntArray
 
     @property
     def nv(self) -> int:

@@ -35,13 +35,13 @@ from dyn_core.contact.solvers.solver_memory import (
     INFEASIBLE,
     ITERATIONS,
     MAX_ITERATIONS,
-    NO_ROOM,
+    NO_BUFFER,
     PENALTY,
     Iterates,
     SolverWork,
     final_status,
 )
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 from dyn_core.numbers.scalar import maximum, minimum
 
 EVERY = 5  # iterations between changes of rho
@@ -70,7 +70,7 @@ def split(
     m: int,
     nv: int,
     work: SolverWork,
-    report: Reals,
+    report: FloatArray,
     max_iterations: int,
     tolerance: float,
     rho: float,
@@ -95,7 +95,7 @@ def split(
         rho: Initial penalty, relative to the response of a block.
 
     Returns:
-        CONVERGED, MAX_ITERATIONS, INFEASIBLE, or NO_ROOM: then nothing is solved.
+        CONVERGED, MAX_ITERATIONS, INFEASIBLE, or NO_BUFFER: then nothing is solved.
 
     Source: LCP-12, LCP-19.
     """
@@ -114,7 +114,7 @@ def split(
     ):
         unknowns, in_rows = prepare(rows, blocks, m, nv, scaled, envelope, system)
         if unknowns < 0:
-            return NO_ROOM
+            return NO_BUFFER
         _penalties(rows, blocks, scaled, iterates, system, rho)
         refactor(rows, blocks, scaled, envelope, system, unknowns, in_rows)
         factorisations = 1

@@ -12,14 +12,14 @@ import math
 
 from dyn_core.contact.solvers.laws.scaling import Scaled
 from dyn_core.contact.solvers.solver_memory import ConeSlacks, Slopes
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 SMOOTH = 1e-7  # coefficients of friction below it are none
 
 
 @machine_code
 def start_cone(
-    first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks, x: Reals
+    first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks, x: FloatArray
 ) -> int:
     """Set the impulse and the slacks of a cone; return how many products it has."""
     x[first], point.slack[first] = 1.0, max(1.0, scaled.b[first])
@@ -31,8 +31,8 @@ def start_cone(
 
 @machine_code
 def cone_gap(
-    first: int, count: int, c: float, k: int, point: ConeSlacks, x: Reals,
-    dx: Reals, step: float,
+    first: int, count: int, c: float, k: int, point: ConeSlacks, x: FloatArray,
+    dx: FloatArray, step: float,
 ) -> float:  # fmt: skip
     """Return the sum of the products of a cone after a step."""
     n = x[first] + step * dx[first]
@@ -48,8 +48,8 @@ def cone_gap(
 
 @machine_code
 def _products(
-    first: int, count: int, c: float, k: int, point: ConeSlacks, x: Reals,
-    dx: Reals, aim: float, second: bool, missing: Reals,
+    first: int, count: int, c: float, k: int, point: ConeSlacks, x: FloatArray,
+    dx: FloatArray, aim: float, second: bool, missing: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
     """Return what the products lack: s n, and those of eta; of v in `missing`."""
     n, eta = x[first], point.eta[k]
@@ -70,7 +70,8 @@ def _products(
 @machine_code
 def linearise_cone(
     first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks,
-    slopes: Slopes, x: Reals, dx: Reals, u: Reals, d: Reals, aim: float, second: bool,
+    slopes: Slopes, x: FloatArray, dx: FloatArray, u: FloatArray, d: FloatArray,
+    aim: float, second: bool,
 ) -> None:  # fmt: skip
     """Set S and the d of dx = d - S Y dz of a cone.
 
@@ -118,7 +119,7 @@ def linearise_cone(
 @machine_code
 def step_of_cone(
     first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks,
-    slopes: Slopes, dx: Reals, after: Reals, w: Reals, u: Reals,
+    slopes: Slopes, dx: FloatArray, after: FloatArray, w: FloatArray, u: FloatArray,
 ) -> None:  # fmt: skip
     """Take dx from `after`; set the steps of the slacks with w = Y dz."""
     eta_step = point.constant[k] + point.by_normal[k] * after[first]
@@ -132,7 +133,13 @@ def step_of_cone(
 
 @machine_code
 def cone_room(
-    first: int, count: int, c: float, k: int, point: ConeSlacks, x: Reals, dx: Reals
+    first: int,
+    count: int,
+    c: float,
+    k: int,
+    point: ConeSlacks,
+    x: FloatArray,
+    dx: FloatArray,
 ) -> float:
     """Return the part of a step after which a cone is at its boundary."""
     least = 10.0

@@ -21,13 +21,13 @@ from dyn_core.contact.solvers.solver_memory import (
     FACTORISATIONS,
     ITERATIONS,
     MAX_ITERATIONS,
-    NO_ROOM,
+    NO_BUFFER,
     PENALTY,
     SOLVED,
     SolverWork,
     final_status,
 )
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 NEAR = 1e-2  # softness from the start, which may be near the solution
 HARD = 1e-4  # of a second try, from zero
@@ -48,7 +48,7 @@ def solve_coulomb(
     m: int,
     nv: int,
     work: SolverWork,
-    report: Reals,
+    report: FloatArray,
     max_iterations: int,
     tolerance: float,
     splittings: int,
@@ -73,7 +73,7 @@ def solve_coulomb(
         splittings: Largest number of iterations of the last splitting.
 
     Returns:
-        CONVERGED, MAX_ITERATIONS, INFEASIBLE, or NO_ROOM: then nothing is solved.
+        CONVERGED, MAX_ITERATIONS, INFEASIBLE, or NO_BUFFER: then nothing is solved.
 
     Source: LCP-12, LCP-19.
     """
@@ -89,7 +89,7 @@ def solve_coulomb(
     if not missing <= tolerance:
         _, entries = order(rows, blocks, nv, work.envelope)
         if entries > len(work.envelope.values):
-            return NO_ROOM
+            return NO_BUFFER
     if not missing <= tolerance and max_iterations > STEPS:
         missing, more = math.inf, 0.0
         if m > HEAP:
@@ -134,7 +134,7 @@ def solve_coulomb(
 
 @machine_code
 def split_and_polish(
-    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     max_iterations: int, tolerance: float, rho: float,
 ) -> int:  # fmt: skip
     """Solve by `split`; where that is slow, by Newton steps from where it has come.
@@ -171,7 +171,7 @@ def _at_rest(rows: Rows, blocks: int) -> bool:
 
 @machine_code
 def _relax(
-    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     sweeps: int, tolerance: float, splittings: int,
 ) -> float:  # fmt: skip
     """Bring the impulses of `rows` nearer to the law; return how many iterations.
@@ -188,7 +188,7 @@ def _relax(
 
 @machine_code
 def _rounds(
-    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     max_iterations: int, tolerance: float, splittings: int,
 ) -> int:  # fmt: skip
     """Solve by `newton`; where it does not converge, by `split` and `newton`.
@@ -236,7 +236,7 @@ def _rounds(
 
 @machine_code
 def _polish(
-    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     status: int, tolerance: float,
 ) -> int:  # fmt: skip
     """Take Newton steps on the modes of impulses that are nearly right."""
@@ -251,7 +251,7 @@ def _polish(
 
 @machine_code
 def _finish(
-    rows: Rows, blocks: int, nv: int, work: SolverWork, report: Reals,
+    rows: Rows, blocks: int, nv: int, work: SolverWork, report: FloatArray,
     tolerance: float, count: float,
 ) -> int:  # fmt: skip
     """Take the scaled impulses as they are; return the status."""
@@ -266,7 +266,7 @@ def _finish(
 
 
 @machine_code
-def _keep(rows: Rows, blocks: int, work: SolverWork, report: Reals) -> None:
+def _keep(rows: Rows, blocks: int, work: SolverWork, report: FloatArray) -> None:
     """Keep the impulses if none came nearer to the law; report[4] is its residual."""
     if report[4] < work.best_law[0]:
         work.best_law[0] = report[4]
@@ -290,7 +290,7 @@ def _keep_scaled(
 
 @machine_code
 def _take_best(
-    rows: Rows, blocks: int, nv: int, work: SolverWork, report: Reals
+    rows: Rows, blocks: int, nv: int, work: SolverWork, report: FloatArray
 ) -> None:
     """Return to the impulses that came nearest to the law, and to their residuals."""
     if work.best_law[0] < math.inf:

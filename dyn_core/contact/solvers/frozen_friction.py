@@ -30,7 +30,7 @@ from dyn_core.contact.solvers.solver_memory import (
     REACHED,
     SolverWork,
 )
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 STEPS = 1000  # most Newton steps of a try; a hundred do but once in a million times
 TRIES = 4  # from the impulses of now, from zero, with a tenth of the bounds, with none
@@ -40,7 +40,7 @@ ENOUGH = 1e-7  # likewise, of the law of the result
 
 @machine_code
 def freeze_friction(
-    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray
 ) -> int:
     """Solve a problem whose friction has bounds of its own; return the status.
 

@@ -31,7 +31,7 @@ from dyn_core.contact.solvers.solver_memory import (
     SolverWork,
     final_status,
 )
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 LOCAL = 25  # most steps within a block
 PATIENCE = 200  # sweeps within which steps must become shorter
@@ -45,7 +45,7 @@ def sweep(
     m: int,
     nv: int,
     work: SolverWork,
-    report: Reals,
+    report: FloatArray,
     max_iterations: int,
     tolerance: float,
     relaxation: float,
@@ -162,7 +162,9 @@ def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
 
 
 @machine_code
-def _factor_block(first: int, count: int, matrix: Reals, factor: Reals) -> None:
+def _factor_block(
+    first: int, count: int, matrix: FloatArray, factor: FloatArray
+) -> None:
     """Factorise the matrix of a block: L below the diagonal, one over it on it."""
     for row in range(count):
         for other in range(row + 1):
@@ -265,7 +267,9 @@ def _slide(c: float, first: int, count: int, work: SolverWork) -> None:
 
 
 @machine_code
-def _velocity(first: int, count: int, row: int, work: SolverWork, u: Reals) -> float:
+def _velocity(
+    first: int, count: int, row: int, work: SolverWork, u: FloatArray
+) -> float:
     """Return the velocity of a row of a block for the block's impulses of now."""
     total = u[first + row]
     for e in range(count):

@@ -24,7 +24,7 @@ from dyn_core.contact.solvers.matrices.skyline import (
     solve_factorised,
 )
 from dyn_core.contact.solvers.solver_memory import NewtonWork, SolverWork
-from dyn_core.engines.machine_code import Reals, any_lane, decided_by, machine_code
+from dyn_core.engines.machine_code import FloatArray, any_lane, decided_by, machine_code
 from dyn_core.numbers.scalar import where
 
 FIRM = 1e-6  # compliance of a step, which makes impulses unique
@@ -120,7 +120,9 @@ def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> f
 
 
 @machine_code
-def _squares(rows: Rows, blocks: int, scaled: Scaled, x: Reals, u: Reals) -> float:
+def _squares(
+    rows: Rows, blocks: int, scaled: Scaled, x: FloatArray, u: FloatArray
+) -> float:
     """Return |F|²."""
     total = 0.0
     for k in range(blocks):

@@ -31,13 +31,13 @@ from dyn_core.contact.solvers.solver_memory import (
     INFEASIBLE,
     ITERATIONS,
     MAX_ITERATIONS,
-    NO_ROOM,
+    NO_BUFFER,
     PENALTY,
     NewtonWork,
     SolverWork,
     final_status,
 )
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 QUIET = 1e-5  # epsilon after a round of one step, in which no contact slides
 SHIFT = 10.0
@@ -56,7 +56,7 @@ def newton(
     m: int,
     nv: int,
     work: SolverWork,
-    report: Reals,
+    report: FloatArray,
     max_iterations: int,
     tolerance: float,
     softness: float,
@@ -88,7 +88,7 @@ def newton(
         exact: Whether the law is Coulomb's, or its convex relaxation.
 
     Returns:
-        CONVERGED, MAX_ITERATIONS, INFEASIBLE, or NO_ROOM: then nothing is solved.
+        CONVERGED, MAX_ITERATIONS, INFEASIBLE, or NO_BUFFER: then nothing is solved.
 
     Source: LCP-12, LCP-13 (b); P. Alart and A. Curnier 1991.
     """
@@ -121,7 +121,7 @@ def newton(
             heaviest,
             exact,
         )
-        if status == NO_ROOM:
+        if status == NO_BUFFER:
             return status
     from_scaled(rows, blocks, scaled, newton_work.gamma)
     row_residuals(rows, blocks, nv, system.w, iterates.r, report)
@@ -143,7 +143,7 @@ def proximal_rounds(
     m: int,
     nv: int,
     work: SolverWork,
-    report: Reals,
+    report: FloatArray,
     max_iterations: int,
     tolerance: float,
     softness: float,
@@ -157,7 +157,7 @@ def proximal_rounds(
     scaled, envelope, newton_work = work.scaled, work.envelope, work.newton
     unknowns, entries = order(rows, blocks, nv, envelope)
     if entries > len(envelope.values):
-        return NO_ROOM
+        return NO_BUFFER
     z, dz = newton_work.z, newton_work.dz
     for v in range(nv):
         if envelope.number[v] >= 0:

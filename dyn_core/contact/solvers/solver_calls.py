@@ -19,12 +19,12 @@ from dyn_core.contact.solvers.coulomb_newton import (
 from dyn_core.contact.solvers.gauss_seidel import sweep
 from dyn_core.contact.solvers.laws.law_residuals import row_residuals
 from dyn_core.contact.solvers.proximal_newton import newton
-from dyn_core.contact.solvers.solver_memory import LAW, SolverWork, room_for_solvers
+from dyn_core.contact.solvers.solver_memory import LAW, SolverWork, allocate_solvers
 from dyn_core.engines.machine_code import (
     NO_KERNEL,
+    FloatArray,
+    FloatArray2,
     KernelAddress,
-    Reals,
-    Reals2,
     call_python,
     compiled,
     machine_code,
@@ -79,9 +79,9 @@ class ChosenSolver(NamedTuple):
 
     choice: SolverChoice
     work: SolverWork
-    reports: Reals2
+    reports: FloatArray2
     python: KernelAddress
-    impact: Reals
+    impact: FloatArray
 
 
 def choice_of(
@@ -157,7 +157,7 @@ class RowSolver:
             nv: Number of coordinates of the supports.
             options: Of the solver.
         """
-        work, reports = room_for_solvers(rows, nv), np.zeros((2, 8))
+        work, reports = allocate_solvers(rows, nv), np.zeros((2, 8))
         choice = choice_of(name, options)
         chosen = ChosenSolver(choice, work, reports, NO_KERNEL, np.zeros(0))
         self.nv, self.report = int(nv), reports[0]

@@ -11,12 +11,12 @@ from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.laws.scaling import Scaled
 from dyn_core.contact.solvers.matrices.linear_systems import LinearSystem
 from dyn_core.contact.solvers.matrices.skyline import Skyline
-from dyn_core.engines.machine_code import Reals, Wholes, machine_code
+from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 
 CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = map(
     STATUSES.index, STATUSES[:5]
 )
-NO_ROOM = STATUSES.index("no_room")  # work arrays are too small: nothing is solved
+NO_BUFFER = STATUSES.index("no_room")  # work arrays are too small: nothing is solved
 WEDGED = STATUSES.index("wedged")
 FROZEN_FRICTION = STATUSES.index("frozen_friction")  # it has bounds of its own
 LAW, ITERATIONS, PENALTY, FACTORISATIONS = 4, 5, 6, 7  # of a report: five residuals
@@ -36,14 +36,14 @@ class Iterates(NamedTuple):
         rho: Penalty of each row.
     """
 
-    x: Reals
-    y: Reals
-    z: Reals
-    p: Reals
-    dx: Reals
-    r: Reals
-    s: Reals
-    rho: Reals
+    x: FloatArray
+    y: FloatArray
+    z: FloatArray
+    p: FloatArray
+    dx: FloatArray
+    r: FloatArray
+    s: FloatArray
+    rho: FloatArray
 
 
 class Slopes(NamedTuple):
@@ -55,11 +55,11 @@ class Slopes(NamedTuple):
         left, right: Of the tangents of a cone with each other.
     """
 
-    diagonal: Reals
-    tilt: Reals
-    lean: Reals
-    left: Reals
-    right: Reals
+    diagonal: FloatArray
+    tilt: FloatArray
+    lean: FloatArray
+    left: FloatArray
+    right: FloatArray
 
 
 class NewtonWork(NamedTuple):
@@ -77,17 +77,17 @@ class NewtonWork(NamedTuple):
         slopes: Slope of the law.
     """
 
-    mode: Wholes
-    gamma: Reals
-    center: Reals
-    u: Reals
-    du: Reals
-    z: Reals
-    dz: Reals
-    right: Reals
-    slope_y: Reals
-    square: Reals
-    upper: Reals
+    mode: IntArray
+    gamma: FloatArray
+    center: FloatArray
+    u: FloatArray
+    du: FloatArray
+    z: FloatArray
+    dz: FloatArray
+    right: FloatArray
+    slope_y: FloatArray
+    square: FloatArray
+    upper: FloatArray
     slopes: Slopes
 
 
@@ -103,15 +103,15 @@ class ConeSlacks(NamedTuple):
         constant, by_normal: Parts of eta_step, (blocks,).
     """
 
-    slack: Reals
-    other: Reals
-    slack_step: Reals
-    other_step: Reals
-    missing: Reals
-    eta: Reals
-    eta_step: Reals
-    constant: Reals
-    by_normal: Reals
+    slack: FloatArray
+    other: FloatArray
+    slack_step: FloatArray
+    other_step: FloatArray
+    missing: FloatArray
+    eta: FloatArray
+    eta_step: FloatArray
+    constant: FloatArray
+    by_normal: FloatArray
 
 
 class SolverWork(NamedTuple):
@@ -131,13 +131,13 @@ class SolverWork(NamedTuple):
     iterates: Iterates
     newton: NewtonWork
     interior: ConeSlacks
-    best: Reals
-    best_law: Reals
-    block_matrix: Reals
-    block_factor: Reals
+    best: FloatArray
+    best_law: FloatArray
+    block_matrix: FloatArray
+    block_factor: FloatArray
 
 
-def room_for_solvers(
+def allocate_solvers(
     rows: Rows, nv: int, widest: int | None = None, entries: int | None = None
 ) -> SolverWork:
     """Return room for the solvers of problems no larger than the arrays of `rows`.
@@ -147,54 +147,54 @@ def room_for_solvers(
         nv: Number of coordinates.
         widest: Most coordinates of a support; nv if None.
         entries: Entries of an envelope; enough for every problem if None. A problem
-            that needs more has the status NO_ROOM.
+            that needs more has the status NO_BUFFER.
     """
     blocks, m, supports = len(rows.kind), len(rows.b), len(rows.support)
     most = max(nv, min(m, 2 * nv))
     entries = most * (most + 1) // 2 if entries is None else entries
     widest = nv if widest is None else widest
 
-    def reals(n: int) -> np.ndarray:
+    def floats(n: int) -> np.ndarray:
         return np.zeros(n)
 
-    def wholes(n: int) -> np.ndarray:
+    def ints(n: int) -> np.ndarray:
         return np.zeros(n, np.int64)
 
-    by_row = (reals(m) for _ in range(6))
-    sizes = wholes(blocks), reals(blocks), reals(len(rows.y))
-    scaled = Scaled._make((*sizes, *by_row, reals(1)))
+    by_row = (floats(m) for _ in range(6))
+    sizes = ints(blocks), floats(blocks), floats(len(rows.y))
+    scaled = Scaled._make((*sizes, *by_row, floats(1)))
     envelope = Skyline(
-        wholes(blocks),
-        wholes(nv),
-        wholes(supports),
-        wholes(most),
-        wholes(most + 1),
-        wholes(nv),
-        wholes(blocks),
-        wholes(nv + 1),
-        wholes(len(rows.y)),
-        wholes(4 + 2 * blocks + len(rows.y)),
-        reals(entries),
-        reals(most),
+        ints(blocks),
+        ints(nv),
+        ints(supports),
+        ints(most),
+        ints(most + 1),
+        ints(nv),
+        ints(blocks),
+        ints(nv + 1),
+        ints(len(rows.y)),
+        ints(4 + 2 * blocks + len(rows.y)),
+        floats(entries),
+        floats(most),
     )
-    system = LinearSystem(reals(m), reals(entries), reals(nv), reals(m))
+    system = LinearSystem(floats(m), floats(entries), floats(nv), floats(m))
     newton = NewtonWork(
-        mode=wholes(m),
-        gamma=reals(m),
-        center=reals(m),
-        u=reals(m),
-        du=reals(m),
-        z=reals(nv),
-        dz=reals(nv),
-        right=reals(nv),
-        slope_y=reals(len(rows.y)),
-        square=reals(widest * widest),
-        upper=reals(entries),
-        slopes=Slopes(*(reals(m) for _ in range(5))),
+        mode=ints(m),
+        gamma=floats(m),
+        center=floats(m),
+        u=floats(m),
+        du=floats(m),
+        z=floats(nv),
+        dz=floats(nv),
+        right=floats(nv),
+        slope_y=floats(len(rows.y)),
+        square=floats(widest * widest),
+        upper=floats(entries),
+        slopes=Slopes(*(floats(m) for _ in range(5))),
     )
-    iterates = Iterates(*(reals(m) for _ in range(8)))
+    iterates = Iterates(*(floats(m) for _ in range(8)))
     interior = ConeSlacks(
-        *(reals(m) for _ in range(5)), *(reals(blocks) for _ in range(4))
+        *(floats(m) for _ in range(5)), *(floats(blocks) for _ in range(4))
     )  # type: ignore[call-arg]
     return SolverWork(
         scaled,
@@ -203,15 +203,15 @@ def room_for_solvers(
         iterates,
         newton,
         interior,
-        reals(m),
-        reals(1),
-        reals(6 * m),
-        reals(6 * m),
+        floats(m),
+        floats(1),
+        floats(6 * m),
+        floats(6 * m),
     )
 
 
 @machine_code
-def final_status(status: int, report: Reals, tolerance: float) -> int:
+def final_status(status: int, report: FloatArray, tolerance: float) -> int:
     """Return the status: CONVERGED where the published law holds, else what it was.
 
     It holds to ten times the tolerance of the method, which stops by its own measure,

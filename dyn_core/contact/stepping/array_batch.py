@@ -22,7 +22,7 @@ from dyn_core.contact.rows.step_tables import SCHEMES, Earlier, StepArrays
 from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS
 from dyn_core.contact.stepping.composite_step import (
     RowOutcomes,
-    room_for_outcomes,
+    allocate_outcomes,
     step_rows,
 )
 from dyn_core.contact.stepping.contact_model import ContactModel
@@ -122,7 +122,7 @@ class BatchStep:
         numbers[chosen] = np.arange(len(chosen))
         self._columns = numbers[bodies]  # -1, of the world, is made zero
         self._setup = setup
-        self._outcomes = room_for_outcomes(self.rows, numbers)
+        self._outcomes = allocate_outcomes(self.rows, numbers)
         self.threads = max(1, count(threads))
         parts = SHARES * self.threads if self.threads > 1 else 1
         share = -(-self.rows // (parts * WHOLE)) * WHOLE

@@ -29,7 +29,7 @@ from dyn_core.contact.stepping.composite_step import (
     REFUSED,
     StepKernels,
     StepLog,
-    room_for_outcomes,
+    allocate_outcomes,
     take_step,
 )
 from dyn_core.contact.stepping.contact_model import ContactModel
@@ -88,7 +88,7 @@ class ArrayStep:
         self._payload = tuple(map(np.copy, self._carried.values))
         times = setup.h, setup.remaining, setup.h - setup.remaining
         self._times = tuple(np.array(dt) for dt in times)
-        self._outcomes = room_for_outcomes(1, np.full(model.nb + 1, -1))
+        self._outcomes = allocate_outcomes(1, np.full(model.nb + 1, -1))
         self._corrected: Any = self._outcomes.corrected.data
         self._earlier: Earlier | None = None
         import_module("scipy.optimize")  # of `impossible`: not while it steps
@@ -97,12 +97,12 @@ class ArrayStep:
     @property
     def contacts(self) -> int:
         """How many contacts the last step had."""
-        return int(self._log.wholes[3])
+        return int(self._log.integers[3])
 
     @property
     def m(self) -> int:
         """How many rows the last step had."""
-        return int(self._log.wholes[4])
+        return int(self._log.integers[4])
 
     @property
     def memory(self) -> StepArrays:
@@ -136,8 +136,8 @@ class ArrayStep:
             self._q_end,
             self._qd_end,
         )
-        self._counts: Any = self._log.wholes.data
-        self._numbers: Any = self._log.reals.data
+        self._counts: Any = self._log.integers.data
+        self._numbers: Any = self._log.floats.data
         self._kernels: list[TiedKernel] = []
         self._calls: list[Any] = [None, None]  # without, with forces
         if self.of.world.stepper in SCHEMES:
@@ -226,14 +226,14 @@ class ArrayStep:
         status, m, blocks = counts[0], counts[4], counts[5]
         if status == MAX_ITERATIONS:
             status = self.proven(blocks, m)
-        wholes = counts[: COUNTS + 2 * blocks].tobytes()
-        reals = self._numbers[: self._impulses + m].tobytes()
+        integers = counts[: COUNTS + 2 * blocks].tobytes()
+        floats = self._numbers[: self._impulses + m].tobytes()
         short, q_end = counts[2], self._q_end.copy()
         shifted = q_end if self._corrected[0] else None
         fast = self._fast_contacts() if self._used[0] else None
         kept = (
             t, self.h, STATUSES[status], short, forces, self._tau.tobytes(), shifted,
-            sizes, wholes, reals, fast,
+            sizes, integers, floats, fast,
         )  # fmt: skip
         record = tuple.__new__(StepRecord, kept)  # the fastest way to make one
         return q_end, self._qd_end.copy(), record

@@ -54,16 +54,16 @@ from dyn_core.contact.solvers.solver_memory import (
     WEDGED,
 )
 from dyn_core.contact.stepping.position_correction import (
-    NO_ROOM,
+    NO_BUFFER,
     NOTHING,
     correct_positions,
 )
 from dyn_core.contact.stepping.step_records import COUNTS
 from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray3,
+    IntArray,
     KernelAddress,
-    Reals,
-    Reals3,
-    Wholes,
     call_python,
     machine_code,
     run_kernel,
@@ -95,18 +95,18 @@ class StepLog(NamedTuple):
     """What is kept of the step of a single state.
 
     Attributes:
-        wholes: Status, iterations, whether overlaps had no room, numbers of contacts,
+        integers: Status, iterations, whether overlaps had no room, numbers of contacts,
             rows and blocks; then the lasting numbers of the blocks, and then the first
             row of each.
-        reals: q, qd and velocity of the problem, residuals, (5,), and impulses of all
+        floats: q, qd and velocity of the problem, residuals, (5,), and impulses of all
             rows.
         q_end, qd_end: State after the step.
     """
 
-    wholes: Wholes
-    reals: Reals
-    q_end: Reals
-    qd_end: Reals
+    integers: IntArray
+    floats: FloatArray
+    q_end: FloatArray
+    qd_end: FloatArray
 
 
 class RowOutcomes(NamedTuple):
@@ -124,20 +124,20 @@ class RowOutcomes(NamedTuple):
         world_force: Its part from the world, likewise.
     """
 
-    status: Wholes
-    iterations: Reals
-    contacts: Wholes
-    rows: Wholes
-    residual: Reals
-    failed: Wholes
-    corrected: Wholes
-    short: Wholes
-    chosen: Wholes
-    force: Reals3
-    world_force: Reals3
+    status: IntArray
+    iterations: FloatArray
+    contacts: IntArray
+    rows: IntArray
+    residual: FloatArray
+    failed: IntArray
+    corrected: IntArray
+    short: IntArray
+    chosen: IntArray
+    force: FloatArray3
+    world_force: FloatArray3
 
 
-def room_for_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
+def allocate_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
     """Return empty outcomes of n states, with the forces on some bodies."""
     forces = n, int(chosen.max(initial=-1)) + 1, 3
     return RowOutcomes(
@@ -198,36 +198,41 @@ def keep_step(
 ) -> int:
     """Fill the log behind the state after the step; see take_step."""
     report, impact = solver.reports[0], solver.impact
-    wholes, reals, terms, earlier = log.wholes, log.reals, step.terms, step.earlier
+    integers, floats, terms, earlier = (
+        log.integers,
+        log.floats,
+        step.terms,
+        step.earlier,
+    )
     nq, nv, m = terms.q.shape[1], terms.qd.shape[1], outcomes.rows[0]
     total = 0.0
     for k in range(nq):
-        reals[k] = terms.q[0, k]
+        floats[k] = terms.q[0, k]
         total += 0.0 * log.q_end[k]
     for k in range(nv):
-        reals[nq + k], reals[nq + nv + k] = terms.qd[0, k], step.qd_next[0, k]
+        floats[nq + k], floats[nq + nv + k] = terms.qd[0, k], step.qd_next[0, k]
         total += 0.0 * log.qd_end[k]
     if math.isnan(total):
         earlier.known[0] = 0
         return FAILED
     after = nq + 2 * nv
     for k in range(5):
-        reals[after + k] = report[k]
+        floats[after + k] = report[k]
     for r in range(m):
-        reals[after + 5 + r] = earlier.impulse[0, r]
+        floats[after + 5 + r] = earlier.impulse[0, r]
     if solver.choice.impacts > 0:
         for r in range(m):
-            reals[after + 5 + r] += impact[r]
+            floats[after + 5 + r] += impact[r]
     blocks = earlier.known[0]
-    wholes[0], wholes[1], wholes[2] = (
+    integers[0], integers[1], integers[2] = (
         outcomes.status[0],
         int(outcomes.iterations[0]),
         outcomes.short[0],
     )
-    wholes[3], wholes[4], wholes[5] = outcomes.contacts[0], m, blocks
+    integers[3], integers[4], integers[5] = outcomes.contacts[0], m, blocks
     for k in range(blocks):
-        wholes[COUNTS + k] = earlier.id[0, k]
-        wholes[COUNTS + blocks + k] = earlier.start[0, k]
+        integers[COUNTS + k] = earlier.id[0, k]
+        integers[COUNTS + blocks + k] = earlier.start[0, k]
     return DONE
 
 
@@ -321,7 +326,7 @@ def solve_state(
 
 @machine_code
 def leave_out_pushes(
-    scene: Scene, step: StepArrays, used: int, status: int, z: Reals
+    scene: Scene, step: StepArrays, used: int, status: int, z: FloatArray
 ) -> bool:
     """Let contacts and limits ask for rest at most; return whether to solve again.
 
@@ -386,7 +391,7 @@ def _endless(rows: Rows, used: int) -> bool:
 
 @machine_code
 def _adds_energy(
-    rows: Rows, facts: BlockFacts, used: int, rest: float, z: Reals
+    rows: Rows, facts: BlockFacts, used: int, rest: float, z: FloatArray
 ) -> bool:
     """Return whether impulses of a step with meetings add energy to its free motion.
 
@@ -447,7 +452,7 @@ def finish_state(
     if scene.rule.apart > 0.0:
         result = correct_positions(scene, step, solver, state, blocks)
         outcomes.corrected[n] = 0 if result == NOTHING else 1
-        outcomes.short[n] = 1 if result == NO_ROOM else 0
+        outcomes.short[n] = 1 if result == NO_BUFFER else 0
     if step.fast.used[0] > 0 and move_before_meetings(scene, step, state):
         outcomes.corrected[n] = 1
 

@@ -32,7 +32,7 @@ from dyn_core.contact.stepping.contact_model import error_terms
 from dyn_core.contact.stepping.integration import advanced, moved
 from dyn_core.contact.stepping.poisson_and_sequential import ImpactLaw
 from dyn_core.contact.stepping.position_correction import (
-    NO_ROOM,
+    NO_BUFFER,
     NOTHING,
     correct_positions,
 )
@@ -387,8 +387,8 @@ class EventStep:
             raise NonFiniteError("contacts: the velocity is not finite", "qd")
         report, terms = self.arrays.room.solver.reports[0], arrays.terms
         counts = [status, int(report[5]), 0, 0, m, blocks]
-        wholes = np.concatenate([counts, ids, starts]).astype(np.int64)
-        reals = terms.q[0], terms.qd[0], arrays.qd_next[0], report[:5], total
+        integers = np.concatenate([counts, ids, starts]).astype(np.int64)
+        floats = terms.q[0], terms.qd[0], arrays.qd_next[0], report[:5], total
         return StepRecord(
             t,
             h,
@@ -398,8 +398,8 @@ class EventStep:
             forces.tau.tobytes(),
             None,
             (len(terms.q[0]), len(terms.qd[0])),
-            wholes.tobytes(),
-            np.concatenate(reals).tobytes(),
+            integers.tobytes(),
+            np.concatenate(floats).tobytes(),
         )
 
     def _corrected(
@@ -421,7 +421,7 @@ class EventStep:
         result = compiled(correct_positions).bind(*memory)(0, blocks)
         if result == NOTHING:
             return q, qd
-        self.counters.update(["contacts without room"] * (result == NO_ROOM))
+        self.counters.update(["contacts without room"] * (result == NO_BUFFER))
         correction = self._arrays.correction[0].copy()
         last, uncorrected = parts[-1], q
         q, qd = advanced(model, uncorrected, qd, h, correction)

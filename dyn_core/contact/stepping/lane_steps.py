@@ -18,15 +18,15 @@ from dyn_core.contact.rows.step_tables import Earlier, Scene, StepArrays, Terms
 from dyn_core.contact.solvers.solver_calls import ChosenSolver
 from dyn_core.contact.stepping.composite_step import (
     RowOutcomes,
-    room_for_outcomes,
+    allocate_outcomes,
     step_rows,
 )
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
 from dyn_core.engines.llvm.compiler import machine, missing
 from dyn_core.engines.machine_code import (
+    FloatArray2,
+    IntArray,
     KernelAddress,
-    Reals2,
-    Wholes,
     compiled,
     in_lanes,
     machine_code,
@@ -42,14 +42,14 @@ TRIES = 2  # packs that a state may leave before it is stepped alone
 class FlatTerms(NamedTuple):
     """Terms of states, (n, numbers of each), or of lanes, (numbers, lanes)."""
 
-    q: Reals2
-    qd: Reals2
-    poses: Reals2
-    columns: Reals2
-    factor: Reals2
-    free: Reals2
-    rows: Reals2
-    gaps: Reals2
+    q: FloatArray2
+    qd: FloatArray2
+    poses: FloatArray2
+    columns: FloatArray2
+    factor: FloatArray2
+    free: FloatArray2
+    rows: FloatArray2
+    gaps: FloatArray2
 
 
 class StatePack(NamedTuple):
@@ -72,17 +72,17 @@ class StatePack(NamedTuple):
     """
 
     kernel: KernelAddress
-    alive: Wholes
-    bits: Wholes
-    states: Wholes
-    waiting: Wholes
+    alive: IntArray
+    bits: IntArray
+    states: IntArray
+    waiting: IntArray
     all_terms: FlatTerms
     terms: FlatTerms
-    qd_next: Reals2
-    correction: Reals2
+    qd_next: FloatArray2
+    correction: FloatArray2
     earlier: Earlier
     outcomes: RowOutcomes
-    counts: Wholes
+    counts: IntArray
 
 
 def fits_lanes(setup: StepSetup, states: int) -> bool:
@@ -125,7 +125,7 @@ class LaneRoom:
         single.grow(room.contacts)
         step = single.step._replace(earlier=single.earlier(None, 1))
         step, solver = (in_lanes(x, lanes, known) for x in (step, single.solver))
-        outcomes = in_lanes(room_for_outcomes(1, chosen), lanes, known)
+        outcomes = in_lanes(allocate_outcomes(1, chosen), lanes, known)
         self._tied = compiled(step_lanes, lanes=lanes).tied(
             self._scene, step, solver, outcomes
         )
@@ -332,7 +332,7 @@ def fill(earlier: Earlier, pack: StatePack) -> None:
 
 
 @machine_code
-def gather(source: Reals2, states: Wholes, to: Reals2) -> None:
+def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
     """Write the numbers of the states into the lanes."""
     first = 0
     while first < to.shape[1]:  # four at a time: what is written lies side by side

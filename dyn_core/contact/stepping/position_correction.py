@@ -27,7 +27,7 @@ SOFT = 1e-9  # compliance, relative to the response
 SHORT = 1e-2  # part of a correction that may be missing
 TOLERANCE = 1e-6  # of a correction, relative to the largest: more precision costs most
 ITERATIONS = 100  # most Newton steps
-NOTHING, CORRECTED, NO_ROOM = range(3)  # results of correct_positions
+NOTHING, CORRECTED, NO_BUFFER = range(3)  # results of correct_positions
 
 
 @machine_code
@@ -43,7 +43,7 @@ def correct_positions(
         used: Number of blocks of the step.
 
     Returns:
-        NOTHING to correct; CORRECTED; NO_ROOM for all that was asked for.
+        NOTHING to correct; CORRECTED; NO_BUFFER for all that was asked for.
     """
     blocks, m = prepare_correction(scene, step, state, used)
     if m == 0:
@@ -55,7 +55,7 @@ def correct_positions(
     )  # fmt: skip
     if end_correction(scene, step, state, blocks) and status == 0:
         return CORRECTED
-    return NO_ROOM
+    return NO_BUFFER
 
 
 @machine_code

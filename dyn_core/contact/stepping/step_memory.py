@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
+from dyn_core.contact.collision.detection.tables import allocate_contacts, allocate_work
 from dyn_core.contact.fast_bodies.fast_tables import fast_memory, fast_tables
-from dyn_core.contact.problem.rows import room_for_rows
+from dyn_core.contact.problem.rows import allocate_rows
 from dyn_core.contact.rows.joint_rows import dense_rows, joint_table
 from dyn_core.contact.rows.step_tables import (
     SCHEMES,
@@ -19,10 +19,10 @@ from dyn_core.contact.rows.step_tables import (
     Rule,
     Scene,
     StepArrays,
-    room_for_blocks,
-    room_for_earlier,
-    room_for_step,
-    room_for_terms,
+    allocate_blocks,
+    allocate_earlier,
+    allocate_step,
+    allocate_terms,
 )
 from dyn_core.contact.rows.structure import structure
 from dyn_core.contact.solvers.solver_calls import (
@@ -31,7 +31,7 @@ from dyn_core.contact.solvers.solver_calls import (
     PROBLEM,
     ChosenSolver,
 )
-from dyn_core.contact.solvers.solver_memory import room_for_solvers
+from dyn_core.contact.solvers.solver_memory import allocate_solvers
 from dyn_core.contact.stepping.contact_model import ContactModel, error_terms
 from dyn_core.contact.stepping.poisson_and_sequential import ImpactLaw
 from dyn_core.contact.stepping.solver_choice import has_one_problem, solver_choice
@@ -143,7 +143,7 @@ class StepRoom:
         """
         self._setup, model = setup, setup.of.model
         shapes = {port.name: port.shape for port in setup.terms(False).outputs}
-        self._terms = room_for_terms(states, model.nq, model.nv, shapes)
+        self._terms = allocate_terms(states, model.nq, model.nv, shapes)
         self._next, self._correction = (np.zeros((states, model.nv)) for _ in range(2))
         self.grow(FIRST_ROOM)
 
@@ -158,8 +158,8 @@ class StepRoom:
         blocks = contacts + single + others
         m = 6 * contacts + single + int(dense.start[-1])
         y = 6 * contacts * longest + (single + int(dense.start[-1])) * nv
-        rows = room_for_rows(blocks, m, support, y)
-        normals = room_for_rows(blocks, m, 0, 0)
+        rows = allocate_rows(blocks, m, support, y)
+        normals = allocate_rows(blocks, m, 0, 0)
         shapes, pairs = len(scene.shapes.kind), len(scene.pairs.first)
         widest = max(MOST_ROWS, int(tall.max(initial=0)) + 1)
         self.contacts = contacts
@@ -167,16 +167,16 @@ class StepRoom:
             terms=self._terms,
             qd_next=self._next,
             correction=self._correction,
-            earlier=room_for_earlier(0, 0, 0),
-            contacts=room_for_contacts(contacts),
+            earlier=allocate_earlier(0, 0, 0),
+            contacts=allocate_contacts(contacts),
             rows=rows,
-            blocks=room_for_blocks(blocks, m),
+            blocks=allocate_blocks(blocks, m),
             normals=normals._replace(support=rows.support, y=rows.y),
-            collision=room_for_work(shapes, pairs),
-            work=room_for_step(tables, widest),
+            collision=allocate_work(shapes, pairs),
+            work=allocate_step(tables, widest),
             fast=fast_memory(scene.fast, nv, shapes, pairs),
         )
-        choice, work = self._setup.choice, room_for_solvers(rows, nv)
+        choice, work = self._setup.choice, allocate_solvers(rows, nv)
         reports, impact, world = np.zeros((2, 8)), np.zeros(m), self._setup.of.world
         tasks: dict[int, Task] = {}
         if choice.impacts:
@@ -197,7 +197,7 @@ class StepRoom:
         blocks, m = len(self.step.rows.kind), len(self.step.rows.b)
         if known is not None and known.id.shape[1] >= blocks:
             return known
-        earlier = room_for_earlier(states, blocks, m)
+        earlier = allocate_earlier(states, blocks, m)
         for new, old in zip(earlier, known or (), strict=known is not None):
             new[..., : old.shape[-1]] = old
         return earlier

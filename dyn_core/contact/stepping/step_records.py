@@ -8,7 +8,7 @@ import numpy as np
 
 from dyn_core.contact.collision.detection.tables import Contacts
 
-COUNTS = 6  # numbers in `wholes` of a record before those of the blocks
+COUNTS = 6  # numbers in `integers` of a record before those of the blocks
 
 
 class FastContacts(NamedTuple):
@@ -31,7 +31,7 @@ class StepRecord(NamedTuple):
         efforts: Joint forces, (nv,), as bytes.
         q_end: Position after the step, if the step corrected it.
         sizes: nq and nv.
-        wholes, reals: Those of composite_step.StepLog, as bytes.
+        integers, floats: Those of composite_step.StepLog, as bytes.
         fast: Contacts of a step with fast pairs, which depend on velocities.
     """
 
@@ -43,8 +43,8 @@ class StepRecord(NamedTuple):
     efforts: bytes
     q_end: np.ndarray | None
     sizes: tuple[int, int]
-    wholes: bytes
-    reals: bytes
+    integers: bytes
+    floats: bytes
     fast: FastContacts | None = None
 
     @property
@@ -109,9 +109,9 @@ class StepRecord(NamedTuple):
 
     @property
     def _numbers(self) -> np.ndarray:
-        """`wholes` as an array."""
-        return np.frombuffer(self.wholes, np.int64)
+        """`integers` as an array."""
+        return np.frombuffer(self.integers, np.int64)
 
     def _part(self, start: int, count: int) -> np.ndarray:
-        """Return a part of `reals` as an array; count -1: to the end."""
-        return np.frombuffer(self.reals, float, count, 8 * start)
+        """Return a part of `floats` as an array; count -1: to the end."""
+        return np.frombuffer(self.floats, float, count, 8 * start)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.control.joint_values import joint_values
-from dyn_core.engines.machine_code import Reals, Wholes, compiled, machine_code
+from dyn_core.engines.machine_code import FloatArray, IntArray, compiled, machine_code
 from dyn_core.errors import SettingError, StateError
 from dyn_core.model import Model
 from dyn_core.validation import Quantity, known_keywords
@@ -50,22 +50,22 @@ class StateRows(NamedTuple):
         largest_gap: Allowed gap.
     """
 
-    q: Reals
-    qd: Reals
-    q_before: Reals
-    qd_before: Reals
-    low: Reals
-    high: Reals
-    fastest: Reals
-    mismatch: Reals
-    wrapped: Wholes
-    change: Reals
-    rate: Reals
-    q_window: Reals
-    qd_window: Reals
-    by_velocity: Reals
-    gap: Reals
-    largest_gap: Reals
+    q: FloatArray
+    qd: FloatArray
+    q_before: FloatArray
+    qd_before: FloatArray
+    low: FloatArray
+    high: FloatArray
+    fastest: FloatArray
+    mismatch: FloatArray
+    wrapped: IntArray
+    change: FloatArray
+    rate: FloatArray
+    q_window: FloatArray
+    qd_window: FloatArray
+    by_velocity: FloatArray
+    gap: FloatArray
+    largest_gap: FloatArray
 
 
 def allocate_state_rows(wrapped: np.ndarray, check: StateCheck | None) -> StateRows:

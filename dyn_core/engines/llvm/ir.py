@@ -33,7 +33,7 @@ def real_size(width: int) -> int:
 
 
 def suffix(width: int) -> str:
-    """Return how names of LLVM's intrinsics end for reals."""
+    """Return how names of LLVM's intrinsics end for floats."""
     one = "f32" if is_single(width) else "f64"
     return one if width == 1 else f"v{width}{one}"
 

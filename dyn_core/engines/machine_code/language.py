@@ -1,12 +1,12 @@
 """The subset of Python that is compiled: its types, and how a function is marked.
 
 Arguments
-    int, float, bool; arrays Reals (n,), Reals2 (n, m), Reals3 (n, m, k) of float64 and
-    Wholes (n,), Wholes2 (n, m), Wholes3 (n, m, k) of int64, contiguous and writeable;
-    and records: classes derived from typing.NamedTuple whose fields are of these types
-    or records. Each argument has its annotation, and so has what is returned: nothing,
-    a number, or a tuple of numbers. No default values. An int is not passed or returned
-    as a float: 0.0, not 0.
+    int, float, bool; arrays FloatArray (n,), FloatArray2 (n, m), FloatArray3 (n, m, k)
+    of float64 and IntArray (n,), IntArray2 (n, m), IntArray3 (n, m, k) of int64,
+    contiguous and writeable; and records: classes derived from typing.NamedTuple whose
+    fields are of these types or records. Each argument has its annotation, and so has
+    the result: nothing, a number, or a tuple of numbers. No default values. An int is
+    not passed or returned as a float: 0.0, not 0.
 
 Statements
     name = value; a, b = values; array[i] = x; array[i, j] = x; +=, -=, *=, ... of each;
@@ -49,12 +49,12 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
-Reals = Annotated[np.ndarray, float, 1]
-Reals2 = Annotated[np.ndarray, float, 2]
-Reals3 = Annotated[np.ndarray, float, 3]
-Wholes = Annotated[np.ndarray, int, 1]
-Wholes2 = Annotated[np.ndarray, int, 2]
-Wholes3 = Annotated[np.ndarray, int, 3]
+FloatArray = Annotated[np.ndarray, float, 1]
+FloatArray2 = Annotated[np.ndarray, float, 2]
+FloatArray3 = Annotated[np.ndarray, float, 3]
+IntArray = Annotated[np.ndarray, int, 1]
+IntArray2 = Annotated[np.ndarray, int, 2]
+IntArray3 = Annotated[np.ndarray, int, 3]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -40,7 +40,7 @@ class ArrayType:
     axes: int
 
     def __str__(self) -> str:
-        name = "Reals" if self.item is FLOAT else "Wholes"
+        name = "FloatArray" if self.item is FLOAT else "IntArray"
         return name if self.axes == 1 else f"{name}{self.axes}"
 
 
@@ -70,8 +70,8 @@ class TupleType:
 Type = NumberType | ArrayType | RecordType | TupleType
 NOTHING = TupleType(())
 VALID = (
-    "int, float, bool, Reals, Reals2, Reals3, Wholes, Wholes2, Wholes3, classes "
-    "derived from NamedTuple of these"
+    "int, float, bool, FloatArray, FloatArray2, FloatArray3, IntArray, IntArray2,"
+    " IntArray3, classes derived from NamedTuple of these"
 )
 
 

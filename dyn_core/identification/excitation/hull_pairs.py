@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.collision.detection.all_pairs import separations
-from dyn_core.contact.collision.detection.tables import room_for_work
+from dyn_core.contact.collision.detection.tables import allocate_work
 from dyn_core.contact.collision.hulls import Hulls, coal_module
 from dyn_core.contact.collision.shape_tables import ShapeTable, frame_rows
 from dyn_core.engines.machine_code import compiled
@@ -87,7 +87,7 @@ class HullPairs:
         sides = np.array([[self._used.index(k) for k in pair] for pair in pairs])
         first, second = (np.array(x, np.int64) for x in sides.reshape(-1, 2).T)
         self._results = np.zeros((len(pairs), 10))
-        work = room_for_work(len(self._used), len(pairs))
+        work = allocate_work(len(self._used), len(pairs))
         self._find = compiled(separations).bind(
             self._shapes, first, second, self._poses, self._results, work
         )

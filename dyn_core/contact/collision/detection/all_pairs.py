@@ -37,11 +37,11 @@ from dyn_core.contact.collision.detection.tables import (
     compose,
     relate,
 )
-from dyn_core.engines.machine_code import Reals2, Wholes, machine_code
+from dyn_core.engines.machine_code import FloatArray2, IntArray, machine_code
 
 
 @machine_code
-def place_shapes(shapes: Shapes, poses: Reals2, work: Work) -> None:
+def place_shapes(shapes: Shapes, poses: FloatArray2, work: Work) -> None:
     """Write the frame of each shape in the world, and the box about it."""
     for k in range(len(shapes.kind)):
         F = work.frames[k]
@@ -149,7 +149,7 @@ def add_pair(
 def find_contacts(
     shapes: Shapes,
     pairs: Pairs,
-    poses: Reals2,
+    poses: FloatArray2,
     margin: float,
     contacts: Contacts,
     work: Work,
@@ -183,10 +183,10 @@ def find_contacts(
 @machine_code
 def separations(
     shapes: Shapes,
-    first: Wholes,
-    second: Wholes,
-    poses: Reals2,
-    results: Reals2,
+    first: IntArray,
+    second: IntArray,
+    poses: FloatArray2,
+    results: FloatArray2,
     work: Work,
 ) -> int:
     """Write the distances of pairs of convex shapes, however far apart they are.

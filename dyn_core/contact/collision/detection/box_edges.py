@@ -15,13 +15,13 @@ from dyn_core.contact.collision.detection.box_faces import (
 )
 from dyn_core.contact.collision.detection.rounded import between_segments
 from dyn_core.contact.collision.detection.tables import Contacts, Work, put_in_frame
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 PARALLEL = 1e-6  # sine below which edges are parallel
 
 
 @machine_code
-def corner_of(F: Reals, half: Reals, bits: int) -> tuple[float, float, float]:
+def corner_of(F: FloatArray, half: FloatArray, bits: int) -> tuple[float, float, float]:
     """Return a corner of a box whose frame is F."""
     x = half[0] if bits % 2 == 1 else -half[0]
     y = half[1] if bits // 2 % 2 == 1 else -half[1]
@@ -34,7 +34,7 @@ def corner_of(F: Reals, half: Reals, bits: int) -> tuple[float, float, float]:
 
 
 @machine_code
-def box_corner(half: Reals, bits: int) -> tuple[float, float, float]:
+def box_corner(half: FloatArray, bits: int) -> tuple[float, float, float]:
     """Return a corner of a box in its own frame."""
     x = half[0] if bits % 2 == 1 else -half[0]
     y = half[1] if bits // 2 % 2 == 1 else -half[1]
@@ -64,9 +64,9 @@ def edge_contacts(
     contacts: Contacts,
     count: int,
     work: Work,
-    B: Reals,
-    a: Reals,
-    b: Reals,
+    B: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
     box: bool,
     best: float,
     best_edge: float,
@@ -121,7 +121,7 @@ def edge_contacts(
 def put_edges(
     contacts: Contacts,
     count: int,
-    B: Reals,
+    B: FloatArray,
     feature: int,
     x: float,
     y: float,
@@ -148,7 +148,7 @@ def put_edges(
 
 @machine_code
 def edges_apart(
-    C: Reals, a: Reals, b: Reals, box: bool, one: int, two: int, d: float
+    C: FloatArray, a: FloatArray, b: FloatArray, box: bool, one: int, two: int, d: float
 ) -> bool:
     """Return whether the balls about two edges are more than d apart."""
     low, high, _ = edge_ends(one, box)
@@ -166,7 +166,7 @@ def edges_apart(
 
 @machine_code
 def edge_pair(
-    C: Reals, a: Reals, b: Reals, box: bool, one: int, two: int
+    C: FloatArray, a: FloatArray, b: FloatArray, box: bool, one: int, two: int
 ) -> tuple[float, float, float, float, float, float]:
     """Return the closest points of an edge of a and an edge of b."""
     low, high, _ = edge_ends(one, box)
@@ -183,9 +183,9 @@ def closest_edges(
     contacts: Contacts,
     count: int,
     work: Work,
-    B: Reals,
-    a: Reals,
-    b: Reals,
+    B: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
     box: bool,
     nx: float,
     ny: float,

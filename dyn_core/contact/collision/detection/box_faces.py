@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.collision.detection.tables import POLYGON, Work
-from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 # Features of boxes: corners of a (8), corners of b (8), ends of a segment (2), and from
 # EDGES on a pair of edges; from EDGES + PAIRS on both ends of two parallel edges.
@@ -50,7 +50,7 @@ def edge_number(direction: int, bits: int) -> int:
 
 
 @machine_code
-def clip(polygon: Reals2, size: int, h_x: float, h_y: float, tol: float) -> int:
+def clip(polygon: FloatArray2, size: int, h_x: float, h_y: float, tol: float) -> int:
     """Clip a polygon to |x| <= h_x, |y| <= h_y; return the number of its corners.
 
     The corners are rows of the first half of `polygon`, before and after.
@@ -82,7 +82,13 @@ def clip(polygon: Reals2, size: int, h_x: float, h_y: float, tol: float) -> int:
 
 @machine_code
 def facing(
-    work: Work, half: Reals, other: Reals, segment: bool, k: int, out: float, top: float
+    work: Work,
+    half: FloatArray,
+    other: FloatArray,
+    segment: bool,
+    k: int,
+    out: float,
+    top: float,
 ) -> int:
     """Write the face of the other shape opposed to a face; return its corners' number.
 
@@ -163,7 +169,7 @@ def segment_features(work: Work, size: int) -> int:
 
 @machine_code
 def edge_beside(
-    x: float, y: float, z: float, half: Reals, normal: int, tol: float
+    x: float, y: float, z: float, half: FloatArray, normal: int, tol: float
 ) -> int:
     """Return the corner or edge of a box that a point of a face lies next to.
 
@@ -206,9 +212,9 @@ def point_feature(
     work: Work,
     m: int,
     of_b: bool,
-    half: Reals,
-    half_other: Reals,
-    other: Reals,
+    half: FloatArray,
+    half_other: FloatArray,
+    other: FloatArray,
     k: int,
     out: float,
     tol: float,
@@ -253,9 +259,9 @@ def point_feature(
 @machine_code
 def face_points(
     work: Work,
-    half: Reals,
-    half_other: Reals,
-    other: Reals,
+    half: FloatArray,
+    half_other: FloatArray,
+    other: FloatArray,
     segment: bool,
     of_b: bool,
     k: int,

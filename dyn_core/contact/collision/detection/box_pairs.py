@@ -27,7 +27,7 @@ from dyn_core.contact.collision.detection.tables import (
     put_in_frame,
     relate,
 )
-from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 EXACT = 1e-10  # of the size: distances this close are equal
 SAME = 1e-6  # of the size: a point this far beyond a face's rim is over the face
@@ -35,7 +35,9 @@ STEADY = 0.95  # relative depth below which edges are preferred to a face
 
 
 @machine_code
-def face_axes(C: Reals, a: Reals, b: Reals, box: bool, axis: Reals2) -> float:
+def face_axes(
+    C: FloatArray, a: FloatArray, b: FloatArray, box: bool, axis: FloatArray2
+) -> float:
     """Write the separations of the faces of b and of a box a; return the largest.
 
     s = |n . (c_a - c_b)| - sum_k h_k |n . u_k|
@@ -66,7 +68,9 @@ def face_axes(C: Reals, a: Reals, b: Reals, box: bool, axis: Reals2) -> float:
 
 
 @machine_code
-def edge_axes(C: Reals, a: Reals, b: Reals, first: int, axis: Reals2) -> float:
+def edge_axes(
+    C: FloatArray, a: FloatArray, b: FloatArray, first: int, axis: FloatArray2
+) -> float:
     """Write the separations along a's axes x b's axes; return the largest."""
     best = -math.inf
     for row in range(6, 6 + 3 * first):
@@ -104,10 +108,10 @@ def box_or_capsule_box(
     contacts: Contacts,
     count: int,
     work: Work,
-    A: Reals,
-    a: Reals,
-    B: Reals,
-    b: Reals,
+    A: FloatArray,
+    a: FloatArray,
+    B: FloatArray,
+    b: FloatArray,
     box: bool,
     margin: float,
 ) -> int:
@@ -154,10 +158,10 @@ def face_contacts(
     contacts: Contacts,
     count: int,
     work: Work,
-    A: Reals,
-    a: Reals,
-    B: Reals,
-    b: Reals,
+    A: FloatArray,
+    a: FloatArray,
+    B: FloatArray,
+    b: FloatArray,
     box: bool,
     face: int,
     tol: float,

@@ -20,9 +20,15 @@ from dyn_core.contact.collision.detection.tables import (
     Pairs,
     Shapes,
     Work,
-    room_for_contacts,
+    allocate_contacts,
 )
-from dyn_core.engines.machine_code import Reals, Reals2, Reals3, Wholes, machine_code
+from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray2,
+    FloatArray3,
+    IntArray,
+    machine_code,
+)
 
 STEP = 1e-5  # displacements of the differences [m | rad]
 SINE, COSINE = math.sin(STEP), math.cos(STEP)
@@ -38,12 +44,12 @@ class SlopeRoom(NamedTuple):
 
     ahead: Contacts
     behind: Contacts
-    frame: Reals
+    frame: FloatArray
 
 
-def room_for_slopes(capacity: int) -> SlopeRoom:
+def allocate_slopes(capacity: int) -> SlopeRoom:
     """Return room for pairs of up to a number of contacts."""
-    ahead, behind = (room_for_contacts(capacity) for _ in range(2))
+    ahead, behind = (allocate_contacts(capacity) for _ in range(2))
     return SlopeRoom(ahead, behind, np.zeros(12))
 
 
@@ -51,14 +57,14 @@ def room_for_slopes(capacity: int) -> SlopeRoom:
 def contact_slopes(
     shapes: Shapes,
     pairs: Pairs,
-    poses: Reals2,
+    poses: FloatArray2,
     margin: float,
     contacts: Contacts,
     touching: int,
-    wanted: Wholes,
+    wanted: IntArray,
     room: SlopeRoom,
     work: Work,
-    slopes: Reals3,
+    slopes: FloatArray3,
 ) -> int:
     """Fill the slopes of contacts: how they move while their second body stands.
 
@@ -101,10 +107,10 @@ def _slopes_of_pair(
     contacts: Contacts,
     first: int,
     last: int,
-    wanted: Wholes,
+    wanted: IntArray,
     room: SlopeRoom,
     work: Work,
-    slopes: Reals3,
+    slopes: FloatArray3,
 ) -> int:
     """Fill the slopes of the contacts of one pair, from `first` to before `last`."""
     pair, frame = contacts.pair[first], room.frame
@@ -156,7 +162,9 @@ def _find(contacts: Contacts, count: int, feature: int) -> int:
 
 
 @machine_code
-def _displace(frame: Reals, j: int, sign: float, pivot: Reals, F: Reals) -> None:
+def _displace(
+    frame: FloatArray, j: int, sign: float, pivot: FloatArray, F: FloatArray
+) -> None:
     """Write a frame turned about an axis through the pivot, or shifted along one."""
     for i in range(12):
         F[i] = frame[i]
@@ -174,7 +182,7 @@ def _displace(frame: Reals, j: int, sign: float, pivot: Reals, F: Reals) -> None
 
 
 @machine_code
-def _about_origin(pivot: Reals, slopes: Reals2) -> None:
+def _about_origin(pivot: FloatArray, slopes: FloatArray2) -> None:
     """Turn slopes by turns about the pivot into those about the world's origin.
 
     A turn e about the origin is one about the pivot, and the shift e x pivot.

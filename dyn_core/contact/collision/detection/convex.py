@@ -28,7 +28,7 @@ from dyn_core.contact.collision.detection.tables import (
     put_in_frame,
     relate,
 )
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 CLOSEST = 0  # features: closest points, ends of parallel lines, and from here on:
 LINE = 1
@@ -44,9 +44,9 @@ def convex_convex(
     count: int,
     shapes: Shapes,
     a: int,
-    A: Reals,
+    A: FloatArray,
     b: int,
-    B: Reals,
+    B: FloatArray,
     work: Work,
     margin: float,
 ) -> int:
@@ -124,7 +124,7 @@ def over_face(
     contacts: Contacts,
     count: int,
     work: Work,
-    B: Reals,
+    B: FloatArray,
     corners: int,
     sides: int,
     nx: float,
@@ -182,7 +182,7 @@ def along_lines(
     contacts: Contacts,
     count: int,
     work: Work,
-    B: Reals,
+    B: FloatArray,
     nx: float,
     ny: float,
     nz: float,

@@ -24,7 +24,7 @@ from dyn_core.contact.collision.detection.tables import (
     Shapes,
     Work,
 )
-from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 ACCURACY = 1e-12  # relative accuracy of a distance
 TOUCHING = 1e-10  # of the size: cores this close count as overlapping
@@ -67,12 +67,12 @@ def support(
 def difference(
     shapes: Shapes,
     a: int,
-    C: Reals,
+    C: FloatArray,
     b: int,
     dx: float,
     dy: float,
     dz: float,
-    P: Reals2,
+    P: FloatArray2,
     row: int,
 ) -> None:
     """Write the farthest point of a - b along a direction, and the point of a.
@@ -178,7 +178,7 @@ def closest_points(
 
 @machine_code
 def first_tetrahedron(
-    shapes: Shapes, a: int, b: int, C: Reals, P: Reals2, thin: float
+    shapes: Shapes, a: int, b: int, C: FloatArray, P: FloatArray2, thin: float
 ) -> tuple[int, float, float, float]:
     """Write four support points of the difference that span a space.
 

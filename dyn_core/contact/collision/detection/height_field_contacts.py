@@ -32,7 +32,7 @@ from dyn_core.contact.collision.detection.tables import (
     relate,
 )
 from dyn_core.contact.collision.detection.tops import cells_within, height, with_tops
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 TRIANGLES = 16777216  # features of a point: 0, or 1 + the triangle that it is over
 WINDOW = 8  # cells around a point below the surface in which the closest is looked for
@@ -112,7 +112,7 @@ def normal_of(shapes: Shapes, k: int, triangle: int) -> tuple[float, float, floa
 def put_ball(
     contacts: Contacts,
     count: int,
-    F: Reals,
+    F: FloatArray,
     feature: int,
     x: float,
     y: float,
@@ -154,7 +154,7 @@ def ball_on_surface(
     count: int,
     shapes: Shapes,
     k: int,
-    F: Reals,
+    F: FloatArray,
     first_feature: int,
     x: float,
     y: float,
@@ -229,7 +229,7 @@ def ball_on_surface(
 
 @machine_code
 def deepest_point(
-    shapes: Shapes, a: int, m: int, C: Reals, nx: float, ny: float, nz: float
+    shapes: Shapes, a: int, m: int, C: FloatArray, nx: float, ny: float, nz: float
 ) -> tuple[float, float, float]:
     """Return a candidate point against a normal, both in the field's frame."""
     x, y, z = local_point(
@@ -250,10 +250,10 @@ def rim_on_surface(
     count: int,
     shapes: Shapes,
     a: int,
-    C: Reals,
+    C: FloatArray,
     m: int,
     k: int,
-    F: Reals,
+    F: FloatArray,
     margin: float,
 ) -> tuple[int, float]:
     """Add the contacts of the deepest point of a rim, one for each triangle near.
@@ -324,10 +324,10 @@ def rim_on_border(
     count: int,
     shapes: Shapes,
     a: int,
-    C: Reals,
+    C: FloatArray,
     m: int,
     k: int,
-    F: Reals,
+    F: FloatArray,
     x: float,
     y: float,
     z: float,
@@ -374,7 +374,7 @@ def axis_on_edges(
     count: int,
     shapes: Shapes,
     k: int,
-    F: Reals,
+    F: FloatArray,
     feature: int,
     ax: float,
     ay: float,
@@ -447,9 +447,9 @@ def with_heights(
     count: int,
     shapes: Shapes,
     a: int,
-    A: Reals,
+    A: FloatArray,
     k: int,
-    F: Reals,
+    F: FloatArray,
     work: Work,
     margin: float,
 ) -> int:

@@ -18,7 +18,7 @@ from dyn_core.contact.collision.detection.tables import (
     vertex,
 )
 from dyn_core.contact.collision.halfspaces import UPRIGHT, deepest_on_rim
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 from dyn_core.numbers.scalar import where
 
 
@@ -64,7 +64,7 @@ def with_plane(
     count: int,
     shapes: Shapes,
     k: int,
-    F: Reals,
+    F: FloatArray,
     plane: int,
     margin: float,
 ) -> int:

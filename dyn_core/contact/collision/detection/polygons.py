@@ -20,7 +20,7 @@ from dyn_core.contact.collision.detection.tables import (
     Work,
     vertex,
 )
-from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 CORNERS = 16  # most corners of a face
 OTHER = 0  # rows of Work.polygon: the clipped face, its copy, the face it is clipped to
@@ -154,7 +154,7 @@ def corners_of(shapes: Shapes, k: int, face: int) -> int:
 
 @machine_code
 def write_point(
-    work: Work, row: int, F: Reals, tag: int, x: float, y: float, z: float
+    work: Work, row: int, F: FloatArray, tag: int, x: float, y: float, z: float
 ) -> None:
     """Write a corner of a polygon, given in the coordinates of a frame."""
     work.polygon[row, 0] = F[0] * x + F[1] * y + F[2] * z + F[9]
@@ -166,7 +166,7 @@ def write_point(
 
 @machine_code
 def write_face(
-    shapes: Shapes, k: int, work: Work, F: Reals, start: int, face: int
+    shapes: Shapes, k: int, work: Work, F: FloatArray, start: int, face: int
 ) -> int:
     """Write the corners of a face; return their number."""
     size = corners_of(shapes, k, face)
@@ -181,7 +181,7 @@ def write_feature(
     shapes: Shapes,
     k: int,
     work: Work,
-    F: Reals,
+    F: FloatArray,
     start: int,
     dx: float,
     dy: float,
@@ -228,7 +228,7 @@ def copy_row(work: Work, source: int, target: int) -> None:
 
 @machine_code
 def side_normal(
-    polygon: Reals2, e: int, size: int, nx: float, ny: float, nz: float
+    polygon: FloatArray2, e: int, size: int, nx: float, ny: float, nz: float
 ) -> tuple[float, float, float]:
     """Return the unit normal out of a side of the polygon at FACE, in its plane."""
     row, after = FACE + e, FACE + (e + 1) % size

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.collision.detection.tables import Contacts, put, put_in_frame
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 PARALLEL = 0.05  # sine below which two capsules also touch at their ends
 TOGETHER = 1e-12  # distance below which two points give no normal [m]
@@ -170,9 +170,9 @@ def between_balls(
 def sphere_sphere(
     contacts: Contacts,
     count: int,
-    A: Reals,
+    A: FloatArray,
     r_a: float,
-    B: Reals,
+    B: FloatArray,
     r_b: float,
     margin: float,
 ) -> int:
@@ -187,9 +187,9 @@ def sphere_sphere(
 def sphere_capsule(
     contacts: Contacts,
     count: int,
-    A: Reals,
+    A: FloatArray,
     r_a: float,
-    B: Reals,
+    B: FloatArray,
     half: float,
     r_b: float,
     margin: float,
@@ -210,10 +210,10 @@ def sphere_capsule(
 def capsule_capsule(
     contacts: Contacts,
     count: int,
-    A: Reals,
+    A: FloatArray,
     half_a: float,
     r_a: float,
-    B: Reals,
+    B: FloatArray,
     half_b: float,
     r_b: float,
     margin: float,
@@ -321,11 +321,11 @@ def same(x: float, y: float, z: float, p: float, q: float, r: float) -> bool:
 def sphere_box(
     contacts: Contacts,
     count: int,
-    A: Reals,
+    A: FloatArray,
     r_a: float,
-    B: Reals,
-    half: Reals,
-    relative: Reals,
+    B: FloatArray,
+    half: FloatArray,
+    relative: FloatArray,
     margin: float,
 ) -> int:
     """Add the contact of a sphere with a box.
@@ -367,9 +367,9 @@ def sphere_cylinder(
     contacts: Contacts,
     count: int,
     r_a: float,
-    B: Reals,
-    size: Reals,
-    relative: Reals,
+    B: FloatArray,
+    size: FloatArray,
+    relative: FloatArray,
     margin: float,
 ) -> int:
     """Add the contact of a sphere with a cylinder of a radius and half length in size.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 
 @machine_code
@@ -69,7 +69,7 @@ def in_triangle(
 
 @machine_code
 def rows_in_triangle(
-    P: Reals2, a: int, b: int, c: int
+    P: FloatArray2, a: int, b: int, c: int
 ) -> tuple[float, float, float, float]:
     """Return the weights for three rows, and the square of the distance."""
     s, t, u = in_triangle(
@@ -82,7 +82,7 @@ def rows_in_triangle(
 
 
 @machine_code
-def outside(P: Reals2, a: int, b: int, c: int, d: int) -> bool:
+def outside(P: FloatArray2, a: int, b: int, c: int, d: int) -> bool:
     """Return whether the origin and row d lie on different sides of a triangle.
 
     True, too, if the four rows are nearly in a plane.
@@ -100,7 +100,7 @@ def outside(P: Reals2, a: int, b: int, c: int, d: int) -> bool:
 
 
 @machine_code
-def reduce(P: Reals2, weights: Reals, size: int) -> int:
+def reduce(P: FloatArray2, weights: FloatArray, size: int) -> int:
     """Keep the corners that the point closest to the origin needs; write its weights.
 
     Returns:

@@ -12,7 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.engines.machine_code import Reals, Reals2, Wholes, Wholes2, machine_code
+from dyn_core.engines.machine_code import (
+    FloatArray,
+    FloatArray2,
+    IntArray,
+    IntArray2,
+    machine_code,
+)
 
 # Kinds of shapes. In a pair the kind of the first shape is not the larger one.
 SPHERE = 0
@@ -51,18 +57,18 @@ class Shapes(NamedTuple):
         cells: Lengths of a cell along x and y, (n, 2) [m].
     """
 
-    kind: Wholes
-    body: Wholes
-    place: Reals2
-    size: Reals2
-    bounds: Reals2
-    first: Wholes2
-    vertices: Reals2
-    faces: Reals2
-    corners: Wholes2
-    loops: Wholes
-    heights: Reals
-    cells: Reals2
+    kind: IntArray
+    body: IntArray
+    place: FloatArray2
+    size: FloatArray2
+    bounds: FloatArray2
+    first: IntArray2
+    vertices: FloatArray2
+    faces: FloatArray2
+    corners: IntArray2
+    loops: IntArray
+    heights: FloatArray
+    cells: FloatArray2
 
 
 class Pairs(NamedTuple):
@@ -79,10 +85,10 @@ class Pairs(NamedTuple):
             not tested, (n, n); without rows where there are few pairs.
     """
 
-    first: Wholes
-    second: Wholes
-    materials: Reals2
-    number: Wholes2
+    first: IntArray
+    second: IntArray
+    materials: FloatArray2
+    number: IntArray2
 
 
 class Contacts(NamedTuple):
@@ -101,15 +107,15 @@ class Contacts(NamedTuple):
         time: Of the meeting, from the start of the step, (capacity,) [s].
     """
 
-    id: Wholes
-    pair: Wholes
-    body_a: Wholes
-    body_b: Wholes
-    gap: Reals
-    point: Reals2
-    normal: Reals2
-    turn: Wholes
-    time: Reals
+    id: IntArray
+    pair: IntArray
+    body_a: IntArray
+    body_b: IntArray
+    gap: FloatArray
+    point: FloatArray2
+    normal: FloatArray2
+    turn: IntArray
+    time: FloatArray
 
 
 class Work(NamedTuple):
@@ -136,27 +142,27 @@ class Work(NamedTuple):
         number: How many candidates each shape is the first of, (n,).
     """
 
-    frames: Reals2
-    middle: Reals2
-    half: Reals2
-    relative: Reals2
-    axis: Reals2
-    polygon: Reals2
-    tags: Wholes2
-    simplex: Reals2
-    weights: Reals
-    corner: Reals2
-    face: Reals2
-    triple: Wholes2
-    rim: Wholes2
-    near: Wholes
-    candidate: Wholes
-    order: Wholes
-    key: Reals
-    number: Wholes
+    frames: FloatArray2
+    middle: FloatArray2
+    half: FloatArray2
+    relative: FloatArray2
+    axis: FloatArray2
+    polygon: FloatArray2
+    tags: IntArray2
+    simplex: FloatArray2
+    weights: FloatArray
+    corner: FloatArray2
+    face: FloatArray2
+    triple: IntArray2
+    rim: IntArray2
+    near: IntArray
+    candidate: IntArray
+    order: IntArray
+    key: FloatArray
+    number: IntArray
 
 
-def room_for_contacts(capacity: int) -> Contacts:
+def allocate_contacts(capacity: int) -> Contacts:
     """Return empty arrays for a number of contacts."""
     return Contacts(
         id=np.zeros(capacity, np.int64),
@@ -171,7 +177,7 @@ def room_for_contacts(capacity: int) -> Contacts:
     )
 
 
-def room_for_work(shapes: int, pairs: int) -> Work:
+def allocate_work(shapes: int, pairs: int) -> Work:
     """Return the arrays in which contacts of some shapes and pairs are computed."""
     return Work(
         frames=np.zeros((shapes, 12)),
@@ -235,7 +241,7 @@ def put(
 def put_in_frame(
     contacts: Contacts,
     count: int,
-    F: Reals,
+    F: FloatArray,
     feature: int,
     x: float,
     y: float,
@@ -261,7 +267,7 @@ def put_in_frame(
 
 
 @machine_code
-def compose(A: Reals, B: Reals, out: Reals) -> None:
+def compose(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
     """Write the frame A B: B is given in A.
 
     R = R_a R_b,   p = R_a p_b + p_a
@@ -274,7 +280,7 @@ def compose(A: Reals, B: Reals, out: Reals) -> None:
 
 
 @machine_code
-def relate(A: Reals, B: Reals, out: Reals) -> None:
+def relate(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
     """Write the frame of A in B.
 
     R = R_b^T R_a,   p = R_b^T (p_a - p_b)

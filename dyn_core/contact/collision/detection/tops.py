@@ -18,7 +18,7 @@ from dyn_core.contact.collision.detection.tables import (
     Work,
     put_in_frame,
 )
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 FIRST = 549755813888  # feature of the grid's first corner: 2^39
 LEVEL = 1e-9  # part of the cell above which a corner is above its neighbours
@@ -68,7 +68,7 @@ def is_top(shapes: Shapes, k: int, i: int, j: int) -> bool:
 
 @machine_code
 def over_a_face(
-    shapes: Shapes, a: int, x: float, y: float, z: float, C: Reals
+    shapes: Shapes, a: int, x: float, y: float, z: float, C: FloatArray
 ) -> tuple[float, float, float, float]:
     """Return the gap of a point and a shape, and the outward normal of the face.
 
@@ -121,9 +121,9 @@ def with_tops(
     count: int,
     shapes: Shapes,
     a: int,
-    A: Reals,
+    A: FloatArray,
     k: int,
-    C: Reals,
+    C: FloatArray,
     work: Work,
     margin: float,
 ) -> int:

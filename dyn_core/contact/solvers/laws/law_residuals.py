@@ -17,12 +17,17 @@ from dyn_core.contact.solvers.matrices.row_products import (
     multiply,
     row_response,
 )
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 
 @machine_code
 def row_residuals(
-    rows: Rows, blocks: int, nv: int, z: Reals, u: Reals, residuals: Reals
+    rows: Rows,
+    blocks: int,
+    nv: int,
+    z: FloatArray,
+    u: FloatArray,
+    residuals: FloatArray,
 ) -> None:
     """Compute velocities and the residuals of the exact laws, as law_residuals does.
 
@@ -63,14 +68,14 @@ def row_residuals(
 
 
 @machine_code
-def _raise(residuals: Reals, k: int, value: float) -> None:
+def _raise(residuals: FloatArray, k: int, value: float) -> None:
     """Raise a residual to a larger value."""
     residuals[k] = max(residuals[k], value)
 
 
 @machine_code
 def _row(
-    rows: Rows, k: int, row: int, u: Reals, speed: float, residuals: Reals
+    rows: Rows, k: int, row: int, u: FloatArray, speed: float, residuals: FloatArray
 ) -> None:
     """Take the residuals of one row without a cone into account."""
     i = rows.start[k] + row
@@ -94,7 +99,9 @@ def _row(
 
 
 @machine_code
-def _cone(rows: Rows, k: int, u: Reals, speed: float, residuals: Reals) -> None:
+def _cone(
+    rows: Rows, k: int, u: FloatArray, speed: float, residuals: FloatArray
+) -> None:
     """Take the residuals of one friction cone into account."""
     i, count = rows.start[k], rows.count[k]
     c = cone_coefficient(rows, k)

@@ -19,7 +19,7 @@ from dyn_core.contact.solvers.laws.block_responses import OPEN, SLIP, target
 from dyn_core.contact.solvers.laws.scaling import CONE, FROZEN, Scaled, tangent_length
 from dyn_core.contact.solvers.matrices.skyline import Skyline
 from dyn_core.contact.solvers.solver_memory import NewtonWork, Slopes
-from dyn_core.engines.machine_code import Reals, any_lane, machine_code
+from dyn_core.engines.machine_code import FloatArray, any_lane, machine_code
 
 
 @machine_code
@@ -142,7 +142,12 @@ def _place_product(
 
 @machine_code
 def _place(
-    rows: Rows, envelope: Skyline, square: Reals, upper: Reals, k: int, slips: bool
+    rows: Rows,
+    envelope: Skyline,
+    square: FloatArray,
+    upper: FloatArray,
+    k: int,
+    slips: bool,
 ) -> None:
     """Add `square` of the support of block k to the envelope."""
     s, width = rows.support_start[k], rows.support_count[k]
@@ -196,7 +201,7 @@ def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool
 
 @machine_code
 def follow_slopes(
-    rows: Rows, k: int, cone: bool, slopes: Slopes, w: Reals, dx: Reals
+    rows: Rows, k: int, cone: bool, slopes: Slopes, w: FloatArray, dx: FloatArray
 ) -> None:
     """Subtract S w of block k from dx."""
     first, count = rows.start[k], rows.count[k]

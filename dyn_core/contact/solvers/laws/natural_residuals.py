@@ -17,7 +17,7 @@ from dyn_core.contact.solvers.laws.scaling import (
     tangent_length,
 )
 from dyn_core.contact.solvers.matrices.row_products import add_transposed, multiply
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 LARGE = 1e3  # scaled impulses that are suspected to grow without bound
 ZERO = 1e-6  # relative to the largest entry of a direction
@@ -26,8 +26,8 @@ BEYOND = 1e9  # scaled impulses that no problem asks for
 
 @machine_code
 def respond_to(
-    rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, x: Reals, z: Reals,
-    p: Reals, minus_u: Reals, s: Reals, exact: bool,
+    rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, x: FloatArray,
+    z: FloatArray, p: FloatArray, minus_u: FloatArray, s: FloatArray, exact: bool,
 ) -> None:  # fmt: skip
     """Compute what scaled impulses x do.
 
@@ -56,7 +56,7 @@ def respond_to(
 
 @machine_code
 def natural_step(
-    rows: Rows, blocks: int, scaled: Scaled, y: Reals, z: Reals, exact: bool
+    rows: Rows, blocks: int, scaled: Scaled, y: FloatArray, z: FloatArray, exact: bool
 ) -> float:
     """Return the largest entry of Pi(y + z) - y, weighted as `law` is.
 
@@ -96,7 +96,9 @@ def natural_step(
 
 
 @machine_code
-def _bounded_step(rows: Rows, scaled: Scaled, k: int, y: Reals, z: Reals) -> float:
+def _bounded_step(
+    rows: Rows, scaled: Scaled, k: int, y: FloatArray, z: FloatArray
+) -> float:
     """Return the entry of block k, whose friction is bounded, in `natural_step`."""
     first, squares = rows.start[k], 0.0
     last = first + rows.count[k]
@@ -111,7 +113,7 @@ def _bounded_step(rows: Rows, scaled: Scaled, k: int, y: Reals, z: Reals) -> flo
 
 
 @machine_code
-def _work(rows: Rows, scaled: Scaled, k: int, y: Reals, z: Reals) -> float:
+def _work(rows: Rows, scaled: Scaled, k: int, y: FloatArray, z: FloatArray) -> float:
     """Return the work that block k makes, as the step of an impulse, weighted likewise.
 
     max(0, lambda . u) / (|lambda| + speed / response)
@@ -128,8 +130,8 @@ def _work(rows: Rows, scaled: Scaled, k: int, y: Reals, z: Reals) -> float:
 
 @machine_code
 def proves_infeasible(
-    rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, d: Reals, z: Reals,
-    q: Reals, exact: bool,
+    rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, d: FloatArray,
+    z: FloatArray, q: FloatArray, exact: bool,
 ) -> bool:  # fmt: skip
     """Return whether a direction of growing impulses proves that there is no solution.
 

@@ -17,7 +17,7 @@ from dyn_core.contact.solvers.laws.cones import (
     row_weight,
 )
 from dyn_core.contact.solvers.matrices.row_products import row_response
-from dyn_core.engines.machine_code import Reals, Wholes, machine_code
+from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 from dyn_core.numbers.scalar import where
 
 FREE, INTERVALS, CONE, FROZEN = range(4)  # laws of a block; from CONE on with tangents
@@ -41,16 +41,16 @@ class Scaled(NamedTuple):
         least: Scaled impulse below which none counts: 1 at rest, else 0, (1,).
     """
 
-    law: Wholes
-    c: Reals
-    y: Reals
-    b: Reals
-    R: Reals
-    lo: Reals
-    hi: Reals
-    T: Reals
-    weight: Reals
-    least: Reals
+    law: IntArray
+    c: FloatArray
+    y: FloatArray
+    b: FloatArray
+    R: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+    T: FloatArray
+    weight: FloatArray
+    least: FloatArray
 
 
 @machine_code
@@ -133,7 +133,7 @@ def _unit(response: float) -> float:
 
 
 @machine_code
-def to_scaled(rows: Rows, blocks: int, scaled: Scaled, x: Reals) -> None:
+def to_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
     """Set x to the scaled impulses, within their bounds and cones."""
     for k in range(blocks):
         for row in range(rows.count[k]):
@@ -144,7 +144,7 @@ def to_scaled(rows: Rows, blocks: int, scaled: Scaled, x: Reals) -> None:
 
 
 @machine_code
-def from_scaled(rows: Rows, blocks: int, scaled: Scaled, x: Reals) -> None:
+def from_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
     """Set the impulses to those of the scaled ones."""
     for k in range(blocks):
         for row in range(rows.count[k]):
@@ -153,7 +153,7 @@ def from_scaled(rows: Rows, blocks: int, scaled: Scaled, x: Reals) -> None:
 
 
 @machine_code
-def project(rows: Rows, scaled: Scaled, k: int, x: Reals) -> None:
+def project(rows: Rows, scaled: Scaled, k: int, x: FloatArray) -> None:
     """Move the scaled impulses of block k to the nearest that its law allows."""
     first, count = rows.start[k], rows.count[k]
     if scaled.law[k] == INTERVALS:
@@ -168,7 +168,7 @@ def project(rows: Rows, scaled: Scaled, k: int, x: Reals) -> None:
 
 
 @machine_code
-def tangent_length(first: int, count: int, x: Reals) -> float:
+def tangent_length(first: int, count: int, x: FloatArray) -> float:
     """Return the length of the tangent entries of a block's rows of x."""
     squares = 0.0
     for i in range(first + 1, first + count):

@@ -19,7 +19,7 @@ from dyn_core.contact.solvers.matrices.skyline import (
     order,
     solve_factorised,
 )
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import FloatArray, machine_code
 
 UNFIT = -1  # the envelope has no room for the matrix
 
@@ -35,10 +35,10 @@ class LinearSystem(NamedTuple):
         g: Vector of rows, (rows,).
     """
 
-    D: Reals
-    gram: Reals
-    w: Reals
-    g: Reals
+    D: FloatArray
+    gram: FloatArray
+    w: FloatArray
+    g: FloatArray
 
 
 @machine_code
@@ -102,7 +102,7 @@ def _lay_out_rows(
 
 @machine_code
 def multiply_into(
-    rows: Rows, envelope: Skyline, scaled: Scaled, k: int, w: Reals, g: Reals
+    rows: Rows, envelope: Skyline, scaled: Scaled, k: int, w: FloatArray, g: FloatArray
 ) -> None:
     """Set the rows of block k of g to those of Y w."""
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
@@ -147,7 +147,7 @@ def refactor(
 @machine_code
 def solve_system(
     rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Skyline,
-    system: LinearSystem, count: int, in_rows: bool, r: Reals, dx: Reals,
+    system: LinearSystem, count: int, in_rows: bool, r: FloatArray, dx: FloatArray,
 ) -> None:  # fmt: skip
     """Set dx to the solution of (Y Y.T + D) dx = r, and r to Y Y.T dx."""
     w, g, D = system.w, system.g, system.D

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.engines.machine_code import Reals, Wholes, machine_code
+from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 
 
 @machine_code
 def add_transposed(
-    rows: Rows, index: Wholes, y: Reals, blocks: int, x: Reals, z: Reals
+    rows: Rows,
+    index: IntArray,
+    y: FloatArray,
+    blocks: int,
+    x: FloatArray,
+    z: FloatArray,
 ) -> None:
     """Add Y.T x to z.
 
@@ -25,7 +30,9 @@ def add_transposed(
 
 
 @machine_code
-def add_block(rows: Rows, index: Wholes, y: Reals, k: int, x: Reals, z: Reals) -> None:
+def add_block(
+    rows: Rows, index: IntArray, y: FloatArray, k: int, x: FloatArray, z: FloatArray
+) -> None:
     """Add Y.T x of the rows of block k to z; arguments as of add_transposed."""
     i, n = rows.start[k], rows.count[k]
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
@@ -43,7 +50,12 @@ def add_block(rows: Rows, index: Wholes, y: Reals, k: int, x: Reals, z: Reals) -
 
 @machine_code
 def multiply(
-    rows: Rows, index: Wholes, y: Reals, blocks: int, z: Reals, u: Reals
+    rows: Rows,
+    index: IntArray,
+    y: FloatArray,
+    blocks: int,
+    z: FloatArray,
+    u: FloatArray,
 ) -> None:
     """Set u to Y z; arguments as of add_transposed."""
     for k in range(blocks):
@@ -52,7 +64,7 @@ def multiply(
 
 @machine_code
 def multiply_block(
-    rows: Rows, index: Wholes, y: Reals, k: int, z: Reals, u: Reals
+    rows: Rows, index: IntArray, y: FloatArray, k: int, z: FloatArray, u: FloatArray
 ) -> None:
     """Set the rows of block k of u to those of Y z; arguments as of add_transposed."""
     i, n = rows.start[k], rows.count[k]

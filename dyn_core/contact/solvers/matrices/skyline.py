@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.engines.machine_code import Reals, Wholes, machine_code
+from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 
 
 class Skyline(NamedTuple):
@@ -35,18 +35,18 @@ class Skyline(NamedTuple):
         inverse: One over the diagonal of the factor, (n,).
     """
 
-    used: Wholes
-    number: Wholes
-    local: Wholes
-    first: Wholes
-    begin: Wholes
-    queue: Wholes
-    block_done: Wholes
-    chain_start: Wholes
-    chain: Wholes
-    kept: Wholes
-    values: Reals
-    inverse: Reals
+    used: IntArray
+    number: IntArray
+    local: IntArray
+    first: IntArray
+    begin: IntArray
+    queue: IntArray
+    block_done: IntArray
+    chain_start: IntArray
+    chain: IntArray
+    kept: IntArray
+    values: FloatArray
+    inverse: FloatArray
 
 
 @machine_code
@@ -211,7 +211,7 @@ def lay_out(count: int, envelope: Skyline) -> int:
 
 
 @machine_code
-def dot(a: Reals, i: int, b: Reals, j: int, n: int) -> float:
+def dot(a: FloatArray, i: int, b: FloatArray, j: int, n: int) -> float:
     """Return the product of n entries of a from i on with those of b from j on.
 
     In four sums, so that one addition need not wait for the other.
@@ -253,7 +253,7 @@ def factorise(count: int, envelope: Skyline) -> bool:
 
 
 @machine_code
-def solve_factorised(count: int, envelope: Skyline, x: Reals) -> None:
+def solve_factorised(count: int, envelope: Skyline, x: FloatArray) -> None:
     """Replace x by the solution of L L.T x = b."""
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
@@ -269,7 +269,7 @@ def solve_factorised(count: int, envelope: Skyline, x: Reals) -> None:
 
 
 @machine_code
-def factorise_both(count: int, envelope: Skyline, upper: Reals) -> bool:
+def factorise_both(count: int, envelope: Skyline, upper: FloatArray) -> bool:
     """Replace a matrix that is not symmetric by its factors L and U; return success.
 
     The lower part and L stand in envelope.values, U column by column in `upper` in the
@@ -296,7 +296,7 @@ def factorise_both(count: int, envelope: Skyline, upper: Reals) -> bool:
 
 
 @machine_code
-def solve_both(count: int, envelope: Skyline, upper: Reals, x: Reals) -> None:
+def solve_both(count: int, envelope: Skyline, upper: FloatArray, x: FloatArray) -> None:
     """Replace x by the solution of L U x = b."""
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
