@@ -25,9 +25,10 @@ QUICK = (
     "solvers/test_identities.py", "contact/test_cases.py", "contact/test_robots.py", "doctor",
     "planar/test_files.py", "planar/test_states.py", "oracles/test_kim_derivatives.py",
     "oracles/test_kim_hybrid.py", "plugins", "nodes/test_conversions.py", "reports/test_motion_files.py",
-    "nodes/test_transitions.py", "launch_files", "test_control.py", "docs/test_docs.py",
-    "test_house.py", "test_identification.py", "test_simulate.py", "test_trajectory.py",
+    "nodes/test_transitions.py", "launch_files", "control/test_control.py", "docs/test_docs.py",
+    "house/test_house.py", "identification/test_identification.py", "simulation/test_simulate.py", "control/reference/test_trajectory.py",
     "view/test_scene.py", "export/test_laws.py", "bridges/test_casadi.py", "batch/test_map_rows.py",
+    "bench/test_bench_contact.py", "commands/test_check_derivatives.py", "mutation", "validation/test_validation.py", "envs/test_robot_envs.py",
 )  # fmt: skip
 # Of parametrised and of long tests there, what stays.
 QUICK_ROBOTS = ("two_link", "cart_pole")

@@ -19,7 +19,8 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     """Add `export`."""
     listed = "\n".join(f"  {x.name:12} {x.meaning}" for x in TARGETS.values())
     listed += (
-        f"\n  {', '.join(gpu.ARCHITECTURES)}: PTX for NVIDIA's GPUs, never run here"
+        f"\n  {', '.join(gpu.ARCHITECTURES)}: PTX for NVIDIA's GPUs, experimental:"
+        " never launched"
     )
     parser = subparsers.add_parser(
         "export",

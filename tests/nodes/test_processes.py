@@ -145,7 +145,7 @@ def _span(states):
 def test_the_arm_tracks_a_trajectory_with_other_solvers(start, probe, until):
     """Tracking error below 0.05 rad; a line of YAML swaps the solver.
 
-    tests/test_cli.py::test_demo_over_ros tracks with the solvers of the shipped file.
+    tests/commands/test_cli.py::test_demo_over_ros tracks with the solvers of the shipped file.
     Brakes hold the arm until the first effort, as in the shipped file; a machine that
     stops a process for a while may spoil a tenth of the samples.
     """

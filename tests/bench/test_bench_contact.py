@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from bench.contact import (
     contact_batches,
     contact_protocols,

@@ -1,12 +1,12 @@
 """Remove each check of states, envelope, stops, watchdog and limits: which test falls?
 
-    python tests/removed_checks.py                     # all: some minutes
-    python tests/removed_checks.py effort_checks.py stops.py  # of these files
+    python tests/mutation/removed_checks.py                     # all: some minutes
+    python tests/mutation/removed_checks.py effort_checks.py stops.py  # of these files
 
 The checks stand in CHECKS, as what the product says and what is left without the check.
 Each is removed in a fork of a process that has loaded the product: functions get other
 code, no file changes. The tests of the file then run until one fails. The list of what
-fell is tests/mutation_survivors.md; a check without such a test is a test that is missing.
+fell is tests/mutation/mutation_survivors.md; a check without such a test is a test that is missing.
 """
 
 import importlib
@@ -22,39 +22,45 @@ from _pytest.runner import runtestprotocol
 
 from dyn_core.engines.machine_code import CompiledFunction
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CONTROL = "dyn_core/control/"
 WATCHDOG = "ros_nodes/running/watchdog.py"
-SAFETY = ("tests/test_safety.py", "tests/test_stops.py")
-STATES = ("tests/test_watching.py", "tests/test_control.py")
+SAFETY = ("tests/control/safety/test_safety.py", "tests/control/safety/test_stops.py")
+STATES = ("tests/control/test_watching.py", "tests/control/test_control.py")
 PATHS = (
-    "tests/test_trajectory.py", "tests/test_following.py", "tests/test_control.py",
-    "tests/test_references.py",
+    "tests/control/reference/test_trajectory.py", "tests/control/reference/test_following.py", "tests/control/test_control.py",
+    "tests/control/reference/test_references.py",
 )  # fmt: skip
 TESTS = {
-    "envelope.py": (*SAFETY, "tests/test_plausibility.py"),
+    "envelope.py": (*SAFETY, "tests/control/states/test_plausibility.py"),
     "effort_checks.py": (
         *SAFETY,
-        "tests/test_control.py",
-        "tests/test_control_laws.py",
-        "tests/test_plausibility.py",
+        "tests/control/test_control.py",
+        "tests/control/test_control_laws.py",
+        "tests/control/states/test_plausibility.py",
     ),
-    "shadow.py": (*SAFETY, "tests/test_bit_flips.py"),
+    "shadow.py": (*SAFETY, "tests/control/safety/test_bit_flips.py"),
     "stops.py": SAFETY,
     "silence.py": (*STATES, *SAFETY),
-    "state_samples.py": (*STATES, "tests/test_plausibility.py"),
-    "plausibility.py": ("tests/test_plausibility.py", *STATES),
-    "state_age.py": (*STATES, "tests/test_plausibility.py"),
-    "joint_values.py": ("tests/test_plausibility.py", *SAFETY),
+    "state_samples.py": (*STATES, "tests/control/states/test_plausibility.py"),
+    "plausibility.py": ("tests/control/states/test_plausibility.py", *STATES),
+    "state_age.py": (*STATES, "tests/control/states/test_plausibility.py"),
+    "joint_values.py": ("tests/control/states/test_plausibility.py", *SAFETY),
     "joint_limits.py": PATHS,
     "rules.py": (*SAFETY, *STATES, *PATHS[:2]),
     "following.py": (*PATHS[1:], *PATHS[:1], *SAFETY),
     "ramps.py": PATHS[3:],
-    "guard_link.py": ("tests/test_guard_link.py",),
-    "supervision.py": ("tests/test_supervision.py", "tests/test_guard_link.py"),
+    "guard_link.py": ("tests/control/safety/test_guard_link.py",),
+    "supervision.py": (
+        "tests/control/safety/test_supervision.py",
+        "tests/control/safety/test_guard_link.py",
+    ),
     "watchdog.py": ("tests/nodes/test_threads.py",),
 }
-TESTS = {name: (*files, "tests/test_checks.py") for name, files in TESTS.items()}
+TESTS = {
+    name: (*files, "tests/control/safety/test_checks.py")
+    for name, files in TESTS.items()
+}
 LONGEST = 60  # processor time of the tests of one removal [s]
 MOST = 4 << 30  # memory of them [bytes]
 FORGET = '        self.bounds[[n == "{}" for n, _ in self.names]] = 1e300'
@@ -489,7 +495,7 @@ def fallen(name, check, items):
 
 
 def row(name, check):
-    """Return the start of a check's row in tests/mutation_survivors.md."""
+    """Return the start of a check's row in tests/mutation/mutation_survivors.md."""
     before, after = (" ".join(x.split()).replace("|", "\\|") for x in check)
     if after.startswith(before):
         after = after[len(before) :].strip()

@@ -41,7 +41,7 @@ from dyn_core.validation import quoting
 from dyn_core.view.browser.viewer import Viewer
 from ros_nodes.tools.parameter_values import dumped
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PARTS = (
     "*/", "/*", "//", "??/", "??", "\\", '"', "'", "`", "``", "\n", "\r", "\t", "\x7f",
     "\x85", "\u2028", "\u202e", "</script>", "<script>", "<!--", "-->", "]]>", "&amp;",

@@ -98,7 +98,7 @@ def check(tmp_path_factory):
         options = ["--strict", "--no-error-summary", "--ignore-missing-imports",
                    "--follow-imports=silent", f"--cache-dir={folder / 'cache'}"]  # fmt: skip
         command = [sys.executable, "-m", "mypy", *options, str(path)]
-        root = Path(__file__).parents[1]
+        root = Path(__file__).parents[2]
         done = subprocess.run(command, capture_output=True, text=True, cwd=root)
         assert not done.stderr, done.stderr
         return done.stdout

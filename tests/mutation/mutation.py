@@ -1,24 +1,24 @@
 """Mutation testing: change one thing of the product, and see whether a test fails.
 
     pip install coverage
-    python tests/mutation.py record               # once: which test runs which line
-    python tests/mutation.py run -j 2             # all of control and graph, 300 elsewhere
-    python tests/mutation.py run dyn_core/model/shapes.py
-    python tests/mutation.py report               # a table, and what survived
+    python tests/mutation/mutation.py record               # once: which test runs which line
+    python tests/mutation/mutation.py run -j 2             # all of control and graph, 300 elsewhere
+    python tests/mutation/mutation.py run dyn_core/model/shapes.py
+    python tests/mutation/mutation.py report               # a table, and what survived
 
 A sample of all folders, and only the tests that may see it:
 
-    python tests/mutation.py report --drawn 60 --seed 7              # which mutants
-    python tests/mutation.py record --drawn 60 --seed 7 tests/model  # more at any time
-    python tests/mutation.py run --drawn 60 --seed 7 --seconds 25
-    python tests/mutation.py report --drawn 60 --seed 7              # the test that fails
+    python tests/mutation/mutation.py report --drawn 60 --seed 7              # which mutants
+    python tests/mutation/mutation.py record --drawn 60 --seed 7 tests/model  # more at any time
+    python tests/mutation/mutation.py run --drawn 60 --seed 7 --seconds 25
+    python tests/mutation/mutation.py report --drawn 60 --seed 7              # the test that fails
 
 A mutant is the product with one operator, number, condition or statement changed. It
 runs the tests that execute its line, fastest first and one of each module in turn,
 until one fails: a few in a first process, the rest in a second one. Lines that run at import get the tests of their module. Results are
 kept in .mutation/results.jsonl and a stopped run goes on where it was; a mutant is
 known by the text of its file, so a changed file is run again. Survivors are judged by
-hand in tests/mutation_survivors.md.
+hand in tests/mutation/mutation_survivors.md.
 
 Why not mutmut or cosmic-ray: mutmut keeps all mutants of a function in one module and
 chooses by an environment variable, so all have one digest of code, and the cache would
@@ -47,7 +47,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".mutation"
 RESULTS = KEPT / "results.jsonl"
 PRODUCT = ("dyn_core", "dyn_plugins", "ros_nodes")

@@ -1,7 +1,7 @@
 """False alarms and faults of joint states, without ROS: what a controller makes of them.
 
-    python tests/state_campaign.py              # all tables: some minutes
-    python tests/state_campaign.py good faults  # some of them
+    python tests/control/states/state_campaign.py              # all tables: some minutes
+    python tests/control/states/state_campaign.py good faults  # some of them
 
 `good`: states of a robot at its limits of velocity, as sensors and networks deliver them;
 none may be refused. `faults`: one wrong number in states that are right otherwise.

@@ -530,7 +530,7 @@ def test_a_broken_bag_is_refused_in_words(tmp_path, content):
 
 def test_only_what_talks_to_nodes_imports_ros():
     """The other modules of the tools serve without it."""
-    folder = Path(__file__).parents[1] / "ros_nodes" / "tools"
+    folder = Path(__file__).parents[2] / "ros_nodes" / "tools"
     live = {
         "live.py",
         "param.py",

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+import dyn_core as dyn
 from bench import bench_command as command
 from bench import compiling, loading_times, measure, result_memory
 from bench.beside import measure_beside, notes
@@ -30,8 +32,6 @@ from bench.peers.peer import BodyVelocities, plain_joints
 from bench.peers.peer_values import AGREE, COMPARED, difference
 from bench.planar import planar_peers
 from bench.planar import planar_tables as planar
-
-import dyn_core as dyn
 from dyn_core.cli import main
 from dyn_core.commands import timing
 from dyn_core.commands.explain import origins

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+
 from bench.contact import contact_soak
 from bench.contact.contact_soak import Soak
 from bench.planar import env_tables
-
 from dyn_core.cli import main
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")

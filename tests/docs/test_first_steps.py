@@ -13,7 +13,7 @@ from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.tasks import JointTargets, RobotTask, planar_task
 from dyn_core.tasks.robots import robot_task
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def _task(**changes):

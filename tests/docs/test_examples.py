@@ -11,7 +11,7 @@ import pytest
 
 import dyn_core as dyn
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = (
     "walk", "spaces", "screws", "coordinates", "moving_frames", "products", "steady_turn",
     "inertia", "equation_of_motion", "constraints", "questions", "structure",

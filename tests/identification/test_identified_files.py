@@ -15,7 +15,7 @@ from dyn_core.authoring import sin, tanh
 from dyn_core.identification import JointRecord, evaluate, with_table, write_table
 from dyn_core.identification.identified_files import urdf_of
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 TRUTH = {
     "joint1": {
         "damping": 0.6,

@@ -36,7 +36,7 @@ from dyn_core.tasks import (  # noqa: E402
     Uniform,
 )
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 envs.register()
 IDS = [name for name, task in envs.IDS.items() if task in envs.ROBOT_TASKS]
 QUICK = ("reach", "quadruped_stand")  # one step without contacts, one with a floor

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dataflow import Dependence
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 PATH = EXAMPLES / "recurrences.py"
 
 
