@@ -19,16 +19,20 @@ LLVM = "dyn_core.engines.llvm"
 # Modules of the llvm folder, and what the writers import, that shape no code.
 NOT_WRITERS = {
     f"{LLVM}.blocks": "calls kernels, block by block",
-    f"{LLVM}.cache": "keeps bytes as they are",
+    f"{LLVM}.cached.kernel_cache": "keeps bytes as they are",
     f"{LLVM}.interpreter": "a docstring",
     f"{LLVM}.interpreter.control": "in the key of the interpreter's own code",
     f"{LLVM}.interpreter.interpreter": "runs Graphs without kernels",
     f"{LLVM}.interpreter.operations": "in the key of the interpreter's own code",
     f"{LLVM}.interpreter.table": "runs Graphs without kernels",
-    f"{LLVM}.fingerprint": "digests code; a wrong digest is another key, not other code",
+    f"{LLVM}.cached.fingerprint": "digests code; a wrong digest is another key, not other code",
     f"{LLVM}.threads": "runs kernels, and locks",
-    f"{LLVM}.trace_cache": "finds kernels by keys",
+    f"{LLVM}.cached.trace_cache": "finds kernels by keys",
     LLVM: "a docstring",
+    f"{LLVM}.cached": "a docstring",
+    f"{LLVM}.call": "a docstring",
+    f"{LLVM}.functions": "a docstring",
+    f"{LLVM}.products": "a docstring",
     "dyn_core.engines.graph.graph": "a Graph is in the key by its content",
     "dyn_core.errors": "what is raised where nothing is written",
     "dyn_core.sharing": "locks and caches: results are of the functions behind them",
@@ -56,8 +60,6 @@ NOT_TRACED = {
     "dyn_core.plots": "draws",
     "dyn_core.robots": "data",
     "dyn_core.testing": "laws of plugins",
-    "bench": "commands of plugins",
-    "dyn_core.envs": "measured by a command of a plugin",
 }
 
 
