@@ -217,9 +217,8 @@ class BatchRun:
         if not missing:
             return iter(())
         program = self.program
-        if program.engine == "native" and program.threads != 1:
-            choices = {**program.recipe.choices, "threads": 1}
-            program = program.recipe.solver.build(program.model, **choices)
+        if client is not None or workers == 1 or len(missing) > 1:
+            program = program.on_one_thread  # each worker computes chunks of its own
         task = ChunkTask(
             program, self.rows, self.targets, self.reduction, self.strip, self.status,
             summed=self.journal is not None and self.targets is not None,

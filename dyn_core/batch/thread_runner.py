@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
@@ -22,7 +22,7 @@ class ChunkWork(Protocol[Outcome]):
 
 
 def on_threads(
-    task: ChunkWork[Outcome], chunks: Iterable[Chunk], workers: int
+    task: ChunkWork[Outcome], chunks: Collection[Chunk], workers: int
 ) -> Iterator[tuple[int, Outcome]]:
     """Return chunks as they are done; where this ends early, so do all threads.
 
@@ -31,9 +31,13 @@ def on_threads(
 
     Args:
         task: What a chunk needs; its Program runs on the thread that calls it.
-        chunks: What is to be done.
+        chunks: What is to be done; a single one, on the calling thread.
         workers: Threads.
     """
+    if len(chunks) == 1:  # a thread costs more than a small chunk
+        for k, first, last in chunks:
+            yield k, task.run(first, last, (), lambda: False)
+        return
     ended: list[bool] = []  # not empty: all threads end
     wanted: SimpleQueue[Chunk | None] = SimpleQueue()
     done: SimpleQueue[tuple[int, Any]] = SimpleQueue()

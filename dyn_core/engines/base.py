@@ -32,6 +32,7 @@ from dyn_core.errors import (
 from dyn_core.model import Model
 from dyn_core.model.coordinates.matrix_forms import dense
 from dyn_core.problems import InstanceDoc, Port, Signature
+from dyn_core.sharing import cached_property
 
 ROWS_AT_A_TIME = 512  # of a batch that Python evaluates
 Function = Callable[[Sequence[Any]], Sequence[Any]]  # of flat numbers of any kind
@@ -114,6 +115,13 @@ class Program(Generic[Result]):
 
     def prepare(self, batch: bool = False) -> None:
         """Compile or load now, and wait for it; with batch also the form for rows."""
+
+    @cached_property
+    def on_one_thread(self) -> Program[Result]:
+        """The same Program with threads=1, built at the first use; often itself."""
+        if self.engine != "native" or self.threads == 1:
+            return self
+        return _build_again(self.recipe, threads=1)
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Return flat outputs and status of one state's flat inputs."""
@@ -407,5 +415,5 @@ class Program(Generic[Result]):
         return summary(self)
 
 
-def _build_again(recipe: Recipe) -> Program[Any]:
-    return recipe.solver.build(recipe.model, **recipe.choices)
+def _build_again(recipe: Recipe, **choices: Any) -> Program[Any]:
+    return recipe.solver.build(recipe.model, **{**recipe.choices, **choices})

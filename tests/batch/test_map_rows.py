@@ -1,5 +1,6 @@
 """A batch chunk by chunk is the batch: the same bits, no copies, errors with its rows."""
 
+import pickle
 import threading
 import time
 import tracemalloc
@@ -12,6 +13,7 @@ from dyn_core.batch import FailedRows, map_rows
 from dyn_core.batch.chunk_task import CHUNK, LIGHT_CHUNK, STRIP, sizes
 from dyn_core.batch.failed_rows import joined
 from dyn_core.batch.storage.batch_rows import BatchRows
+from dyn_core.engines.llvm.cached import kernel_cache, trace_cache
 from dyn_core.errors import BatchError
 
 ROWS = 20_011
@@ -413,3 +415,26 @@ def test_a_full_disk_is_said(rnea, states, tmp_path, monkeypatch):
     monkeypatch.setattr(result_targets.os, "posix_fallocate", full, raising=False)
     with pytest.raises(BatchError, match=r"cannot be made.*No space left"):
         rnea.map(*states, out=tmp_path / "tau.npy")
+
+
+def test_a_second_call_builds_and_opens_nothing(monkeypatch):
+    """Kernels and the Program on one thread are of the first call; the bits are the same."""
+    program = dyn.solver("rnea").build(dyn.load("arm7"))
+    rows = [np.random.default_rng(1).normal(size=(1000, 7)) for _ in range(3)]
+    first = program.map(*rows, progress=False)
+
+    def refuse(*_, **__):
+        raise AssertionError("built, traced or opened again")
+
+    for owner, name in (
+        (dyn.Solver, "build"),
+        (trace_cache, "key"),
+        (kernel_cache, "load"),
+    ):
+        monkeypatch.setattr(owner, name, refuse)
+    monkeypatch.setattr("builtins.open", refuse)
+    second = program.map(*rows, progress=False)
+    monkeypatch.undo()
+    assert second.tobytes() == first.tobytes() == program(*rows).tobytes()
+    assert program.on_one_thread is program.on_one_thread
+    assert pickle.loads(pickle.dumps(program))(*rows).tobytes() == first.tobytes()
