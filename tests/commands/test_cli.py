@@ -362,3 +362,13 @@ def test_info_says_where_zero_is_not_allowed(capsys):
     assert "neutral" not in capsys.readouterr().out
     lines = describe(dyn.load(text))
     assert any("zero is outside the limits of 'joint1'" in line for line in lines)
+
+
+def test_the_benchmarks_of_a_wheel_are_refused_in_words(monkeypatch, capsys):
+    """`dyn bench` needs the folder tests/bench of a clone, whatever its options."""
+    from dyn_core.commands import bench
+
+    monkeypatch.setattr(bench, "_tests", lambda: None)
+    for options in ([], ["--contact", "--markdown"], ["--help"]):
+        assert cli.main(["bench", *options]) == 1
+        assert "run it in a clone" in capsys.readouterr().err

@@ -63,3 +63,15 @@ def test_a_name_that_is_not_there_is_refused():
         dyn.lod  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'lod' from 'dyn_core'"):
         exec("from dyn_core import lod")
+
+
+def test_the_version_is_printed_without_loading_anything():
+    """`dyn --version` imports neither NumPy nor a plugin."""
+    code = (
+        "import sys; from dyn_core.cli import main; assert main(['--version']) == 0;"
+        "print({'numpy', 'pluggy', 'dyn_plugins'} & {*sys.modules})"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert out == [f"dyn_ros {dyn.__version__}", "set()"]
