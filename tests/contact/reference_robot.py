@@ -42,6 +42,7 @@ class Robot:
 
     def __init__(self, sim):
         self.sim, self.model, self.world = sim, sim.model, sim.world
+        self.parts = []  # reports whose contacts count; none: all of the period
         paths, world = sim.carried.paths, sim.world
         smooth = without_dry_friction(sim.model) if world.friction else sim.model
         self.H = dyn.solver("crba").build(smooth, inputs=paths)
@@ -151,7 +152,7 @@ class Robot:
         """
         J, blocks = self.jacobians(q)[1], []
         J = np.concatenate([np.zeros((1, *J.shape[1:])), J])
-        reports = {c.id: c for r in self.sim.reports for c in r.contacts}
+        reports = {c.id: c for r in self.parts or self.sim.reports for c in r.contacts}
         for c in self.pairs.contacts(q):
             near = reports.get(c.id, c)
             if (
