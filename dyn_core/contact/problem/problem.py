@@ -229,7 +229,7 @@ class ConstraintProblem:
 
     @cached_property
     def scale(self) -> np.ndarray:
-        """Weights T of rows, (m,): with lambda = T y the friction cones are circular."""
+        """Weights T of rows, (m,): with lambda = T y friction cones are circular."""
         scale = np.ones(self.m)
         for block in self.layout.contacts:
             scale[list(block.tangent)] = weights(block, self.mu.tolist())[1]
