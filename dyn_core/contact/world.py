@@ -141,7 +141,7 @@ class World:
 class _Gear(Table):
     """A gear as a mapping, or as a list: joint a, joint b, ratio, offset.
 
-        ratio q_a - q_b = offset
+    It means ratio q_a - q_b = offset.
     """
 
     def takes(self, value: Any) -> bool:
@@ -159,7 +159,7 @@ class _Gear(Table):
 
 
 def option_kind() -> Kind:
-    """Return the kind of a solver's option: a switch, number, name, or list of these."""
+    """Return the kind of a solver's option: switch, number, name, or list of these."""
     one = Either((Switch(), Whole(-(10**9), 10**9), Quantity(), Name()))
     return Either((*one.kinds, ListOf(one)))
 

@@ -140,7 +140,7 @@ class ConstraintLayout(System):
 
     @cached_property
     def in_use(self) -> np.ndarray:
-        """Mask of the sliding, torsion and rolling coefficients, (blocks, 3) of bool."""
+        """Mask of sliding, torsion and rolling coefficients, (blocks, 3) of bool."""
         counts = np.array([block.count for block in self.blocks], int)
         return np.arange(3) < counts[:, None]
 

@@ -239,7 +239,7 @@ class EventStep:
     def _least_gap(
         self, q: np.ndarray, closing_gaps: Mapping[int, float], forces: Forces
     ) -> float:
-        """Return the smallest gap of contacts and limits minus its closing gap [m | rad].
+        """Return the smallest gap of contacts and limits minus its closing gap.
 
         Args:
             q: Position, (nq,).
@@ -247,7 +247,7 @@ class EventStep:
             forces: Applied forces.
 
         Returns:
-            inf if no contact or limit is near.
+            Gap [m | rad]; inf if no contact or limit is near.
         """
         near = self._near(q, np.zeros(self._of.model.nv), forces)
         pairs = zip(near.id[near.closing].tolist(), near.gap[near.closing], strict=True)
@@ -507,7 +507,7 @@ class EventStep:
         return q, qd
 
     def _near(self, q: np.ndarray, qd: np.ndarray, forces: Forces) -> Near:
-        """Return the contacts within the margin, and all other constraints, at a state."""
+        """Return the contacts and limits near a state, and all other constraints."""
         blocks, m = self._prepared(q, qd, forces, 0.0, INSTANT)
         step, facts = self._arrays, self._arrays.blocks
         first = step.rows.start[:blocks]
