@@ -376,6 +376,10 @@ def _checked_groups(
 ) -> list[frozenset[str]]:
     """Return the names of each group as a set.
 
+    Args:
+        model, world: Robot, and surfaces of the world.
+        groups: Names of links and surfaces, by the group's name.
+
     Raises:
         ModelError: A name is no link or surface of the world.
     """

@@ -117,6 +117,7 @@ class ShapeTable:
         first: tuple[int, int, int, int] = (0, 0, 0, 0),
         cell: tuple[float, float] = (1.0, 1.0),
     ) -> None:
+        """Add a row; the arguments are the fields of Shapes, `frame` is `place`."""
         self._rows.append((kind, body, frame, size, bounds))
         self._first.append(first)
         self._cells.append(cell)

@@ -208,7 +208,7 @@ def layout_of(kinds: bytes, rows: bytes) -> ConstraintLayout:
 def without_rows(layout: ConstraintLayout, free: bytes) -> ConstraintLayout:
     """Return the layout of a problem after the elimination of free rows, cached.
 
-    Contacts stay whole; each other row that is not eliminated becomes a block of one
+    Contacts are unchanged; each other row that is not eliminated becomes a block of one
     row.
 
     Args:

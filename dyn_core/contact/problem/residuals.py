@@ -44,8 +44,8 @@ def law_residuals(
         lo, hi: Bounds of boxes, m [N·s].
         response: Diagonal of G + R, m [(m/s)/(N·s)].
         speed: Largest free velocity |b|, the scale of velocities [m/s].
-        exact: Whether `law` measures Coulomb's law; False: the convex relaxation, s =
-            0.
+        exact: Whether `law` is measured by Coulomb's law; False: by the convex
+            relaxation, s = 0.
 
     Returns:
         primal: Distance of lambda to its set [N·s]. dual: Speed at which contacts
@@ -192,7 +192,7 @@ def _contact(
     """Return the residuals of one friction cone, in the order of RESIDUALS.
 
     Args:
-        block: Contact of two or more rows.
+        block: Contact.
         impulse, velocity, mu, response, speed, exact: As in law_residuals, of all rows.
     """
     n, u_n = impulse[block.start], velocity[block.start]

@@ -219,8 +219,11 @@ class JointConstraints:
         """Return the constraints of prescribed velocities, one block per coordinate.
 
         Args:
-            speeds: By joint: a number, or one for each of its coordinates [rad/s |
-                m/s].
+            speeds: Velocity by joint: a number, or one for each of its coordinates [m/s
+                | rad/s].
+
+        Raises:
+            ModelError: A joint is unknown, or a velocity is not finite.
         """
         constraints = []
         for name, speed in speeds.items():
@@ -243,16 +246,18 @@ class JointConstraints:
     def _gear(
         self, a: str, b: str, ratio: float, offset: float
     ) -> tuple[Constraint, list[Any], float, float]:
-        """Return a gear's constraint, and index, scale and offset of both positions.
+        """Return a gear's constraint, and index, scale and shift of both positions.
 
-            ratio (scale_a q[index_a] + offset_a) - (scale_b q[index_b] + offset_b) =
-            offset
+            ratio (scale_a q_a + shift_a) - (scale_b q_b + shift_b) = offset
 
-        Scale and offset are 1 and 0 but for joints that follow another one.
+        Scale and shift are 1 and 0 but for joints that follow another one.
 
         Args:
             a, b: Names of the joints.
             ratio, offset: See the formula.
+
+        Returns:
+            Constraint; index in q, scale and shift of a and b; ratio; offset.
 
         Raises:
             ModelError: A joint is unknown, or has several coordinates.
@@ -280,7 +285,10 @@ class JointConstraints:
 
 
 def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
-    """Return the row that selects the k-th velocity coordinate of a joint, (nv,)."""
+    """Return the row that selects the k-th velocity coordinate of body i, (nv,).
+
+    For a joint that follows another one it has the ratio to that one's velocity.
+    """
     row, ratio = np.zeros(model.nv), model.leader[i].ratio
     columns = model.v_slices[i]
     row[columns] = (

@@ -11,9 +11,10 @@ from dyn_core.engines.machine_code import machine_code
 from dyn_core.numbers.scalar import maximum, minimum, where
 
 TOUCH = 1e-9  # gaps up to this count as closed [m]
-AT_ZERO = 1e-7  # of a kink: gaps up to this lie between its two sides [m]
-ROUNDING = 1e-12  # gaps up to this are none [m]
-PUSH_OUT_SPEED = 0.1  # 1 cm in 0.1 s; a body that leaves so rises by 0.5 mm [m/s]
+AT_ZERO = 1e-7  # gaps up to this lie between the two sides of a kink [m]
+ROUNDING = 1e-12  # gaps up to this are zero but for rounding errors [m]
+# 1 cm in 0.1 s; a body that leaves the ground at this speed rises by 0.5 mm [m/s].
+PUSH_OUT_SPEED = 0.1
 
 
 @machine_code

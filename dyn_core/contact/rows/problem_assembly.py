@@ -85,7 +85,14 @@ def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> 
 
 @machine_code
 def find_slow_contacts(scene: Scene, step: StepArrays, state: int) -> int:
-    """Find the contacts of a state without fast pairs; return as find_contacts."""
+    """Find the contacts of a state without fast pairs.
+
+    Args:
+        scene, step, state: As in prepare_step; step.contacts is written.
+
+    Returns:
+        Number of contacts; minus that number if it exceeds the capacity.
+    """
     return find_contacts(
         scene.shapes,
         scene.pairs,

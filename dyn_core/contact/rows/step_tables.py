@@ -40,8 +40,8 @@ class Terms(NamedTuple):
         factor: L of H + dt B = L.T L: inverse of its diagonal by place, then the
             entries of Structure.above, (n, entries).
         free: Velocity after a step without constraints, (n, nv).
-        rows, gaps: Rows and gaps of limits of balls and loops, (n, rows, nv), (n,
-            rows).
+        rows, gaps: Rows, (n, rows, nv), and gaps, (n, rows), of limits of balls and
+            loops.
     """
 
     q: FloatArray2

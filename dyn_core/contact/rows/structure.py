@@ -85,6 +85,7 @@ def _structure(
     independent: tuple[int, ...],
     nv: int,
 ) -> Structure:
+    """Return the tables of a tree from hashable arguments, cached; see `structure`."""
     bodies = range(1, len(parent))
     order = [k for i in sorted(independent) for k in range(*columns[i])]
     place = {k: n for n, k in enumerate(order)}

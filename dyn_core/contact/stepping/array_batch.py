@@ -283,6 +283,7 @@ class _BlockPrograms:
         if f_ext is not None:
             inputs.append((self._f_ext, f_ext))
         for to, source in inputs:
+            # Rows up to a multiple of WHOLE get a valid state, too.
             to[:n] = source
             to[n : n + -n % WHOLE] = source[0]
         for mine, now in zip(self._payload, self._setup.of.carried.values, strict=True):

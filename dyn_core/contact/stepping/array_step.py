@@ -176,7 +176,12 @@ class ArrayStep:
         return compiled(take_step).bind(setup.scene, *memory)
 
     def _tied(self, program: Any, inputs: Any, outputs: Any) -> KernelAddress:
-        """Return a Program bound to arrays; the object is stored to keep it alive."""
+        """Return a Program bound to arrays; the object is stored to keep it alive.
+
+        Args:
+            program: Program.
+            inputs, outputs: Arrays that the machine code reads and writes.
+        """
         self._kernels.append(TiedKernel(program, inputs, outputs))
         return self._kernels[-1].kernel
 
@@ -286,7 +291,7 @@ class ArrayStep:
             return
         self.forget()
         self.room.python.raise_error()
-        if result == REFUSED:  # the same Programs say what they require
+        if result == REFUSED:  # called from Python, the same Programs raise the error
             q, qd, forces = self._q, self._qd, (self._f_ext,) * with_forces
             if self.setup.at_middle:
                 q, qd = self.setup.moved(q, qd, self.h - self.setup.remaining)

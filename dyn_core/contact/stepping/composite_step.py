@@ -3,9 +3,10 @@
     contact_terms -> find contacts -> assemble rows -> impact -> solve -> velocity
     -> correct -> moved_state
 
-`take_step` does all of that for one state: it calls the machine code of the Programs,
-too. `step_rows` is what lies between them, for several states one after the other.
-Solvers of matrices, and impacts by other laws than Newton's, are called in Python.
+`take_step` does all of that for one state: it also calls the machine code of the
+Programs, the first and the last stage. `step_rows` does the stages between them, for
+several states one after the other. Solvers of matrices, and impacts by other laws than
+Newton's, are called in Python.
 
 In the subset of machine_code.
 """
@@ -205,9 +206,12 @@ def take_step(
 def keep_step(
     step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes, log: StepLog
 ) -> int:
-    """Fill the log after the state after the step; return DONE or FAILED.
+    """Fill the log from the step and its end state; return DONE or FAILED.
 
-    FAILED where the state after the step is not finite. See take_step.
+    FAILED: the end state is not finite, and the earlier impulses are deleted.
+
+    Args:
+        step, solver, outcomes, log: As in take_step.
     """
     report, impact = solver.reports[0], solver.impact
     integers, floats, terms, earlier = (
@@ -220,7 +224,7 @@ def keep_step(
     total = 0.0
     for k in range(nq):
         floats[k] = terms.q[0, k]
-        total += 0.0 * log.q_end[k]
+        total += 0.0 * log.q_end[k]  # NaN if it is infinite or NaN
     for k in range(nv):
         floats[nq + k], floats[nq + nv + k] = terms.qd[0, k], step.qd_next[0, k]
         total += 0.0 * log.qd_end[k]
@@ -389,8 +393,13 @@ def leave_out_pushes(
 def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
     """Return whether a block has a rebound or push-out that may be removed.
 
-    True for a contact or limit with bias < 0 in its first row `row`; with the status
-    INFEASIBLE only if it has restitution.
+    True for a contact or limit with bias < 0; with the status INFEASIBLE only if it has
+    restitution.
+
+    Args:
+        facts, block: Blocks, and index of the block.
+        row: Its first row.
+        status: Status of the solution.
     """
     if not (facts.role[block] == CONTACT_ROLE or facts.role[block] == LIMIT):
         return False
@@ -520,7 +529,12 @@ def finite_terms(step: StepArrays, state: int) -> bool:
 
 @machine_code
 def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
-    """Mark state n of the outcomes as failed; clear its velocities and impulses."""
+    """Mark a state as failed; set its velocities to zero and delete its impulses.
+
+    Args:
+        step, state: Arrays, and index of the state.
+        outcomes, n: Outcomes, and index of the state there.
+    """
     outcomes.failed[n] = 1
     step.earlier.known[state] = 0
     for k in range(step.qd_next.shape[1]):
@@ -575,9 +589,13 @@ def add_force(
     y: float,
     z: float,
 ) -> None:
-    """Add the force (x, y, z) to chosen body k of state n; k < 0: do nothing.
+    """Add a force to the forces on a chosen body.
 
-    `of_world`: whether the other body of the contact is the world.
+    Args:
+        outcomes, n: Written for state n.
+        k: Index of the body in outcomes.force; -1: do nothing.
+        of_world: Whether the other body of the contact is the world.
+        x, y, z: Force, world axes [N].
     """
     if k < 0:
         return

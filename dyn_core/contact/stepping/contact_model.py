@@ -69,7 +69,8 @@ class ContactModel:
         Raises:
             UnsupportedError: A joint of the robot is driven, or a mesh needs an extra.
             SignatureError: The solver of the world solves another kind of problem.
-            ModelError: The world, a gear, a mesh or a name of a group is invalid.
+            ModelError: The world, a gear, a mesh or a name of a group is invalid. Other
+                errors of World pass through.
         """
         if model.driven:
             raise UnsupportedError(

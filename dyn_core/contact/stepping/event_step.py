@@ -222,6 +222,7 @@ class EventStep:
         gap_low, side = CLOSED, 0  # a contact that just separated is open
         for _ in range(ROOTS):
             x = high - gap_high * (high - low) / (gap_high - gap_low)
+            # Bisection where the secant fails or moves the same side too often.
             if not low < x < high or abs(side) > 3:
                 x, side = (low + high) / 2, 0
             end = flow(x)
@@ -295,6 +296,11 @@ class EventStep:
     ) -> tuple[np.ndarray, np.ndarray, Flight]:
         """Return the state after a step of RK4 without constraints, and the flight.
 
+        Args:
+            t, h: Start and duration [s].
+            q, qd: State.
+            forces: Applied forces.
+
         Raises:
             NonFiniteError: A position is not finite.
         """
@@ -326,7 +332,13 @@ class EventStep:
         forces: Forces,
         h: float,
     ) -> StepReport:
-        """Return the report of a motion without constraints."""
+        """Return the report of a motion without constraints.
+
+        Args:
+            t, h: Start and duration [s].
+            q, qd, after: State at the start, and velocity at the end.
+            forces: Applied forces.
+        """
         of = self._of
         f_ext = forces.bodies[0] if forces.bodies else None
         acting = forces.tau, f_ext, forces.carried

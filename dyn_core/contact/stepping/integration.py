@@ -79,10 +79,19 @@ def gyroscopic_change(
     h: float,
     remaining: float = 1.0,
 ) -> np.ndarray:
-    """Return coordinates.gyroscopic_change as an array, (nv,).
+    """Return the change of a step's velocity by gyroscopic moments, (nv,).
 
-    Zeros for robots whose joints all have one coordinate. The arguments are those of
-    coordinates.gyroscopic_change; h is the step [s].
+    Zeros for robots whose joints all have one coordinate. See
+    coordinates.gyroscopic_change.
+
+    Args:
+        model: Robot.
+        H: Joint-space inertia, (nv, nv).
+        qd: Velocity, (nv,).
+        force: H times the acceleration without constraints, (nv,) [N·m | N].
+        h: Step [s].
+        remaining: Fraction of the step during which the body moves on from the position
+            of qd.
     """
     if _plain(model):
         return np.zeros(len(qd))
@@ -97,6 +106,7 @@ def _plain(model: Model) -> bool:
 
 
 def _finite(q: np.ndarray) -> np.ndarray:
+    """Return a position; raise NonFiniteError if it is not finite."""
     if not np.isfinite(q).all():
         raise NonFiniteError("contacts: the position is not finite", "q")
     return q

@@ -300,6 +300,12 @@ def step_together(
 
     States whose lane diverged are not stepped, and `waiting` counts the attempt.
 
+    Args:
+        step, outcomes: Results, written.
+        pack: States and memory of the lanes.
+        count: Number of states.
+        offset: Index in `outcomes` of state 0.
+
     Returns:
         0; if the arrays are too small for their contacts, the number of contacts.
     """
@@ -368,7 +374,12 @@ def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
 
 @machine_code
 def keep_impulses(lanes: Earlier, lane: int, earlier: Earlier, state: int) -> None:
-    """Copy the impulses of a lane to the earlier impulses of its state."""
+    """Copy the impulses of a lane to the earlier impulses of its state.
+
+    Args:
+        lanes, lane: Impulses in lanes, and index of the lane.
+        earlier, state: Impulses of all states, and index of the state.
+    """
     known, m = lanes.known[0], 0
     earlier.known[state] = known
     for k in range(known):
@@ -382,7 +393,12 @@ def keep_impulses(lanes: Earlier, lane: int, earlier: Earlier, state: int) -> No
 
 @machine_code
 def keep_outcome(lanes: RowOutcomes, lane: int, outcomes: RowOutcomes, n: int) -> None:
-    """Copy the results of a lane to state n of the outcomes."""
+    """Copy the results of a lane to the outcomes of its state.
+
+    Args:
+        lanes, lane: Outcomes in lanes, and index of the lane.
+        outcomes, n: Outcomes of all states, and index of the state.
+    """
     outcomes.status[n] = lanes.status[0]
     outcomes.iterations[n] = lanes.iterations[lane]
     outcomes.contacts[n], outcomes.rows[n] = lanes.contacts[0], lanes.rows[0]

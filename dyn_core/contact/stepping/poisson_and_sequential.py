@@ -188,7 +188,7 @@ def sequential_impacts(impact: Impact, threshold: float) -> np.ndarray:
     impacts = np.zeros(len(rows))
     for _ in range(TURNS):
         k = int(np.argmin(sigma))
-        if sigma[k] >= -max(threshold, 1e-12):
+        if sigma[k] >= -max(threshold, 1e-12):  # rounding errors are no approach
             break
         change = -(1 + e[k]) * sigma[k] / G[k, k]
         impacts[k] += change

@@ -94,7 +94,7 @@ class StepReport:
         status, iterations, residuals, solver: From the solution.
         m: Number of rows.
         make_details: Function that computes the details; they are computed on first
-            access and cached, because most reports are never read.
+            access and cached, so that an unread report costs little.
         make_energy: Function that computes `energy`, likewise.
         contacts: All contacts that took part.
         impulses: Impulses of each block, by name [N·s | N·m·s].

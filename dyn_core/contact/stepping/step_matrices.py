@@ -162,7 +162,12 @@ class PythonTasks:
         self.kernel = self._function.kernel
 
     def _run(self, task: int, blocks: int, m: int) -> int:
-        """Return the status of a task; RAISED after an exception, which is stored."""
+        """Return the status of a task; RAISED after an exception, which is stored.
+
+        Args:
+            task: IMPACT or PROBLEM.
+            blocks, m: Numbers of blocks and rows of the prepared problem.
+        """
         try:
             return self._tasks[task](blocks, m)
         except BaseException as error:

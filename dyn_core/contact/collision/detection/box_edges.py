@@ -185,7 +185,11 @@ def edges_apart(
 ) -> bool:
     """Return whether the balls about two edges are more than d apart.
 
-    False says nothing about the edges. Arguments as in edge_pair; d: distance [m].
+    If they are not, the edges may be apart all the same.
+
+    Args:
+        C, a, b, box, one, two: As in edge_pair.
+        d: Distance [m].
     """
     low, high, _ = edge_ends(one, box)
     ax, ay, az = corner_of(C, a, low)

@@ -43,7 +43,7 @@ def corner_bits(x: float, y: float, z: float) -> int:
 
 @machine_code
 def edge_number(direction: int, bits: int) -> int:
-    """Return the number of an edge, 0 to 23: 8 direction + corner.
+    """Return the number of an edge, 8 direction + corner, below 24.
 
     Args:
         direction: Axis along the edge.

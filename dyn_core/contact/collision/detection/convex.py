@@ -210,7 +210,7 @@ def along_lines(
     r_b: float,
     margin: float,
 ) -> tuple[int, float]:
-    """Add two contacts at the ends of the common length of two nearly parallel lines.
+    """Add contacts at both ends of the common length of two nearly parallel lines.
 
     Args:
         contacts, count: Contacts, and their number.
@@ -221,7 +221,7 @@ def along_lines(
         margin: Maximum gap of a contact [m].
 
     Returns:
-        The new number of contacts, and the smallest gap; inf if the lines are not
+        The new number of contacts, and the smaller gap; inf if the lines are not
         parallel or not side by side.
     """
     polygon, second, last = work.polygon, OTHER + 1, FACE + 1

@@ -132,6 +132,7 @@ def closest_points(
     """
     C, P = work.relative[0], work.simplex
     weights = work.weights
+    # Above zero for two points, too.
     size = core_size(shapes, a) + core_size(shapes, b) + 1e-300
     vx, vy, vz = C[9], C[10], C[11]
     if vx * vx + vy * vy + vz * vz <= 0.0:

@@ -345,7 +345,10 @@ def beside(
 
 @machine_code
 def same(x: float, y: float, z: float, p: float, q: float, r: float) -> bool:
-    """Return whether two points are equal within 1e-9 of 1 m plus their coordinates."""
+    """Return whether two points are equal within a tolerance for rounding errors.
+
+    The tolerance of each coordinate is 1e-9 (1 + largest coordinate of the first) [m].
+    """
     size = max(max(abs(x), abs(y)), abs(z))
     apart = max(max(abs(x - p), abs(y - q)), abs(z - r))
     return apart < 1e-9 * (1.0 + size)

@@ -27,7 +27,11 @@ def in_triangle(
 ) -> tuple[float, float, float]:
     """Return the weights of a triangle's corners at its point closest to the origin.
 
-    The weights are 0 or more and add up to 1.
+    The weights are 0 or more and add up to 1. A triangle without an area is treated as
+    its closest edge or corner.
+
+    Args:
+        ax, ay, az, bx, by, bz, cx, cy, cz: Corners [m].
     """
     ux, uy, uz = bx - ax, by - ay, bz - az
     vx, vy, vz = cx - ax, cy - ay, cz - az

@@ -282,7 +282,7 @@ def put_in_frame(
 
 @machine_code
 def compose(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
-    """Write to `out` the frame A B of B given in A; `out` is neither A nor B.
+    """Write the frame A B, with B given in A, to `out`, which is neither A nor B.
 
     R = R_a R_b,   p = R_a p_b + p_a
     """
@@ -295,7 +295,7 @@ def compose(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
 
 @machine_code
 def relate(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
-    """Write to `out` the frame of A in B, both given in the same coordinates.
+    """Write the frame of A in B to `out`; A and B are given in the same coordinates.
 
     R = R_b^T R_a,   p = R_b^T (p_a - p_b)
     """
