@@ -56,7 +56,7 @@ class ConstraintBlock:
 
     @cached_property
     def coefficients(self) -> tuple[int, ...]:
-        """Index of the friction coefficient of each row in `tangent`."""
+        """Index of each tangent row's friction coefficient; empty if no contact."""
         groups = GROUPS[self.rows] if self.kind == "contact" else ()
         return tuple(self.first + g for g, n in enumerate(groups) for _ in range(n))
 

@@ -52,7 +52,8 @@ def residuals(
     Args:
         problem: Problem.
         impulse: Impulses, (m,) [N·s | N·m·s].
-        block: Block of its layout whose laws are measured; None: all.
+        block: Block of its layout whose laws are measured; None: all blocks, and the
+            largest residual over them.
 
     Source: LCP-12.
     """
@@ -161,7 +162,7 @@ class ContactSolution:
 
     @cached_property
     def residuals(self) -> Residuals:
-        """Residuals of the laws; see `measured`."""
+        """Residuals of the laws, computed on first access; see `measured`."""
         if isinstance(self.measured, Residuals):
             return self.measured
         return residuals(self.problem, self.impulses)._replace(law=self.measured)

@@ -60,31 +60,12 @@ class ContactSolver(ArraySolver):
     def solve(
         self, problem: ConstraintProblem, warm: np.ndarray | None = None, **options: Any
     ) -> ContactSolution:
-        """Return the impulses of a problem by any solver of CONTACT_SOLVE.
-
-            velocity = G lambda + b,   u = velocity + R lambda + bias
+        """Return the solution of a problem.
 
         Args:
-            problem: Problem; without rows no solver is called.
-            solver: Name of a solver, or a Solver.
-            warm: Earlier ContactSolution, impulses by id, or an array (m,), for a warm
-                start.
-            options: Options of the solver and of build (engine).
-
-        Returns:
-            The solution; its status says whether the solver has converged. A solver
-            that reaches its maximum of iterations where provably no solution exists has
-            the status infeasible.
-
-        Raises:
-            SolverNotFound: No solver has this name.
-            SignatureError: The solver solves another kind of problem.
-            UnsupportedError: The solver does not serve this layout, needs an extra, or
-                an option is invalid.
-            ModelError: `warm` is invalid.
-            PluginError: A ContactSolver returned no solution of the problem.
-
-        Source: LCP-5 to LCP-14, LCP-19.
+            problem: Problem: blocks, G, b, bounds, and quantities derived from them.
+            warm: Initial impulses, (m,); None: zeros.
+            options: One argument for each entry of `options`.
         """
 
     def relaxes(self, layout: ConstraintLayout) -> str:
@@ -101,9 +82,9 @@ class ContactSolver(ArraySolver):
             options: A value of each option.
 
         Raises:
-            PluginError: `solve` returned another type, or another number of impulses.
-            Exception: `solve` failed: an error of dyn_core that names the solver; see
-                solving.adapter.named_errors.
+            PluginError: `solve` raised an error that is not one of dyn_core's, or
+                returned another type or number of impulses. Errors of dyn_core pass
+                through.
         """
         name = f"{self.name} ({self.origin})" if self.origin else self.name
         try:
@@ -145,17 +126,23 @@ def solve(
         velocity = G lambda + b,   u = velocity + R lambda + bias
 
     Args:
-        problem: Problem.
+        problem: Problem; without rows no solver is called.
         solver: Name of a solver, or a Solver.
-        warm: Earlier ContactSolution, or impulses by id, for a warm start.
+        warm: Earlier ContactSolution, impulses by id, or an array (m,), for a warm
+            start.
         options: Options of the solver and of build (engine).
 
     Returns:
-        The solution; its status says whether the solver has converged.
+        The solution; its status says whether the solver has converged. It is infeasible
+        if the solver reached its maximum of iterations and provably no solution exists.
 
     Raises:
-        SignatureError: The solver is of another kind.
-        UnsupportedError: The solver does not serve this layout, or needs an extra.
+        SolverNotFound: No solver has this name.
+        SignatureError: The solver solves another kind of problem.
+        UnsupportedError: The solver does not serve this layout, needs an extra, or an
+            option is invalid.
+        ModelError: `warm` is invalid.
+        PluginError: A ContactSolver failed, or returned no solution of the problem.
 
     Source: LCP-5 to LCP-14, LCP-19.
     """

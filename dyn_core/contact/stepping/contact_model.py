@@ -34,14 +34,21 @@ from dyn_core.spatial import Vector
 class ContactModel:
     """The constraints and the equation of motion of a robot in its world.
 
-    Kinematics, inertia and bias force are Programs, compiled when they are first
-    needed; steps do not need them (array_step.py). Joint damping is part of
+    Kinematics, inertia and bias force are Programs, compiled on first use;
+    steps do not need them (array_step.py). Joint damping is part of
     the free motion, evaluated at the end of the step. Dry friction is a constraint
     block or, with `friction` off, a smooth function of the speed in the free motion.
 
     Attributes:
         model: Robot.
-        world: Half-spaces, and which kinds of constraints are enabled.
+        world: World with its surfaces and settings.
+        smooth_model: Robot of the free motion: without dry friction if that is a
+            constraint.
+        dry: Whether dry friction is a constraint.
+        engine: Engine of the Programs; None: the default.
+        carried: Payload that may change.
+        pairs: Tested pairs of shapes; None if contacts are off.
+        joints: Constraints in the joints.
 
     Source: LCP-1 to LCP-3, LCP-6 to LCP-8.
     """
@@ -126,7 +133,7 @@ class ContactModel:
 
     @cached_property
     def _loops(self) -> Program[Any] | None:
-        """Program of the loops' constraints; None without loops."""
+        """Program of the loops' constraints, built on first use; None without loops."""
         model = self.smooth_model
         return self._made(solver("loop_constraints"), model) if model.loops else None
 

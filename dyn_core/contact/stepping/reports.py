@@ -125,37 +125,37 @@ class StepReport:
 
     @cached_property
     def energy(self) -> StepEnergy:
-        """See above."""
+        """Work of each kind of force."""
         return self.make_energy()
 
     @property
     def contacts(self) -> tuple[ContactForce, ...]:
-        """See above."""
+        """All contacts that took part."""
         return self._details.contacts
 
     @property
     def impulses(self) -> Mapping[str, np.ndarray]:
-        """See above."""
+        """Impulses of each block, by name [N·s | N·m·s]."""
         return self._details.impulses
 
     @property
     def energy_change(self) -> float:
-        """See above."""
+        """Kinetic energy that the impulses add to the free motion [J]."""
         return self._details.energy_change
 
     @property
     def kinetic_change(self) -> float:
-        """See above."""
+        """Change of kinetic energy in the step, at the initial H [J]."""
         return self._details.kinetic_change
 
     @property
     def rank(self) -> int:
-        """See above."""
+        """Rank of the Delassus matrix."""
         return self._details.rank
 
     @property
     def condition(self) -> float:
-        """See above."""
+        """Condition number of the Delassus matrix; infinite if it is singular."""
         return self._details.condition
 
     @property
