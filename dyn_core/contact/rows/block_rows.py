@@ -142,7 +142,11 @@ def add_place(
 def locate(rows: Rows, block: int, n: int, work: StepMemory) -> None:
     """Write to work.where the index of each place in the support of a block.
 
-    `n` is the size of the support.
+    Args:
+        rows, block: Block, with its support: places, indices in the order of
+            elimination.
+        n: Size of the support.
+        work: `where` is written.
     """
     for i in range(n):
         work.where[rows.support[rows.support_start[block] + i]] = i
@@ -219,7 +223,7 @@ def close(rule: Rule, rows: Rows, blocks: BlockFacts, block: int) -> None:
 
 @machine_code
 def add_bias(rows: Rows, blocks: BlockFacts, row: int, bias: float) -> None:
-    """Add a velocity to b and to the recorded bias of a row [m/s | rad/s]."""
+    """Add a velocity `bias` to b and to the recorded bias of a row [m/s | rad/s]."""
     rows.b[row] += bias
     blocks.bias[row] += bias
 
@@ -290,7 +294,12 @@ def respond(
 
 @machine_code
 def along(rows: Rows, block: int, r: int, z: FloatArray) -> float:
-    """Return the entry of Y z of row r of a block."""
+    """Return the entry of Y z of row r of a block.
+
+    Args:
+        rows, block, r: Rows, index of the block, and of the row in it.
+        z: Vector in the order of elimination, (nv,).
+    """
     n, first = rows.support_count[block], rows.support_start[block]
     start, total = rows.y_start[block] + r * n, 0.0
     for i in range(n):

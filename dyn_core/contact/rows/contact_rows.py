@@ -74,7 +74,10 @@ def fill_body(
 
 @machine_code
 def is_chain(tables: Structure, last: int, n: int) -> bool:
-    """Return whether the place `last` and its ancestors are a chain of n places."""
+    """Return whether the place `last` and its ancestors are a chain of n places.
+
+    A place is the index of a coordinate in the order of elimination, see Structure.
+    """
     count = tables.above_start[last + 1] - tables.above_start[last] + 1
     return tables.straight[last] != 0 and count == n
 

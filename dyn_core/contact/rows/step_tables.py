@@ -65,7 +65,7 @@ class JointRows(NamedTuple):
         term_start, place, value: Terms of u; row k has term_start[k] to
             term_start[k + 1].
         gap_start, gap_place, gap_value, constant: Terms of the gap, likewise; gap_place
-            is an index in q.
+            is an index in q, `place` one in the order of elimination (see Structure).
         lo, hi: Lower and upper bound of the force [N·m | N].
         restitution: e.
         acceleration: Acceleration of a prescribed row, written before each step
@@ -95,8 +95,9 @@ class DenseRows(NamedTuple):
         role, kind, id: As in JointRows, (blocks,).
         start: First row of each block in Terms.rows, (blocks + 1,).
         restitution: e, (blocks,).
-        support_start, support: Start of each block's list, and the places that the
-            block may involve, with all their ancestors.
+        support_start, support: Start of each block's list, and the places (indices in
+            the order of elimination) that the block may involve, with all their
+            ancestors.
     """
 
     role: IntArray
@@ -166,6 +167,8 @@ class Rule(NamedTuple):
 
 class StepMemory(NamedTuple):
     """Memory of the assembly of one problem.
+
+    A place is the index of a coordinate in the order of elimination, see Structure.
 
     Attributes:
         where: Index of each place in the current support, (nv,).

@@ -66,7 +66,7 @@ class ImpactLaw:
     def act(self, blocks: int, m: int) -> int:
         """Apply the impact of a prepared step before it; return a status.
 
-        The impulses change the free velocity and b; blocks that bounced keep their
+        The impulses change the free velocity and b. A block that bounced has its
         velocity after the impact as the lower bound in the step.
 
         Args:

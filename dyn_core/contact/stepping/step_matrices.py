@@ -25,7 +25,9 @@ Task = Callable[[int, int], int]
 
 
 def sparse_rows(step: StepArrays, blocks: int, m: int) -> np.ndarray:
-    """Return Y of a prepared problem by place, (m, nv): G = Y Y.T.
+    """Return Y of a prepared problem as a full matrix, (m, nv): G = Y Y.T.
+
+    Columns are in the order of elimination, see Structure.
 
     Args:
         step: Arrays of the problem.
@@ -41,9 +43,11 @@ def sparse_rows(step: StepArrays, blocks: int, m: int) -> np.ndarray:
 
 
 def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
-    """Return L of a prepared problem, from coordinates to places: (nv, nv).
+    """Return L of a prepared problem as a full matrix, (nv, nv).
 
         H + dt B = L.T L
+
+    Rows are in the order of elimination, see Structure; columns by coordinate.
 
     Args:
         step: Arrays of the problem; the factor of state 0 is read.

@@ -27,9 +27,9 @@ _DISTINCT = 1e-9  # fraction of a segment below which two of its points coincide
 
 @machine_code
 def corner_bits(x: float, y: float, z: float) -> int:
-    """Return the number of the box corner in the octant of a point.
+    """Return the number of the box corner in the octant of a point, 0 to 7.
 
-    Bits 1, 2 and 4 are set for x, y and z above 0.
+    1, 2 and 4 are added for x, y and z above 0.
     """
     bits = 0
     if x > 0.0:
