@@ -31,9 +31,10 @@ def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
         feature: Number of the feature in the pair, from the id of a contact.
 
     Returns:
-        An integer for a candidate point or a single contact; "closest" for closest
-        points; else a tuple of a word or shape ("a", "b") and numbers of corners, edges
-        or cells.
+        An integer for a candidate point on a half-space, or a single contact; "closest"
+        for closest points; (point, 0 or 1 + triangle) or ("top", corner) on a height
+        field; else a tuple of a word or shape ("a", "b") and numbers of corners, ends
+        or edges.
     """
     low, high = min(kind_a, kind_b), max(kind_a, kind_b)
     if high == PLANE or (high <= CYLINDER and low == SPHERE):
