@@ -1,4 +1,4 @@
-"""World of a robot: half-spaces, and the settings of its contact simulation."""
+"""World of a robot: half-spaces, height fields, and settings of its contacts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from dyn_core.validation import (
     read_yaml,
 )
 
-FLOOR = "floor"  # what the simplest world is called
-# Settings that act beside some values of another only.
+FLOOR = "floor"  # name of the default world
+# Settings that have an effect only if another setting has one of some values.
 _NEEDS = (
     ("erp", "stabilisation", ("baumgarte", "split_impulse")),
     ("push_out_speed", "stabilisation", ("baumgarte", "split_impulse")),
@@ -45,15 +45,16 @@ _NEEDS = (
 class World:
     """Half-spaces, and the solver and stepper for contacts and constraints.
 
-    WORLD says what each attribute is; docs/reference/world.md prints it, with units and
+    WORLD describes each attribute; docs/reference/world.md prints it, with units and
     ranges.
 
     Raises:
         SettingError: There is no such keyword; names the nearest, then all.
-        ModelError: A setting is out of range, or changes nothing beside another; the
-            message lists the valid ones.
+        ModelError: A setting is out of range, or has no effect beside another; two
+            half-spaces have the same name. The message lists valid values.
         SolverNotFound: No solver has this name; names the nearest.
-        SignatureError: The solver is of another kind.
+        SignatureError: The solver solves another kind of problem.
+        UnsupportedError: An option of the solver is unknown or invalid.
 
     Source: LCP-4, LCP-10, LCP-11, LCP-17, LCP-23.
     """
@@ -112,14 +113,15 @@ class World:
 
     @classmethod
     def of(cls, data: Any) -> World:
-        """Return a World from what stands for one.
+        """Return a World from a World, a mapping, YAML or the name of a floor.
 
         Args:
             data: A World, a mapping of its fields, a YAML file or text with such a
                 mapping; "floor" or None: a floor at z = 0 and all defaults.
 
         Raises:
-            ModelError: It is none of these; a file cannot be read; a field will not do.
+            ModelError: `data` has another type; a file cannot be read; a field is
+                invalid. Other errors of World pass through.
         """
         if data is None or (isinstance(data, str) and data == FLOOR):
             return cls()
@@ -137,16 +139,19 @@ class World:
 
 
 class _Gear(Table):
-    """A gear as a mapping, or as a list: joint a, joint b, ratio, offset."""
+    """A gear as a mapping, or as a list: joint a, joint b, ratio, offset.
+
+    It means ratio q_a - q_b = offset.
+    """
 
     def takes(self, value: Any) -> bool:
-        """Mappings, and lists of four."""
+        """Return whether a value is a mapping, or a list or tuple of four."""
         return super().takes(value) or (
             isinstance(value, (list, tuple)) and len(value) == 4
         )
 
     def convert(self, where: str, value: Any) -> Any:
-        """Return the tuple of four."""
+        """Return (joint a, joint b, ratio, offset); raise ModelError if invalid."""
         if isinstance(value, (list, tuple)):
             a, b, ratio, offset = value
             value = {"joints": [a, b], "ratio": ratio, "offset": offset}
@@ -154,7 +159,7 @@ class _Gear(Table):
 
 
 def option_kind() -> Kind:
-    """Return the kind of a solver's option in a file: a switch, number or list."""
+    """Return the kind of a solver's option: switch, number, name, or list of these."""
     one = Either((Switch(), Whole(-(10**9), 10**9), Quantity(), Name()))
     return Either((*one.kinds, ListOf(one)))
 

@@ -23,12 +23,18 @@ from dyn_core.contact.collision.detection.tables import (
 
 
 def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
-    """Return the name of a feature: a point, or corners, ends and edges that touch.
+    """Return the name of a feature: a point, or the corners, ends and edges that touch.
 
     Args:
-        kind_a, kind_b: Kinds of both shapes (tables.py); a of the names is the shape of
-            the smaller kind, or the pair's first.
-        feature: Number in the pair.
+        kind_a, kind_b: Kinds of both shapes (tables.py). In names, a is the shape of
+            the smaller kind, or the first of the pair.
+        feature: Number of the feature in the pair, from the id of a contact.
+
+    Returns:
+        An integer for a candidate point on a half-space, or a single contact; "closest"
+        for closest points; (point, 0 or 1 + triangle) or ("top", corner) on a height
+        field; else a tuple of a word or shape ("a", "b") and numbers of corners, ends
+        or edges.
     """
     low, high = min(kind_a, kind_b), max(kind_a, kind_b)
     if high == PLANE or (high <= CYLINDER and low == SPHERE):
@@ -47,7 +53,11 @@ def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
 
 
 def _of_boxes(feature: int) -> Hashable:
-    """Return the name of a feature of a box with a box or a capsule."""
+    """Return the name of a feature of a box with a box or a capsule.
+
+    ("a" or "b", corner), ("end", end), or ("edges", edge of a, edge of b), with the end
+    of the common length as a fourth entry for parallel edges.
+    """
     if feature < box_faces.END:
         return "ab"[feature // 8], feature % 8
     if feature < box_faces.EDGES:
@@ -60,7 +70,11 @@ def _of_boxes(feature: int) -> Hashable:
 
 
 def _of_convex_shapes(feature: int) -> Hashable:
-    """Return the name of a feature of a cylinder or hull with another shape."""
+    """Return the name of a feature of a cylinder or hull with another shape.
+
+    "closest", ("line", end), ("a" or "b", vertex) or ("edges", vertex of a, vertex of
+    b).
+    """
     if feature == convex.CLOSEST:
         return "closest"
     if feature < convex.VERTEX:

@@ -1,4 +1,4 @@
-"""Contacts of two shapes alone: all points where they touch or nearly touch.
+"""Contacts of two shapes without a robot: all points where they touch or nearly touch.
 
 A contact point lies midway between the two surfaces, the normal points from the second
 shape to the first, and the gap is negative in an overlap. pairs.py has the contacts of
@@ -35,10 +35,10 @@ class ShapePose(NamedTuple):
 
 
 class ContactPoint(NamedTuple):
-    """One point of a manifold.
+    """One point of a contact manifold.
 
     Attributes:
-        feature: Key of the touching corners, ends or edges.
+        feature: Name of the touching corners, ends or edges; see feature_name.
         point: Midway between the surfaces, world, (3,) [m].
         normal: From the second shape to the first, unit, world, (3,).
         gap: Distance of the surfaces along the normal; negative: they overlap [m].
@@ -69,8 +69,16 @@ def manifold(
     Args:
         a, b: Shapes.
         pose_a, pose_b: Poses of the shapes.
-        margin: Largest gap that counts [m].
-        hulls: For a mesh, the vertices of its hull in its frame, (count, 3) [m].
+        margin: Maximum gap of a contact [m].
+        hulls: For a mesh, the vertices of its hull in its frame, (count, 3) [m]; None
+            for other shapes. A mesh without a hull counts as a point at its origin.
+
+    Returns:
+        Contacts in a fixed order; empty if there are none.
+
+    Raises:
+        UnsupportedError: The kind of a shape has no contacts.
+        ModelError: A hull has no or too many vertices.
 
     Source: LCP-2.
     """

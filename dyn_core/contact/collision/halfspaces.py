@@ -12,7 +12,7 @@ same points and gaps in machine code.
     cylinder   on each rim four points, at x, y, -x, -y, and the deepest one
     mesh       all corners of its convex hull
 
-The deepest point of a rim moves along it, but the derivative of its gap is that of a
+The deepest point of a rim moves along it, but its gap has the same derivative as for a
 fixed point, as the gap is minimal there. For an exactly upright cylinder it is taken at
 x + y.
 """
@@ -62,8 +62,12 @@ class HalfSpace:
     Attributes:
         name: Name in the ids of contacts.
         point: A point of the plane, 3 [m].
-        normal: Outward normal, normalised, 3.
-        material: Material of the surface; None: that of the touching shape.
+        normal: Outward normal, 3; stored with length 1.
+        material: Material of the surface; None: the material of the touching shape.
+
+    Raises:
+        SettingError: There is no such keyword.
+        ModelError: A field is invalid, or the normal is shorter than 1e-9.
     """
 
     name: str = "ground"
@@ -99,7 +103,7 @@ HALF_SPACE = Table(
 
 
 def ball_points(shape: Shape) -> tuple[np.ndarray, float]:
-    """Return the points of a shape that do not depend on the half-space.
+    """Return the candidate points of a shape that do not depend on the half-space.
 
     Detection has them in its table of vertices (shape_tables.py), kernels as constants.
 
@@ -107,7 +111,11 @@ def ball_points(shape: Shape) -> tuple[np.ndarray, float]:
         shape: A sphere, capsule, box or cylinder.
 
     Returns:
-        Points in the shape's frame, (count, 3), and the radius about each [m].
+        Points in the shape's frame, (count, 3), and the radius of the ball about each
+        [m].
+
+    Raises:
+        UnsupportedError: The shape is of another kind.
     """
     if isinstance(shape, Sphere):
         return np.zeros((1, 3)), shape.radius
@@ -131,11 +139,14 @@ def ball_points(shape: Shape) -> tuple[np.ndarray, float]:
 def deepest_on_rim(
     nx: float, ny: float, square: float, size: float
 ) -> tuple[float, float]:
-    """Return the direction, x and y, of the point of a rim deepest against a normal.
+    """Return the direction, x and y, from the centre of a rim to its deepest point.
+
+        -(nx, ny) / size,   along x + y where the cylinder is upright
 
     Args:
-        nx, ny: The normal along x and y of the cylinder.
-        square, size: nx² + ny² and its root; any root where the cylinder is upright.
+        nx, ny: Normal of the half-space along x and y of the cylinder.
+        square, size: nx² + ny² and its root; the root may have any value but zero where
+            the cylinder is upright.
     """
     tilted = square > UPRIGHT
     x, y = where(tilted, -nx / size, DIAGONAL), where(tilted, -ny / size, DIAGONAL)
@@ -153,10 +164,14 @@ def candidate_points(placed: PlacedShape, n: Any = None) -> list[tuple[Vector, f
     Args:
         placed: Shape of a Model.
         n: Normal of the half-space in body coordinates, 3, floats or traced; needed for
-            cylinders.
+            cylinders only.
 
     Returns:
         Points x in the body's frame [m], each with its radius [m].
+
+    Raises:
+        UnsupportedError: The shape is no sphere, capsule, box or cylinder, or a
+            cylinder has no n.
 
     Source: LCP-2.
     """

@@ -25,7 +25,7 @@ from dyn_core.validation import (
     numbers,
 )
 
-LARGEST = 4_000_000  # numbers of a grid, by the ids of contacts
+LARGEST = 4_000_000  # maximum number of heights, limited by the ids of contacts
 
 
 @known_keywords
@@ -33,16 +33,21 @@ LARGEST = 4_000_000  # numbers of a grid, by the ids of contacts
 class HeightField:
     """The region below a surface over a grid along x and y of the world.
 
-    Each cell is two triangles, split from its corner of least x and y to the opposite
-    one. Beside the grid there is no ground.
+    Each cell is two triangles, split from its corner of smallest x and y to the
+    opposite one. Beside the grid there is no ground.
 
     Attributes:
-        heights: z of the corners over `point`, a row for each x, at least 2 by 2; lists
-            or an array [m].
+        heights: z of the corners relative to `point`, a row for each x, at least 2 by
+            2; lists or an array [m].
         cell: Lengths of a cell along x and y, 2 [m].
         name: Name in the ids of contacts.
-        point: Position of the corner of least x and y, at height 0, 3 [m].
-        material: Material of the surface; None: that of the touching shape.
+        point: Position of the corner of smallest x and y, at height 0, 3 [m].
+        material: Material of the surface; None: the material of the touching shape.
+
+    Raises:
+        SettingError: There is no such keyword.
+        ModelError: A field is invalid, rows differ in length, there are fewer than 2 by
+            2 or more than LARGEST heights, or a length of a cell is not above 0.
     """
 
     heights: tuple[tuple[float, ...], ...]
@@ -80,7 +85,10 @@ class HeightField:
         return self.point[2] + min(min(row) for row in self.heights)
 
     def covers(self, x: Sequence[float]) -> bool:
-        """Return whether a point of the world is over or under the grid."""
+        """Return whether the grid extends over x and y of a point of the world.
+
+        `x` is the point, 3 [m]; its z is ignored.
+        """
         counts = len(self.heights), len(self.heights[0])
         return all(
             0.0 <= x[k] - self.point[k] <= (counts[k] - 1) * self.cell[k]
@@ -92,13 +100,16 @@ class _Grid(ListOf):
     """Rows of numbers: lists, or an array of two axes."""
 
     def takes(self, value: Any) -> bool:
-        """Lists, tuples and arrays."""
+        """Return whether a value is a list, a tuple, or an array of two axes."""
         return super().takes(value) or (
             isinstance(value, np.ndarray) and value.ndim == 2
         )
 
     def convert(self, where: str, value: Any) -> tuple[Any, ...]:
-        """Return a tuple of rows; numbers of a finite array need no further check."""
+        """Return a tuple of rows; raise ModelError if a number is invalid.
+
+        Numbers of a finite array need no further check.
+        """
         if isinstance(value, np.ndarray) and np.isfinite(value).all():
             return tuple(tuple(row) for row in value.astype(float).tolist())
         return super().convert(where, [list(row) for row in value])

@@ -1,7 +1,7 @@
 """Convex hulls of mesh files, by coal.
 
 coal is the extra `collision`, imported when a robot needs it. A mesh is replaced by the
-convex hull of its corners, which are checked before coal has them.
+convex hull of its corners, which are checked before they are passed to coal.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ NEEDS = (
 def coal_module(what: str) -> Any:
     """Return the module coal.
 
+    Args:
+        what: Subject of the message: "`what` needs coal".
+
     Raises:
         UnsupportedError: coal is not installed; names `what` and the alternatives.
     """
@@ -45,18 +48,26 @@ class Hull:
     """The convex hull of a mesh.
 
     Attributes:
-        points: Vertices, (count, 3) [m].
+        points: Vertices in the frame of the mesh, (count, 3) [m].
         geometry: The hull as an object of coal.
     """
 
     def __init__(self, geometry: Any, read: Callable[[], Any]) -> None:
-        """Take a hull of coal, and what reads its mesh."""
+        """Store a hull.
+
+        Args:
+            geometry: Hull as an object of coal.
+            read: Function that reads the mesh and returns it as an object of coal.
+        """
         self.geometry, self._read = geometry, read
         self.points = np.array(geometry.points(), float)
 
     @cached_property
     def mesh(self) -> Any:
-        """The mesh itself as an object of coal, read when first needed."""
+        """The mesh itself as an object of coal, read on first use.
+
+        Errors of coal pass through.
+        """
         return self._read()
 
     @property
@@ -69,7 +80,7 @@ class Hulls:
     """Convex hulls of mesh files, each read once.
 
     Attributes:
-        origin: What the robot was read from.
+        origin: Source of the robot, against which paths of meshes are resolved.
         packages: Folders of package:// addresses, by name.
     """
 
@@ -78,7 +89,13 @@ class Hulls:
         self._hulls: dict[tuple[str, tuple[float, ...]], Hull] = {}
 
     def __call__(self, mesh: Mesh, link: str) -> Hull:
-        """Return the hull of a mesh of a link."""
+        """Return the hull of a mesh of a link, cached by file and scale.
+
+        Raises:
+            UnsupportedError: coal is not installed.
+            ModelError: The file is not found, cannot be read, or has no solid hull;
+                names the link.
+        """
         key = mesh.file, mesh.scale
         if key not in self._hulls:
             coal = coal_module(f"link '{link}' (mesh {mesh.file}): contact")

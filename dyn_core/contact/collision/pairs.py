@@ -39,8 +39,9 @@ class ContactId(NamedTuple):
 
     Attributes:
         link_a, shape_a: Name of a link, and index of its shape.
-        link_b, shape_b: Another one, or the name of a half-space and 0.
-        feature: Corner, end, rim point, or edges.
+        link_b, shape_b: Likewise of another link; or name of a half-space or height
+            field, and 0.
+        feature: Name of the touching features; see feature_name.
     """
 
     link_a: str
@@ -87,9 +88,9 @@ class ContactPairs:
         model: The robot.
         shapes: Its shapes.
         world: Half-spaces and height fields.
-        margin: Largest gap of a contact [m].
-        shape_table: Arrays of the shapes: those of the robot, then the world.
-        pair_table: Arrays of the tested pairs: first those with the world.
+        margin: Maximum gap of a contact [m].
+        shape_table: Arrays of the shapes: first of the robot, then of the world.
+        pair_table: Arrays of the tested pairs: first the pairs with the world.
         materials: Combined material of each pair.
         links: Distinct pairs of links, or of link and surface, that are tested.
     """
@@ -107,16 +108,17 @@ class ContactPairs:
         Args:
             model: Robot; boxes that move freely are links with floating joints.
             world: Half-spaces and height fields; may be empty.
-            margin: Largest gap of a contact [m].
-            packages: Folders of package:// addresses of meshes, by name; they go
-                before those that dyn.load searches.
+            margin: Maximum gap of a contact [m].
+            packages: Folders of package:// addresses of meshes, by name; they take
+                precedence over the folders that dyn.load searches.
             groups: Names of links and surfaces that do not touch one another, by the
                 group's name.
 
         Raises:
-            UnsupportedError: A mesh needs the extra `collision`; names the link.
-            ModelError: The margin is negative, a name is taken or unknown, or a mesh
-                cannot be used.
+            UnsupportedError: A mesh needs the extra `collision`; names the link. Or a
+                shape is of a kind without contacts.
+            ModelError: The margin is negative, a name is used twice or unknown, or a
+                mesh cannot be used.
         """
         if not np.isfinite(margin) or margin < 0.0:
             raise ModelError(f"margin {margin}: valid is a length of 0 or more [m]")
@@ -139,11 +141,15 @@ class ContactPairs:
         self._ids = [(*names[a], *names[b]) for a, b in tested]
 
     def _apart(self, a: str, b: str) -> bool:
-        """Return whether a group says that two links, or surfaces, do not touch."""
+        """Return whether a group contains both of two links or surfaces."""
         return any(a in group and b in group for group in self._groups)
 
     def _with_world(self) -> dict[tuple[int, int], Material]:
-        """Return the tested pairs of shape and surface with their material."""
+        """Return the tested pairs of shape and surface with their material.
+
+        Keys are indices in the table of shapes, where surfaces follow the robot's
+        shapes.
+        """
         rules, start = self.model.build.description.pairs, len(self.shapes)
         return {
             (k, start + j): self.model.material(shape.link).combined(surface.material)
@@ -155,7 +161,7 @@ class ContactPairs:
         }
 
     def _with_each_other(self) -> dict[tuple[int, int], Material]:
-        """Return the tested pairs of shapes, the lower index first."""
+        """Return the tested pairs of shapes with their material, lower index first."""
         rules, near = self.model.build.description.pairs, neighbours(self.model)
         pairs = {}
         for k, a in enumerate(self.shapes):
@@ -174,7 +180,15 @@ class ContactPairs:
     def _shape_table(
         self, tested: Mapping[tuple[int, int], Material], packages: Mapping[str, Any]
     ) -> Shapes:
-        """Return the arrays of all shapes; the hulls of meshes in no pair are empty."""
+        """Return the arrays of all shapes; meshes in no pair have no hull.
+
+        Args:
+            tested: Tested pairs.
+            packages: Folders of package:// addresses.
+
+        Raises:
+            UnsupportedError, ModelError: See __init__.
+        """
         hulls = Hulls(self.model.source, packages)
         used = {k for pair in tested for k in pair}
         table = ShapeTable()
@@ -188,21 +202,29 @@ class ContactPairs:
         return table.shapes()
 
     def contacts(self, q: Any) -> list[Contact]:
-        """Return all contacts at a position, in a fixed order.
+        """Return all contacts at a position, in a fixed order; empty if there are none.
 
         Args:
             q: Joint positions, (nq,) [rad | m].
+
+        Raises:
+            ShapeError: q has the wrong shape.
+            NonFiniteError: The pose of a body is not finite.
 
         Source: LCP-2, LCP-19 (ids).
         """
         return self.contacts_from_poses(*body_poses(self.model, q))
 
     def contacts_from_poses(self, R: np.ndarray, p: np.ndarray) -> list[Contact]:
-        """Return all contacts of bodies in some poses, in a fixed order.
+        """Return all contacts of bodies at some poses, in a fixed order.
 
         Args:
             R: Rotation of each body, body 0 too: x_world = R x + p, (nb + 1, 3, 3).
             p: Position of each body, (nb + 1, 3) [m].
+
+        Raises:
+            ShapeError: R or p has another shape.
+            NonFiniteError: A number is not finite.
         """
         R, p = np.asarray(R, float), np.asarray(p, float)
         count = self.model.nb + 1
@@ -215,15 +237,19 @@ class ContactPairs:
         return [self.contact(arrays, m) for m in range(number)]
 
     def fallen(self, q: Any) -> dict[str, float]:
-        """Return how far links are below the lowest ground, having left all grids.
+        """Return the depth of links that have fallen beside and below height fields.
 
-        Only of links that no half-space holds.
+        Only shapes that are tested with height fields and with no half-space count.
 
         Args:
             q: Joint positions, (nq,) [rad | m].
 
         Returns:
-            Depth of the links' shapes below the lowest corner of a grid, by link [m].
+            Depth of the links' shapes below the lowest corner of their height fields,
+            by link, above 0 [m].
+
+        Raises:
+            ShapeError: q has the wrong shape.
         """
         R, p = body_poses(self.model, q)
         start, depths = len(self.shapes), {}
@@ -242,7 +268,7 @@ class ContactPairs:
         return depths
 
     def contact_arrays(self, poses: np.ndarray) -> tuple[Contacts, int]:
-        """Return arrays whose first rows are the contacts, and their number.
+        """Return arrays of contacts, and the number of their rows in use.
 
         The arrays are overwritten by the next call.
 
@@ -258,14 +284,14 @@ class ContactPairs:
         return self._room, number
 
     def _make_room(self, capacity: int) -> None:
-        """Provide arrays for a number of contacts."""
+        """Allocate arrays for `capacity` contacts, and bind machine code to them."""
         self._room = allocate_contacts(capacity)
         self._find = compiled(find_contacts).bind(
             self.shape_table, self.pair_table, self._poses, self._room, self._work
         )
 
     def contact(self, arrays: Contacts, m: int) -> Contact:
-        """Return row m of arrays of contacts as a Contact."""
+        """Return row m of arrays of contacts as a Contact with copied vectors."""
         pair, kinds = int(arrays.pair[m]), self.shape_table.kind
         a, b = (int(x[pair]) for x in self.pair_table[:2])
         feature = feature_name(kinds[a], kinds[b], int(arrays.id[m]) % FEATURES)
@@ -292,6 +318,9 @@ def body_poses(model: Model, q: Any) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         Rotations (nb + 1, 3, 3) and positions (nb + 1, 3) [m].
 
+    Raises:
+        ShapeError: q has the wrong shape.
+
     Source: RBDA, section 4.2.
     """
     q = state_array("q", q, model.nq)
@@ -305,9 +334,10 @@ def body_poses(model: Model, q: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def neighbours(model: Model) -> frozenset[frozenset[int]]:
-    """Return the pairs of bodies connected by a joint.
+    """Return the pairs of bodies connected by a joint, as sets of two body numbers.
 
-    Joints of six degrees of freedom do not count; bodies without links are skipped.
+    Joints of six degrees of freedom do not count. Bodies without links are skipped:
+    their successors are neighbours of their predecessor.
     """
     with_links = {0} | {frame.body for frame in model.frames.values()}
     pairs = set()
@@ -322,7 +352,11 @@ def neighbours(model: Model) -> frozenset[frozenset[int]]:
 
 
 def _check_names(model: Model, world: Sequence[HalfSpace | HeightField]) -> None:
-    """Raise a ModelError if names of surfaces and links are not unique."""
+    """Check that the names of surfaces differ from each other and from links.
+
+    Raises:
+        ModelError: A name is used twice.
+    """
     taken = set(model.frames)
     for surface in world:
         kind = "half-space" if isinstance(surface, HalfSpace) else "height field"
@@ -340,7 +374,15 @@ def _checked_groups(
     world: Sequence[HalfSpace | HeightField],
     groups: Mapping[str, Sequence[str]],
 ) -> list[frozenset[str]]:
-    """Return the groups as sets; raise a ModelError if a name is unknown."""
+    """Return the names of each group as a set.
+
+    Args:
+        model, world: Robot, and surfaces of the world.
+        groups: Names of links and surfaces, by the group's name.
+
+    Raises:
+        ModelError: A name is no link or surface of the world.
+    """
     known = [*model.frames, *(surface.name for surface in world)]
     for group, names in groups.items():
         for name in names:

@@ -1,4 +1,4 @@
-"""The tables of collision detection from the shapes of a Model and of its world."""
+"""Arrays of collision detection from the shapes of a Model and of its world."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from dyn_core.model.shapes import (
     Sphere,
 )
 
-COPLANAR = 1e-9  # of the size: faces of a hull this close to one plane are one face
+COPLANAR = 1e-9  # relative to the size: distance up to which triangles are one face
 
 _Numbers = Sequence[float]
 
 
 class ShapeTable:
-    """The rows of Shapes, added one by one."""
+    """Builder of Shapes: shapes are added one by one."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, int, np.ndarray, _Numbers, _Numbers]] = []
@@ -49,6 +49,8 @@ class ShapeTable:
             placed: The shape.
             hull: Vertices of a mesh's hull in its frame, (count, 3) [m]; None: another
                 shape, or a mesh in no pair.
+
+        Raises UnsupportedError and ModelError as add_shape.
         """
         R, p = placed.X.pose
         frame = np.concatenate([np.asarray(R, float).ravel(), np.asarray(p, float)])
@@ -62,7 +64,20 @@ class ShapeTable:
         hull: np.ndarray | None = None,
         link: str = "",
     ) -> None:
-        """Add a shape whose frame in its body is a row of 12."""
+        """Add a shape with a pose in its body.
+
+        Args:
+            shape: Shape.
+            body: Number of the body.
+            frame: Frame of the shape in the body: a rotation row by row and a position,
+                (12,).
+            hull: Vertices of a mesh's hull, (count, 3) [m]; a mesh without is a point.
+            link: Name for messages.
+
+        Raises:
+            UnsupportedError: The kind of the shape has no contacts.
+            ModelError: A hull has no vertices, or CUT or more.
+        """
         if isinstance(shape, Mesh) and hull is not None:
             self._add_hull(hull, body, frame, link)
             return
@@ -87,7 +102,7 @@ class ShapeTable:
         self._row(kind, body, frame, size, (0.0, 0.0, 0.0, *size[:3]), first)
 
     def _add_vertices(self, points: np.ndarray) -> tuple[int, int]:
-        """Add vertices; return the number of the first, and how many."""
+        """Add vertices; return the index of the first, and their number."""
         first = sum(len(part) for part in self._vertices)
         self._vertices.append(points)
         return first, len(points)
@@ -102,6 +117,7 @@ class ShapeTable:
         first: tuple[int, int, int, int] = (0, 0, 0, 0),
         cell: tuple[float, float] = (1.0, 1.0),
     ) -> None:
+        """Add a row; the arguments are the fields of Shapes, `frame` is `place`."""
         self._rows.append((kind, body, frame, size, bounds))
         self._first.append(first)
         self._cells.append(cell)
@@ -109,7 +125,15 @@ class ShapeTable:
     def _add_hull(
         self, points: np.ndarray, body: int, frame: np.ndarray, link: str
     ) -> None:
-        """Add the convex hull of some points, its faces and their corners."""
+        """Add the convex hull of some vertices, with its faces and their corners.
+
+        Args:
+            points: Vertices in the shape's frame, (count, 3) [m].
+            body, frame, link: As in add_shape.
+
+        Raises:
+            ModelError: There are no vertices, or CUT or more.
+        """
         if not 0 < len(points) < CUT:
             raise ModelError(
                 f"link '{link}': the hull of a mesh has {len(points)} vertices; valid:"
@@ -125,14 +149,15 @@ class ShapeTable:
         self._loops += loops
 
     def add_world(self, surface: HalfSpace | HeightField) -> None:
-        """Add a half-space or a height field of the world."""
+        """Add a half-space or a height field of the world as a shape of body 0."""
         frame = np.concatenate([np.eye(3).ravel(), surface.point])
         if isinstance(surface, HalfSpace):
             self._row(tables.PLANE, 0, frame, (*surface.normal, 0.0), (0.0,) * 6)
             return
         z = np.array(surface.heights, float)
         wide = [(n - 1) * c for n, c in zip(z.shape, surface.cell, strict=True)]
-        low, high = z.min() - sum(wide), z.max()  # what is below it touches, too
+        # The box extends below the surface, so that shapes below it have contacts.
+        low, high = z.min() - sum(wide), z.max()
         x, y = wide[0] / 2, wide[1] / 2
         bounds = (x, y, (low + high) / 2, x, y, (high - low) / 2)
         before = sum(len(part) for part in self._heights)
@@ -141,7 +166,7 @@ class ShapeTable:
         self._heights.append(z.ravel())
 
     def shapes(self) -> Shapes:
-        """Return the table."""
+        """Return the arrays of all added shapes."""
         columns = zip(*self._rows, strict=True) if self._rows else ((),) * 5
         kind, body, place, size, bounds = columns
         counts = [len(loop) for loop in self._loops]
@@ -170,8 +195,8 @@ def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
 
     Returns:
         Outward normal n and offset of each face, n . x = offset, (faces, 4), and the
-        numbers of its corners in positive turn about n; at most CORNERS, evenly chosen
-        from those of a face with more. A flat hull has none.
+        indices of its corners, counterclockwise about n. A face with more than CORNERS
+        corners has CORNERS of them, evenly chosen. A flat hull has no faces.
     """
     from scipy.spatial import ConvexHull, QhullError  # not at `import dyn_core`
 
@@ -203,7 +228,11 @@ def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
 
 
 def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
-    """Return the table of pairs of shapes and their materials, in the given order."""
+    """Return the table of pairs of shapes and their materials, in the given order.
+
+    Args:
+        pairs: Material by indices of the first and the second shape.
+    """
     both = np.array(list(pairs), np.int64).reshape(-1, 2)
     rows = [(m.mu, m.torsion, m.rolling, m.restitution) for m in pairs.values()]
     size = int(both.max()) + 1 if len(both) > MANY else 0
@@ -219,6 +248,11 @@ def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
 
 
 def frame_rows(R: Any, p: Any) -> np.ndarray:
-    """Return frames as rows of 12 from rotations (n, 3, 3) and positions (n, 3) [m]."""
+    """Return frames as rows of 12 numbers, (n, 12).
+
+    Args:
+        R: Rotations, (n, 3, 3), stored row by row.
+        p: Positions, (n, 3) [m].
+    """
     R, p = np.asarray(R, float), np.asarray(p, float)
     return np.concatenate([R.reshape(-1, 9), p.reshape(-1, 3)], axis=1)

@@ -11,10 +11,10 @@ from dyn_core.errors import UnsupportedError
 
 
 def conic_libraries() -> tuple[Any, Any]:
-    """Return clarabel and scipy.sparse.
+    """Return the modules clarabel and scipy.sparse.
 
     Raises:
-        UnsupportedError: clarabel is not installed; names the extra.
+        UnsupportedError: One of them is not installed; names the extra.
     """
     try:
         import clarabel
@@ -42,11 +42,15 @@ def minimise_over_cones(
         P, q: Cost, (n, n), (n,).
         rows, offsets: (k, n), (k,).
         sizes: Number of non-negative rows, then the size of each second-order cone.
-        max_iterations: Largest number of iterations.
-        tolerance: Tolerance of gap and feasibility.
+        max_iterations: Maximum number of iterations.
+        tolerance: Absolute and relative tolerance of the duality gap and feasibility.
 
     Returns:
-        x, iterations, and whether a minimum exists.
+        x, iterations, and False if clarabel reports that no minimum exists; True does
+        not say that it has converged.
+
+    Raises:
+        UnsupportedError: clarabel or scipy is not installed.
     """
     clarabel, sparse = conic_libraries()
     settings = clarabel.DefaultSettings()

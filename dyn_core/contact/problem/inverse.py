@@ -22,11 +22,11 @@ def impulse_of_velocity(problem: ConstraintProblem, velocity: Any) -> np.ndarray
     are projected on their disc: a closed form that does not need G.
 
     Args:
-        problem: Soft in all rows (compliance above zero).
+        problem: Problem with compliance above zero in all rows.
         velocity: G lambda + b, (m,) [m/s].
 
     Returns:
-        Impulses, (m,) [N·s].
+        Impulses, (m,) [N·s]; zero in tangent rows whose friction coefficient is zero.
 
     Raises:
         ModelError: A row is rigid, so that its impulse does not follow from velocities.

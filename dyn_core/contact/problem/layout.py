@@ -36,7 +36,7 @@ class ConstraintBlock:
     Attributes:
         kind: One of KINDS.
         start, rows: First row, and number of rows.
-        first: Index of its first friction coefficient.
+        first: Index of its first friction coefficient in the problem's `mu`.
     """
 
     kind: str
@@ -51,18 +51,18 @@ class ConstraintBlock:
 
     @cached_property
     def tangent(self) -> range:
-        """Rows of a contact after the normal one."""
+        """Rows of a contact behind its normal row."""
         return range(self.start + 1, self.start + self.rows)
 
     @cached_property
     def coefficients(self) -> tuple[int, ...]:
-        """Index of the friction coefficient of each row in `tangent`."""
+        """Index of each tangent row's friction coefficient; empty if no contact."""
         groups = GROUPS[self.rows] if self.kind == "contact" else ()
         return tuple(self.first + g for g, n in enumerate(groups) for _ in range(n))
 
     @cached_property
     def count(self) -> int:
-        """Number of friction coefficients."""
+        """Number of friction coefficients; 0 where the block is not a contact."""
         return len(GROUPS[self.rows]) if self.kind == "contact" else 0
 
 
@@ -71,12 +71,15 @@ class ConstraintLayout(System):
     """Kinds and sizes of a constraint problem's blocks; Programs are built for it.
 
     A contact has 1 row (normal), 2 (and one tangent: planar), 3 (two tangents), 4 (and
-    torsion about the normal) or 6 (and two of rolling), with a coefficient each for
+    torsion about the normal) or 6 (and two of rolling). It has one coefficient each for
     tangents [1], torsion [m] and rolling [m].
 
     Attributes:
         parts: Kind and number of rows of each block.
         name: Name in reports.
+
+    Raises:
+        ModelError: A kind or a number of rows is invalid; names the block.
     """
 
     kind: ClassVar[str] = "constraint_layout"
@@ -97,11 +100,12 @@ class ConstraintLayout(System):
 
     @classmethod
     def of(cls, *parts: Any) -> ConstraintLayout:
-        """Return a layout from kinds, or pairs of kind and rows.
+        """Return a layout from kinds, or pairs of kind and number of rows.
 
             ConstraintLayout.of("unilateral", ("contact", 3), ("box", 2))
 
-        A kind alone has one row, a contact alone three.
+        A kind alone has one row, a contact alone three. Raises ModelError for an
+        invalid kind or number of rows.
         """
         default_rows = {"contact": 3}
         pairs = [
@@ -131,40 +135,40 @@ class ConstraintLayout(System):
 
     @cached_property
     def contacts(self) -> tuple[ConstraintBlock, ...]:
-        """Blocks with a friction cone (more than a normal row)."""
+        """Contacts with a friction cone: two rows or more."""
         return tuple(b for b in self.blocks if b.kind == "contact" and b.rows > 1)
 
     @cached_property
     def in_use(self) -> np.ndarray:
-        """Which of three coefficients each block has, (blocks, 3) of bool."""
+        """Mask of sliding, torsion and rolling coefficients, (blocks, 3) of bool."""
         counts = np.array([block.count for block in self.blocks], int)
         return np.arange(3) < counts[:, None]
 
     @cached_property
     def boxes(self) -> np.ndarray:
-        """Which rows are of boxes, (m,)."""
+        """Mask of the rows of boxes, (m,) of bool."""
         return self._rows(lambda block: block.kind == "box")
 
     @cached_property
     def free(self) -> np.ndarray:
-        """Which rows have any impulse, (m,); those of boxes left out."""
+        """Mask of the rows of bilateral and prescribed blocks, (m,) of bool."""
         return self._rows(lambda block: block.kind in ("bilateral", "prescribed"))
 
     @cached_property
     def one_sided(self) -> np.ndarray:
-        """Which rows have impulses from zero on, (m,); those of cones left out."""
+        """Mask of unilateral rows and of contacts of one row, (m,) of bool."""
         flat = [b for b in self.blocks if b.kind == "contact" and b.rows == 1]
         return self._rows(lambda block: block.kind == "unilateral" or block in flat)
 
     def _rows(self, holds: Callable[[ConstraintBlock], bool]) -> np.ndarray:
-        """Return the rows of blocks for which something holds, (m,) of bool."""
+        """Return the mask of the rows of blocks for which `holds` is true, (m,)."""
         return np.array(
             [holds(block) for block in self.blocks for _ in block.all], bool
         )
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Named sizes of Ports: m rows, k coefficients."""
+        """Named sizes of Ports: m rows, k friction coefficients."""
         return {"m": self.m, "k": self.k}
 
     def parameter(self, path: str) -> list[Any]:
@@ -179,7 +183,7 @@ class ConstraintLayout(System):
         return ""
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> ConstraintLayout:
-        """Return self; any path is refused."""
+        """Return self for an empty mapping; raise a ModelError for any path."""
         for path in values:
             self.parameter(path)
         return self
@@ -187,11 +191,14 @@ class ConstraintLayout(System):
 
 @lru_cache(maxsize=256)
 def layout_of(kinds: bytes, rows: bytes) -> ConstraintLayout:
-    """Return a layout, cached: the constraints of a step are often those before it.
+    """Return a layout, cached: consecutive steps often have the same constraints.
 
     Args:
-        kinds: Index of each block's kind in KINDS, int64.
-        rows: Number of rows of each block, int64.
+        kinds: Index of each block's kind in KINDS, bytes of int64.
+        rows: Number of rows of each block, bytes of int64.
+
+    Raises:
+        ModelError: A number of rows is invalid for its kind.
     """
     pairs = zip(memoryview(kinds).cast("q"), memoryview(rows).cast("q"), strict=True)
     return ConstraintLayout(tuple((KINDS[kind], n) for kind, n in pairs))
@@ -199,11 +206,14 @@ def layout_of(kinds: bytes, rows: bytes) -> ConstraintLayout:
 
 @lru_cache(maxsize=256)
 def without_rows(layout: ConstraintLayout, free: bytes) -> ConstraintLayout:
-    """Return the layout of what is left of a problem, cached.
+    """Return the layout of a problem after the elimination of free rows, cached.
+
+    Contacts are unchanged; each other row that is not eliminated becomes a block of one
+    row.
 
     Args:
-        layout: Of the whole problem.
-        free: Whether each row goes, (m,) of bool; not those of contacts.
+        layout: Layout of the whole problem.
+        free: Mask of the eliminated rows, bytes of (m,) bool; ignored in contacts.
     """
     parts: list[tuple[str, int]] = []
     for block in layout.blocks:

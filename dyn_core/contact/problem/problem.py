@@ -1,7 +1,7 @@
-"""One constraint problem as a value, checked on construction.
+"""One constraint problem as a frozen value, checked on construction.
 
-Beside its fields it has what solvers with NumPy share: the matrix with compliance,
-bounds, cones and their projections, and the problem without its free rows.
+Beside its fields it offers the quantities that all NumPy solvers need: the matrix with
+compliance, bounds, cone scales, and the problem with free rows eliminated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class ConstraintProblem:
         and the law of each block between its rows of lambda and of u
 
     Args:
-        layout: Blocks: a ConstraintLayout, or what ConstraintLayout.of takes in a list.
+        layout: Blocks: a ConstraintLayout, or the arguments of ConstraintLayout.of in a
+            list.
         G: Delassus matrix J H^-1 J.T, (m, m), symmetric and positive semidefinite, or
             a function that returns G lambda for lambda; then `diagonal` is needed.
         b: Free velocity of the rows, (m,) [m/s | rad/s].
@@ -50,11 +51,12 @@ class ConstraintProblem:
             prescribed velocity, (m,) or one for all [m/s].
         ids: One hashable key per block, for warm starts; or None.
         names: One name per block, for reports; or None.
-        diagonal: Diagonal of G, (m,), where G is a function.
+        diagonal: Diagonal of G, (m,), where G is a function; else unused.
 
     Raises:
-        ModelError: A number is missing, not finite or out of range; names field, block
-            and index.
+        ModelError: The layout is invalid, an array has the wrong shape, a number is
+            missing, not finite or out of range, G is not symmetric, or ids are not
+            unique; names the field and, for a number, its block and index.
 
     Source: LCP-1, LCP-9 (sweeps), LCP-19.
     """
@@ -112,11 +114,13 @@ class ConstraintProblem:
         compliance: np.ndarray,
         ids: tuple[Hashable, ...] | None = None,
     ) -> ConstraintProblem:
-        """Return a problem of arrays of the right sizes; nothing is checked.
+        """Return a problem of arrays that have the right sizes, without any check.
 
         Args:
-            layout, G, mu, lo, hi, compliance, ids: As above.
-            b: Free velocity of the rows, with the bias in it, (m,).
+            layout, G, mu, lo, hi, compliance, ids: As in ConstraintProblem, all arrays
+                full.
+            b: Free velocity of the rows plus bias, (m,) [m/s | rad/s]; `bias` becomes
+                zero.
         """
         problem: ConstraintProblem = object.__new__(cls)
         problem.__dict__.update(
@@ -143,14 +147,18 @@ class ConstraintProblem:
         return callable(self.G)
 
     def apply(self, impulse: np.ndarray) -> np.ndarray:
-        """Return G lambda, (m,): the velocity that impulses add."""
+        """Return the velocity that impulses add, G lambda, (m,) [m/s | rad/s]."""
         if callable(self.G):
             return np.asarray(self.G(impulse), float)
         return self.G @ impulse
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """G as a matrix, (m, m); of a function column by column, m sweeps."""
+        """G as a matrix, (m, m).
+
+        A function G is evaluated for each unit vector (m sweeps) and the result
+        symmetrised.
+        """
         if not callable(self.G):
             return self.G
         columns = [self.apply(unit) for unit in np.eye(self.m)]
@@ -158,17 +166,18 @@ class ConstraintProblem:
         return (G + G.T) / 2
 
     def warm(self, earlier: Any = None) -> np.ndarray:
-        """Return initial impulses, (m,): earlier ones of blocks with the same ids.
+        """Return initial impulses for a warm start, (m,), matched to blocks by id.
 
-        Blocks that are new, or whose number of rows differs, start at zero.
+        Blocks without an earlier impulse, or with another number of rows, start at
+        zero; so do all blocks of a problem without ids.
 
         Args:
-            earlier: A ContactSolution, impulses by id, or those of all rows as an
-                array, (m,); None for zeros.
+            earlier: A ContactSolution, a mapping from id to the impulses of a block, or
+                the impulses of all rows as an array, (m,); None for zeros.
 
         Raises:
-            ModelError: It is none of these, or an impulse is no finite number; names
-                its id.
+            ModelError: `earlier` has another type or shape, or an impulse is not a
+                finite number; names its id.
         """
         if isinstance(earlier, np.ndarray) and earlier.shape == (self.m,):
             return _impulses("all rows", earlier)
@@ -192,7 +201,7 @@ class ConstraintProblem:
 
     @cached_property
     def offset(self) -> np.ndarray:
-        """b + bias: u without impulses, (m,)."""
+        """Velocity u at zero impulses, b + bias, (m,)."""
         return self.b + self.bias
 
     @cached_property
@@ -207,7 +216,11 @@ class ConstraintProblem:
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bound of each row's impulse; infinite for rows of cones."""
+        """Lower and upper bound of each row's impulse, (m,) each.
+
+        Box rows have lo and hi, unilateral rows and contacts of one row 0 and inf, all
+        others -inf and inf. Bounds beyond HUGE become infinite.
+        """
         boxes = self.layout.boxes
         lower = np.where(boxes, self.lo, np.where(self.layout.one_sided, 0.0, -np.inf))
         upper = np.where(boxes, self.hi, np.inf)
@@ -216,7 +229,7 @@ class ConstraintProblem:
 
     @cached_property
     def scale(self) -> np.ndarray:
-        """Weights T of rows: in lambda = T y the cones of y are circular, (m,)."""
+        """Weights T of rows, (m,): with lambda = T y friction cones are circular."""
         scale = np.ones(self.m)
         for block in self.layout.contacts:
             scale[list(block.tangent)] = weights(block, self.mu.tolist())[1]
@@ -224,20 +237,29 @@ class ConstraintProblem:
 
     @cached_property
     def coefficients(self) -> np.ndarray:
-        """Coefficient of each contact's circular cone, (contacts,)."""
+        """Friction coefficient of each contact's circular cone, (contacts,)."""
         blocks = self.layout.contacts
         return np.array([weights(b, self.mu.tolist())[0] for b in blocks], float)
 
     @cached_property
     def blockwise(self) -> np.ndarray:
-        """Response of each row, in contacts the largest of the block, (m,)."""
+        """Scale of each row's response, (m,), above zero.
+
+        The largest response of the block in contacts; 1 where the response is zero.
+        """
         largest = self.response.copy()
         for block in self.layout.contacts:
             largest[list(block.all)] = largest[list(block.all)].max()
         return np.where(largest > 0, largest, 1.0)
 
     def law(self, impulse: np.ndarray, exact: bool = True) -> float:
-        """Return the residual of the law for some impulses; see law_residuals."""
+        """Return the relative residual of the law at some impulses [1].
+
+        Args:
+            impulse: lambda, (m,) [N·s | N·m·s].
+            exact: Whether Coulomb's law is meant; False: its convex relaxation, see
+                law_residuals.
+        """
         u = self.A @ impulse + self.offset
         x, u, mu, lo, hi, response = (
             part.tolist()
@@ -250,16 +272,18 @@ class ConstraintProblem:
 
     @property
     def speed(self) -> float:
-        """Largest free velocity, the scale of velocities [m/s]."""
+        """Scale of velocities: largest magnitude of `offset` [m/s]; 0 without rows."""
         return float(np.abs(self.offset).max(initial=0.0))
 
     @cached_property
     def impossible(self) -> bool:
         """Whether a direction of impulses proves that no solution exists.
 
-        Pushes d >= 0 of normals, unilateral and one-sided rows with (G + R) d = 0 and
-        b . d < 0 contradict d . u >= 0, which holds for every solution, with friction,
-        too: no law lets a contact close.
+        A direction d >= 0 of normal, unilateral and one-sided box impulses with
+        (G + R) d = 0 and b . d < 0 contradicts d . u >= 0, which holds for every
+        solution with or without friction: no law lets a contact close. d is sought by
+        non-negative least squares. False where no proof is found, also if (G + R) is
+        not finite or the least squares do not converge.
         """
         from scipy.optimize import nnls  # not at `import dyn_core`
 
@@ -279,7 +303,11 @@ class ConstraintProblem:
         return bool(off <= RANK * d.max(initial=0.0) and (b / speed) @ D @ d < -0.5)
 
     def _pushes(self) -> list[np.ndarray]:
-        """Return the directions in which impulses have no end, one row at a time."""
+        """Return the unit vectors, (m,) each, along which one impulse is unbounded.
+
+        The first row of a contact is unbounded upwards, other rows where `bounds` is
+        infinite.
+        """
         (lower, upper), eye = self.bounds, np.eye(self.m)
         conic = np.zeros(self.m, bool)
         for block in self.layout.contacts:
@@ -289,9 +317,12 @@ class ConstraintProblem:
         return [*eye[up], *-eye[~conic & np.isneginf(lower)]]
 
     def without_free_rows(self) -> ReducedProblem:
-        """Return the problem without its free rows, eliminated by least norm.
+        """Return the problem with free rows eliminated by the least-norm solution.
 
-        lambda_f = -A_ff^+ (b_f + A_fc lambda_c)
+            lambda_f = -A_ff^+ (b_f + A_fc lambda_c)
+
+        Free rows f are bilateral and prescribed ones, and boxes with two infinite
+        bounds.
         """
         free, boxes = self.layout.free, self.layout.boxes
         free = free | (boxes & np.isinf(self.bounds).all(axis=0))
@@ -315,7 +346,11 @@ class ConstraintProblem:
 
 
 def _impulses(key: Hashable, values: Any) -> np.ndarray:
-    """Return the impulses of a block for a warm start, checked."""
+    """Return the impulses of a block for a warm start as a flat float array.
+
+    Raises:
+        ModelError: They are not finite numbers; names `key`, the id of the block.
+    """
     try:
         impulses = np.asarray(values, float).ravel()
     except (TypeError, ValueError) as error:
@@ -332,9 +367,11 @@ class ReducedProblem:
     """A problem and its reduction by the elimination of free rows.
 
     Attributes:
-        original, reduced: The problem with and without free rows.
+        original, reduced: The problem with and without free rows; n of its m rows
+            remain.
         free: Mask of the free rows, (m,).
-        start, across: Impulses of the free rows: start - across @ (other impulses).
+        start, across: Free impulses as a function of the others, (m - n,), (m - n, n):
+            start - across @ (impulses of the reduced problem).
     """
 
     original: ConstraintProblem
@@ -344,14 +381,24 @@ class ReducedProblem:
     across: np.ndarray
 
     def widen(self, impulse: np.ndarray) -> np.ndarray:
-        """Return all impulses, (m,), from those of the reduced problem."""
+        """Return the impulses of the original problem, (m,).
+
+        Args:
+            impulse: Impulses of the reduced problem, (n,).
+        """
         all_rows = np.zeros(len(self.free))
         all_rows[~self.free] = impulse
         all_rows[self.free] = self.start - self.across @ impulse
         return all_rows
 
     def contradicts(self, impulse: np.ndarray) -> bool:
-        """Whether no impulses satisfy the free rows."""
+        """Return whether free rows keep a velocity, so that no impulses satisfy them.
+
+        The velocity counts above 1e-7 of the scale of free velocities and responses.
+
+        Args:
+            impulse: Impulses of the original problem, (m,).
+        """
         problem = self.original
         u = problem.A @ impulse + problem.offset
         scale = np.abs(problem.offset).max(initial=0.0)

@@ -1,4 +1,4 @@
-"""Checks of the fields of a ConstraintProblem."""
+"""Checks of the fields of a ConstraintProblem, the argument `problem` of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from dyn_core.errors import ModelError
 
 
 def numbers(problem: Any, field: str, size: int) -> np.ndarray:
-    """Return a field as a checked copy."""
+    """Return a field of a problem as a read-only float array, (size,).
+
+    One number stands for all entries.
+
+    Args:
+        problem: ConstraintProblem.
+        field: Name of the field; lo and hi may be infinite, others may not.
+        size: Number of rows, or of friction coefficients.
+
+    Raises:
+        ModelError: It has the wrong type or shape, or a number is not finite.
+    """
     try:
         values = np.array(getattr(problem, field), float)
     except (TypeError, ValueError) as error:
@@ -35,7 +46,12 @@ def numbers(problem: Any, field: str, size: int) -> np.ndarray:
 
 
 def matrix(problem: Any) -> np.ndarray:
-    """Return G, checked."""
+    """Return G of a problem as a read-only float array, (m, m).
+
+    Raises:
+        ModelError: G has the wrong type or shape, an entry is not finite, it is not
+            symmetric, or its diagonal is negative.
+    """
     m = problem.layout.m
     try:
         G: Any = np.array(problem.G, float)
@@ -49,6 +65,7 @@ def matrix(problem: Any) -> np.ndarray:
     what = "not finite"
     if not bad.any():
         d = np.sqrt(np.abs(np.diag(G)))
+        # Relative to the diagonal; the second term is for rows whose diagonal is 0.
         bad = np.abs(G - G.T) > 1e-7 * (d[:, None] * d + 1e-9 * size)
         what = "not symmetric"
         if not bad.any():
@@ -65,7 +82,12 @@ def matrix(problem: Any) -> np.ndarray:
 
 
 def refuse_bad_numbers(problem: Any) -> None:
-    """Refuse coefficients, bounds and compliances out of range."""
+    """Check the ranges of coefficients, bounds and compliances.
+
+    Raises:
+        ModelError: A number is out of range, or the compliances of the tangent rows of
+            a contact do not match its coefficients; names field, index and block.
+    """
     boxes = problem.layout.boxes
     for field, bad, valid in (
         ("mu", problem.mu < 0, "0 or more"),
@@ -96,7 +118,16 @@ def refuse_bad_numbers(problem: Any) -> None:
 
 
 def owner(problem: Any, field: str, index: int) -> str:
-    """Name the block of a row or coefficient."""
+    """Return the description of the block of a row or coefficient, for messages.
+
+    Args:
+        problem: ConstraintProblem.
+        field: "mu" if `index` counts coefficients, any other if it counts rows.
+        index: Index of the row or coefficient.
+
+    Returns:
+        Index, name and kind of the block; "the problem" if there is none.
+    """
     for index, block in enumerate(problem.layout.blocks):
         rows = (
             range(block.first, block.first + block.count)
@@ -110,7 +141,16 @@ def owner(problem: Any, field: str, index: int) -> str:
 
 
 def labels(problem: Any, field: str) -> tuple[Any, ...] | None:
-    """Return ids or names as a tuple, checked."""
+    """Return ids or names of a problem as a tuple; None where there are none.
+
+    Args:
+        problem: ConstraintProblem.
+        field: "ids" or "names"; ids must be unique.
+
+    Raises:
+        ModelError: Their number is not the number of blocks, one is not hashable, or an
+            id occurs twice.
+    """
     labels, count = getattr(problem, field), len(problem.layout.parts)
     if labels is None:
         return None

@@ -1,7 +1,7 @@
-"""Projections on the sets of contact laws, and the rows that coefficients belong to.
+"""Projections on the sets of contact laws, and scalar formulas of contact solvers.
 
 They serve floats, traced algorithms and machine code alike, as contact_biases.py does.
-A vector of tangents enters by its length, and comes back as a factor.
+A vector of tangents is passed as its length, and returned as a factor.
 """
 
 from __future__ import annotations
@@ -18,14 +18,22 @@ GROWTH = 1e-9  # relative rounding error allowed in an impulse
 
 @machine_code
 def near_disc(radius: float, size: float) -> float:
-    """Return the factor of a vector of length `size` that brings it into a disc."""
+    """Return the factor of the projection of a vector on a disc about the origin.
+
+    Args:
+        radius: Radius of the disc.
+        size: Length of the vector; the factor is 1 up to `radius`, else radius / size.
+    """
     part = radius / where(size > 0.0, size, 1.0)
     return where(size > radius, part, 1.0)
 
 
 @machine_code
 def near_bounded(bound: float, n: float, size: float) -> tuple[float, float]:
-    """Return the point of n >= 0, |t| <= bound nearest to (n, t): n, a factor of t."""
+    """Return the point of n >= 0, |t| <= bound nearest to (n, t): n, a factor of t.
+
+    `size` is |t|.
+    """
     return maximum(n, 0.0), near_disc(bound, size)
 
 
@@ -35,18 +43,17 @@ def near_cone(c: float, n: float, size: float) -> tuple[float, float]:
 
         alpha = (n + c |t|) / (1 + c²),   (alpha, c alpha t / |t|)
 
-    With c = 0 the cone is the half-line of the normal; there |t| <= c n alone would
-    hold for n < 0 and t = 0, so that the polar cone is asked first.
-
     Args:
         c: Coefficient of friction.
-        n, size: Normal entry, and length of the tangent ones.
+        n, size: Normal entry, and length of the tangent vector, |t|.
 
     Returns:
-        n, and a factor of t.
+        n, and a factor of t; 0 and 0 in the polar cone, c |t| <= -n.
 
     Source: LCP-12.
     """
+    # With c = 0 the cone is the half-line of the normal. There |t| <= c n alone would
+    # hold for n < 0 and t = 0: the test for the polar cone comes last and wins.
     edge = maximum((n + c * size) / (1.0 + c * c), 0.0)
     factor = c * edge / where(size > 0.0, size, 1.0)
     near, part = where(size <= c * n, n, edge), where(size <= c * n, 1.0, factor)
@@ -56,17 +63,19 @@ def near_cone(c: float, n: float, size: float) -> tuple[float, float]:
 
 @machine_code
 def share(coefficient: float, largest: float) -> float:
-    """Return the weight of a row: its coefficient over the largest of the contact."""
+    """Return the weight of a row, coefficient / largest; 0 if `largest` is 0."""
     return coefficient / where(largest > 0.0, largest, 1.0)
 
 
 @machine_code
 def relative_step(step: float, size: float, response: float, speed: float) -> float:
-    """Return the length of a step of impulses relative to the scale of the problem.
+    """Return the length of a step of impulses relative to the scale of the problem [1].
+
+        response step / (speed + 1e-9 response size)
 
     Args:
         step, size: Lengths of the step and of the impulses of the block [N·s].
-        response: Of the block [(m/s)/(N·s)].
+        response: Response of the block [(m/s)/(N·s)].
         speed: Scale of velocities [m/s].
     """
     scale = speed + GROWTH * response * size
@@ -75,13 +84,13 @@ def relative_step(step: float, size: float, response: float, speed: float) -> fl
 
 @machine_code
 def best_part(power: float, square: float) -> float:
-    """Return the part s of impulses, from 0 to 1, that brings in the least energy.
+    """Return the scale s of impulses, from 0 to 1, that minimises the energy they add.
 
         s power + s² square / 2
 
     Args:
-        power: b . lambda, with the velocity b without them.
-        square: lambda . (G + R) lambda.
+        power: b . lambda, with the free velocity b [J].
+        square: lambda . (G + R) lambda [J].
     """
     part = maximum(-power, 0.0) / where(square > 0.0, square, 1.0)
     return minimum(part, 1.0)

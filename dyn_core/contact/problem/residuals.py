@@ -44,7 +44,8 @@ def law_residuals(
         lo, hi: Bounds of boxes, m [N·s].
         response: Diagonal of G + R, m [(m/s)/(N·s)].
         speed: Largest free velocity |b|, the scale of velocities [m/s].
-        exact: Whether `law` is Coulomb's; else that of the convex relaxation, s = 0.
+        exact: Whether `law` is measured by Coulomb's law; False: by the convex
+            relaxation, s = 0.
 
     Returns:
         primal: Distance of lambda to its set [N·s]. dual: Speed at which contacts
@@ -52,7 +53,8 @@ def law_residuals(
         dissipation: Deficit of the friction work to its maximum [J]. law: Step of the
         projection lambda -> Pi(lambda - (u + s) / response), and of the normal alone,
         lambda_n -> max(0, lambda_n - u_n / response), over speed / response
-        + 1e-9 lambda of the block [1]; zero where all laws hold.
+        + 1e-9 lambda of the block [1]; zero where all laws hold. All are zero without
+        blocks.
 
     Source: LCP-12, LCP-16 (rows and lengths), LCP-5 (boxes).
     """
@@ -72,14 +74,26 @@ def law_residuals(
 
 
 def row_projection(kind: str, x: Any, lo: Any, hi: Any) -> Any:
-    """Return the nearest impulse that the law of a row without a cone allows."""
+    """Return the nearest impulse that the law of a row without a cone allows.
+
+    Args:
+        kind: One of layout.KINDS; "contact" is the normal row alone.
+        x: Impulse [N·s].
+        lo, hi: Bounds, used by "box" only [N·s].
+    """
     if kind == "box":
         return maximum(lo, minimum(x, hi))
     return maximum(x, 0.0) if kind in ("unilateral", "contact") else x
 
 
 def _row(kind: str, row: Sequence[Any], speed: Any) -> tuple[Any, ...]:
-    """Return the residuals of a row without a cone."""
+    """Return the residuals of a row without a cone, in the order of RESIDUALS.
+
+    Args:
+        kind: One of layout.KINDS except "contact".
+        row: Impulse, velocity, lo, hi and response of the row.
+        speed: Scale of velocities [m/s].
+    """
     x, u, lo, hi, response = row
     r = where(response > 0.0, response, 1.0)
     free = kind in ("bilateral", "prescribed")
@@ -99,7 +113,10 @@ def _row(kind: str, row: Sequence[Any], speed: Any) -> tuple[Any, ...]:
 def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Return a contact's largest coefficient, and the weights of its tangent rows.
 
-    Impulses divided by their weights lie in a circular cone.
+        weight = coefficient / largest coefficient
+
+    Impulses divided by their weights lie in a circular cone. A contact of one row has
+    the coefficient 0 and no weights.
     """
     coefficients = [mu[c] for c in block.coefficients]
     if not coefficients:
@@ -113,7 +130,7 @@ def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
 
 
 def cone_projection(c: Any, n: Any, t: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return the nearest point of the circular cone |t| <= c n, 0 <= n: near_cone."""
+    """Return the point of the cone |t| <= c n, n >= 0 nearest to (n, t): near_cone."""
     normal, factor = near_cone(c, n, norm(t))
     return normal, [factor * x for x in t]
 
@@ -123,8 +140,9 @@ def disc_projection(radius: Any, y: Sequence[Any], d: Sequence[Any]) -> list[Any
 
         z_i = y_i / (1 + nu d_i),   |z| = radius
 
-    nu by Newton steps on 1 / |z|, which converge from below; one step if all d are
-    equal.
+    nu by NEWTON Newton steps on 1 / |z|, which converge from below; none if all d are
+    the same object: then the scaled y is exact. y itself is returned inside the disc,
+    zeros for a radius of zero or less outside it.
 
     Args:
         radius: Radius of the disc.
@@ -155,7 +173,7 @@ def disc_projection(radius: Any, y: Sequence[Any], d: Sequence[Any]) -> list[Any
 
 
 def norm(t: Sequence[Any]) -> Any:
-    """Return the length of a list of numbers."""
+    """Return the Euclidean norm of a list of numbers."""
     squares: Any = 0.0
     for x in t:
         squares = squares + x * x
@@ -171,7 +189,12 @@ def _contact(
     speed: Any,
     exact: bool,
 ) -> tuple[Any, ...]:
-    """Return the residuals of one friction cone."""
+    """Return the residuals of one friction cone, in the order of RESIDUALS.
+
+    Args:
+        block: Contact.
+        impulse, velocity, mu, response, speed, exact: As in law_residuals, of all rows.
+    """
     n, u_n = impulse[block.start], velocity[block.start]
     c, w = weights(block, mu)
     raw = [impulse[i] for i in block.tangent]
@@ -179,7 +202,7 @@ def _contact(
         where(wi > 0.0, x / where(wi > 0.0, wi, 1.0), 0.0)
         for x, wi in zip(raw, w, strict=True)
     ]
-    stray: list[Any] = []  # impulses where another row has a coefficient, this none
+    stray: list[Any] = []  # impulses of rows without friction beside rows with it
     if len(set(block.coefficients)) > 1:
         stray = [where(wi > 0.0, 0.0, x) for x, wi in zip(raw, w, strict=True)]
     v = [wi * velocity[i] for wi, i in zip(w, block.tangent, strict=True)]
@@ -200,7 +223,7 @@ def _contact(
     shift = (u_n + s) / r if exact else u_n / r
     near_n, near_t = cone_projection(c, n - shift, step)
     change = absolute(near_n - n)
-    if exact:  # of the normal alone: a cone that is flat hides it
+    if exact:  # the normal alone: a flat cone hides its error
         change = maximum(change, absolute(maximum(n - u_n / r, 0.0) - n))
     for x, y in zip(near_t, t, strict=True):
         change = maximum(change, absolute(x - y))

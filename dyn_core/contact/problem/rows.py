@@ -21,27 +21,27 @@ class Rows(NamedTuple):
         and the law of each block between its rows of impulse and of u
 
     Row i of block k has support_count[k] values of Y, from
-    y_start[k] + (i - start[k]) support_count[k] on. With H = L L.T and the Jacobian J
-    of the rows, Y = J L^-T, and z = Y.T impulse = L.T dqd for the change dqd of
-    velocities. Blocks whose supports do not meet never multiply.
+    y_start[k] + (i - start[k]) support_count[k] on. With H = L.T L and the Jacobian J
+    of the rows, Y = J L^-1, and z = Y.T impulse = L dqd for the change dqd of
+    velocities. Blocks whose supports are disjoint have zero entries in G.
 
-    Arrays may be longer than what is in use; numbers of blocks and coordinates are
-    arguments of the functions that read them.
+    Arrays may be longer than their content; functions that read them have the numbers
+    of blocks and coordinates as arguments.
 
     Attributes:
-        kind: Number of each block's kind in layout.KINDS, (blocks,).
+        kind: Index of each block's kind in layout.KINDS, (blocks,).
         start, count: First row of each block, and number of rows, (blocks,).
-        support_start, support_count: Part of `support` of each block, (blocks,).
+        support_start, support_count: First index in `support`, and number of entries,
+            of each block, (blocks,).
         support: Coordinates of z that a block changes, ascending within the block.
-        y_start: Where the values of a block start in y, (blocks,).
+        y_start: First index of the values of a block in y, (blocks,).
         y: Values of Y, row by row, without its zeros outside of the support.
-        b: Free velocity and bias of the rows, (rows,) [m/s | rad/s].
+        b: Free velocity plus bias of the rows, (rows,) [m/s | rad/s].
         lo, hi: Bounds of the impulses of boxes, (rows,) [N·s | N·m·s].
         compliance: Diagonal of R, (rows,) [(m/s)/(N·s)].
         mu: Coefficients of sliding, torsion and rolling, (blocks, 3) [1 | m].
         impulse: Warm start, then solution, (rows,) [N·s | N·m·s].
-        rest: Least scale of velocities, which a problem at rest is measured by, (1,)
-            [m/s].
+        rest: Lower bound of the scale of velocities, for problems at rest, (1,) [m/s].
 
     Source: LCP-1, LCP-3, LCP-16.
     """
@@ -64,12 +64,12 @@ class Rows(NamedTuple):
 
 
 def allocate_rows(blocks: int, rows: int, support: int, y: int) -> Rows:
-    """Return empty arrays.
+    """Return Rows of zeros.
 
     Args:
-        blocks, rows: Largest numbers of blocks and of rows.
-        support: Largest number of entries of all supports.
-        y: Largest number of values of Y.
+        blocks, rows: Maximum numbers of blocks and of rows.
+        support: Maximum number of entries of all supports.
+        y: Maximum number of values of Y.
     """
     kind, start, count, support_start, support_count, y_start = (
         np.zeros(blocks, np.int64) for _ in range(6)
@@ -97,12 +97,12 @@ def allocate_rows(blocks: int, rows: int, support: int, y: int) -> Rows:
 def rows_of(
     problem: ConstraintProblem, start: np.ndarray | float = 0.0
 ) -> tuple[Rows, int]:
-    """Return a problem whose G is a matrix as Rows, and the number of coordinates.
+    """Return a ConstraintProblem as Rows, and the number of coordinates of z.
 
-        G = Y Y.T, by eigenvalues of the parts of G that do not meet
+        G = Y Y.T, by eigenvalues of the diagonal blocks of G that are not coupled
 
     Args:
-        problem: Problem.
+        problem: Problem; of a function G the matrix is computed.
         start: Initial impulses, (m,), or one for all.
     """
     blocks, G = problem.layout.blocks, problem.matrix
@@ -153,7 +153,15 @@ def rows_of(
 
 
 def _islands(G: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:
-    """Return the island of each block: the smallest block that G joins it with."""
+    """Return the island of each block, named by the smallest index among its blocks.
+
+    Blocks are in one island if entries of G that are not zero connect them.
+
+    Args:
+        G: Delassus matrix, (m, m).
+        owner: Index of each row's block, (m,).
+        count: Number of blocks.
+    """
     island = np.arange(count)
     i, j = np.nonzero(G)
     pairs = np.unique(np.sort([owner[i], owner[j]], axis=0), axis=1)
@@ -164,9 +172,13 @@ def _islands(G: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:
 
 
 def _root(G: np.ndarray) -> np.ndarray:
-    """Return Y, (m, rank), with G = Y Y.T, scaled to a diagonal of one before."""
+    """Return Y, (m, rank), with G = Y Y.T, from eigenvalues of the scaled G.
+
+    G is scaled to a unit diagonal, so that the rank does not depend on units.
+    """
     response = np.diag(G)
     unit = np.sqrt(np.where(response > 0, response, 1.0))
     values, vectors = np.linalg.eigh((G + G.T) / 2 / unit[:, None] / unit)
+    # Smaller eigenvalues are rounding errors; 1e-300 drops all of a zero matrix.
     keep = values > 1e-15 * max(values.max(initial=0.0), 1e-300) * len(G)
     return unit[:, None] * vectors[:, keep] * np.sqrt(values[keep])

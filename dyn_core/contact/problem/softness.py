@@ -19,6 +19,12 @@ def erp_and_cfm(h: float, k: float, d: float) -> tuple[float, float]:
         h: Step [s].
         k, d: Stiffness [N/m] and damping [N·s/m].
 
+    Returns:
+        ERP [1] and R [(m/s)/(N·s)].
+
+    Raises:
+        ModelError: h is not above zero, k or d is negative, or both are zero.
+
     Source: LCP-11.
     """
     if not (h > 0 and k >= 0 and d >= 0 and h * k + d > 0):
@@ -33,13 +39,19 @@ def sap_rows(h: float, k: Any, tau: Any, gap: Any) -> tuple[np.ndarray, np.ndarr
 
         R = 1 / (h k (h + tau)),   bias = gap / (h + tau)
 
-    At rest a weight W sinks in by W / k, whatever h and tau are.
+    At rest a weight W sinks in by W / k, independent of h and tau.
 
     Args:
         h: Step [s].
-        k: Stiffness [N/m].
+        k: Stiffness [N/m], a number or an array; so are tau and gap.
         tau: Dissipation time [s].
-        gap: Signed distance [m].
+        gap: Signed distance, negative for an overlap [m].
+
+    Returns:
+        R [(m/s)/(N·s)] and bias [m/s], in the shape that k, tau and gap broadcast to.
+
+    Raises:
+        ModelError: h or k is not above zero, or tau is negative.
 
     Source: LCP-13 (b).
     """
@@ -50,7 +62,7 @@ def sap_rows(h: float, k: Any, tau: Any, gap: Any) -> tuple[np.ndarray, np.ndarr
 
 
 def impedance(solimp: Sequence[float], r: Any) -> Any:
-    """Return MuJoCo's impedance d at a violation r.
+    """Return MuJoCo's impedance d at a violation r, elementwise [1].
 
         x = min(1, |r| / width),   d = d0 + y(x) (d1 - d0)
         y = x^p / mid^(p-1)  up to mid,  1 - (1-x)^p / (1-mid)^(p-1)  above
@@ -58,6 +70,10 @@ def impedance(solimp: Sequence[float], r: Any) -> Any:
     Args:
         solimp: d0, d1, width [m], mid, power.
         r: Violation [m].
+
+    Raises:
+        ModelError: d0, d1 or mid is not within (0, 1), width is not above zero, or
+            power is below 1.
 
     Source: LCP-14.
     """
@@ -98,6 +114,9 @@ def soft_rows(
     Returns:
         Compliance and bias of a ConstraintProblem whose b is velocity + h a_0.
 
+    Raises:
+        ModelError: t, z or h is not above zero, or solimp is out of range.
+
     Source: LCP-14.
     """
     t, z = solref
@@ -111,7 +130,11 @@ def soft_rows(
 
 
 def compliance(impedance: Any, response: Any) -> np.ndarray:
-    """Return R = (1 - d) / d response of an impedance d.
+    """Return R = (1 - d) / d response of an impedance d, elementwise [(m/s)/(N·s)].
+
+    Args:
+        impedance: d, within (0, 1).
+        response: Diagonal of G.
 
     Source: LCP-14.
     """

@@ -52,7 +52,8 @@ def residuals(
     Args:
         problem: Problem.
         impulse: Impulses, (m,) [N·s | N·m·s].
-        block: Block of its layout whose laws are measured; None: all.
+        block: Block of its layout whose laws are measured; None: all blocks, and the
+            largest residual over them.
 
     Source: LCP-12.
     """
@@ -82,12 +83,13 @@ class ContactSolution:
         problem: Problem that was solved.
         impulses: lambda, (m,) [N·s | N·m·s].
         velocities: G lambda + b, (m,) [m/s | rad/s].
-        measured: Residuals of the exact laws; the last, `law`, is of the law that the
-            solver solves. Or that alone: the others are computed when they are read.
+        measured: Residuals of the exact laws, where the last, `law`, belongs to the law
+            that the solver solves; or the residual `law` alone: then the others are
+            computed when `residuals` is read.
         status: One of residuals.STATUSES.
         iterations: Number of iterations.
-        solver: Name of the solver; `solve` fills it in, and `relaxes`.
-        relaxes: Description of what is not solved exactly; empty if nothing.
+        solver: Name of the solver; `solve` sets it and `relaxes`.
+        relaxes: Description of the law that is solved approximately; empty: none.
 
     Source: LCP-12, LCP-18, LCP-20.
     """
@@ -116,14 +118,17 @@ class ContactSolution:
 
         Args:
             problem: Problem.
-            impulses: lambda, (m,), or those of `reduction` [N·s | N·m·s].
+            impulses: lambda, (m,), or with `reduction` the impulses of its reduced
+                problem [N·s | N·m·s].
             iterations: Number of iterations.
             status: CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY or NOT_UNIQUE of
-                dyn_core.contact; None: converged. Converged where the law does not hold
-                becomes MAX_ITERATIONS.
+                dyn_core.contact; None: converged. A converged solution becomes
+                MAX_ITERATIONS where `law` is above the tolerance or NaN; with
+                `reduction`, INFEASIBLE where its free rows or its reduced problem have
+                no solution.
             law: Residual of the law that the solver solves [1]; None: of the exact law.
             tolerance: Tolerance of `law`.
-            reduction: `problem.without_free_rows()`, if the solver took that.
+            reduction: `problem.without_free_rows()`, if the solver used it.
         """
         x = np.array(impulses, float)
         if reduction is not None:
@@ -135,7 +140,8 @@ class ContactSolution:
             measured = residuals(problem, x)
             law = measured.law
         if status is None or status == CONVERGED:
-            status = CONVERGED if law <= tolerance else MAX_ITERATIONS  # if it is NaN
+            # A law that is NaN is not below the tolerance either.
+            status = CONVERGED if law <= tolerance else MAX_ITERATIONS
         if status == MAX_ITERATIONS and reduction is not None:
             status = INFEASIBLE if reduction.reduced.impossible else status
         velocities = problem.apply(x) + problem.b
@@ -156,25 +162,25 @@ class ContactSolution:
 
     @cached_property
     def residuals(self) -> Residuals:
-        """Residuals of the laws; see `measured`."""
+        """Residuals of the laws, computed on first access; see `measured`."""
         if isinstance(self.measured, Residuals):
             return self.measured
         return residuals(self.problem, self.impulses)._replace(law=self.measured)
 
     @property
     def law(self) -> float:
-        """Residual of the law that the solver solves."""
+        """Relative residual of the law that the solver solves [1]."""
         known = self.measured
         return known.law if isinstance(known, Residuals) else known
 
     @property
     def converged(self) -> bool:
-        """Whether the solver's law holds."""
+        """Whether the status is converged or not_unique: the solver's law holds."""
         return self.status in ("converged", "not_unique")
 
     @property
     def exact(self) -> bool:
-        """Whether that law is the exact one."""
+        """Whether the solver solves the exact contact law, without relaxation."""
         return not self.relaxes
 
     @property
@@ -187,13 +193,13 @@ class ContactSolution:
 
     @property
     def rank(self) -> int:
-        """Rank of G: eigenvalues above 1e-10 of the largest."""
+        """Rank of G: number of eigenvalues above 1e-10 of the largest."""
         spectrum = self.problem.spectrum
         return int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
 
     @property
     def condition(self) -> float:
-        """Largest over smallest eigenvalue of G; infinite where singular."""
+        """Largest over smallest eigenvalue of G; inf if singular, 1 without rows."""
         spectrum = self.problem.spectrum
         if self.rank < len(spectrum):
             return float("inf")
@@ -201,13 +207,20 @@ class ContactSolution:
 
     @property
     def by_id(self) -> dict[Hashable, np.ndarray]:
-        """Impulses of each block by id, for the warm start of the next step."""
+        """Impulses of each block by id, for the warm start of the next step.
+
+        Empty where the problem has no ids.
+        """
         ids = self.problem.ids or ()
         pairs = zip(ids, self.problem.layout.blocks, strict=False)
         return {key: self.impulses[list(block.all)] for key, block in pairs}
 
     def of(self, name: str) -> np.ndarray:
-        """Return the impulses of the block with a name."""
+        """Return the impulses of the block called `name`, (rows,).
+
+        Raises:
+            ModelError: No block has this name.
+        """
         names = self.problem.names or ()
         if name not in names:
             known = ", ".join(names) or "none"
@@ -216,6 +229,6 @@ class ContactSolution:
 
 
 def _shortened(values: np.ndarray, limit: int = 6) -> str:
-    """Return the first few numbers as text."""
+    """Return the first `limit` numbers as text, with an ellipsis if there are more."""
     shown = ", ".join(f"{x:.4g}" for x in values[:limit])
     return f"[{shown}{', ...' if len(values) > limit else ''}]"

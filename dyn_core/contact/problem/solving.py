@@ -1,4 +1,4 @@
-"""Solvers of constraint problems: their base, and `solve` by name."""
+"""Base class of the solvers of constraint problems, and `solve` by name."""
 
 from __future__ import annotations
 
@@ -30,14 +30,17 @@ BEYOND = 1e9  # ratio of warm impulses, as velocities, to the velocities of a pr
 
 
 class ContactSolver(ArraySolver):
-    """A Solver of CONTACT_SOLVE that takes a ConstraintProblem.
+    """A Solver of CONTACT_SOLVE that is given a ConstraintProblem.
 
-    A leaf states `name` and writes `solve(problem, warm=None, option=default, ...)`;
-    `ContactSolution.from_impulses(problem, impulses)` computes what else a solution
-    has. A World, `dyn_core.contact.solve` and `build(layout)` take it as it is.
+    A subclass has `name` and `solve(problem, warm=None, option=default, ...)`;
+    `ContactSolution.from_impulses(problem, impulses)` computes the other fields of a
+    solution. A World, `dyn_core.contact.solve` and `build(layout)` accept an instance.
 
     Attributes:
-        options: Options of `solve` with their defaults, as its parameters say.
+        options: Options of `solve` with their defaults, read from its parameters.
+
+    Raises:
+        SignatureError: On definition of a subclass whose `solve` has other parameters.
     """
 
     signature = CONTACT_SOLVE
@@ -60,26 +63,28 @@ class ContactSolver(ArraySolver):
         """Return the solution of a problem.
 
         Args:
-            problem: Blocks, G, b and bounds, and what follows from them.
-            warm: Impulses to begin with, (m,); None: zeros.
-            options: Each of `options`.
+            problem: Problem: blocks, G, b, bounds, and quantities derived from them.
+            warm: Initial impulses, (m,); None: zeros.
+            options: One argument for each entry of `options`.
         """
 
     def relaxes(self, layout: ConstraintLayout) -> str:
-        """Return which part of the law is not solved exactly; empty: none."""
+        """Return a description of the law that is solved approximately; empty: none."""
         return ""
 
     def checked_solution(
         self, problem: ConstraintProblem, warm: np.ndarray, options: Mapping[str, Any]
     ) -> ContactSolution:
-        """Return what `solve` returns, checked.
+        """Return the result of `solve`, checked for its type and number of impulses.
 
         Args:
             problem, warm: As in `solve`.
             options: A value of each option.
 
         Raises:
-            PluginError: `solve` failed, or returned no solution of the problem.
+            PluginError: `solve` raised an error that is not one of dyn_core's, or
+                returned another type or number of impulses. Errors of dyn_core pass
+                through.
         """
         name = f"{self.name} ({self.origin})" if self.origin else self.name
         try:
@@ -98,7 +103,10 @@ class ContactSolver(ArraySolver):
         return solution
 
     def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
-        """Return the outputs of CONTACT_SOLVE from its inputs."""
+        """Return the outputs of CONTACT_SOLVE from its inputs; `model` is the layout.
+
+        Raises ModelError for invalid inputs, and the errors of `checked_solution`.
+        """
         *numbers, warm = inputs
         problem = ConstraintProblem(model, *numbers)
         solution = self.checked_solution(problem, warm, options)
@@ -118,17 +126,23 @@ def solve(
         velocity = G lambda + b,   u = velocity + R lambda + bias
 
     Args:
-        problem: Problem.
+        problem: Problem; without rows no solver is called.
         solver: Name of a solver, or a Solver.
-        warm: Earlier ContactSolution, or impulses by id, for a warm start.
+        warm: Earlier ContactSolution, impulses by id, or an array (m,), for a warm
+            start.
         options: Options of the solver and of build (engine).
 
     Returns:
-        The solution; its status says whether the solver has converged.
+        The solution; its status says whether the solver has converged. It is infeasible
+        if the solver reached its maximum of iterations and provably no solution exists.
 
     Raises:
-        SignatureError: The solver is of another kind.
-        UnsupportedError: The solver does not serve this layout, or needs an extra.
+        SolverNotFound: No solver has this name.
+        SignatureError: The solver solves another kind of problem.
+        UnsupportedError: The solver does not serve this layout, needs an extra, or an
+            option is invalid.
+        ModelError: `warm` is invalid.
+        PluginError: A ContactSolver failed, or returned no solution of the problem.
 
     Source: LCP-5 to LCP-14, LCP-19.
     """
@@ -150,7 +164,7 @@ def solve(
 
 
 def relaxed_part(chosen: Solver, layout: ConstraintLayout) -> str:
-    """Return which part of the law a solver does not solve exactly; empty: none."""
+    """Return a description of the law that a solver relaxes; empty: none."""
     relaxes = getattr(chosen, "relaxes", None)
     return "" if relaxes is None else relaxes(layout)
 
@@ -161,7 +175,13 @@ def _traced(
     start: np.ndarray,
     options: tuple[tuple[str, Hashable], ...],
 ) -> ContactSolution:
-    """Return the solution by the Program of a TracedSolver."""
+    """Return the solution by the Program of a solver that is not a ContactSolver.
+
+    Args:
+        chosen, problem: Solver and problem.
+        start: Initial impulses, (m,).
+        options: Options as sorted pairs, hashable for the cache of Programs.
+    """
     program, n = _program(chosen, problem.layout, options), problem
     impulse, velocity, law_values, iterations, status = program(
         n.matrix, n.offset, n.mu, *_finite(n.lo, n.hi), n.compliance, start
@@ -172,15 +192,23 @@ def _traced(
 
 
 def impossible(problem: ConstraintProblem) -> bool:
-    """Return whether a problem provably has no solution, whatever its G is."""
+    """Return whether a problem provably has no solution.
+
+    Free rows are eliminated; then see ConstraintProblem.impossible.
+    """
     return problem.without_free_rows().reduced.impossible
 
 
 def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
-    """Return initial impulses, zero if they are far beyond all that velocities ask for.
+    """Return initial impulses, or zeros if they are too large for the velocities.
 
     Solvers measure their progress by the velocities: impulses of an earlier problem
     would never be small beside velocities that are zero but for rounding errors.
+
+    Args:
+        problem: Problem.
+        start: Initial impulses, (m,); zeros replace all of them where one, as a
+            velocity, exceeds BEYOND times the largest free velocity.
     """
     diagonal: Any = problem.diagonal if problem.matrix_free else np.diag(problem.matrix)
     speed = float(np.abs(problem.b + problem.bias).max(initial=0.0))
@@ -189,7 +217,12 @@ def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
 
 
 def contact_solver(name: str | Solver) -> Solver:
-    """Return the solver of CONTACT_SOLVE of a name; see `solve`."""
+    """Return a solver of CONTACT_SOLVE from its name or itself.
+
+    Raises:
+        SolverNotFound: No solver has this name.
+        SignatureError: The Solver solves another kind of problem.
+    """
     chosen = name if isinstance(name, Solver) else find(name, CONTACT_SOLVE)
     if chosen.signature != CONTACT_SOLVE:
         valid = ", ".join(solvers(CONTACT_SOLVE))
@@ -201,11 +234,11 @@ def contact_solver(name: str | Solver) -> Solver:
 
 
 def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a solver itself, those of `build` left out.
+    """Return the options that belong to the solver, without the options of `build`.
 
     Raises:
-        UnsupportedError: An option is unknown, or does not take the value; the message
-            says what is valid.
+        UnsupportedError: An option is unknown, or its value is invalid; the message
+            lists the valid ones.
     """
     common = {field.name for field in fields(BuildOptions)}
     settings = {key: value for key, value in options.items() if key not in common}
@@ -214,7 +247,7 @@ def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _finite(*bounds: np.ndarray) -> list[np.ndarray]:
-    """Return bounds with infinity replaced by a finite number beyond HUGE."""
+    """Return each bound clipped to +-2 HUGE: Programs have no infinite inputs."""
     return [np.clip(bound, -2 * HUGE, 2 * HUGE) for bound in bounds]
 
 
@@ -224,11 +257,15 @@ def _settings(
     layout: ConstraintLayout,
     options: tuple[tuple[str, Hashable], ...],
 ) -> dict[str, Any]:
-    """Return a value of each option of a solver, cached.
+    """Return a value of each option of a solver: given ones and defaults, cached.
+
+    Args:
+        chosen, layout: Solver, and layout of the problem.
+        options: Given options as sorted pairs, hashable for the cache.
 
     Raises:
-        UnsupportedError: The layout is not served, an option is unknown, or does not
-            take the value.
+        UnsupportedError: The layout is not served, an option is unknown, or its value
+            is invalid.
     """
     reason = chosen.refusal(layout)
     if reason is not None:
@@ -240,5 +277,9 @@ def _settings(
 def _program(
     chosen: Solver, layout: ConstraintLayout, options: tuple[tuple[str, Hashable], ...]
 ) -> Program:
-    """Return the Program of a solver for a layout, cached."""
+    """Return the Program of a solver for a layout, cached.
+
+    `options` are the options of `build` as sorted pairs, hashable for the cache. Raises
+    the errors of `build`.
+    """
     return chosen.build(layout, **dict(options))  # type: ignore[arg-type]

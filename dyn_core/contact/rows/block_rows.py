@@ -1,4 +1,4 @@
-"""BlockFacts of rows: their support, their factor Y, warm start and bias of gaps."""
+"""Blocks of rows: their support, the rows of Y, warm start, and bias of gaps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 
 @machine_code
 def takes_part(rule: Rule, gap: float) -> bool:
-    """Return whether a gap has rows: near ones by Stewart-Trinkle, else closed ones."""
+    """Return whether a gap gets rows by the rule of the scheme.
+
+    Every gap does by Stewart-Trinkle; by the other schemes a gap up to TOUCH.
+    """
     part, _, _ = gap_rule(rule, gap, 0.0, 0.0, 0.0)
     return part
 
@@ -29,7 +32,15 @@ def takes_part(rule: Rule, gap: float) -> bool:
 def gap_rule(
     rule: Rule, gap: float, free: float, approach: float, restitution: float
 ) -> tuple[bool, float, float]:
-    """Return whether a gap takes part, its bias, and what of it is restitution."""
+    """Return whether a gap takes part, its bias, and the bias of restitution alone.
+
+    Args:
+        rule: Scheme and its settings.
+        gap: Gap, negative in an overlap [m | rad].
+        free, approach: Velocity of the gap after a step without constraints, and before
+            the step [m/s | rad/s].
+        restitution: e.
+    """
     threshold, erp, push = rule.threshold, rule.erp, rule.push
     if rule.scheme == STEWART_TRINKLE:
         return stewart_trinkle(
@@ -42,7 +53,12 @@ def gap_rule(
 
 @machine_code
 def begin(rows: Rows, blocks: BlockFacts, block: int, row: int, count: int) -> None:
-    """Begin a block behind the one before it."""
+    """Start a block: set its first row and indices, and clear bias, bounds and mu.
+
+    Args:
+        rows, blocks: Arrays, written.
+        block, row, count: Index of the block, its first row, and number of rows.
+    """
     rows.start[block], rows.count[block] = row, count
     support, y = 0, 0
     if block > 0:
@@ -69,7 +85,12 @@ def union(
     to: IntArray,
     start: int,
 ) -> int:
-    """Write the union of two rising lists; return its length."""
+    """Write the union of two ascending lists, a[a0:a1] and b[b0:b1]; return its length.
+
+    Args:
+        a, a0, a1, b, b0, b1: Lists, and their first and end index.
+        to, start: Array that is written, from index `start` on.
+    """
     i, j, n = a0, b0, start
     while i < a1 or j < b1:
         if j >= b1 or (i < a1 and a[i] < b[j]):
@@ -90,7 +111,15 @@ def union(
 def add_place(
     tables: Structure, place: int, rows: Rows, block: int, n: int, work: StepMemory
 ) -> int:
-    """Add a place and all above it to the support of a block; return its size."""
+    """Add a place and its ancestors to the support of a block; return the new size.
+
+    Args:
+        tables: Tree.
+        place: Index of a coordinate in the order of elimination.
+        rows, block: Block whose support is changed.
+        n: Size of the support before.
+        work: Memory.
+    """
     start = rows.support_start[block]
     first, last = tables.above_start[place], tables.above_start[place + 1]
     for e in range(first, last):
@@ -111,7 +140,14 @@ def add_place(
 
 @machine_code
 def locate(rows: Rows, block: int, n: int, work: StepMemory) -> None:
-    """Note where each place is in a block's support."""
+    """Write to work.where the index of each place in the support of a block.
+
+    Args:
+        rows, block: Block, with its support: places, indices in the order of
+            elimination.
+        n: Size of the support.
+        work: `where` is written.
+    """
     for i in range(n):
         work.where[rows.support[rows.support_start[block] + i]] = i
 
@@ -125,7 +161,14 @@ def finish(
     block: int,
     work: StepMemory,
 ) -> None:
-    """Fill b and y of a block from its rows of J: Y L = J, from the last place up."""
+    """Fill b and y of a block from its rows of J, by Y L = J.
+
+    Args:
+        tables: Tree.
+        factor: Packed L with inverse diagonal; see Terms.
+        rows, blocks, block: Block, with its support; b, y and approach are written.
+        work: J of the block along its support, which is overwritten, and velocities.
+    """
     nv, n = len(tables.coordinate), rows.support_count[block]
     first, row = rows.support_start[block], rows.start[block]
     now = 0.0
@@ -160,7 +203,12 @@ def close(rule: Rule, rows: Rows, blocks: BlockFacts, block: int) -> None:
     """Add the bias of a gap that may close, by the rule of the scheme.
 
     A block that bounces meets at the start of the step, is rigid, and opens at least at
-    its speed of rebound, e times that of its approach.
+    its speed of rebound, e times its speed of approach.
+
+    Args:
+        rule: Scheme and its settings.
+        rows, blocks, block: Block behind `finish`; b, compliance, bias and rebound are
+            changed.
 
     Source: LCP-4, LCP-10, LCP-11.
     """
@@ -175,7 +223,7 @@ def close(rule: Rule, rows: Rows, blocks: BlockFacts, block: int) -> None:
 
 @machine_code
 def add_bias(rows: Rows, blocks: BlockFacts, row: int, bias: float) -> None:
-    """Add to the free velocity of a row."""
+    """Add a velocity `bias` to b and to the recorded bias of a row [m/s | rad/s]."""
     rows.b[row] += bias
     blocks.bias[row] += bias
 
@@ -184,9 +232,18 @@ def add_bias(rows: Rows, blocks: BlockFacts, row: int, bias: float) -> None:
 def warm_start(
     earlier: Earlier, n: int, key: int, last: int, rows: Rows, block: int
 ) -> int:
-    """Begin with the impulses of the step before; return where it was, plus one.
+    """Set the impulses of a block to its impulses of the previous step, or to zero.
 
-    Constraints come in one order in all steps, so that the next is mostly next.
+    Constraints come in the same order in all steps: the search begins at index `last`.
+
+    Args:
+        earlier, n: Impulses of the previous step, and index of the state.
+        key: Number of the block's constraint.
+        last: Index at which the search begins.
+        rows, block: Block, whose impulses are written.
+
+    Returns:
+        Index behind the entry, or `last` if the constraint has none with as many rows.
     """
     for r in range(rows.start[block], rows.start[block] + rows.count[block]):
         rows.impulse[r] = 0.0
@@ -207,7 +264,14 @@ def warm_start(
 def respond(
     tables: Structure, factor: FloatArray, rows: Rows, used: int, work: StepMemory
 ) -> None:
-    """Fill z = Y.T impulse and the change of velocity L^-1 z, by place.
+    """Write z = Y.T impulse and the change of velocity L^-1 z to `work`.
+
+    Both are in the order of elimination.
+
+    Args:
+        tables, factor: Tree, and packed L with inverse diagonal.
+        rows, used: Rows with impulses, and number of blocks.
+        work: z and change are written.
 
     Source: LCP-1.
     """
@@ -230,7 +294,12 @@ def respond(
 
 @machine_code
 def along(rows: Rows, block: int, r: int, z: FloatArray) -> float:
-    """Return the entry of Y z of a row of a block."""
+    """Return the entry of Y z of row r of a block.
+
+    Args:
+        rows, block, r: Rows, index of the block, and of the row in it.
+        z: Vector in the order of elimination, (nv,).
+    """
     n, first = rows.support_count[block], rows.support_start[block]
     start, total = rows.y_start[block] + r * n, 0.0
     for i in range(n):
@@ -242,7 +311,12 @@ def along(rows: Rows, block: int, r: int, z: FloatArray) -> float:
 def remember(
     rows: Rows, blocks: BlockFacts, used: int, earlier: Earlier, n: int
 ) -> None:
-    """Store the impulses of a step for the warm start of the next."""
+    """Store the impulses of a step for the warm start of the next.
+
+    Args:
+        rows, blocks, used: Solved problem, and its number of blocks.
+        earlier, n: Written for state n.
+    """
     for block in range(used):
         earlier.id[n, block] = blocks.id[block]
         earlier.start[n, block] = rows.start[block]

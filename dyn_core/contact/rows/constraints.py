@@ -1,4 +1,4 @@
-"""Constraints in joints, each a block of rows, and the directions of contacts."""
+"""Constraints in joints, one block of rows each, and unit forces of contacts."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ class Constraint:
         sigma = J qd,   and the law of `kind` between its impulses and velocities
 
     Attributes:
-        name: For reports.
-        id: Key that is equal in two steps for the same constraint.
+        name: Name in reports.
+        id: Hashable key, equal in two steps for the same constraint.
         role: One of ROLES.
         kind: One of layout.KINDS.
-        J: Rows, (rows, nv).
-        gap: Distance to closing, or error: one number for a limit, one per row for a
-            loop [m | rad].
-        restitution: Ratio of speeds after and before an impact.
-        max_force: Largest force of dry friction, against motion in negative direction
-            [N·m | N].
-        min_force: Least force of it, against motion in positive direction; None: the
-            opposite of max_force [N·m | N].
+        J: Jacobian, (rows, nv).
+        gap: Distance to closing of a limit, one number; or position error of a loop,
+            one number per row [m | rad].
+        restitution: Ratio of speeds after and before an impact, 0 to 1.
+        max_force: Upper bound of dry friction, 0 or more; it acts against motion in
+            negative direction [N·m | N].
+        min_force: Lower bound, 0 or less, against motion in positive direction; None:
+            -max_force [N·m | N].
         target_velocity: Velocity of a prescribed row [m/s | rad/s].
 
     Raises:
-        ModelError: A number is missing or out of range; names the block.
+        ModelError: The role or kind is unknown, J is not (rows, nv), or a number is not
+            finite or out of range; names the constraint.
 
     Source: LCP-1, LCP-19 (ids).
     """
@@ -90,16 +91,16 @@ class Constraint:
 
     @property
     def force_range(self) -> tuple[float, float]:
-        """Least and largest force of a box [N·m | N]."""
+        """Lower and upper bound of the force of a box [N·m | N]."""
         least = -self.max_force if self.min_force is None else self.min_force
         return least, self.max_force
 
 
 def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return two unit tangents to each unit normal: `tangent`, and n x t.
+    """Return two unit tangents to each unit normal, t and n x t, (count, 3) each.
 
     Args:
-        n: Normals, (count, 3).
+        n: Unit normals, (count, 3).
 
     Source: LCP-2.
     """
@@ -114,7 +115,10 @@ def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
         [x x d; d] along d = normal, two tangents, then the turns [d; 0] about them
 
     Args:
-        normal, point: Of each contact, world, (k, 3).
+        normal, point: Unit normal and point x of each contact, world, (k, 3) [-, m].
+
+    Returns:
+        By contact and row of its block: moment and force, world axes.
 
     Source: LCP-2, LCP-16.
     """
@@ -125,12 +129,12 @@ def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
 
 
 def contact_name(c: Contact) -> str:
-    """Return how reports call a contact."""
+    """Return the name of a contact in reports: its links, shapes and feature."""
     shapes = f"{c.id.shape_a}-{c.id.shape_b}"
     return f"{c.id.link_a}/{c.id.link_b}, {shapes}: {c.id.feature}"
 
 
-# A constraint, and its gap: terms (index in q, factor), and a constant.
+# A constraint, and its gap or error: sum of factor * q[index], plus a constant.
 LinearConstraint = tuple[Constraint, list[tuple[int, float]], float]
 
 
@@ -140,6 +144,10 @@ class JointConstraints:
     Args:
         model: Robot.
         gears: (joint a, joint b, ratio, offset): ratio q_a - q_b = offset.
+
+    Raises:
+        ModelError: The joint of a gear is unknown, or has several coordinates; a force
+            of friction is out of range.
 
     Source: LCP-6, LCP-7, LCP-8.
     """
@@ -179,20 +187,24 @@ class JointConstraints:
         self._gears = [self._gear(*gear) for gear in gears]
 
     def ball_limits(self, q: np.ndarray) -> list[Constraint]:
-        """Return the limits of swing and twist of balls, near or far."""
+        """Return the limits of swing and twist of all limited ball joints.
+
+        Args:
+            q: Joint positions, (nq,); limits far from their gap are returned, too.
+        """
         return [
             c for i in limited_balls(self.model) for c in _ball_limits(self.model, i, q)
         ]
 
     def linear_limits(self) -> list[LinearConstraint]:
-        """Return all limits of joints of one coordinate, and their gaps."""
+        """Return the finite limits of joints of one coordinate, with their gaps."""
         return [
             (block, [(index, sign)], -sign * stop)
             for index, block, sign, stop in self._limits
         ]
 
     def linear_gears(self) -> list[LinearConstraint]:
-        """Return all gears, and their position errors."""
+        """Return the gears, with their position errors as linear functions of q."""
         constraints = []
         for block, (a, b), ratio, offset in self._gears:
             terms = [(a[0], ratio * a[1]), (b[0], -b[1])]
@@ -200,14 +212,18 @@ class JointConstraints:
         return constraints
 
     def dry_friction(self) -> list[Constraint]:
-        """Return the dry friction of joints."""
+        """Return the dry friction of joints, one block per coordinate that has any."""
         return self._dry
 
     def prescribed(self, speeds: Mapping[str, Any]) -> list[Constraint]:
         """Return the constraints of prescribed velocities, one block per coordinate.
 
         Args:
-            speeds: By joint: a number, or one for each of its coordinates.
+            speeds: Velocity by joint: a number, or one for each of its coordinates [m/s
+                | rad/s].
+
+        Raises:
+            ModelError: A joint is unknown, or a velocity is not finite.
         """
         constraints = []
         for name, speed in speeds.items():
@@ -230,7 +246,22 @@ class JointConstraints:
     def _gear(
         self, a: str, b: str, ratio: float, offset: float
     ) -> tuple[Constraint, list[Any], float, float]:
-        """Return a gear's constraint, and index, scale and offset of both positions."""
+        """Return a gear's constraint, and index, scale and shift of both positions.
+
+            ratio (scale_a q_a + shift_a) - (scale_b q_b + shift_b) = offset
+
+        Scale and shift are 1 and 0 but for joints that follow another one.
+
+        Args:
+            a, b: Names of the joints.
+            ratio, offset: See the formula.
+
+        Returns:
+            Constraint; index in q, scale and shift of a and b; ratio; offset.
+
+        Raises:
+            ModelError: A joint is unknown, or has several coordinates.
+        """
         rows, positions = [], []
         for name in (a, b):
             i = self.model.body_of_joint(name)
@@ -254,7 +285,10 @@ class JointConstraints:
 
 
 def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
-    """Return the row that selects the k-th velocity coordinate of a joint, (nv,)."""
+    """Return the row that selects the k-th velocity coordinate of body i, (nv,).
+
+    For a joint that follows another one it has the ratio to that one's velocity.
+    """
     row, ratio = np.zeros(model.nv), model.leader[i].ratio
     columns = model.v_slices[i]
     row[columns] = (
@@ -266,13 +300,24 @@ def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
 
 
 def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
-    """Return the constraint of a joint's limit."""
+    """Return the unilateral constraint of a joint's limit.
+
+    Args:
+        name, side: Joint, and name of the limit ("lower", "upper").
+        J: Derivative of the gap by the velocity, (1, nv).
+        gap: Distance to the limit [rad | m].
+    """
     label = f"{side} limit of {name}"
     return Constraint(label, ("limit", name, side), "limit", "unilateral", J, gap)
 
 
 def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
-    """Return the limits of a ball's swing and twist."""
+    """Return the limits of swing and twist of the ball joint of body i.
+
+    Args:
+        model, i: Robot, and number of the body.
+        q: Joint positions, (nq,).
+    """
     constraints = []
     q_joint = Vector(q[model.q_slices[i]].tolist())
     for side, row, gap in ball_limit_rows(model, i, q_joint):

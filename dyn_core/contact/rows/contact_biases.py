@@ -11,21 +11,24 @@ from dyn_core.engines.machine_code import machine_code
 from dyn_core.numbers.scalar import maximum, minimum, where
 
 TOUCH = 1e-9  # gaps up to this count as closed [m]
-AT_ZERO = 1e-7  # of a kink: gaps up to this lie between its two sides [m]
-ROUNDING = 1e-12  # gaps up to this are none [m]
-PUSH_OUT_SPEED = 0.1  # 1 cm in 0.1 s; a body that leaves so rises by 0.5 mm [m/s]
+AT_ZERO = 1e-7  # gaps up to this lie between the two sides of a kink [m]
+ROUNDING = 1e-12  # gaps up to this are zero but for rounding errors [m]
+# 1 cm in 0.1 s; a body that leaves the ground at this speed rises by 0.5 mm [m/s].
+PUSH_OUT_SPEED = 0.1
 
 
 @machine_code
 def bounce(
     gap: float, approach: float, restitution: float, restitution_threshold: float
 ) -> float:
-    """Return the bias of Newton's restitution; 0 where nothing bounces.
+    """Return the bias of Newton's restitution, 0 or less [m/s].
 
-        bias = e u_n,  so that u_n after the step is at least -e times that before
+        bias = e u_n,  so that u_n after the step is at least -e times u_n before it
+
+    It is 0 for a gap above TOUCH and for an approach below the threshold.
 
     Args:
-        gap: Gap at which the contact meets; above 0 it does not [m].
+        gap: Gap at which the contact meets [m].
         approach: Normal velocity before the step, negative on approach [m/s].
         restitution: e.
         restitution_threshold: Speed below which nothing bounces [m/s].
@@ -38,15 +41,15 @@ def bounce(
 
 @machine_code
 def push_out(gap: float, dt: float, erp: float, push_out_speed: float) -> float:
-    """Return the bias that corrects an overlap: a part of it in a step, not too fast.
+    """Return the bias that corrects a fraction of an overlap, limited in speed [m/s].
 
         bias = max(erp gap / dt, -push_out_speed)
 
     Args:
         gap: Gap, negative [m].
         dt: Step [s].
-        erp: Part of an overlap that is corrected in a step.
-        push_out_speed: Largest speed of the correction [m/s].
+        erp: Fraction of the overlap that is corrected in a step.
+        push_out_speed: Maximum speed of the correction [m/s].
 
     Source: LCP-11.
     """
@@ -62,20 +65,24 @@ def correction(
     erp: float,
     push_out_speed: float,
 ) -> float:
-    """Return the bias of a correction of positions that leaves velocities alone.
+    """Return the bias of a correction of positions, without a change of velocities.
 
         0 <= p_n  orthogonal to  (displacement of the gap) / dt + bias >= 0
 
-    What the velocity itself takes from an overlap needs no correction, and a contact
-    that was open before the step waits until the velocity rule has stopped it: else it
-    would be lifted while it falls.
+    Overlap that the velocity already reduces needs no correction. A contact that was
+    open before the step is corrected in a later step, once the velocity rule has
+    stopped it: else it would be lifted while it falls.
 
     Args:
         before: Gap before the step [m].
-        gap: Gap that the velocity after the step leads to [m].
+        gap: Gap after the step without correction [m].
         opening: Normal velocity after the step [m/s].
         dt: Step [s].
         erp, push_out_speed: See push_out.
+
+    Returns:
+        Bias [m/s]: above 0 for an open gap, 0 for a gap that has just closed, and 0 or
+        less for an overlap unless the velocity opens it.
 
     Source: LCP-11 (split impulse).
     """
@@ -96,20 +103,20 @@ def stewart_trinkle(
 ) -> tuple[bool, float, float]:
     """Return the rule that the gap after the step is not negative.
 
-        bias = gap / dt,  for an overlap or what bounces  min(push_out, bounce)
+        bias = gap / dt,  for an overlap or a bouncing contact  min(push_out, bounce)
 
     Args:
         gap: Gap before the step; negative: overlap [m].
-        free: Normal velocity after the step without contacts: what meets within the
-            step may bounce [m/s].
+        free: Normal velocity after the step without contacts [m/s]; a contact that it
+            closes within the step may bounce.
         approach: Normal velocity before the step [m/s].
         dt: Step [s].
         restitution, restitution_threshold: See bounce.
         erp, push_out_speed: See push_out.
 
     Returns:
-        Whether the contact takes part (always), its bias, and the part of bounce, 0 or
-        less [m/s].
+        Whether the contact takes part (always True), its bias, and the bias of
+        restitution alone, 0 or less [m/s].
 
     Source: LCP-4, LCP-10, LCP-11.
     """
@@ -133,18 +140,20 @@ def anitescu_potra(
 ) -> tuple[bool, float, float]:
     """Return the velocity rule for contacts that touch before the step.
 
-        gap <= 0:  bias = min(push_out, bounce)
+        gap <= TOUCH:  bias = min(push_out, bounce)
 
-    moreau_jean is the same in the middle of the step: a scheme that corrects no overlap
-    by itself, erp = 0.
+    moreau_jean is the same rule at the middle of the step: a scheme that corrects no
+    overlap by itself, erp = 0.
 
     Args:
         gap: Gap at the time of the rule [m].
-        free, approach, dt: As in stewart_trinkle; `free` does not count.
+        free: Ignored.
+        approach, dt: As in stewart_trinkle.
         restitution, restitution_threshold, erp, push_out_speed: As in stewart_trinkle.
 
     Returns:
-        As stewart_trinkle.
+        Whether the contact takes part, its bias, and the bias of restitution alone, 0
+        or less [m/s].
 
     Source: LCP-4, LCP-10, LCP-11.
     """

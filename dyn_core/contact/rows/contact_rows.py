@@ -1,7 +1,7 @@
-"""Rows of contacts: normal, tangents, turns, from what is known of each body once.
+"""Rows of contacts: normal, tangents, turns, from data computed once per body.
 
-With the columns C of a body (6 x its places), Y of a row is W C L^-1, whatever the
-contact: C L^-1 is computed once for each body that touches something in a step.
+With the columns C of a body (6 x its places), Y of a row is W C L^-1 for every contact:
+C L^-1 is computed once for each body that has contacts in a step.
 """
 
 from __future__ import annotations
@@ -23,11 +23,18 @@ def fill_body(
     body: int,
     work: StepMemory,
 ) -> None:
-    """Fill C L^-1 of a body and its velocities, unless they are known in this step.
+    """Fill C L^-1 of a body and its velocities, unless work.known says that they are.
 
-    By place of its path and above, each [angular; linear] of the point at the world's
-    origin: T L = C, from the last place up. Behind them are two velocities: that of a
-    step without contacts, and that before it.
+    Row i is the velocity [angular; linear] of the point at the world's origin for place
+    i of the body's list Structure.moved, from T L = C. Two more rows are the body's
+    velocity in a step without contacts, and before the step.
+
+    Args:
+        tables: Tree.
+        columns: Columns of the joints in the world, (nc, 6).
+        factor: Packed L with inverse diagonal; see Terms.
+        body: Number of the body.
+        work: `columns` and `known` of the body are written.
     """
     if work.known[body] != 0:
         return
@@ -67,7 +74,10 @@ def fill_body(
 
 @machine_code
 def is_chain(tables: Structure, last: int, n: int) -> bool:
-    """Return whether n places, `last` and those above it, are a chain."""
+    """Return whether the place `last` and its ancestors are a chain of n places.
+
+    A place is the index of a coordinate in the order of elimination, see Structure.
+    """
     count = tables.above_start[last + 1] - tables.above_start[last] + 1
     return tables.straight[last] != 0 and count == n
 
@@ -76,7 +86,13 @@ def is_chain(tables: Structure, last: int, n: int) -> bool:
 def solve_chain(
     tables: Structure, factor: FloatArray, start: int, n: int, T: FloatArray2
 ) -> None:
-    """Replace C by C L^-1 for the places of a body that are a chain."""
+    """Replace C by C L^-1 in place, for a body whose places are a chain.
+
+    Args:
+        tables, factor: Tree, and packed L with inverse diagonal.
+        start, n: First index in Structure.moved, and number of the body's places.
+        T: Rows of C, (n or more, 6), overwritten.
+    """
     nv = len(tables.coordinate)
     for i in range(n - 1, -1, -1):
         k, column = tables.moved[start + i], T[i]
@@ -115,10 +131,10 @@ def contact_rows(
 
     Args:
         tables: Coordinates and bodies.
-        contacts, c: Contacts, and which of them; its bodies are filled.
-        rows, blocks, block: Its block, with support and, in `work.where`, the place of
-            each coordinate in it.
-        work: Memory.
+        contacts, c: Contacts, and index of the contact; `fill_body` was called for its
+            bodies.
+        rows, blocks, block: Its block, with support; b, y and approach are written.
+        work: `where` has the index of each place in the support of the block.
 
     Source: LCP-2, LCP-16.
     """
@@ -165,13 +181,13 @@ def contact_rows(
 def cross(
     ax: float, ay: float, az: float, bx: float, by: float, bz: float
 ) -> tuple[float, float, float]:
-    """Return a x b."""
+    """Return the cross product a x b."""
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 
 
 @machine_code
 def tangent(nx: float, ny: float, nz: float) -> tuple[float, float, float]:
-    """Return the first of two unit tangents to a unit normal; the other is n x t.
+    """Return the first of two unit tangents to a unit normal; the second is n x t.
 
         t = e_k - n_k n, scaled,   k: smallest component of n
 

@@ -16,11 +16,11 @@ from dyn_core.model import Model
 
 @dataclass
 class JointTable:
-    """JointRows of a robot, and the constraint that each row stands for.
+    """JointRows of a robot, and the constraint of each row.
 
     Attributes:
         rows: The arrays; `acceleration` is written before each step.
-        constraints: Name, id and role of each row.
+        constraints: Constraint of each row, with its name, id and role.
         prescribed: Row of each coordinate of each prescribed joint, by joint.
     """
 
@@ -30,7 +30,7 @@ class JointTable:
 
     @property
     def ids(self) -> list[Hashable]:
-        """Lasting keys of the rows."""
+        """Key of each row's constraint, equal in all steps."""
         return [c.id for c in self.constraints]
 
 
@@ -47,12 +47,12 @@ def joint_table(
 
     Args:
         model: Robot.
-        tables: Order of its coordinates.
+        tables: Order of elimination of its coordinates.
         joints: Its limits, friction and gears.
         limits: Whether limits act.
-        limit_restitution: e of all limits.
+        limit_restitution: Restitution e of all limits.
         dry_friction: Whether dry friction is a constraint.
-        prescribed: Joints whose motion is prescribed.
+        prescribed: Names of joints whose motion is prescribed.
     """
     constraints: list[Constraint] = []
     gaps: list[tuple[list[tuple[int, float]], float]] = []
@@ -109,10 +109,11 @@ def dense_rows(
     """Return the limits of balls and the loops, in the order of contact_terms.
 
     Args:
-        tables: Order of the robot's coordinates.
-        constraints: Loops and limits of balls, at a state where no entry of J vanishes
-            that does not always: those entries are the support of each block.
-        first_id: Lasting number of the first; the others count down.
+        tables: Order of elimination of the robot's coordinates.
+        constraints: Limits of balls and loops at a generic state, where an entry of J
+            is zero only if it always is: the other entries are the support of each
+            block.
+        first_id: Number of the first constraint; the numbers of the others descend.
     """
     place = np.argsort(tables.coordinate)
     supports = []

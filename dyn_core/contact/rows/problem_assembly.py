@@ -1,8 +1,8 @@
 """The constraint problem of one step, from shapes and joints to Rows.
 
-In the subset of machine_code: its work follows the number of contacts and the length of
-their paths to the base. H is never formed: with H + dt B = L.T L and J of a block,
-Y = J L^-1, row by row along the coordinates above what the block touches.
+In the subset of machine_code. The work is proportional to the number of contacts and
+the length of their paths to the base. H is never formed: with H + dt B = L.T L and J of
+a block, Y = J L^-1, row by row, at the coordinates of the block and their ancestors.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, 
     Args:
         scene: Robot, world and rule.
         step: Arrays; contacts, rows and blocks are filled.
-        state: Number of the state.
+        state: Index of the state.
 
     Returns:
-        Numbers of contacts, blocks and rows; where there is no room for the contacts,
-        minus their number, and no problem.
+        Numbers of contacts, blocks and rows. If the arrays of contacts are too small,
+        the first is minus the number of contacts, and no problem is filled.
 
     Source: LCP-1 to LCP-4.
     """
@@ -73,8 +73,8 @@ def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> 
 
     Args:
         scene, step, state: As in prepare_step.
-        touching: Number of contacts that are known, with the velocities along which
-            they were found; -1: no pair was fast, find them.
+        touching: Number of contacts already in step.contacts, with the velocities along
+            which they were found; -1: no pair was fast, and contacts are searched.
     """
     read_velocities(scene, step, state)
     if touching < 0:
@@ -85,7 +85,14 @@ def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> 
 
 @machine_code
 def find_slow_contacts(scene: Scene, step: StepArrays, state: int) -> int:
-    """Find the contacts of a state no pair of which is fast, see find_contacts."""
+    """Find the contacts of a state without fast pairs.
+
+    Args:
+        scene, step, state: As in prepare_step; step.contacts is written.
+
+    Returns:
+        Number of contacts; minus that number if it exceeds the capacity.
+    """
     return find_contacts(
         scene.shapes,
         scene.pairs,
@@ -98,7 +105,10 @@ def find_slow_contacts(scene: Scene, step: StepArrays, state: int) -> int:
 
 @machine_code
 def read_velocities(scene: Scene, step: StepArrays, state: int) -> None:
-    """Write the velocity of a state, and that of a free step, by place."""
+    """Write the velocity of a state and of its free step to work.qd and work.free.
+
+    Both are in the order of elimination.
+    """
     tables, work = scene.tables, step.work
     for k in range(len(tables.coordinate)):
         work.free[k] = step.terms.free[state, tables.coordinate[k]]
@@ -109,7 +119,12 @@ def read_velocities(scene: Scene, step: StepArrays, state: int) -> None:
 def fill_problem(
     scene: Scene, step: StepArrays, state: int, touching: int
 ) -> tuple[int, int]:
-    """Fill the problem of a step with some contacts; return its blocks and rows."""
+    """Fill the problem of a step from its contacts; return numbers of blocks and rows.
+
+    Args:
+        scene, step, state: As in prepare_step.
+        touching: Number of contacts in step.contacts.
+    """
     work, fastest = step.work, 0.0
     for k in range(len(scene.tables.coordinate)):
         fastest = max(fastest, abs(work.qd[k]))
@@ -126,8 +141,13 @@ def contact_blocks(
 ) -> tuple[int, int, int]:
     """Add the blocks of contacts.
 
+    Args:
+        scene, step, state: As in prepare_step.
+        touching: Number of contacts in step.contacts.
+
     Returns:
-        Numbers of blocks and rows, and where to look for the next earlier impulse.
+        Numbers of blocks and rows, and the index at which the search for the next
+        earlier impulse begins.
     """
     tables, rows, blocks, contacts = scene.tables, step.rows, step.blocks, step.contacts
     materials, columns = scene.pairs.materials, step.terms.columns[state]
@@ -191,7 +211,17 @@ def joint_blocks(
     row: int,
     last: int,
 ) -> tuple[int, int, int]:
-    """Add limits within reach, dry friction, gears and prescribed motion."""
+    """Add near limits, dry friction, gears and prescribed motion.
+
+    Args:
+        scene, step, state: As in prepare_step.
+        within: Maximum gap of a limit that gets a block [rad | m].
+        block, row, last: Numbers of blocks and rows so far, and the index at which the
+            search for the next earlier impulse begins.
+
+    Returns:
+        block, row and last after these.
+    """
     tables, joints, rule, work = scene.tables, scene.joints, scene.rule, step.work
     rows, blocks, dt = step.rows, step.blocks, rule.dt
     for k in range(len(joints.role)):
@@ -239,7 +269,11 @@ def dense_blocks(
     row: int,
     last: int,
 ) -> tuple[int, int]:
-    """Add limits of balls within reach, and loops."""
+    """Add near limits of balls, and loops; return numbers of blocks and rows.
+
+    Args:
+        scene, step, state, within, block, row, last: As in joint_blocks.
+    """
     tables, dense, rule, work = scene.tables, scene.dense, scene.rule, step.work
     rows, blocks = step.rows, step.blocks
     J, gaps = step.terms.rows[state], step.terms.gaps[state]
@@ -276,11 +310,11 @@ def dense_blocks(
 
 @machine_code
 def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> None:
-    """Let the impulses of the rows act before the step: change `free` and b.
+    """Apply the impulses of the rows before the step: change work.free and b.
 
     Args:
         scene, step: As in prepare_step, with the impulses in step.rows.impulse.
-        state: Number of the state.
+        state: Index of the state.
         used: Number of blocks.
     """
     rows, work = step.rows, step.work
@@ -298,8 +332,8 @@ def write_velocity(scene: Scene, step: StepArrays, state: int, used: int) -> boo
 
     Args:
         scene, step: As in prepare_step, with the solution in step.rows.impulse; qd_next
-            and correction are written.
-        state: Number of the state.
+            is written, and correction is set to zero.
+        state: Index of the state.
         used: Number of blocks.
 
     Returns:
@@ -314,5 +348,5 @@ def write_velocity(scene: Scene, step: StepArrays, state: int, used: int) -> boo
         velocity = work.free[k] + work.change[k]
         step.qd_next[state, tables.coordinate[k]] = velocity
         step.correction[state, tables.coordinate[k]] = 0.0
-        total += 0.0 * velocity
+        total += 0.0 * velocity  # NaN if a velocity is infinite or NaN
     return total == 0.0

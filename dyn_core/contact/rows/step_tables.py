@@ -30,7 +30,19 @@ SCHEMES = {
 
 
 class Terms(NamedTuple):
-    """States, and outputs of contact_terms there, one behind the other, (n, ...)."""
+    """States, and outputs of contact_terms at them; first axis: state.
+
+    Attributes:
+        q, qd: States, (n, nq), (n, nv).
+        poses: Frame of each body, body 0 first: rotation row by row, position,
+            (n, nb + 1, 12).
+        columns: Columns of the bodies' joints in the world, (n, nc, 6).
+        factor: L of H + dt B = L.T L: inverse of its diagonal by place, then the
+            entries of Structure.above, (n, entries).
+        free: Velocity after a step without constraints, (n, nv).
+        rows, gaps: Rows, (n, rows, nv), and gaps, (n, rows), of limits of balls and
+            loops.
+    """
 
     q: FloatArray2
     qd: FloatArray2
@@ -49,12 +61,15 @@ class JointRows(NamedTuple):
 
     Attributes:
         role, kind: Index into ROLES and KINDS, (n,).
-        id: Lasting number of each, negative, (n,).
-        term_start, place, value: Terms of u, those of row k from term_start[k] on.
-        gap_start, gap_place, gap_value, constant: Likewise those of the gap.
-        lo, hi: Least and largest force [N·m | N].
+        id: Negative number of each constraint, equal in all steps, (n,).
+        term_start, place, value: Terms of u; row k has term_start[k] to
+            term_start[k + 1].
+        gap_start, gap_place, gap_value, constant: Terms of the gap, likewise; gap_place
+            is an index in q, `place` one in the order of elimination (see Structure).
+        lo, hi: Lower and upper bound of the force [N·m | N].
         restitution: e.
-        acceleration: Of a prescribed row, written before each step [rad/s² | m/s²].
+        acceleration: Acceleration of a prescribed row, written before each step
+            [rad/s² | m/s²].
     """
 
     role: IntArray
@@ -74,13 +89,15 @@ class JointRows(NamedTuple):
 
 
 class DenseRows(NamedTuple):
-    """Blocks whose rows and gaps are among the terms: limits of balls, loops.
+    """Blocks whose rows and gaps are in Terms: limits of balls, loops.
 
     Attributes:
-        role, kind, id: By block.
-        start: First row of each block among those of Terms, (blocks + 1,).
-        restitution: By block.
-        support_start, support: Places that each block may touch, closed upwards.
+        role, kind, id: As in JointRows, (blocks,).
+        start: First row of each block in Terms.rows, (blocks + 1,).
+        restitution: e, (blocks,).
+        support_start, support: Start of each block's list, and the places (indices in
+            the order of elimination) that the block may involve, with all their
+            ancestors.
     """
 
     role: IntArray
@@ -93,18 +110,19 @@ class DenseRows(NamedTuple):
 
 
 class BlockFacts(NamedTuple):
-    """What a report says of each block beside its Rows.
+    """Data of each block for reports, beside its Rows.
 
     Attributes:
         role: Index into ROLES.
-        source: Number of the contact or joint row, first row of a dense block.
-        id: Lasting number.
+        source: Index of the contact or joint row; first row in Terms of a dense block.
+        id: Number of the constraint, equal in all steps; negative if it is no contact.
         gap: Gap of the block, or 0 [m | rad].
         restitution: e.
         approach: Velocity of the first row before the step [m/s | rad/s].
-        rebound: Least velocity of it after the step by restitution; 0 where nothing
-            bounces [m/s | rad/s].
-        bias: By row, what `Rows.b` has beyond the free velocity [m/s | rad/s].
+        rebound: Minimum velocity of the first row after the step by restitution; 0
+            where nothing bounces [m/s | rad/s].
+        bias: By row, the bias that `Rows.b` contains beside the free velocity
+            [m/s | rad/s].
     """
 
     role: IntArray
@@ -118,19 +136,21 @@ class BlockFacts(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How long a step is, and how it treats gaps.
+    """Length of a step, and its treatment of gaps.
 
     Attributes:
         scheme: STEWART_TRINKLE, ANITESCU_POTRA or MOREAU_JEAN.
-        erp: Part of an overlap or error that a step corrects.
-        compliance: Of contacts, limits, loops and gears [(m/s)/(N·s)].
+        erp: Fraction of an overlap or error that a step corrects through velocities.
+        compliance: Compliance of contacts, limits, loops and gears [(m/s)/(N·s)].
         threshold: Speed of approach below which nothing bounces [m/s | rad/s].
-        push: Largest speed at which an overlap is corrected [m/s | rad/s].
-        apart: Part of it that is corrected in positions, without a change of velocity.
-        margin: Largest gap of a limit that takes part, beside the way of a step.
+        push: Maximum speed at which an overlap is corrected [m/s | rad/s].
+        apart: Fraction of it that is corrected in positions, without a change of
+            velocity.
+        margin: Maximum gap of a contact; a limit takes part up to this plus twice the
+            distance of a step at the present speed.
         dt: Step [s].
-        remaining: Time for which the velocity after the step acts in it [s].
-        rest: Least scale of velocities: what gravity gives in a step [m/s].
+        remaining: Time in the step for which the velocity after it moves positions [s].
+        rest: Lower bound of the scale of velocities: gravity times the step [m/s].
     """
 
     scheme: int
@@ -146,16 +166,18 @@ class Rule(NamedTuple):
 
 
 class StepMemory(NamedTuple):
-    """Memory.
+    """Memory of the assembly of one problem.
+
+    A place is the index of a coordinate in the order of elimination, see Structure.
 
     Attributes:
-        where: Where each place is in a support, (nv,).
-        free, qd: Velocities by place, (nv,).
+        where: Index of each place in the current support, (nv,).
+        free, qd: Velocity of a free step, and before the step, by place, (nv,).
         z, change: Y.T impulse, and L^-1 of it: the change of velocity by place, (nv,).
         J: Rows of a block that is no contact, (rows, nv).
-        known: Whether the columns of a body are those of this step, (nb + 1,).
+        known: 1 if `columns` of a body is computed in this step, (nb + 1,).
         columns: C L^-1 of each body, and its velocities; see contact_rows.fill_body.
-        union: Places while supports are joined.
+        union: Places of supports that are merged, (2 nv,).
     """
 
     where: IntArray
@@ -170,12 +192,13 @@ class StepMemory(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """Impulses of the step before, for each state: blocks by their lasting numbers.
+    """Impulses of the previous step for each state, by number of the constraint.
 
     Attributes:
-        known: Number of blocks, (n,).
-        id, start, height: Number, first row and rows of each block, (n, blocks).
-        impulse: By row, (n, rows).
+        known: Number of blocks, (n,); 0: none.
+        id, start, height: Number of the constraint, first row, and number of rows of
+            each block, (n, blocks).
+        impulse: Impulses by row, (n, rows).
     """
 
     known: IntArray
@@ -186,15 +209,15 @@ class Earlier(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What stays: the robot, its world, and how a step treats gaps.
+    """Constant data of steps: the robot, its world, and the rule for gaps.
 
     Attributes:
         tables: Coordinates and bodies.
         shapes, pairs: Shapes of the robot and its world, and the tested pairs.
         joints: Limits, dry friction, gears, prescribed motion.
         dense: Limits of balls, and loops.
-        rule: How gaps act.
-        fast: How bodies hang together, and how thick shapes are.
+        rule: Length of a step, and its treatment of gaps.
+        fast: Tables for bodies that move fast, see fast_tables.
     """
 
     tables: Structure
@@ -207,15 +230,15 @@ class Scene(NamedTuple):
 
 
 class StepArrays(NamedTuple):
-    """What changes: states, and room for one problem at a time.
+    """Variable data of steps: states, and buffers for one problem at a time.
 
     Attributes:
         terms: States and their dynamics.
         qd_next: Velocity after the step, in the axes of q, for each state, (n, nv).
-        correction: Velocity that moves positions alone, (n, nv).
-        earlier: Impulses for the warm start, then those of the step.
+        correction: Velocity that moves positions only, (n, nv).
+        earlier: Impulses for the warm start; after the step its impulses.
         contacts, rows, blocks: The problem of one state.
-        normals: The problem that corrects its positions; y and support are those of
+        normals: The problem that corrects its positions; it shares y and support with
             `rows`.
         collision, work, fast: Memory.
     """
@@ -234,7 +257,7 @@ class StepArrays(NamedTuple):
 
 
 def allocate_blocks(blocks: int, rows: int) -> BlockFacts:
-    """Return empty BlockFacts."""
+    """Return BlockFacts of zeros for at most `blocks` blocks and `rows` rows."""
     role, source, number = (np.zeros(blocks, np.int64) for _ in range(3))
     gap, restitution, approach, rebound = (np.zeros(blocks) for _ in range(4))
     bias = np.zeros(rows)
@@ -242,20 +265,30 @@ def allocate_blocks(blocks: int, rows: int) -> BlockFacts:
 
 
 def allocate_earlier(states: int, blocks: int, rows: int) -> Earlier:
-    """Return no earlier impulses, and room for some."""
+    """Return Earlier with no impulses, for at most `blocks` blocks and `rows` rows."""
     number, start, height = (np.zeros((states, blocks), np.int64) for _ in range(3))
     known, impulse = np.zeros(states, np.int64), np.zeros((states, rows))
     return Earlier(known, number, start, height, impulse)
 
 
 def allocate_terms(states: int, nq: int, nv: int, shapes: Mapping[str, Any]) -> Terms:
-    """Return empty Terms; `shapes` are those of the outputs of contact_terms."""
+    """Return Terms of zeros.
+
+    Args:
+        states, nq, nv: Number of states, and of coordinates.
+        shapes: Shapes of the outputs of contact_terms, by name.
+    """
     parts = [np.zeros((states, *shapes[name])) for name in Terms._fields[2:]]
     return Terms(np.zeros((states, nq)), np.zeros((states, nv)), *parts)
 
 
 def allocate_step(tables: Structure, widest: int) -> StepMemory:
-    """Return memory for a robot; `widest` is the largest number of rows of a block."""
+    """Return StepMemory of zeros for a robot.
+
+    Args:
+        tables: Its tree.
+        widest: Maximum number of rows of a block.
+    """
     nv, bodies = tables.nv, len(tables.moved_start) - 1
     longest = int(np.diff(tables.moved_start).max(initial=0))
     return StepMemory(

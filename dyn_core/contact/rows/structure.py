@@ -1,8 +1,9 @@
-"""Which coordinates move which body, and the zeros of a robot's inertia, as tables.
+"""Tables of a robot's tree: the coordinates that move a body, and the sparsity of L.
 
-They depend on the tree alone. Contacts touch few coordinates: those on the paths of two
-bodies to the base. The factor of the inertia has entries between a coordinate and those
-above it only, so that the work of a contact follows the length of its paths.
+They depend on the tree alone. A contact involves few coordinates: those on the paths of
+two bodies to the base. The factor L of the inertia has an entry only between a
+coordinate and its ancestors, so that the work of a contact is proportional to the
+length of its paths.
 """
 
 from __future__ import annotations
@@ -17,22 +18,24 @@ from dyn_core.model.assembly.tree import Tree
 
 
 class Structure(NamedTuple):
-    """Tables of a tree; `above` is a list of lists, laid out behind one another.
+    """Tables of a tree; lists of lists are concatenated, with the start of each list.
 
-    Places are coordinates in the order of elimination: parents first. A column is the
-    velocity of a body's own joint per coordinate, in the world; a coordinate of several
-    coupled joints has several.
+    A place is the index of a coordinate in the order of elimination: parents first. A
+    column is the velocity of a body's own joint per coordinate, in the world; a
+    coordinate that drives several coupled joints has several columns.
 
     Attributes:
         coordinate: Coordinate at each place, (nv,).
         column_place: Place of each column's coordinate, (nc,).
-        path_start, path: For each body, world first, where its part begins, (nb + 2,),
-            and the columns on its path to the base.
-        moved_start, moved: The places of its path and all above them, rising.
-        above_start, above: For each place k, (nv + 1,), the places i < k with an entry
-            (k, i) of the factor, rising.
-        straight: Whether what is above a place is a chain, each above all after it:
-            then entry (k, i) of two places of it stands at the number of i, (nv,).
+        path_start, path: For each body, world first: start of its list, (nb + 2,), and
+            the columns on its path to the base.
+        moved_start, moved: Likewise the places on its path and their ancestors,
+            ascending.
+        above_start, above: For each place k: start of its list, (nv + 1,), and its
+            ancestors, the places i < k with an entry (k, i) of the factor, ascending.
+        straight: 1 if the ancestors of a place are a chain, each an ancestor of all
+            after it; then entry (k, i) of two places of the chain is stored at index i
+            in the list of k. 0 otherwise, (nv,).
     """
 
     coordinate: IntArray
@@ -52,16 +55,16 @@ class Structure(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Entries of the factor: its diagonal, then those of `above`."""
+        """Number of entries of the factor: its diagonal and the entries of `above`."""
         return self.nv + len(self.above)
 
     def places_above(self, k: int) -> list[int]:
-        """Return the places above one, rising."""
+        """Return the ancestors of place k, ascending."""
         return self.above[self.above_start[k] : self.above_start[k + 1]].tolist()
 
 
 def columns_of(tree: Tree) -> list[tuple[int, int]]:
-    """Return body and number of each column, in their order."""
+    """Return (body, index of the coordinate in its joint) for each column, in order."""
     return [
         (i, k)
         for i in tree.bodies
@@ -70,7 +73,7 @@ def columns_of(tree: Tree) -> list[tuple[int, int]]:
 
 
 def structure(tree: Tree) -> Structure:
-    """Return the tables of a tree."""
+    """Return the tables of a tree, cached."""
     shape = tuple((part.start, part.stop) for part in tree.v_slices)
     return _structure(tuple(tree.parent), shape, tuple(tree.independent), tree.nv)
 
@@ -82,6 +85,7 @@ def _structure(
     independent: tuple[int, ...],
     nv: int,
 ) -> Structure:
+    """Return the tables of a tree from hashable arguments, cached; see `structure`."""
     bodies = range(1, len(parent))
     order = [k for i in sorted(independent) for k in range(*columns[i])]
     place = {k: n for n, k in enumerate(order)}
@@ -99,7 +103,7 @@ def _structure(
     for places in touched:
         for n, k in enumerate(places):
             above[k] |= set(places[:n])
-    for k in reversed(range(nv)):  # what elimination of k fills in
+    for k in reversed(range(nv)):  # fill-in by the elimination of k
         for i in above[k]:
             above[i] |= {j for j in above[k] if j < i}
     moved = [sorted(set(p).union(*(above[k] for k in p))) for p in touched]
@@ -118,7 +122,10 @@ def _structure(
 
 
 def _behind_one_another(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each list begins, and where the last ends, and all entries."""
+    """Return the start of each list in the concatenated lists, and these.
+
+    The starts have one entry more than there are lists: the total length.
+    """
     starts = np.cumsum([0, *map(len, lists)])
     entries = [x for part in lists for x in part]
     return starts.astype(np.int64), np.array(entries, np.int64)

@@ -2,10 +2,10 @@
 
     contact_terms -> find contacts, assemble, solve, correct, row by row -> moved_state
 
-A batch is worked on in blocks of rows that stay in the cache: dynamics of all rows of a
-block by vectors, then one call of machine code for what depends on the number of
-contacts (composite_step.py), then the positions. The bits of a row depend neither on
-the others nor on the threads; they are those of ArrayStep.
+A batch is processed in blocks of rows that fit into the cache: dynamics of all rows of
+a block by vectors, then one call of machine code for the contacts
+(composite_step.py), then the positions. The bits of a row depend neither on other rows
+nor on the threads; they are equal to the bits of ArrayStep.
 """
 
 from __future__ import annotations
@@ -38,24 +38,25 @@ from dyn_core.engines.llvm.threads import WORKERS, count
 from dyn_core.engines.machine_code import TiedBatch, compiled
 from dyn_core.errors import ShapeError, UnsupportedError
 
-BLOCK = 128  # most rows of a block
-WHOLE = 8  # memory of a block has rows for a multiple of it
-SHARES = 4  # blocks that each thread takes, about, where there are enough rows
+BLOCK = 128  # maximum number of rows of a block
+WHOLE = 8  # the number of rows of a block's memory is a multiple of it
+SHARES = 4  # approximate number of blocks per thread, if there are enough rows
 _NOTHING: tuple[Any, Any] = (None, None)
 
 
 class BatchOutcome(NamedTuple):
-    """What is known of the steps of a batch.
+    """Results of the steps of a batch.
 
     Attributes:
-        failed: Whether a row, or its step, is not finite; its state stays, (n,).
+        failed: Whether a row, or its step, is not finite; its state is unchanged, (n,).
         status: Index in residuals.STATUSES, (n,).
-        iterations, contacts, rows: Of the solver, and of the problem, (n,).
-        residual: Of the solver's own law, (n,) [N·s, m/s, J, scaled].
-        short: Whether overlaps had no room to be corrected, (n,).
-        force: Net contact force on each link that was asked for, world axes, mean over
+        iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
+            problem, (n,).
+        residual: Residual of the law that the solver solves, (n,) [1].
+        short: Whether the correction of overlaps was incomplete, (n,).
+        force: Net contact force on each requested link, world axes, mean over
             the step, (n, links, 3) [N].
-        world_force: Its part from the world, likewise.
+        world_force: Contribution of contacts with the world, likewise.
     """
 
     failed: np.ndarray
@@ -70,7 +71,7 @@ class BatchOutcome(NamedTuple):
 
     @property
     def not_converged(self) -> int:
-        """How many rows did not reach the tolerance of the solver."""
+        """Number of rows whose status is not converged."""
         return int(np.count_nonzero(self.status != STATUSES.index("converged")))
 
 
@@ -79,9 +80,9 @@ class BatchStep:
 
     Attributes:
         h: Step [s].
-        rows: States of a batch.
-        threads: Most threads that work on it.
-        links: Those whose contact forces an outcome has.
+        rows: Number of states of a batch.
+        threads: Maximum number of threads.
+        links: Links whose contact forces an outcome has.
     """
 
     def __init__(
@@ -92,18 +93,20 @@ class BatchStep:
         threads: int | None = None,
         links: Sequence[str] = (),
     ) -> None:
-        """Build the Programs, and make room.
+        """Build the Programs and allocate memory.
 
         Args:
             contact_model: Robot and world.
             h: Step [s].
-            rows: States of a batch, n.
-            threads: Most threads; None: DYN_THREADS, or all cores.
-            links: Those whose contact forces are wanted. A link that is fixed to
-                another shares the forces of the body that both are.
+            rows: Number of states of a batch, n.
+            threads: Maximum number of threads; None: DYN_THREADS, or all cores.
+            links: Links whose contact forces are computed. Links fixed to each other
+                are one body, and each has the force of that body; links of the world
+                have zeros.
 
         Raises:
-            UnsupportedError: The world is for single states only.
+            UnsupportedError: A step of the world would call Python, so that it is for
+                single states only.
             ModelError: A link is unknown.
         """
         model, world = contact_model.model, contact_model.world
@@ -137,10 +140,10 @@ class BatchStep:
         ]
 
     def reset(self, rows: Any = None) -> None:
-        """Forget the impulses of earlier steps of some rows.
+        """Delete the impulses of earlier steps of some rows: their warm start is zero.
 
         Args:
-            rows: Numbers or mask of the rows; None: all.
+            rows: Indices or mask of the rows; None: all.
         """
         chosen = np.zeros(self.rows, bool)
         chosen[... if rows is None else rows] = True
@@ -155,16 +158,17 @@ class BatchStep:
         tau: np.ndarray,
         f_ext: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, BatchOutcome]:
-        """Return the states after a step, and what is known of it.
+        """Return the states after a step, and its results.
 
         Args:
             q, qd: States, (n, nq), (n, nv).
             tau: Joint forces, (n, nv) [N·m | N].
             f_ext: Force on each body, body coordinates, (n, nb, 6) [N·m; N]; None:
-                none.
+                zeros.
 
         Returns:
-            q and qd after the step, those of failed rows as they were, and the outcome.
+            q and qd after the step, (n, nq), (n, nv), unchanged in failed rows, and the
+            outcome.
 
         Raises:
             ShapeError: An array has another shape.
@@ -197,7 +201,7 @@ class BatchStep:
         return *ends, self._outcome()
 
     def _outcome(self) -> BatchOutcome:
-        """Return what is known of the last step."""
+        """Return copies of the results of the last step."""
         known = self._outcomes
         forces = []
         for part in (known.force, known.world_force):
@@ -221,11 +225,11 @@ class BatchStep:
 
 
 class _RowRange:
-    """Rows that are worked on together.
+    """Rows that are processed together.
 
     Attributes:
-        first, last: The rows.
-        earlier: Their impulses of the step before; None before the first step.
+        first, last: First row, and end of the rows.
+        earlier: Their impulses of the previous step; None before the first step.
     """
 
     def __init__(self, first: int, last: int) -> None:
@@ -234,16 +238,16 @@ class _RowRange:
 
 
 class _BlockPrograms:
-    """The Programs of a step, tied to the memory of a block."""
+    """The Programs of a step, bound to the memory of a block."""
 
     def __init__(self, setup: StepSetup, step: StepArrays, size: int) -> None:
-        """Tie them.
+        """Bind the Programs.
 
         Args:
             setup: Robot, world and Programs.
             step: Memory; its terms, qd_next and correction are
                 used.
-            size: Most rows of a block.
+            size: Maximum number of rows of a block.
         """
         model, terms, rest = setup.of.model, step.terms, np.array(setup.remaining)
         self._setup, self._terms = setup, terms
@@ -269,11 +273,17 @@ class _BlockPrograms:
         tau: np.ndarray,
         f_ext: np.ndarray | None = None,
     ) -> None:
-        """Fill the terms of n states; see BatchStep.step."""
+        """Fill the terms of n states.
+
+        Args:
+            n: Number of states.
+            q, qd, tau, f_ext: Their rows; see BatchStep.step.
+        """
         inputs = [(self._q, q), (self._qd, qd), (self._tau, tau)]
         if f_ext is not None:
             inputs.append((self._f_ext, f_ext))
         for to, source in inputs:
+            # Rows up to a multiple of WHOLE get a valid state, too.
             to[:n] = source
             to[n : n + -n % WHOLE] = source[0]
         for mine, now in zip(self._payload, self._setup.of.carried.values, strict=True):
@@ -293,21 +303,21 @@ class _BlockPrograms:
         call(n)
 
     def end(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions and velocities of n states after the step."""
+        """Return positions and velocities of n states after the step, as views."""
         self._end(n)
         return self._ends[0][:n], self._ends[1][:n]
 
 
 class _BlockRunner:
-    """What a thread needs to take the steps of blocks of rows."""
+    """Memory of a thread for the steps of blocks of rows."""
 
     def __init__(self, setup: StepSetup, outcomes: RowOutcomes, size: int) -> None:
-        """Make room.
+        """Allocate the memory.
 
         Args:
             setup: Robot, world and Programs.
-            outcomes: Of all rows, written.
-            size: Most rows of a block.
+            outcomes: Results of all rows, written.
+            size: Maximum number of rows of a block.
         """
         self._setup, self._outcomes = setup, outcomes
         self._room = StepRoom(setup, size)
@@ -319,10 +329,11 @@ class _BlockRunner:
         self._calls: dict[int, tuple[Earlier, Callable[..., Any]]] = {}
 
     def _call(self, block: _RowRange) -> Callable[..., Any]:
-        """Return the machine code tied to this memory and the impulses of a block.
+        """Return the machine code bound to this memory and the impulses of a block.
 
-        It takes the first and last state and the number of state 0 in the outcomes, and
-        returns the first state that is not stepped, and the contacts that it needs.
+        Its arguments are the first and the end state and the index of state 0 in the
+        outcomes. It returns the first state that is not stepped, and the number of
+        contacts of that state, or 0.
         """
         room, setup = self._room, self._setup
         block.earlier = room.earlier(block.earlier, block.last - block.first)
@@ -346,7 +357,7 @@ class _BlockRunner:
         inputs: tuple[np.ndarray, ...],
         ends: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        """Take the step of a block.
+        """Compute the step of a block.
 
         Args:
             block: Its rows.
@@ -376,7 +387,11 @@ class _BlockRunner:
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an input as an array of a shape."""
+    """Return an input as a contiguous float array.
+
+    Raises:
+        ShapeError: Its shape is not `shape`.
+    """
     array = np.ascontiguousarray(value, float)
     if array.shape != shape:
         raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")

@@ -1,4 +1,4 @@
-"""Reports of steps on arrays: made from a record when somebody reads them."""
+"""Reports of steps on arrays, made from records on demand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ from dyn_core.contact.stepping.step_records import StepRecord
 
 
 def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
-    """Return the report of a step; see StepReport."""
+    """Return the report of a step; its details are computed when they are read.
+
+    Args:
+        arrays: Memory in which the problem is prepared again.
+        record: Record of the step.
+    """
     return StepReport(
         record.t,
         record.h,
@@ -46,9 +51,9 @@ class Reports(Sequence[StepReport]):
     """Reports of the steps of a period, each made when it is read.
 
     Args:
-        arrays: What took the steps on arrays, if any were.
-        steps: Records of these, and reports of other steps; a record is replaced by
-            its report.
+        arrays: Memory of the recorded steps; None if `steps` has no records.
+        steps: Records of steps, and finished reports; a record is replaced by its
+            report when it is read.
     """
 
     def __init__(
@@ -70,7 +75,10 @@ class Reports(Sequence[StepReport]):
 
 
 class _Block(NamedTuple):
-    """A block of a step: its lasting number, its contact, and its rows."""
+    """A block of a step: number of its constraint, index of its contact, and rows.
+
+    `contact` is valid only for id >= 0; rows are indices in StepRecord.impulse.
+    """
 
     id: int
     contact: int
@@ -78,7 +86,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
-    """Return the blocks of a problem that was prepared again."""
+    """Return the blocks of a problem after ArrayStep.prepare_again."""
     ends = [*record.starts, len(record.impulse)][1:]
     return [
         _Block(number, int(step.blocks.source[k]), slice(start, end))
@@ -89,7 +97,7 @@ def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
 
 
 def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
-    """Return what a report says of the blocks and of energy."""
+    """Return contacts, impulses, energies and rank of a step."""
     step = arrays.prepare_again(record)
     Y, L = arrays.matrices(step, record)
     change = Y @ (Y.T @ record.impulse)
@@ -129,7 +137,7 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
 
 
 def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
-    """Return the energies of a step."""
+    """Return the energies of a step, see StepEnergy."""
     step, of = arrays.prepare_again(record), arrays.of
     blocks, qd, velocity = _blocks(step, record), record.qd, record.velocity
     Y, L = arrays.matrices(step, record)
@@ -146,7 +154,7 @@ def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
 def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
     """Return the contact impulses on each body, body coordinates, (nb, 6).
 
-    Moment about the body's origin, then force [N·m·s; N·s].
+    Moment about the body's origin, then force [N·m·s; N·s]; zeros without contacts.
 
     Source: LCP-15.
     """

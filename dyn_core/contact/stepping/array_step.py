@@ -55,18 +55,18 @@ class ArrayStep:
         setup: Tables and Programs.
         room: Memory.
         h: Step [s].
-        solver_name: Of the contact solver.
+        solver_name: Name of the contact solver.
     """
 
     def __init__(
         self, contact_model: ContactModel, h: float, prescribed: Sequence[str] = ()
     ) -> None:
-        """Build the Programs, and make room.
+        """Build the Programs and allocate memory for a single state.
 
         Args:
             contact_model: Robot and world.
             h: Step [s].
-            prescribed: Joints whose accelerations are given.
+            prescribed: Names of joints whose accelerations are given.
         """
         self.setup = setup = StepSetup(contact_model, h, prescribed)
         self.of, self.h = contact_model, setup.h
@@ -96,36 +96,39 @@ class ArrayStep:
 
     @property
     def contacts(self) -> int:
-        """How many contacts the last step had."""
+        """Number of contacts of the last step."""
         return int(self._log.integers[3])
 
     @property
     def m(self) -> int:
-        """How many rows the last step had."""
+        """Number of rows of the last step."""
         return int(self._log.integers[4])
 
     @property
     def memory(self) -> StepArrays:
-        """Arrays of the problem; others when there is room for more contacts."""
+        """Arrays of the problem; replaced when the capacity for contacts grows."""
         return self._step
 
     @property
     def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Memory of q, qd and tau at the start of a step; it stays where it is."""
+        """Memory of q, qd and tau at the start of a step; it is never reallocated."""
         return self._q, self._qd, self._tau
 
     @property
     def payload(self) -> tuple[np.ndarray, ...]:
-        """Memory of what a link carries, an input of Programs; it stays, too."""
+        """Memory of the payload's inputs of Programs; it is never reallocated."""
         return self._payload
 
     def make_room(self, contacts: int) -> None:
-        """Make room for a number of contacts, and more; earlier impulses are kept."""
+        """Allocate buffers for at least `contacts`; earlier impulses are preserved.
+
+        The capacity at least doubles.
+        """
         self.room.grow(max(2 * self.room.contacts, contacts))
         self._tie()
 
     def _tie(self) -> None:
-        """Tie the machine code to the memory."""
+        """Bind the machine code to the present memory, and allocate the log."""
         room = self.room
         self._earlier = room.earlier(self._earlier, 1)
         self._step = room.step._replace(earlier=self._earlier)
@@ -146,7 +149,11 @@ class ArrayStep:
         self._used: Any = self._step.fast.used.data
 
     def _call(self, with_forces: bool) -> Callable[[], int]:
-        """Return the machine code of a step, tied to the memory."""
+        """Return the machine code of a step, bound to the memory.
+
+        It returns the results of take_step. `with_forces`: whether forces act on
+        bodies.
+        """
         setup, step, room = self.setup, self._step, self.room
         h, remaining, before = self._times
         q, qd, q_end = step.terms.q[0], step.terms.qd[0], self._q_end
@@ -169,17 +176,27 @@ class ArrayStep:
         return compiled(take_step).bind(setup.scene, *memory)
 
     def _tied(self, program: Any, inputs: Any, outputs: Any) -> KernelAddress:
-        """Return a Program tied to arrays, and keep it."""
+        """Return a Program bound to arrays; the object is stored to keep it alive.
+
+        Args:
+            program: Program.
+            inputs, outputs: Arrays that the machine code reads and writes.
+        """
         self._kernels.append(TiedKernel(program, inputs, outputs))
         return self._kernels[-1].kernel
 
     def accelerate(self, accelerations: np.ndarray | None) -> None:
-        """Prescribe the accelerations of the prescribed coordinates, in their order."""
+        """Prescribe accelerations for the following steps [rad/s² | m/s²].
+
+        Args:
+            accelerations: Of all coordinates of prescribed joints, in their order;
+                None: no change.
+        """
         if accelerations is not None:
             self._accelerations[self._prescribed_rows] = accelerations
 
     def forget(self) -> None:
-        """Forget the impulses of earlier steps: the next starts from zero."""
+        """Delete the impulses of earlier steps: the next warm start is zero."""
         self._step.earlier.known[0] = 0
 
     def step(
@@ -197,12 +214,17 @@ class ArrayStep:
             t: Start [s].
             q, qd: State, (nq,), (nv,).
             tau: Joint forces, (nv,) [N·m | N].
-            f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N].
-            accelerations: Of the prescribed coordinates, in their order.
+            f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zeros.
+            accelerations: See `accelerate`.
+
+        Returns:
+            q, (nq,), qd, (nv,), and the record, all copies.
 
         Raises:
             ShapeError: q or qd has another size.
-            NonFiniteError: The state after the step is not finite.
+            NonFiniteError: The state or the velocity after the step is not finite.
+            DynError: The dynamics cannot be computed at the state, or the solver failed
+                in Python; the error passes through.
 
         Source: LCP-4.
         """
@@ -239,12 +261,23 @@ class ArrayStep:
         return q_end, self._qd_end.copy(), record
 
     def proven(self, blocks: int, m: int) -> int:
-        """Return INFEASIBLE if a prepared problem provably is, else MAX_ITERATIONS."""
+        """Return INFEASIBLE if the prepared problem provably is, else MAX_ITERATIONS.
+
+        `blocks` and `m` are its numbers of blocks and rows.
+        """
         problem = problem_of(self._step, blocks, m)
         return INFEASIBLE if impossible(problem) else MAX_ITERATIONS
 
     def _try_again(self, with_forces: bool) -> None:
-        """Take a step that was not done: make room, or say what is wrong with it."""
+        """Repeat a step that was not DONE with larger buffers, or raise its error.
+
+        Args:
+            with_forces: Whether forces act on bodies.
+
+        Raises:
+            NonFiniteError: The velocity is not finite. Errors of Programs and of Python
+                functions called by the step pass through.
+        """
         result = -1
         while result < 0:
             self.room.python.raise_error()
@@ -258,7 +291,7 @@ class ArrayStep:
             return
         self.forget()
         self.room.python.raise_error()
-        if result == REFUSED:  # the same Programs say what they require
+        if result == REFUSED:  # called from Python, the same Programs raise the error
             q, qd, forces = self._q, self._qd, (self._f_ext,) * with_forces
             if self.setup.at_middle:
                 q, qd = self.setup.moved(q, qd, self.h - self.setup.remaining)
@@ -275,13 +308,13 @@ class ArrayStep:
         bodies: tuple[np.ndarray, ...],
         carried: tuple[np.ndarray, ...],
     ) -> None:
-        """Fill the memory with what a problem needs of the dynamics at a state.
+        """Write the terms of the dynamics at a state to the memory.
 
         Args:
             q, qd: State, (nq,), (nv,).
-            tau: Joint forces, (nv,).
+            tau: Joint forces, (nv,) [N·m | N].
             dt: Time in which forces act [s].
-            bodies: Force on each body, (nb, 6), or none.
+            bodies: Force on each body, (nb, 6), as the only entry, or empty.
             carried: Inputs of a payload.
         """
         terms = self._step.terms
@@ -291,10 +324,10 @@ class ArrayStep:
         program(q, qd, tau, dt, *bodies, *carried, out=out)
 
     def prepare_again(self, record: StepRecord) -> StepArrays:
-        """Return the arrays with the problem of an earlier step, but for its impulses.
+        """Return the arrays with the problem of an earlier step, without its impulses.
 
         Args:
-            record: Of that step.
+            record: Record of that step.
         """
         bodies = record.forces[: record.with_forces]
         state = record.q, record.qd, record.tau
@@ -309,12 +342,12 @@ class ArrayStep:
                 part[:touching] = values
         blocks = self._prepare(0, touching)
         ids = self._step.blocks.id[:blocks]
-        if blocks != len(record.ids):  # only some of them took part
+        if blocks != len(record.ids):  # the record has a subset, as events do
             keep_blocks(self._step, np.isin(ids, record.ids))
         return self._step
 
     def _fast_contacts(self) -> FastContacts:
-        """Return the contacts of a step with fast pairs."""
+        """Return copies of the contacts of a step with fast pairs."""
         step, count = self._step, self.contacts
         contacts = Contacts._make(part[:count].copy() for part in step.contacts)
         memory, used = step.fast, self._used[0]
@@ -324,7 +357,10 @@ class ArrayStep:
         )
 
     def shift(self, record: StepRecord) -> np.ndarray | None:
-        """Return the displacement that corrected the end of a step, (nv,)."""
+        """Return the displacement that corrected the end of a step, (nv,).
+
+        None if the step did not correct its position.
+        """
         if record.q_end is None:
             return None
         model = self.of.model
@@ -335,22 +371,33 @@ class ArrayStep:
     def matrices(
         self, step: StepArrays, record: StepRecord
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Y and L of a problem that was prepared again."""
+        """Return Y, (m, nv), and L, (nv, nv), of a problem after `prepare_again`.
+
+        Args:
+            step: Arrays that `prepare_again` returned.
+            record: Record of the step.
+        """
         Y = sparse_rows(step, len(record.starts), len(record.impulse))
         return Y, inertia_factor(step, self.setup.scene.tables)
 
     def contact(self, number: int) -> Contact:
-        """Return a contact of the prepared problem."""
+        """Return the contact with index `number` of the prepared problem."""
         pairs = self.setup.of.pairs
         assert pairs is not None
         return pairs.contact(self.room.step.contacts, number)
 
     def constraint_name(self, number: int) -> str:
-        """Return how reports call a constraint by its number; not for contacts."""
+        """Return the name of a constraint by its number; not for contacts.
+
+        `number` is negative.
+        """
         return self.setup.names[-1 - number]
 
     def names(self, record: StepRecord) -> str:
-        """Return the constraints whose laws a step misses most, for a message."""
+        """Return the names of the three constraints with the largest residuals.
+
+        They are one text, with an ellipsis if there are more, for messages.
+        """
         step, x = self.prepare_again(record), record.impulse
         problem = problem_of(step, len(record.ids), len(x))
         missed = [residuals(problem, x, block).law for block in problem.layout.blocks]
@@ -363,7 +410,10 @@ class ArrayStep:
         return ", ".join(names) + (", ..." if len(record.ids) > 3 else "")
 
     def prescribed_forces(self, record: StepRecord) -> np.ndarray:
-        """Return the mean joint forces of the prescribed motion, (nv,) [N·m | N]."""
+        """Return the mean joint forces of the prescribed motion, (nv,) [N·m | N].
+
+        Zero in all other coordinates.
+        """
         joints, tables = self.setup.scene.joints, self.setup.scene.tables
         force = np.zeros(tables.nv)
         row = dict(zip(record.ids.tolist(), record.starts.tolist(), strict=True))

@@ -3,9 +3,10 @@
     contact_terms -> find contacts -> assemble rows -> impact -> solve -> velocity
     -> correct -> moved_state
 
-`take_step` does all of that for one state: it calls the machine code of the Programs,
-too. `step_rows` is what lies between them, for several states one after the other.
-Solvers of matrices, and impacts by other laws than Newton's, are called in Python.
+`take_step` does all of that for one state: it also calls the machine code of the
+Programs, the first and the last stage. `step_rows` does the stages between them, for
+several states one after the other. Solvers of matrices, and impacts by other laws than
+Newton's, are called in Python.
 
 In the subset of machine_code.
 """
@@ -70,17 +71,19 @@ from dyn_core.engines.machine_code import (
 )
 
 DONE, FAILED, REFUSED = range(3)  # results of take_step
-ENDLESS = 1e7  # ratio of impulses, as velocities, to those of the problem: no tolerance
-# of the law, which grows with the impulses, says anything there
-ROUNDING = 1e-9  # of the power of impulses: work that is none
+# Ratio of impulses, as velocities, to the velocities of the problem. Above it the
+# tolerance of the law, which grows with the impulses, proves nothing.
+ENDLESS = 1e7
+ROUNDING = 1e-9  # work below this fraction of the power of impulses is rounding error
 
 
 class StepKernels(NamedTuple):
-    """What Programs compute of a single state, tied to its memory.
+    """Machine code of the Programs of a single state, tied to its memory.
 
     Attributes:
-        middle: moved_state from the start to where constraints are taken, half a step
-            later; its address is 0 where these are the same.
+        middle: moved_state from the start to the middle of the step, where the
+            constraints are evaluated; its address is 0 if they are evaluated at the
+            start.
         terms: contact_terms.
         end: moved_state by qd_next and `correction` to the end of the step, which is
             in StepLog.
@@ -92,12 +95,12 @@ class StepKernels(NamedTuple):
 
 
 class StepLog(NamedTuple):
-    """What is kept of the step of a single state.
+    """Results of the step of a single state.
 
     Attributes:
-        integers: Status, iterations, whether overlaps had no room, numbers of contacts,
-            rows and blocks; then the lasting numbers of the blocks, and then the first
-            row of each.
+        integers: Status, iterations, whether corrections were incomplete, numbers of
+            contacts, rows and blocks; then the number of each block's constraint; then
+            its first row.
         floats: q, qd and velocity of the problem, residuals, (5,), and impulses of all
             rows.
         q_end, qd_end: State after the step.
@@ -110,18 +113,20 @@ class StepLog(NamedTuple):
 
 
 class RowOutcomes(NamedTuple):
-    """What is known of the last step of each state.
+    """Results of the last step of each state.
 
     Attributes:
         status: Index in residuals.STATUSES, (n,).
-        iterations, contacts, rows: Numbers of the solver and of its problem, (n,).
-        residual: Of the solver's own law, (n,).
-        failed: Whether anything was not finite, (n,).
-        corrected, short: Whether positions are corrected, and had no room, (n,).
-        chosen: Place in `force` of each body, world first; -1: none.
+        iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
+            problem, (n,).
+        residual: Residual of the law that the solver solves, (n,).
+        failed: Whether a number was not finite, (n,).
+        corrected, short: Whether positions are corrected, and whether that was
+            incomplete, (n,).
+        chosen: Index in `force` of each body, world first; -1: none.
         force: Sum of the contact forces on each chosen body, world axes, mean of the
             step, (n, chosen, 3) [N].
-        world_force: Its part from the world, likewise.
+        world_force: Contribution of contacts with the world, likewise.
     """
 
     status: IntArray
@@ -138,7 +143,12 @@ class RowOutcomes(NamedTuple):
 
 
 def allocate_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
-    """Return empty outcomes of n states, with the forces on some bodies."""
+    """Return outcomes of zeros for n states.
+
+    Args:
+        n: Number of states.
+        chosen: See RowOutcomes.
+    """
     forces = n, int(chosen.max(initial=-1)) + 1, 3
     return RowOutcomes(
         status=np.zeros(n, np.int64),
@@ -164,17 +174,17 @@ def take_step(
     outcomes: RowOutcomes,
     log: StepLog,
 ) -> int:
-    """Take the step of a single state, from its dynamics to its end.
+    """Compute the step of a single state, from its dynamics to its end.
 
     Args:
         scene, step, solver, outcomes: As in step_rows.
         kernels: Programs, tied to `step` and `log`.
-        log: Written.
+        log: Written; valid after DONE only.
 
     Returns:
-        DONE; FAILED where something is not finite, or Python raised an error; REFUSED
-        by a Program; minus the number of contacts where there is no room for these.
-        Only DONE changes what the next step starts from.
+        DONE. FAILED: a number is not finite, or Python raised an exception; the earlier
+        impulses are deleted. REFUSED: a Program failed. A negative number: minus the
+        number of contacts, for which the arrays are too small.
 
     Source: LCP-4.
     """
@@ -196,7 +206,13 @@ def take_step(
 def keep_step(
     step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes, log: StepLog
 ) -> int:
-    """Fill the log behind the state after the step; see take_step."""
+    """Fill the log from the step and its end state; return DONE or FAILED.
+
+    FAILED: the end state is not finite, and the earlier impulses are deleted.
+
+    Args:
+        step, solver, outcomes, log: As in take_step.
+    """
     report, impact = solver.reports[0], solver.impact
     integers, floats, terms, earlier = (
         log.integers,
@@ -208,7 +224,7 @@ def keep_step(
     total = 0.0
     for k in range(nq):
         floats[k] = terms.q[0, k]
-        total += 0.0 * log.q_end[k]
+        total += 0.0 * log.q_end[k]  # NaN if it is infinite or NaN
     for k in range(nv):
         floats[nq + k], floats[nq + nv + k] = terms.qd[0, k], step.qd_next[0, k]
         total += 0.0 * log.qd_end[k]
@@ -246,23 +262,23 @@ def step_rows(
     last: int,
     offset: int,
 ) -> tuple[int, int]:
-    """Take the step of some states, but for their positions.
+    """Compute the step of some states, except for their positions.
 
-    A state that is not finite, or becomes so, has failed: its velocity is zero, and its
-    impulses are forgotten.
+    A state that is not finite, or becomes so, has failed: its velocity is set to zero,
+    and its earlier impulses are deleted.
 
     Args:
         scene: Robots' and world's tables.
         step: Arrays with the terms of the states; qd_next and correction
             are written.
         solver: Solver and its memory.
-        outcomes: Written, for the states of a batch.
-        first, last: States of `step` to advance.
-        offset: Number in `outcomes` of state 0.
+        outcomes: Results, written, for the states of a batch.
+        first, last: Range of states of `step` to advance.
+        offset: Index in `outcomes` of state 0.
 
     Returns:
-        `last`, and 0; where a state has more contacts than there is room for, the
-        number of the state, which is not advanced, and that of its contacts.
+        `last` and 0. If the arrays are too small for the contacts of a state: its index
+        and its number of contacts; this state is not advanced.
 
     Source: LCP-1 to LCP-4, LCP-11.
     """
@@ -304,10 +320,15 @@ def step_rows(
 def solve_state(
     scene: Scene, step: StepArrays, solver: ChosenSolver, blocks: int, m: int
 ) -> int:
-    """Solve a prepared problem; return its status.
+    """Solve a prepared problem; return its index in STATUSES, or RAISED.
 
-    What is wedged, or rebounds from a later meeting with energy of its own, is solved
-    without its pushes, and what is not solved then has impulses that add no energy.
+    Where rebounds or push-outs admit no solution (see leave_out_pushes), the problem is
+    solved again without them: WEDGED. A problem that is still not solved gets impulses
+    that add no energy, by frozen friction or by scaling.
+
+    Args:
+        scene, step, solver: As in step_rows.
+        blocks, m: Numbers of blocks and rows.
     """
     nv, report = len(step.work.free), solver.reports[0]
     status = solve_rows(step.rows, blocks, m, nv, solver)
@@ -328,7 +349,7 @@ def solve_state(
 def leave_out_pushes(
     scene: Scene, step: StepArrays, used: int, status: int, z: FloatArray
 ) -> bool:
-    """Let contacts and limits ask for rest at most; return whether to solve again.
+    """Remove rebounds and push-outs without a solution; return whether to solve again.
 
     A rebound, or the push out of an overlap, asks a gap to open: bias < 0. Where the
     friction cones contain impulses d that move nothing, Y.T d = 0, and bias . d < 0, no
@@ -339,9 +360,9 @@ def leave_out_pushes(
         scene: Its rule.
         step: Problem with its impulses, which are set to zero; b and bias are changed.
         used: Number of blocks.
-        status: Of the solution. Where that is CONVERGED or NOT_UNIQUE, nothing is done
-            unless impulses are ENDLESS, or add energy; where it is INFEASIBLE, only
-            rebounds are left out.
+        status: Status of the solution. Where it is CONVERGED or NOT_UNIQUE, nothing is
+            done unless impulses are ENDLESS, or add energy; where it is INFEASIBLE,
+            only rebounds are removed.
         z: Memory, (nv,).
 
     Source: ours; the cones of LCP-12.
@@ -370,7 +391,16 @@ def leave_out_pushes(
 
 @machine_code
 def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
-    """Return whether a block asks its gap to open, and that may be left out."""
+    """Return whether a block has a rebound or push-out that may be removed.
+
+    True for a contact or limit with bias < 0; with the status INFEASIBLE only if it has
+    restitution.
+
+    Args:
+        facts, block: Blocks, and index of the block.
+        row: Its first row.
+        status: Status of the solution.
+    """
     if not (facts.role[block] == CONTACT_ROLE or facts.role[block] == LIMIT):
         return False
     rebounds = facts.restitution[block] > 0.0
@@ -379,7 +409,10 @@ def _pushes(facts: BlockFacts, block: int, row: int, status: int) -> bool:
 
 @machine_code
 def _endless(rows: Rows, used: int) -> bool:
-    """Return whether impulses are beyond ENDLESS times what the velocities ask for."""
+    """Return whether impulses exceed ENDLESS times the free velocities.
+
+    Impulses count as velocities: times the response of their row.
+    """
     speed, most = 0.0, 0.0
     for block in range(used):
         for row in range(rows.count[block]):
@@ -397,16 +430,17 @@ def _adds_energy(
 
         lambda . (b - bias) + |Y.T lambda|² / 2 + sum of lambda min(bias, 0) > least
 
-    the last sum over what is pushed out of an overlap. A body that is hit, and then
-    meets another, rebounds from it in relation to its velocity after the first; where
-    other contacts hold it, the impulses of both may do work. Motors of prescribed
-    joints may, too: with these nothing is said.
+    The last sum is over blocks without restitution, which are pushed out of an overlap.
+    A body that is hit, and then meets another, rebounds in relation to its velocity
+    after the first meeting; if other contacts hold it, the impulses of both may do
+    work. Motors of prescribed joints may do work, too: then the result is False.
 
     Args:
         rows, facts: Problem with its impulses.
         used: Number of blocks.
-        rest: Speed that gravity gives in a step: an impulse times it is `least`, since
-            a rebound does not see what gravity takes in the rest of the step [m/s].
+        rest: Velocity that gravity adds in a step; `least` is an impulse times it,
+            since a rebound does not see the work of gravity in the rest of the step
+            [m/s].
         z: Memory, (nv,).
     """
     work, least = 0.0, 0.0
@@ -440,7 +474,15 @@ def finish_state(
     status: int,
     finite: bool,
 ) -> None:
-    """Note the outcome of a step with its velocity; write forces and correction."""
+    """Write the outcome of a step with its velocity, contact forces and correction.
+
+    Args:
+        scene, step, solver, outcomes: As in step_rows.
+        state, n: Index of the state in `step` and in `outcomes`.
+        blocks: Number of blocks.
+        status: Status of the solution.
+        finite: Whether the velocity is finite; False: the state has failed.
+    """
     report = solver.reports[0]
     outcomes.status[n], outcomes.iterations[n] = status, report[ITERATIONS]
     outcomes.residual[n] = report[LAW]
@@ -459,7 +501,7 @@ def finish_state(
 
 @machine_code
 def clear_outcome(outcomes: RowOutcomes, n: int) -> None:
-    """Set what is known of a step to nothing."""
+    """Set all results of state n to zero."""
     outcomes.status[n], outcomes.iterations[n] = 0, 0.0
     outcomes.contacts[n], outcomes.rows[n], outcomes.residual[n] = 0, 0, 0.0
     outcomes.failed[n], outcomes.corrected[n], outcomes.short[n] = 0, 0, 0
@@ -470,7 +512,7 @@ def clear_outcome(outcomes: RowOutcomes, n: int) -> None:
 
 @machine_code
 def finite_terms(step: StepArrays, state: int) -> bool:
-    """Return whether a state and what its step depends on are finite."""
+    """Return whether a state, its free velocity, factor and poses are finite."""
     terms, total = step.terms, 0.0
     for k in range(terms.q.shape[1]):
         total += 0.0 * terms.q[state, k]
@@ -487,7 +529,12 @@ def finite_terms(step: StepArrays, state: int) -> bool:
 
 @machine_code
 def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
-    """Note that a state has failed."""
+    """Mark a state as failed; set its velocities to zero and delete its impulses.
+
+    Args:
+        step, state: Arrays, and index of the state.
+        outcomes, n: Outcomes, and index of the state there.
+    """
     outcomes.failed[n] = 1
     step.earlier.known[state] = 0
     for k in range(step.qd_next.shape[1]):
@@ -498,7 +545,12 @@ def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
 def add_forces(
     step: StepArrays, used: int, outcomes: RowOutcomes, n: int, dt: float
 ) -> None:
-    """Add the contact forces of a step to those on the chosen bodies.
+    """Add the contact forces of a step to the forces on the chosen bodies.
+
+    Args:
+        step, used: Solved problem, and its number of blocks.
+        outcomes, n: Written for state n.
+        dt: Step [s].
 
     Source: LCP-2, LCP-15.
     """
@@ -537,7 +589,14 @@ def add_force(
     y: float,
     z: float,
 ) -> None:
-    """Add a force to those on a chosen body; k < 0: it is not chosen."""
+    """Add a force to the forces on a chosen body.
+
+    Args:
+        outcomes, n: Written for state n.
+        k: Index of the body in outcomes.force; -1: do nothing.
+        of_world: Whether the other body of the contact is the world.
+        x, y, z: Force, world axes [N].
+    """
     if k < 0:
         return
     outcomes.force[n, k, 0] += x

@@ -34,14 +34,21 @@ from dyn_core.spatial import Vector
 class ContactModel:
     """The constraints and the equation of motion of a robot in its world.
 
-    Kinematics, inertia and bias force are Programs, compiled when they are first
-    needed; steps do not need them (array_step.py). Joint damping is part of
+    Kinematics, inertia and bias force are Programs, compiled on first use;
+    steps do not need them (array_step.py). Joint damping is part of
     the free motion, evaluated at the end of the step. Dry friction is a constraint
     block or, with `friction` off, a smooth function of the speed in the free motion.
 
     Attributes:
         model: Robot.
-        world: Half-spaces, and which kinds of constraints are enabled.
+        world: World with its surfaces and settings.
+        smooth_model: Robot of the free motion: without dry friction if that is a
+            constraint.
+        dry: Whether dry friction is a constraint.
+        engine: Engine of the Programs; None: the default.
+        carried: Payload that may change.
+        pairs: Tested pairs of shapes; None if contacts are off.
+        joints: Constraints in the joints.
 
     Source: LCP-1 to LCP-3, LCP-6 to LCP-8.
     """
@@ -55,15 +62,22 @@ class ContactModel:
         engine: str | None = None,
         carried: PayloadInput | None = None,
     ) -> None:
-        """Choose the pairs of shapes.
+        """Choose the pairs of shapes, and the friction of the free motion.
 
         Args:
             model: Robot.
-            world: A World, or a mapping of its fields; None: a floor.
+            world: A World, or the argument of World.of, such as a mapping; None: a
+                floor.
             joint_friction: Whether damping and dry friction act in the joints.
             joint_springs: Whether springs act.
-            engine: Of the Programs.
+            engine: Engine of the Programs; None: the default.
             carried: A payload that may change; None: none.
+
+        Raises:
+            UnsupportedError: A joint of the robot is driven, or a mesh needs an extra.
+            SignatureError: The solver of the world solves another kind of problem.
+            ModelError: The world, a gear, a mesh or a name of a group is invalid. Other
+                errors of World pass through.
         """
         if model.driven:
             raise UnsupportedError(
@@ -102,47 +116,55 @@ class ContactModel:
 
     @cached_property
     def kinematics(self) -> Program[Any]:
-        """Program of BODY_JACOBIANS."""
+        """Program of BODY_JACOBIANS, compiled on first use."""
         return self._made(solver("body_jacobians"), self.smooth_model)
 
     @cached_property
     def inertia(self) -> Program[Any]:
-        """Program of H, with the payload."""
+        """Program of H with the payload, compiled on first use."""
         return self._made(solver("crba"), self.smooth_model, self.carried.paths)
 
     @cached_property
     def _bias(self) -> Program[Any]:
-        """Program of the bias force, with forces on bodies."""
+        """Program of the bias force with forces on bodies, compiled on first use."""
         program = self.build("bias", "f_ext")
         program.prepare()
         return program
 
     @cached_property
     def _loops(self) -> Program[Any] | None:
-        """Program of the loops' constraints; None without loops."""
+        """Program of the loops' constraints, built on first use; None without loops."""
         model = self.smooth_model
         return self._made(solver("loop_constraints"), model) if model.loops else None
 
     def _made(self, of: Solver, model: Model, inputs: Sequence[str] = ()) -> Any:
-        """Return a compiled Program."""
+        """Return a compiled Program of a solver.
+
+        Args:
+            of: Solver.
+            model: Robot.
+            inputs: Optional inputs and paths of parameters.
+        """
         program = of.build(model, engine=self.engine, inputs=list(inputs))
         program.prepare()
         return program
 
     def prepare(self) -> None:
-        """Compile what steps by events need beside the others."""
+        """Compile the Programs of event-driven steps now instead of on first use."""
         _ = self.kinematics, self.inertia, self._bias, self._loops
 
     def build(self, name: str, *inputs: str, **options: Any) -> Program[Any]:
-        """Return a Program of the robot as it moves between contacts.
+        """Return a Program of the robot's free motion between contacts.
 
-        Joint friction and springs act as chosen, but not dry friction that is a
-        constraint, nor, for solvers of trees, loops.
+        Joint friction and springs act as chosen. Dry friction that is a constraint does
+        not act; neither do loops, for solvers of trees.
 
         Args:
-            name: Of a solver that passes friction and springs on.
-            inputs: Further inputs, before those of the payload.
-            options: Of the solver.
+            name: Name of a solver that passes friction and springs on.
+            inputs: Further inputs, before the inputs of the payload.
+            options: Options of the solver.
+
+        Raises the errors of the look-up and of `build` of the solver.
         """
         chosen, model = solver(name), self.smooth_model
         if model.loops and chosen.signature.of_trees:
@@ -157,15 +179,15 @@ class ContactModel:
 
     @property
     def shapes_and_pairs(self) -> tuple[Shapes, Pairs]:
-        """Tables of the shapes and of the pairs that are tested; empty without."""
+        """Tables of the shapes and of the tested pairs; empty if contacts are off."""
         if self.pairs is None:
             return ShapeTable().shapes(), pair_table({})
         return self.pairs.shape_table, self.pairs.pair_table
 
     def dense_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
-        """Return the constraints whose rows are computed as a whole.
+        """Return the limits of balls, then the loops, at a state.
 
-        Limits of balls, of one number for each state, and loops.
+        All limits are returned, so that their number does not depend on the state.
         """
         balls = self.joints.ball_limits(q) if self.world.limits else []
         e = self.world.limit_restitution
@@ -173,7 +195,7 @@ class ContactModel:
         return balls + ([] if self._loops is None else self._loop_constraints(q, qd))
 
     def _loop_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
-        """Return the loops and couplings of the model, with their errors."""
+        """Return the loops and couplings of the model with their errors at a state."""
         assert self._loops is not None
         f, A, _ = self._loops(q, qd)
         constraints, first_row = [], 0
@@ -187,14 +209,14 @@ class ContactModel:
         return constraints
 
     def friction(self, qd: np.ndarray) -> np.ndarray:
-        """Return the joint friction of the free motion, (nv,) [N·m | N].
+        """Return the joint friction of the free motion at a velocity, (nv,) [N·m | N].
 
-        Damping and, where it is no constraint, dry friction.
+        Damping and, unless it is a constraint, dry friction.
         """
         return np.array(list(friction_force(self._slipping, Vector(qd.tolist()))))
 
     def slopes(self, qd: np.ndarray) -> np.ndarray:
-        """Return the derivative of `friction` by the speed, (nv, nv)."""
+        """Return the derivative of `friction` by the velocity, (nv, nv)."""
         return self._slopes_at(qd) if self._smooth else self._damping
 
     def bias(
@@ -204,19 +226,33 @@ class ContactModel:
         f_ext: np.ndarray | None = None,
         carried: tuple[np.ndarray, ...] = (),
     ) -> np.ndarray:
-        """Return the bias force with friction, springs and a payload, (nv,)."""
+        """Return the bias force with friction, springs and a payload, (nv,) [N·m | N].
+
+        Args:
+            q, qd: State, (nq,), (nv,).
+            f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zeros.
+            carried: Inputs of the payload.
+        """
         applied = np.zeros((self.model.nb, 6)) if f_ext is None else f_ext
         return np.asarray(self._bias(q, qd, applied, *carried))
 
     def _slopes_at(self, qd: np.ndarray) -> np.ndarray:
-        """Return the slopes, which change with the speed if friction is smooth."""
+        """Return the derivative of joint friction by the velocity, (nv, nv).
+
+        It depends on the velocity only if dry friction is a smooth function of the
+        speed.
+        """
         robot = with_equal_directions(self._slipping)  # slopes >= 0
         slopes = friction_slopes(robot, Vector(qd.tolist()))
         return np.asarray(slopes, float).reshape(len(qd), len(qd))
 
 
 def error_terms(world: World, h: float) -> tuple[float, float]:
-    """Return the part of position errors that a step corrects, and the compliance."""
+    """Return ERP and compliance of a world's stabilisation in a step of h [s].
+
+    ERP is the fraction of position errors corrected through velocities; 0 for
+    split_impulse and none. Compliance is 0 except for erp_cfm [(m/s)/(N·s)].
+    """
     if world.stabilisation == "erp_cfm":
         return erp_and_cfm(h, world.stiffness, world.damping)
     return (world.erp if world.stabilisation == "baumgarte" else 0.0), 0.0

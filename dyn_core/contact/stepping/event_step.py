@@ -1,7 +1,7 @@
 """Event-driven stepping: each impact is located in time and solved on its own.
 
-A driver of the same prepared problems as other steps: impacts take the blocks that are
-closed, motions between them those that stay closed.
+It uses the same prepared problems as other steps: an impact has the closed blocks, a
+motion between impacts the blocks that stay closed.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ ROOTS = 60  # largest number of iterations for an event's time
 
 
 class Forces(NamedTuple):
-    """What acts during a step.
+    """Applied forces of a step.
 
     Attributes:
         tau: Joint forces, (nv,) [N·m | N].
-        bodies: Force on each body, body coordinates, (nb, 6) [N·m; N], or none.
+        bodies: Force on each body, body coordinates, (nb, 6) [N·m; N], as the only
+            entry; or empty.
         carried: Inputs of a payload.
     """
 
@@ -73,10 +74,10 @@ class Near(NamedTuple):
     """Constraints near a state.
 
     Attributes:
-        id: Lasting number of each block.
-        closing: Whether each is a contact or a limit.
-        gap: Of each block [m | rad].
-        J: First row of each, (blocks, nv).
+        id: Number of each block's constraint, equal in all steps, (blocks,).
+        closing: Whether each is a contact or a limit, (blocks,).
+        gap: Gap of each block, (blocks,) [m | rad].
+        J: First row of each block, (blocks, nv).
     """
 
     id: np.ndarray
@@ -91,7 +92,7 @@ class Flight(NamedTuple):
     Attributes:
         q, qd, velocity: State at its start, and qd at its end.
         h: Duration [s].
-        report: Of it.
+        report: Report of the motion.
     """
 
     q: np.ndarray
@@ -115,17 +116,18 @@ class EventStep:
     twice as many the remaining time is one midpoint step with all contacts.
 
     Attributes:
-        arrays: Memory of the problems, and what makes reports of records.
-        counters: Number of corrections without room, and of steps with too many events.
+        arrays: Memory of the problems; it makes reports of records.
+        counters: Number of incomplete corrections ("contacts without room"), and of
+            steps with too many events ("zeno").
 
     Source: LCP-17.
     """
 
     def __init__(self, arrays: ArrayStep) -> None:
-        """Take the memory of steps.
+        """Store the memory of steps.
 
         Args:
-            arrays: Of the robot in its world.
+            arrays: ArrayStep of the robot in its world.
         """
         self.arrays, self.counters = arrays, Counter[str]()
         self._of, self._h = arrays.of, arrays.h
@@ -134,7 +136,7 @@ class EventStep:
         self._tied: StepArrays | None = None
 
     def forget(self) -> None:
-        """Forget the impulses of earlier steps."""
+        """Delete the impulses of earlier steps: the next warm start is zero."""
         self._loads = {}
 
     def step(
@@ -147,10 +149,15 @@ class EventStep:
         Args:
             t: Start [s].
             q, qd: State, (nq,), (nv,).
-            forces: What acts.
+            forces: Applied forces.
+
+        Returns:
+            q, qd, and in their order the records of impacts and constrained motions,
+            and the flights.
 
         Raises:
-            NonFiniteError: The state, or a velocity, is not finite.
+            NonFiniteError: The state, or a velocity, is not finite. Errors of Programs
+                and of the solver pass through.
         """
         remaining, events, h = self._h, 0, self._h
         parts: list[StepRecord | Flight] = []
@@ -189,12 +196,15 @@ class EventStep:
     ) -> tuple[float, np.ndarray, np.ndarray, StepRecord | Flight]:
         """Advance to the first closing gap or to the end of the step.
 
+        The time of the event is found by the Illinois method, with bisection where it
+        stalls.
+
         Args:
-            flow: State after a time.
-            near: Constraints before it.
-            closed: Contacts that stay closed.
+            flow: Function from a time to the state then, and the record of the motion.
+            near: Constraints at the start.
+            closed: Numbers of the contacts that stay closed; their gaps are no events.
             remaining: Remaining time [s].
-            forces: What acts.
+            forces: Applied forces.
 
         Returns:
             Elapsed time, q, qd, and the record of the motion.
@@ -212,6 +222,7 @@ class EventStep:
         gap_low, side = CLOSED, 0  # a contact that just separated is open
         for _ in range(ROOTS):
             x = high - gap_high * (high - low) / (gap_high - gap_low)
+            # Bisection where the secant fails or moves the same side too often.
             if not low < x < high or abs(side) > 3:
                 x, side = (low + high) / 2, 0
             end = flow(x)
@@ -229,14 +240,26 @@ class EventStep:
     def _least_gap(
         self, q: np.ndarray, closing_gaps: Mapping[int, float], forces: Forces
     ) -> float:
-        """Return the smallest gap of contacts and limits above their closing gap."""
+        """Return the smallest gap of contacts and limits minus its closing gap.
+
+        Args:
+            q: Position, (nq,).
+            closing_gaps: Gap at which a constraint closes, by number; 0 for others.
+            forces: Applied forces.
+
+        Returns:
+            Gap [m | rad]; inf if no contact or limit is near.
+        """
         near = self._near(q, np.zeros(self._of.model.nv), forces)
         pairs = zip(near.id[near.closing].tolist(), near.gap[near.closing], strict=True)
         gaps = [float(gap) - closing_gaps.get(key, 0.0) for key, gap in pairs]
         return min(gaps, default=np.inf)
 
     def _closed(self, near: Near, qd: np.ndarray) -> set[int]:
-        """Return the contacts that stay closed: not opening, and touching or loaded."""
+        """Return the numbers of contacts and limits that stay closed.
+
+        They do not open, and they touch or had an impulse in the last problem.
+        """
         speeds, closed = near.J @ qd, set()
         for k in np.flatnonzero(near.closing):
             key, gap, speed = int(near.id[k]), near.gap[k], speeds[k]
@@ -255,7 +278,15 @@ class EventStep:
         near: Near,
         closed: set[int],
     ) -> Flow:
-        """Return the flow from a state, a function of time, with closed contacts."""
+        """Return the flow from a state, a function of the elapsed time.
+
+        Args:
+            t: Start [s].
+            q, qd: State.
+            forces: Applied forces.
+            near: Constraints at the state.
+            closed: Numbers of the contacts that stay closed.
+        """
         if not closed and near.closing.all():
             return partial(self._free_motion, t, q, qd, forces)
         return partial(self._constrained_motion, t, q, qd, forces, closed)
@@ -263,7 +294,16 @@ class EventStep:
     def _free_motion(
         self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces, h: float
     ) -> tuple[np.ndarray, np.ndarray, Flight]:
-        """Return the state after a step of RK4 without constraints, and the flight."""
+        """Return the state after a step of RK4 without constraints, and the flight.
+
+        Args:
+            t, h: Start and duration [s].
+            q, qd: State.
+            forces: Applied forces.
+
+        Raises:
+            NonFiniteError: A position is not finite.
+        """
         of, model = self._of, self._of.model
         f_ext = forces.bodies[0] if forces.bodies else None
 
@@ -292,7 +332,13 @@ class EventStep:
         forces: Forces,
         h: float,
     ) -> StepReport:
-        """Return the report of a motion without constraints."""
+        """Return the report of a motion without constraints.
+
+        Args:
+            t, h: Start and duration [s].
+            q, qd, after: State at the start, and velocity at the end.
+            forces: Applied forces.
+        """
         of = self._of
         f_ext = forces.bodies[0] if forces.bodies else None
         acting = forces.tau, f_ext, forces.carried
@@ -316,7 +362,17 @@ class EventStep:
         closed: set[int],
         h: float,
     ) -> tuple[np.ndarray, np.ndarray, StepRecord]:
-        """Return the state after a midpoint step with closed contacts, and a record."""
+        """Return the state after a midpoint step with closed contacts, and a record.
+
+        Args:
+            t, h: Start and duration [s].
+            q, qd: State.
+            forces: Applied forces.
+            closed: Numbers of the contacts and limits that stay closed.
+
+        Raises:
+            NonFiniteError: The state or the velocity is not finite.
+        """
         middle, v = self._moved(q, qd, h / 2)
         blocks, _ = self._prepared(middle, v, forces, h, h)
         facts = self._arrays.blocks
@@ -333,7 +389,17 @@ class EventStep:
         forces: Forces,
         bouncing: bool,
     ) -> StepRecord:
-        """Return the record of an instantaneous impact at the closed contacts."""
+        """Return the record of an instantaneous impact at the closed contacts.
+
+        Args:
+            t: Time [s].
+            q, qd: State.
+            forces: Applied forces; they do not act in the impact.
+            bouncing: Whether there is restitution.
+
+        Raises:
+            NonFiniteError: The state or the velocity is not finite.
+        """
         blocks, _ = self._prepared(q, qd, forces, 0.0, INSTANT)
         rows, facts, world = self._arrays.rows, self._arrays.blocks, self._of.world
         stays = ~_closing(facts, blocks) | (facts.gap[:blocks] <= CLOSED)
@@ -363,7 +429,18 @@ class EventStep:
         m: int,
         impacts: ImpactLaw | None,
     ) -> StepRecord:
-        """Solve a prepared problem; return its record, with all impulses."""
+        """Solve a prepared problem; return its record, with all impulses.
+
+        Args:
+            t, h: Start and duration [s]; h is 0 for an impact.
+            forces: Applied forces.
+            blocks, m: Numbers of blocks and rows.
+            impacts: Law of impacts before the problem; None: none.
+
+        Raises:
+            NonFiniteError: The velocity is not finite. Errors of solvers in Python pass
+                through.
+        """
         arrays, rows = self._arrays, self._arrays.rows
         for k in range(blocks):
             part = slice(rows.start[k], rows.start[k] + rows.count[k])
@@ -409,7 +486,16 @@ class EventStep:
         forces: Forces,
         parts: list[StepRecord | Flight],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state with corrected positions; the last part notes it."""
+        """Return the state with corrected positions, and update the last part.
+
+        Only the stabilisation split_impulse corrects. The position after the correction
+        goes to a record, its displacement to the energy of a flight.
+
+        Args:
+            q, qd: State at the end of the step.
+            forces: Applied forces.
+            parts: Impacts and motions of the step; the last one is replaced.
+        """
         world, model, h = self._of.world, self._of.model, self._h
         if world.stabilisation != "split_impulse":
             return q, qd
@@ -433,7 +519,7 @@ class EventStep:
         return q, qd
 
     def _near(self, q: np.ndarray, qd: np.ndarray, forces: Forces) -> Near:
-        """Return the constraints near a state."""
+        """Return the contacts and limits near a state, and all other constraints."""
         blocks, m = self._prepared(q, qd, forces, 0.0, INSTANT)
         step, facts = self._arrays, self._arrays.blocks
         first = step.rows.start[:blocks]
@@ -458,13 +544,16 @@ class EventStep:
 
         Args:
             q, qd: State.
-            forces: What acts.
+            forces: Applied forces.
             dt: Time in which forces act [s].
             duration: Time in which gaps close [s].
-            apart: Part of errors that is corrected in positions.
+            apart: Fraction of errors that is corrected in positions.
 
         Returns:
             Numbers of blocks and rows.
+
+        Raises:
+            NonFiniteError: q or qd is not finite. Errors of Programs pass through.
         """
         if not (np.isfinite(q).all() and np.isfinite(qd).all()):
             raise NonFiniteError("contacts: the position is not finite", "q")
@@ -480,7 +569,7 @@ class EventStep:
         return blocks, m
 
     def _tie(self) -> None:
-        """Tie machine code to the memory."""
+        """Bind machine code to the present memory of `arrays`."""
         self._tied = self._arrays = arrays = self.arrays.memory
         setup, world = self.arrays.setup, self._of.world
         self._prepare = lru_cache(maxsize=8)(self._prepare_call)
@@ -493,11 +582,16 @@ class EventStep:
             self._impacts = ImpactLaw(world, scene, arrays, impulse)
 
     def _prepare_call(self, duration: float, apart: float) -> Callable[..., Any]:
-        """Return prepare_step for a step that lasts some time."""
+        """Return prepare_step, bound to a scene of `_scene`."""
         return compiled(prepare_step).bind(self._scene(duration, apart), self._arrays)
 
     def _scene(self, duration: float, apart: float) -> Scene:
-        """Return the scene with the rule of a step that lasts some time."""
+        """Return the scene with the rule of a step of some duration, without rebound.
+
+        Args:
+            duration: Step of the rule [s].
+            apart: Fraction of errors that is corrected in positions.
+        """
         scene, world = self.arrays.setup.scene, self._of.world
         erp, soft = error_terms(world, duration)
         rule = scene.rule._replace(
@@ -513,12 +607,12 @@ class EventStep:
 
 
 def _closing(facts: Any, blocks: int) -> np.ndarray:
-    """Return which blocks are contacts and limits."""
+    """Return the mask of contacts and limits, (blocks,) of bool."""
     role: np.ndarray = facts.role[:blocks]
     return (role == CONTACT_ROLE) | (role == LIMIT)
 
 
 def _approaching(near: Near, qd: np.ndarray) -> bool:
-    """Return whether a closed contact closes further."""
+    """Return whether a closed contact or limit closes faster than RESTING."""
     closed = near.closing & (near.gap <= CLOSED)
     return bool((closed & (near.J @ qd < -RESTING)).any())

@@ -13,10 +13,14 @@ from dyn_core.spatial import Vector
 
 
 def moved(model: Model, q: np.ndarray, dv: np.ndarray) -> np.ndarray:
-    """Return the position after a displacement, with unit quaternions.
+    """Return the position after a displacement, with unit quaternions, (nq,).
+
+    Args:
+        model: Robot.
+        q, dv: Position, (nq,), and displacement in the axes of q, (nv,).
 
     Raises:
-        NonFiniteError: It is not finite.
+        NonFiniteError: The position is not finite.
     """
     if _plain(model):
         return _finite(q + dv)
@@ -31,13 +35,16 @@ def advanced(
     h: float,
     way: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return position and velocity after h at the velocity u in the initial axes.
+    """Return position and velocity after h at the constant velocity u.
 
     Args:
         model: Robot.
-        q, u: Position and velocity, (nq,), (nv,).
+        q, u: Position, (nq,), and velocity in the axes of q, (nv,).
         h: Time [s].
-        way: Velocity at which the position moves, (nv,); None: u.
+        way: Velocity that moves the position, (nv,); None: u.
+
+    Returns:
+        Position, (nq,), and u in the axes of that position, (nv,).
 
     Raises:
         NonFiniteError: The position is not finite.
@@ -52,7 +59,7 @@ def advanced(
 
 
 def turning(model: Model, qd: np.ndarray) -> np.ndarray:
-    """Return the acceleration in fixed axes minus that in body axes, (nv,).
+    """Return the acceleration in fixed axes minus the acceleration in body axes, (nv,).
 
     w x v for floating bodies, zero elsewhere.
     """
@@ -72,7 +79,20 @@ def gyroscopic_change(
     h: float,
     remaining: float = 1.0,
 ) -> np.ndarray:
-    """Return coordinates.gyroscopic_change as an array, (nv,)."""
+    """Return the change of a step's velocity by gyroscopic moments, (nv,).
+
+    Zeros for robots whose joints all have one coordinate. See
+    coordinates.gyroscopic_change.
+
+    Args:
+        model: Robot.
+        H: Joint-space inertia, (nv, nv).
+        qd: Velocity, (nv,).
+        force: H times the acceleration without constraints, (nv,) [N·m | N].
+        h: Step [s].
+        remaining: Fraction of the step during which the body moves on from the position
+            of qd.
+    """
     if _plain(model):
         return np.zeros(len(qd))
     v, f = Vector(qd.tolist()), Vector(force.tolist())
@@ -81,11 +101,12 @@ def gyroscopic_change(
 
 
 def _plain(model: Model) -> bool:
-    """Whether all joints have one coordinate."""
+    """Return whether all joints have one coordinate, so that q + dv is a position."""
     return all(model.joint[i].nq == 1 for i in model.independent)
 
 
 def _finite(q: np.ndarray) -> np.ndarray:
+    """Return a position; raise NonFiniteError if it is not finite."""
     if not np.isfinite(q).all():
         raise NonFiniteError("contacts: the position is not finite", "q")
     return q

@@ -1,9 +1,10 @@
-"""Steps of several states at once, by machine code in lanes, beside step_rows.
+"""Steps of several states at once, by machine code in lanes of vectors.
 
-States with the same constraints in the step before are likely to take the same way
-through a step: they are packed into lanes (dyn_core.engines.machine_code.lanes). Those
-that leave the way of the others are packed again, and at last stepped alone. The bits
-are those of step_rows, which is also what runs in the lanes.
+States with the same constraints in the previous step are likely to take the same
+branches in a step: they are packed into lanes (dyn_core.engines.machine_code.lanes).
+States that diverge from the branches of their pack are packed again, and after TRIES
+packs stepped alone. The bits are equal to the bits of step_rows, which also runs in the
+lanes.
 
 In the subset of machine_code.
 """
@@ -33,14 +34,17 @@ from dyn_core.engines.machine_code import (
     run_kernel,
 )
 
-LEAST = 3  # states of a pack: fewer are stepped alone
-NARROWEST, LARGEST = 4, 320  # lanes of a vector, and coordinates, of steps in lanes
-HARD = 20.0  # iterations of a step from which on the next is stepped alone
-TRIES = 2  # packs that a state may leave before it is stepped alone
+LEAST = 3  # minimum number of states of a pack: fewer are stepped alone
+NARROWEST, LARGEST = 4, 320  # minimum number of lanes, maximum of coordinates
+HARD = 20.0  # a state that needed more iterations is stepped alone the next time
+TRIES = 2  # number of packs a state may diverge from before it is stepped alone
 
 
 class FlatTerms(NamedTuple):
-    """Terms of states, (n, numbers of each), or of lanes, (numbers, lanes)."""
+    """Terms with two axes: of states, (n, numbers), or of lanes, (numbers, lanes).
+
+    The fields are the fields of Terms.
+    """
 
     q: FloatArray2
     qd: FloatArray2
@@ -53,22 +57,24 @@ class FlatTerms(NamedTuple):
 
 
 class StatePack(NamedTuple):
-    """States that are stepped at once, and which states wait.
+    """States that are stepped at once, and the states that are still to be stepped.
 
     Attributes:
         kernel: `step_lanes` in lanes, tied to its memory.
-        alive: Bits of the lanes, before and after it, (1,).
+        alive: Bits of the active lanes, before and after the kernel, (1,).
         bits: Bit of each lane, (lanes,).
         states: State in each lane, (lanes,).
-        waiting: How many packs a state has left, plus one; 0: it is stepped, (n,).
+        waiting: One plus the number of packs that a state has diverged from; 0: it is
+            stepped, (n,).
         all_terms: Terms of all states.
-        terms: Those in the lanes.
+        terms: Terms in the lanes.
         qd_next, correction: Results, (nv, lanes).
-        earlier: Of the state in all lanes but for `impulse`, (rows, lanes).
-        outcomes: Of the state in all lanes but for `iterations` and `residual`,
-            (lanes,), and forces, (chosen, 3, lanes).
-        counts: Since the start, states stepped alone, packs, states in these, and of
-            them those that were stepped, (4,).
+        earlier: Earlier impulses; all fields are common to all lanes except `impulse`,
+            (rows, lanes).
+        outcomes: Results; all fields are common to all lanes except `iterations` and
+            `residual`, (lanes,), and forces, (chosen, 3, lanes).
+        counts: Totals, (4,): states stepped alone, packs, states in packs, and states
+            stepped in packs.
     """
 
     kernel: KernelAddress
@@ -86,22 +92,27 @@ class StatePack(NamedTuple):
 
 
 def fits_lanes(setup: StepSetup, states: int) -> bool:
-    """Return whether lanes pay: wide vectors, several states, memory that is near."""
+    """Return whether steps in lanes are expected to be faster than single steps.
+
+    They are with vectors of NARROWEST lanes or more, at least as many states as lanes,
+    and up to LARGEST coordinates, whose memory fits into the cache. False without a
+    compiler.
+    """
     if missing() or machine().width < NARROWEST:
         return False
     return states >= machine().width and setup.scene.tables.nv <= LARGEST
 
 
 def flat(terms: Terms) -> FlatTerms:
-    """Return terms of states as two axes, in the same memory."""
+    """Return terms of states with two axes, as views of the same memory."""
     return FlatTerms._make(x.reshape(len(x), -1) for x in terms)
 
 
 class LaneRoom:
-    """Memory of the lanes, for as many contacts as that of single states."""
+    """Memory of the lanes, with the same capacity for contacts as single states."""
 
     def __init__(self, setup: StepSetup) -> None:
-        """Lay out the tables.
+        """Convert the tables of the scene to lanes.
 
         Args:
             setup: Robot and world.
@@ -112,12 +123,11 @@ class LaneRoom:
     def pack(
         self, room: StepRoom, waiting: np.ndarray, chosen: np.ndarray
     ) -> StatePack:
-        """Return a pack with room for what there is room for in that of single states.
+        """Return a pack with the capacity for contacts of the memory of single states.
 
         Args:
-            room: Of single states.
-            waiting: See StatePack.
-            chosen: Of the outcomes.
+            room: Memory of single states.
+            waiting, chosen: See StatePack and RowOutcomes.
         """
         lanes: int = self._lanes
         known: dict[int, tuple[Any, Any]] = {}
@@ -158,10 +168,10 @@ class LaneRoom:
 def step_lanes(
     scene: Scene, step: StepArrays, solver: ChosenSolver, outcomes: RowOutcomes
 ) -> int:
-    """Take the step of the states in lanes, see step_rows.
+    """Compute the step of the states in lanes, see step_rows.
 
     Returns:
-        0; where there is no room for their contacts, the number of these.
+        0; if the arrays are too small for their contacts, the number of contacts.
     """
     _, needed = step_rows(scene, step, solver, outcomes, 0, 1, 0)
     return needed
@@ -178,11 +188,11 @@ def step_packs(
     last: int,
     offset: int,
 ) -> tuple[int, int]:
-    """Take the step of all states that wait, see step_rows.
+    """Compute the step of all states with pack.waiting > 0, see step_rows.
 
     Args:
         scene, step, solver, outcomes, first, last, offset: As in step_rows.
-        pack: What waits is stepped.
+        pack: Memory of the lanes; `waiting` says which states are stepped.
 
     Returns:
         As step_rows; all states before the returned one are stepped.
@@ -218,7 +228,11 @@ def step_alone(
     state: int,
     offset: int,
 ) -> int:
-    """Take the step of one state; return the contacts that lack room."""
+    """Compute the step of one state, see step_rows.
+
+    Returns:
+        0; if the arrays are too small for its contacts, the number of contacts.
+    """
     _, needed = step_rows(scene, step, solver, outcomes, state, state + 1, offset)
     return needed
 
@@ -233,18 +247,20 @@ def choose(
     offset: int,
     alike: bool,
 ) -> int:
-    """Fill the lanes with states that wait and had the same constraints.
+    """Fill the lanes with unstepped states that had the same constraints.
 
     Args:
-        earlier, outcomes: Of the step before.
+        earlier, outcomes: Results of the previous step.
         pack: Its lanes are filled.
-        leader, last: The first state, and the end of all.
-        offset: Number in `outcomes` of state 0.
-        alike: Whether the same constraints must have pressed in the step before, and
-            positions have been corrected: such states go the same way more often.
+        leader, last: First candidate, and end of the states.
+        offset: Index in `outcomes` of state 0.
+        alike: Whether also the same constraints must have had impulses in the previous
+            step, and positions must have been corrected in both or neither: such states
+            diverge less often.
 
     Returns:
-        How many; the lanes that are left have the first state, too.
+        Number of chosen states, 0 if the constraints of `leader` exceed the capacity of
+        the lanes. Unused lanes get the state `leader`, too.
     """
     lanes, known = len(pack.states), earlier.known[leader]
     if known > pack.earlier.id.shape[1]:
@@ -280,7 +296,19 @@ def choose(
 def step_together(
     step: StepArrays, outcomes: RowOutcomes, pack: StatePack, count: int, offset: int
 ) -> int:
-    """Take the step of the states in the lanes; return the contacts that lack room."""
+    """Compute the step of the states in the first `count` lanes.
+
+    States whose lane diverged are not stepped, and `waiting` counts the attempt.
+
+    Args:
+        step, outcomes: Results, written.
+        pack: States and memory of the lanes.
+        count: Number of states.
+        offset: Index in `outcomes` of state 0.
+
+    Returns:
+        0; if the arrays are too small for their contacts, the number of contacts.
+    """
     fill(step.earlier, pack)
     alive = 0
     for lane in range(count):
@@ -308,7 +336,7 @@ def step_together(
 
 @machine_code
 def fill(earlier: Earlier, pack: StatePack) -> None:
-    """Fill the lanes with the terms and earlier impulses of their states."""
+    """Copy the terms and earlier impulses of the chosen states into the lanes."""
     states, terms, those = pack.states, pack.all_terms, pack.terms
     gather(terms.q, states, those.q)
     gather(terms.qd, states, those.qd)
@@ -333,9 +361,9 @@ def fill(earlier: Earlier, pack: StatePack) -> None:
 
 @machine_code
 def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
-    """Write the numbers of the states into the lanes."""
+    """Copy the numbers of the states, (n, numbers), into lanes, (numbers, lanes)."""
     first = 0
-    while first < to.shape[1]:  # four at a time: what is written lies side by side
+    while first < to.shape[1]:  # four at a time, so that writes are contiguous
         a, b = source[states[first]], source[states[first + 1]]
         c, d = source[states[first + 2]], source[states[first + 3]]
         for k in range(to.shape[0]):
@@ -346,7 +374,12 @@ def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
 
 @machine_code
 def keep_impulses(lanes: Earlier, lane: int, earlier: Earlier, state: int) -> None:
-    """Keep the impulses of a lane for the next step of its state."""
+    """Copy the impulses of a lane to the earlier impulses of its state.
+
+    Args:
+        lanes, lane: Impulses in lanes, and index of the lane.
+        earlier, state: Impulses of all states, and index of the state.
+    """
     known, m = lanes.known[0], 0
     earlier.known[state] = known
     for k in range(known):
@@ -360,7 +393,12 @@ def keep_impulses(lanes: Earlier, lane: int, earlier: Earlier, state: int) -> No
 
 @machine_code
 def keep_outcome(lanes: RowOutcomes, lane: int, outcomes: RowOutcomes, n: int) -> None:
-    """Keep what is known of the step of a lane."""
+    """Copy the results of a lane to the outcomes of its state.
+
+    Args:
+        lanes, lane: Outcomes in lanes, and index of the lane.
+        outcomes, n: Outcomes of all states, and index of the state.
+    """
     outcomes.status[n] = lanes.status[0]
     outcomes.iterations[n] = lanes.iterations[lane]
     outcomes.contacts[n], outcomes.rows[n] = lanes.contacts[0], lanes.rows[0]

@@ -43,7 +43,7 @@ Solve = Callable[[ConstraintProblem], ContactSolution]
 
 
 class ImpactLaw:
-    """Impacts of a world before its steps, where the law is not Newton's.
+    """Impacts of a world before its steps, by Poisson's or the sequential law.
 
     Attributes:
         impulse: Impulses of the rows in the last impact, zeros without one.
@@ -52,25 +52,29 @@ class ImpactLaw:
     def __init__(
         self, world: World, scene: Scene, step: StepArrays, impulse: np.ndarray
     ) -> None:
-        """Tie the machine code to the memory.
+        """Bind the machine code to the memory.
 
         Args:
             world: Its law, and the solver of Poisson's problems.
             scene, step: Robot and rule, and the arrays of the problem.
-            impulse: Memory of as many rows as there is room for.
+            impulse: Memory for the impulses of the rows.
         """
         self._world, self._scene, self._step = world, scene, step
         self._apply = compiled(apply_impulses).bind(scene, step)
         self.impulse, self._worst = impulse, CONVERGED
 
     def act(self, blocks: int, m: int) -> int:
-        """Let a prepared step begin behind its impact; return a status.
+        """Apply the impact of a prepared step before it; return a status.
+
+        The impulses change the free velocity and b. A block that bounced has its
+        velocity after the impact as the lower bound in the step.
 
         Args:
             blocks, m: Numbers of blocks and rows.
 
         Returns:
-            The last bad status of the problems that were solved for it, or CONVERGED.
+            The last status in which a problem of the impact did not converge, or
+            CONVERGED.
         """
         world, scene, step = self._world, self._scene, self._step
         self.impulse[:m], self._worst = 0.0, CONVERGED
@@ -98,7 +102,7 @@ class ImpactLaw:
         return self._worst
 
     def _solve(self, problem: ConstraintProblem) -> ContactSolution:
-        """Return the solution of a problem of an impact; keep a status that is bad."""
+        """Return the solution of a problem; store its status if not converged."""
         options = dict(self._world.solver_options)
         solution = solve(problem, self._world.solver, **options)
         if not solution.converged:
@@ -110,11 +114,11 @@ class Impact(NamedTuple):
     """A prepared step at the velocity before it.
 
     Attributes:
-        problem: Its problem; b is that of the step.
+        problem: Problem of the step; its b is the free velocity of the step.
         before: Velocities of the rows before the step, (m,) [m/s | rad/s].
-        fast: Which blocks bounce, (blocks,).
-        touching: Which contacts and limits bounce or touch, (blocks,).
-        joined: Which blocks are loops, gears and prescribed joints, (blocks,).
+        fast: Mask of the blocks that bounce, (blocks,).
+        touching: Mask of the contacts and limits that bounce or touch, (blocks,).
+        joined: Mask of loops, gears and prescribed joints, (blocks,).
         restitution: e of each block, (blocks,).
     """
 
@@ -127,20 +131,23 @@ class Impact(NamedTuple):
 
     @property
     def first(self) -> np.ndarray:
-        """First row of each block."""
+        """First row of each block, (blocks,)."""
         return np.array([block.start for block in self.problem.layout.blocks], int)
 
     def after(self, impulse: np.ndarray) -> np.ndarray:
-        """Return the velocities of the first rows after impulses, (blocks,)."""
+        """Return the velocities of the blocks' first rows after impulses, (blocks,).
+
+        `impulse` has the impulses of all rows, (m,).
+        """
         velocity: np.ndarray = self.before + self.problem.apply(impulse)
         return velocity[self.first]
 
 
 def impact_of(scene: Scene, step: StepArrays, blocks: int, m: int) -> Impact | None:
-    """Return what is needed of a prepared step for its impact; None: nothing bounces.
+    """Return the impact of a prepared step; None if nothing bounces.
 
     Args:
-        scene, step: As prepare_step leaves them.
+        scene, step: Arrays after prepare_step.
         blocks, m: Numbers of blocks and rows.
     """
     facts, tables = step.blocks, scene.tables
@@ -161,12 +168,13 @@ def impact_of(scene: Scene, step: StepArrays, blocks: int, m: int) -> Impact | N
 
 
 def sequential_impacts(impact: Impact, threshold: float) -> np.ndarray:
-    """Return the impulses of a sequence of impacts, (m,).
+    """Return the impulses of a sequence of impacts, (m,) [N·s | N·m·s].
 
         lambda_k = -(1 + e) sigma_k / G_kk  at the fastest approach, until all are slow
 
     Only the normals of contacts and limits take part. Slow contacts, friction and other
-    constraints are solved by the step that follows.
+    constraints are solved by the step that follows. The sequence ends after TURNS
+    impacts, even if some are still fast.
 
     Args:
         impact: Constraints, and the velocity before the impacts.
@@ -180,7 +188,7 @@ def sequential_impacts(impact: Impact, threshold: float) -> np.ndarray:
     impacts = np.zeros(len(rows))
     for _ in range(TURNS):
         k = int(np.argmin(sigma))
-        if sigma[k] >= -max(threshold, 1e-12):
+        if sigma[k] >= -max(threshold, 1e-12):  # rounding errors are no approach
             break
         change = -(1 + e[k]) * sigma[k] / G[k, k]
         impacts[k] += change
@@ -196,7 +204,7 @@ def poisson_impacts(impact: Impact, solve: Solve) -> np.ndarray:
         release:      lambda_n = e lambda_c + x,   0 <= x  orthogonal to  sigma_n >= 0
 
     It starts from the velocity before the step, with touching contacts and limits,
-    loops and gears. Joints keep prescribed velocities.
+    loops and gears. Prescribed joints do not change their velocity.
 
     Args:
         impact: Constraints, and the velocity before the impact.
@@ -230,12 +238,12 @@ def _release(
 
     The known normal impulses act first. The rest is a problem in x and the tangents,
     |lambda_T| <= mu lambda_n, whose friction discs have the radius of the previous
-    round.
+    round; at most ROUNDS rounds.
 
     Args:
         part: Problem of the compression.
         compression: Its solution.
-        e: Restitution of each block; 0 of those that do not bounce.
+        e: Restitution of each block; 0 for blocks that do not bounce.
         solve: Function that returns a problem's solution.
     """
     first = np.array([block.start for block in part.layout.blocks], int)
@@ -259,7 +267,13 @@ def _discs(
     """Return the problem of a release: one normal row and one disc per contact.
 
     A disc is a contact whose normal row is decoupled from all others and fixed to the
-    impulse `radius`. Rows of prescribed joints keep their velocities `kept`.
+    impulse `radius`.
+
+    Args:
+        part: Problem of the compression, m rows.
+        b: Free velocity of its rows, (m,).
+        kept: Velocity of its rows that prescribed joints retain, (m,).
+        radius: Normal impulse of each block, (blocks,).
     """
     parts: list[tuple[str, int]] = []
     order: list[int] = []
@@ -289,7 +303,12 @@ def _discs(
 
 
 def _unpacked(layout: ConstraintLayout, packed: np.ndarray) -> np.ndarray:
-    """Return the impulses of a release in the rows of a layout, (m,)."""
+    """Return the impulses of a release in the rows of the original layout, (m,).
+
+    Args:
+        layout: Layout of the compression.
+        packed: Impulses of the problem of `_discs`.
+    """
     impulse, index = np.zeros(layout.m), 0
     for block in layout.blocks:
         if block.kind == "contact":

@@ -24,9 +24,9 @@ from dyn_core.contact.solvers.solver_calls import ChosenSolver
 from dyn_core.engines.machine_code import machine_code
 
 SOFT = 1e-9  # compliance, relative to the response
-SHORT = 1e-2  # part of a correction that may be missing
-TOLERANCE = 1e-6  # of a correction, relative to the largest: more precision costs most
-ITERATIONS = 100  # most Newton steps
+SHORT = 1e-2  # fraction of the largest correction that may be missing
+TOLERANCE = 1e-6  # relative to the largest correction; more precision is expensive
+ITERATIONS = 100  # maximum number of Newton steps
 NOTHING, CORRECTED, NO_BUFFER = range(3)  # results of correct_positions
 
 
@@ -34,16 +34,17 @@ NOTHING, CORRECTED, NO_BUFFER = range(3)  # results of correct_positions
 def correct_positions(
     scene: Scene, step: StepArrays, solver: ChosenSolver, state: int, used: int
 ) -> int:
-    """Find the velocity that corrects the positions after a step.
+    """Compute the velocity that corrects the positions after a step.
 
     Args:
-        scene, step: As write_velocity leaves them; `correction` is written.
+        scene, step: State after write_velocity; `correction` is written.
         solver: Its memory.
-        state: Number of the state.
+        state: Index of the state.
         used: Number of blocks of the step.
 
     Returns:
-        NOTHING to correct; CORRECTED; NO_BUFFER for all that was asked for.
+        NOTHING: no correction is needed. CORRECTED. NO_BUFFER: the correction is
+        incomplete, or its solver has not converged.
     """
     blocks, m = prepare_correction(scene, step, state, used)
     if m == 0:
@@ -67,16 +68,17 @@ def prepare_correction(
         0 <= p  orthogonal to  G p + R p + bias >= 0   of contacts and limits,
         G p + R p + erp gap' / remaining = 0   of loops and gears
 
-    with the normal rows of contacts only, gap' the gap that the velocity leads to, and
-    R a small part of G, which shares what room there is.
+    with the normal rows of contacts only, gap' the gap after the step at the known
+    velocity, and R a small fraction of G, which distributes corrections that exclude
+    each other.
 
     Args:
-        scene, step: As write_velocity leaves them.
-        state: Number of the state.
+        scene, step: State after write_velocity.
+        state: Index of the state.
         used: Number of blocks of the step.
 
     Returns:
-        Numbers of blocks and rows; none where there is nothing to correct.
+        Numbers of blocks and rows; 0, 0 where no correction is needed.
 
     Source: LCP-11 (split impulse).
     """
@@ -125,10 +127,16 @@ def prepare_correction(
 
 @machine_code
 def end_correction(scene: Scene, step: StepArrays, state: int, blocks: int) -> bool:
-    """Set the velocity that corrects the position at the end of a step.
+    """Write the velocity that corrects the position at the end of a step.
+
+    Args:
+        scene, step: State after the solution of the problem in step.normals.
+        state: Index of the state.
+        blocks: Number of blocks of the correction.
 
     Returns:
-        Whether contacts and limits have all that was asked for.
+        Whether contacts and limits are corrected up to the fraction SHORT of the
+        largest correction.
     """
     tables, normals = scene.tables, step.normals
     respond(tables, step.terms.factor[state], normals, blocks, step.work)

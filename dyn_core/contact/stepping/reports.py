@@ -14,7 +14,7 @@ from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.sharing import cached_property
 
-_NO_CONSTRAINTS = ("friction", "prescribed")  # roles that belong to other terms
+_NO_CONSTRAINTS = ("friction", "prescribed")  # roles not in StepEnergy.constraints
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +25,14 @@ class ContactForce:
         id: Key of the contact, the same in every step.
         link_a, link_b: Names of two links, or of a link and a half-space.
         body_a, body_b: Body numbers; 0 is the world.
-        point: World, (3,) [m].
-        normal: Into body a, world, (3,).
-        gap: Before the step; negative: overlap [m].
-        impulse: Along its rows, (rows,) [N·s].
+        point: Contact point, world, (3,) [m].
+        normal: Normal into body a, world, (3,).
+        gap: Gap before the step; negative: overlap [m].
+        impulse: Impulse along its rows, (rows,) [N·s].
         force: Mean force on body a over the step, world, (3,) [N]; the impulse [N·s]
             for an impact without duration.
         torque: Torque on body a about the point, likewise, (3,) [N·m].
-        sliding: Tangential speed after the step [m/s].
+        sliding: Tangential speed after the step [m/s]; NaN without friction.
     """
 
     id: Hashable
@@ -52,19 +52,19 @@ class ContactForce:
 class StepEnergy(NamedTuple):
     """Energy that each kind of force brings into the robot in one step [J].
 
-        impulse . (qd + qd+) / 2 of each, with that impulse which the step used
+        impulse . (qd + qd+) / 2 of each kind, with the impulse used in the step
 
-    The kinetic energy of the step, at its H, changes by exactly these terms and those
-    of gravity, springs and the velocity product; a robot at rest has zeros.
+    The kinetic energy of the step, at its H, changes by exactly these terms and the
+    terms of gravity, springs and the velocity product; a robot at rest has zeros.
 
     Attributes:
-        work: Of joint forces, of the motors of prescribed joints, and of forces on
+        work: Work of joint forces, of the motors of prescribed joints, and of forces on
             bodies.
-        dissipation: Taken by damping, at the end of the step, and dry friction of
-            joints, be it a force or a constraint.
-        constraints: Of contacts, limits, loops and gears.
-        correction: Of the correction of positions, which lifts bodies out of overlaps
-            and moves linkages together: gravity and springs times its displacement.
+        dissipation: Energy removed by damping, at the end of the step, and by dry
+            friction of joints, as a force or as a constraint.
+        constraints: Work of contacts, limits, loops and gears.
+        correction: Work against gravity and springs by the correction of positions,
+            which lifts bodies out of overlaps and closes loops.
     """
 
     work: float
@@ -74,7 +74,7 @@ class StepEnergy(NamedTuple):
 
 
 class StepDetails(NamedTuple):
-    """What is computed of a step when somebody asks for it; see StepReport."""
+    """Quantities of a report that are computed when they are read; see StepReport."""
 
     contacts: tuple[ContactForce, ...]
     impulses: Mapping[str, np.ndarray]
@@ -93,16 +93,18 @@ class StepReport:
         h: Duration; 0 for an impact [s].
         status, iterations, residuals, solver: From the solution.
         m: Number of rows.
-        make_details: Returns the rest, which is kept: a simulation of which nobody
-            reads the contacts does not pay for them.
-        make_energy: Returns `energy`, likewise.
+        make_details: Function that computes the details; they are computed on first
+            access and cached, so that an unread report costs little.
+        make_energy: Function that computes `energy`, likewise.
         contacts: All contacts that took part.
         impulses: Impulses of each block, by name [N·s | N·m·s].
         energy_change: Kinetic energy that the impulses add to the free motion of the
-            step [J]. A robot at rest loses in it what gravity adds; see `energy`.
+            step [J]. For a robot at rest it is minus the energy that gravity adds; see
+            `energy`.
         energy: Work of each kind of force.
         kinetic_change: Change of kinetic energy in the step, at the initial H [J].
-        rank, condition: Of the Delassus matrix; condition is infinite if singular.
+        rank, condition: Rank and condition number of the Delassus matrix; the condition
+            is infinite if the matrix is singular.
 
     Source: LCP-20.
     """
@@ -123,42 +125,42 @@ class StepReport:
 
     @cached_property
     def energy(self) -> StepEnergy:
-        """See above."""
+        """Work of each kind of force."""
         return self.make_energy()
 
     @property
     def contacts(self) -> tuple[ContactForce, ...]:
-        """See above."""
+        """All contacts that took part."""
         return self._details.contacts
 
     @property
     def impulses(self) -> Mapping[str, np.ndarray]:
-        """See above."""
+        """Impulses of each block, by name [N·s | N·m·s]."""
         return self._details.impulses
 
     @property
     def energy_change(self) -> float:
-        """See above."""
+        """Kinetic energy that the impulses add to the free motion [J]."""
         return self._details.energy_change
 
     @property
     def kinetic_change(self) -> float:
-        """See above."""
+        """Change of kinetic energy in the step, at the initial H [J]."""
         return self._details.kinetic_change
 
     @property
     def rank(self) -> int:
-        """See above."""
+        """Rank of the Delassus matrix."""
         return self._details.rank
 
     @property
     def condition(self) -> float:
-        """See above."""
+        """Condition number of the Delassus matrix; infinite if it is singular."""
         return self._details.condition
 
     @property
     def converged(self) -> bool:
-        """Whether the solver's law holds."""
+        """Whether the status is converged or not_unique: the solver's law holds."""
         return self.status in ("converged", "not_unique")
 
     @property
@@ -187,8 +189,8 @@ def step_energy(
 
     Args:
         of: Robot and world.
-        start: q and qd at which the constraints were taken.
-        velocity: qd+, along the axes of q, (nv,).
+        start: q and qd at which the constraints were evaluated.
+        velocity: qd+, in the axes of q, (nv,).
         h: Duration [s].
         damping: h B, (nv, nv).
         forces: Joint forces, forces on bodies or None, and inputs of a payload.
@@ -219,10 +221,10 @@ def contact_force(
     """Return the report of one contact.
 
     Args:
-        contact: The contact.
+        contact: Contact.
         W: Unit forces of its rows about the world's origin, (rows, 6).
-        x, sigma: Impulses and velocities of its rows.
-        h: Duration [s].
+        x, sigma: Impulses and velocities of its rows, (rows,).
+        h: Time over which the force is averaged, above zero [s].
     """
     wrench = W.T @ x / h
     force = wrench[3:]

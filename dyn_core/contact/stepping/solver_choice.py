@@ -1,4 +1,4 @@
-"""Which solver a world's steps have, and what they call in Python."""
+"""The contact solver of a World, and whether its steps call Python."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ def solver_name(world: World) -> str:
 
 
 def takes_rows(world: World) -> bool:
-    """Return whether a world's solver takes Rows; else it takes a ConstraintProblem."""
+    """Return whether a world's solver works on Rows, with the given options.
+
+    Otherwise it is called in Python with a ConstraintProblem.
+    """
     options = ROW_SOLVERS.get(solver_name(world))
     return options is not None and world.solver_options.keys() <= options.keys()
 
 
 def in_machine_code(world: World) -> bool:
-    """Return whether the steps of a world call nothing in Python."""
+    """Return whether the steps of a world call no Python."""
     return takes_rows(world) and has_one_problem(world)
 
 
 def has_one_problem(world: World) -> bool:
-    """Return whether a step of a world is one problem, whoever solves it.
+    """Return whether a step of a world solves a single problem.
 
-    Impacts in sequence, those of Poisson's law and events have problems of their own.
+    Sequential impacts, Poisson's law and events solve further problems.
     """
     newton = world.restitution == "newton" and world.impacts == "simultaneous"
     return newton and world.stepper in SCHEMES
 
 
 def solver_choice(world: World) -> SolverChoice:
-    """Return the solver of a world, with its options beside the defaults."""
+    """Return the solver of a world for machine code, with options and defaults."""
     impacts = world.restitution != "newton" or world.impacts != "simultaneous"
     name = solver_name(world) if takes_rows(world) else ""
     return choice_of(name, world.solver_options, impacts)

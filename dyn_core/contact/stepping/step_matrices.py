@@ -1,6 +1,6 @@
-"""A prepared step as matrices: Y, L, the constraint problem of its rows, its solution.
+"""A prepared step as matrices: Y, L, the constraint problem, and its solution.
 
-Solvers that take a ConstraintProblem are called from the machine code of a step.
+Solvers of a ConstraintProblem are called from the machine code of a step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ Task = Callable[[int, int], int]
 
 
 def sparse_rows(step: StepArrays, blocks: int, m: int) -> np.ndarray:
-    """Return Y of a prepared problem by place, (m, nv): G = Y Y.T.
+    """Return Y of a prepared problem as a full matrix, (m, nv): G = Y Y.T.
+
+    Columns are in the order of elimination, see Structure.
 
     Args:
         step: Arrays of the problem.
@@ -41,9 +43,15 @@ def sparse_rows(step: StepArrays, blocks: int, m: int) -> np.ndarray:
 
 
 def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
-    """Return L of a prepared problem, from coordinates to places: (nv, nv).
+    """Return L of a prepared problem as a full matrix, (nv, nv).
 
-    H + dt B = L.T L
+        H + dt B = L.T L
+
+    Rows are in the order of elimination, see Structure; columns by coordinate.
+
+    Args:
+        step: Arrays of the problem; the factor of state 0 is read.
+        tables: Tree.
     """
     packed, n = step.terms.factor[0], tables.nv
     L = np.diag(1 / packed[:n])
@@ -56,7 +64,9 @@ def inertia_factor(step: StepArrays, tables: Structure) -> np.ndarray:
 
 
 def problem_of(step: StepArrays, blocks: int, m: int) -> ConstraintProblem:
-    """Return a prepared problem with its matrix G; its ids are the lasting numbers.
+    """Return a prepared problem as a ConstraintProblem with the matrix G.
+
+    Its ids are the numbers of the constraints; nothing is checked.
 
     Args:
         step: Arrays of the problem.
@@ -71,14 +81,14 @@ def problem_of(step: StepArrays, blocks: int, m: int) -> ConstraintProblem:
 
 
 def keep_blocks(step: StepArrays, chosen: np.ndarray) -> tuple[int, int]:
-    """Leave all but some blocks out of a prepared problem.
+    """Remove all blocks but the chosen ones from a prepared problem.
 
     Args:
-        step: Arrays of the problem.
-        chosen: Whether each block stays, (blocks,).
+        step: Arrays of the problem, changed in place.
+        chosen: Mask of the blocks that remain, (blocks,).
 
     Returns:
-        Numbers of blocks and rows.
+        Numbers of remaining blocks and rows.
     """
     rows, facts, kept = step.rows, step.blocks, np.flatnonzero(chosen)
     starts, counts = rows.start[kept], rows.count[kept]
@@ -96,27 +106,31 @@ def keep_blocks(step: StepArrays, chosen: np.ndarray) -> tuple[int, int]:
 
 
 class MatrixSolver:
-    """A solver of ConstraintProblems, for the problem in prepared arrays."""
+    """A solver of ConstraintProblems, called for the problem in prepared arrays."""
 
     def __init__(self, world: World, step: StepArrays, report: np.ndarray) -> None:
-        """Find the solver.
+        """Look up the solver of a world.
 
         Args:
-            world: Its solver, with options.
+            world: World with its solver and options.
             step: Arrays of the problem.
-            report: Written: residual of its law, and iterations.
+            report: Array whose entries LAW and ITERATIONS `solve` writes.
         """
         self._solver, self._options = contact_solver(world.solver), world.solver_options
         self._step, self._report = step, report
 
     def solve(self, blocks: int, m: int) -> int:
-        """Replace the impulses of the rows by the solution; return its status.
+        """Write the solution to the impulses of the rows; return its status.
 
         Args:
             blocks, m: Numbers of blocks and rows.
 
+        Returns:
+            Index in STATUSES.
+
         Raises:
-            NonFiniteError: The solver returned impulses that are not finite.
+            NonFiniteError: The solver returned impulses that are not finite. Errors of
+                the solver pass through.
         """
         rows = self._step.rows
         problem, warm = problem_of(self._step, blocks, m), rows.impulse[:m].copy()
@@ -133,14 +147,14 @@ class MatrixSolver:
 
 
 class PythonTasks:
-    """Functions of Python that the machine code of a step calls by their numbers.
+    """Python functions that the machine code of a step calls by their numbers.
 
     Attributes:
-        kernel: For ChosenSolver, valid as long as this object is kept.
+        kernel: Address for ChosenSolver, valid as long as this object exists.
     """
 
     def __init__(self, tasks: Mapping[int, Task]) -> None:
-        """Make the address.
+        """Create the address of the functions.
 
         Args:
             tasks: By IMPACT and PROBLEM, functions of the numbers of blocks and rows
@@ -152,7 +166,12 @@ class PythonTasks:
         self.kernel = self._function.kernel
 
     def _run(self, task: int, blocks: int, m: int) -> int:
-        """Return the status of a task, RAISED after an error."""
+        """Return the status of a task; RAISED after an exception, which is stored.
+
+        Args:
+            task: IMPACT or PROBLEM.
+            blocks, m: Numbers of blocks and rows of the prepared problem.
+        """
         try:
             return self._tasks[task](blocks, m)
         except BaseException as error:
@@ -160,7 +179,7 @@ class PythonTasks:
             return RAISED
 
     def raise_error(self) -> None:
-        """Raise the error of the last task that failed, once."""
+        """Raise the stored exception of the last failed task, if any, and delete it."""
         error, self._error = self._error, None
         if error is not None:
             raise error

@@ -1,4 +1,4 @@
-"""What steps with contacts need: tables and Programs of a robot, memory for states."""
+"""Tables and Programs of a robot for steps with contacts, and memory for states."""
 
 from __future__ import annotations
 
@@ -38,33 +38,34 @@ from dyn_core.contact.stepping.solver_choice import has_one_problem, solver_choi
 from dyn_core.contact.stepping.step_matrices import MatrixSolver, PythonTasks, Task
 from dyn_core.solving.registry import solver
 
-FIRST_ROOM = 16  # contacts for which there is room at first
-MOST_ROWS = 6  # of a contact
+FIRST_ROOM = 16  # initial capacity, in contacts; it doubles on demand
+MOST_ROWS = 6  # maximum number of rows of a contact
 
 
 class StepSetup:
-    """What stays: a robot in its world, its Programs, and how it is stepped.
+    """Constant data of steps: a robot in its world, its Programs, and the step.
 
     Attributes:
         of: Robot and world.
         h, remaining: Step, and the time in it for which the new velocity acts [s].
-        at_middle: Whether constraints are taken at the middle of a step.
+        at_middle: Whether constraints are evaluated at the middle of a step.
         scene: Tables.
         moved, moved_apart: Program of MOVED_STATE, and one with a correction.
         choice: Solver.
-        names: Of constraints that are no contacts, by -1 - lasting number.
+        names: Names of constraints that are no contacts; a constraint with number k has
+            the index -1 - k.
         prescribed: Row of each coordinate of each prescribed joint, by joint.
     """
 
     def __init__(
         self, contact_model: ContactModel, h: float, prescribed: Sequence[str] = ()
     ) -> None:
-        """Make the tables.
+        """Build the tables and Programs.
 
         Args:
             contact_model: Robot and world.
             h: Step [s].
-            prescribed: Joints whose accelerations are given.
+            prescribed: Names of joints whose accelerations are given.
         """
         self.of, self.h = contact_model, float(h)
         model, world = contact_model.model, contact_model.world
@@ -80,7 +81,8 @@ class StepSetup:
             contact_model.dry,
             prescribed,
         )
-        anywhere = model.random(np.random.default_rng(0))  # where no entry vanishes
+        # At a generic state an entry of a row is zero only if it always is.
+        anywhere = model.random(np.random.default_rng(0))
         dense = contact_model.dense_constraints(anywhere, np.zeros(model.nv))
         dense_table = dense_rows(tables, dense, -1 - len(joints.constraints))
         erp, soft = error_terms(world, self.h)
@@ -110,10 +112,10 @@ class StepSetup:
         self._terms: dict[bool, Any] = {}
 
     def terms(self, with_forces: bool) -> Any:
-        """Return the Program of CONTACT_TERMS, made when it is first needed.
+        """Return the Program of CONTACT_TERMS, built on first use.
 
         Args:
-            with_forces: Whether it takes forces on bodies.
+            with_forces: Whether it has forces on bodies, f_ext, as an input.
         """
         if with_forces not in self._terms:
             inputs, limits = ["f_ext"] * with_forces, self.of.world.limits
@@ -125,21 +127,21 @@ class StepSetup:
 
 
 class StepRoom:
-    """Memory for the steps of some states: their terms, and room for one problem.
+    """Memory for the steps of some states: their terms, and buffers for one problem.
 
     Attributes:
-        contacts: For how many there is room.
+        contacts: Maximum number of contacts.
         step: Arrays of the steps; without earlier impulses.
         solver: The solver with its memory.
-        python: What it calls in Python.
+        python: Python functions that the machine code calls.
     """
 
     def __init__(self, setup: StepSetup, states: int) -> None:
-        """Make room.
+        """Allocate the arrays.
 
         Args:
-            setup: What stays.
-            states: Most states of a call.
+            setup: Constant data of the steps.
+            states: Maximum number of states of a call.
         """
         self._setup, model = setup, setup.of.model
         shapes = {port.name: port.shape for port in setup.terms(False).outputs}
@@ -148,7 +150,10 @@ class StepRoom:
         self.grow(FIRST_ROOM)
 
     def grow(self, contacts: int) -> None:
-        """Make room for a number of contacts; states and their terms stay."""
+        """Allocate buffers for a number of contacts; terms of states are unchanged.
+
+        `step`, `solver` and `python` are replaced.
+        """
         scene = self._setup.scene
         tables, dense = scene.tables, scene.dense
         nv, single = tables.nv, len(scene.joints.role)
@@ -188,11 +193,12 @@ class StepRoom:
         self.solver = ChosenSolver(choice, work, reports, kernel, impact)
 
     def earlier(self, known: Earlier | None, states: int) -> Earlier:
-        """Return earlier impulses with room for those of this memory.
+        """Return earlier impulses with the capacity of this memory.
 
         Args:
-            known: Those of these states; None: there are none.
-            states: How many states there are.
+            known: Earlier impulses of the states, returned or copied; None: there are
+                none.
+            states: Number of states.
         """
         blocks, m = len(self.step.rows.kind), len(self.step.rows.b)
         if known is not None and known.id.shape[1] >= blocks:

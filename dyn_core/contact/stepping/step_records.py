@@ -1,4 +1,4 @@
-"""What is kept of a step with contacts."""
+"""Compact records of steps with contacts, from which reports are made on demand."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import numpy as np
 
 from dyn_core.contact.collision.detection.tables import Contacts
 
-COUNTS = 6  # numbers in `integers` of a record before those of the blocks
+COUNTS = 6  # integers of a record before the ids and first rows of the blocks
 
 
 class FastContacts(NamedTuple):
-    """Contacts of a step, and from FastMemory the ways along which they were found."""
+    """Contacts of a step with fast pairs, and the velocities that led to them.
+
+    Attributes:
+        contacts: Contacts of the step.
+        velocity, met, met_time: Copies of the arrays of FastMemory.
+    """
 
     contacts: Contacts
     velocity: np.ndarray
@@ -21,18 +26,19 @@ class FastContacts(NamedTuple):
 
 
 class StepRecord(NamedTuple):
-    """What a report of a step is made from, later and only if somebody reads it.
+    """Data from which the report of a step is made when it is read.
 
     Attributes:
         t, h: Start and duration [s].
-        status: Of the solver.
-        short: Whether overlaps had no room to be corrected.
-        forces: Forces on bodies, (nb, 6), if there are any; then the payload, likewise.
+        status: Status of the solver.
+        short: 1 if overlaps could not be corrected completely, else 0.
+        forces: Forces on bodies, (nb, 6), if there are any; then the inputs of a
+            payload.
         efforts: Joint forces, (nv,), as bytes.
-        q_end: Position after the step, if the step corrected it.
+        q_end: Position after the step if the step corrected it; else None.
         sizes: nq and nv.
-        integers, floats: Those of composite_step.StepLog, as bytes.
-        fast: Contacts of a step with fast pairs, which depend on velocities.
+        integers, floats: Arrays of composite_step.StepLog, as bytes.
+        fast: Contacts of a step with fast pairs, which depend on velocities; else None.
     """
 
     t: float
@@ -49,46 +55,46 @@ class StepRecord(NamedTuple):
 
     @property
     def iterations(self) -> int:
-        """Of the solver."""
+        """Number of iterations of the solver."""
         return int(self._numbers[1])
 
     @property
     def q(self) -> np.ndarray:
-        """Position at which the constraints were taken."""
+        """Position at which the constraints were evaluated, (nq,)."""
         return self._part(0, self.sizes[0])
 
     @property
     def qd(self) -> np.ndarray:
-        """Velocity at which the constraints were taken."""
+        """Velocity at which the constraints were evaluated, (nv,)."""
         return self._part(*self.sizes)
 
     @property
     def velocity(self) -> np.ndarray:
-        """Velocity after the step along the axes of q."""
+        """Velocity after the step in the axes of q, (nv,)."""
         nq, nv = self.sizes
         return self._part(nq + nv, nv)
 
     @property
     def residuals(self) -> np.ndarray:
-        """Of the solver, (5,)."""
+        """Residuals of the solver, in the order of Residuals, (5,)."""
         nq, nv = self.sizes
         return self._part(nq + 2 * nv, 5)
 
     @property
     def impulse(self) -> np.ndarray:
-        """Impulses of all rows."""
+        """Impulses of all rows, (m,)."""
         nq, nv = self.sizes
         return self._part(nq + 2 * nv + 5, -1)
 
     @property
     def ids(self) -> np.ndarray:
-        """Lasting number of each block."""
+        """Number of each block's constraint, equal in all steps, (blocks,)."""
         numbers = self._numbers
         return numbers[COUNTS : COUNTS + int(numbers[5])]
 
     @property
     def starts(self) -> np.ndarray:
-        """First row of each block."""
+        """First row of each block, (blocks,)."""
         numbers = self._numbers
         return numbers[COUNTS + int(numbers[5]) :]
 
@@ -104,7 +110,7 @@ class StepRecord(NamedTuple):
 
     @property
     def payload(self) -> tuple[np.ndarray, ...]:
-        """What a link carried, as an input of Programs, or nothing."""
+        """Inputs of Programs for a payload; empty without one."""
         return self.forces[1:] if self.with_forces else self.forces
 
     @property
@@ -113,5 +119,5 @@ class StepRecord(NamedTuple):
         return np.frombuffer(self.integers, np.int64)
 
     def _part(self, start: int, count: int) -> np.ndarray:
-        """Return a part of `floats` as an array; count -1: to the end."""
+        """Return `count` numbers of `floats` from index `start`; -1: all others."""
         return np.frombuffer(self.floats, float, count, 8 * start)

@@ -1,7 +1,7 @@
 """All contacts of a robot and its world at given poses, in one function.
 
-near_pairs.py chooses the pairs that may touch; each of these is computed by the rule of
-its kinds. Written in the subset of Python that is
+near_pairs.py chooses the pairs that may touch; each of them is passed to the function
+for its kinds. Written in the subset of Python that is
 compiled (dyn_core.engines.machine_code).
 """
 
@@ -42,7 +42,13 @@ from dyn_core.engines.machine_code import FloatArray2, IntArray, machine_code
 
 @machine_code
 def place_shapes(shapes: Shapes, poses: FloatArray2, work: Work) -> None:
-    """Write the frame of each shape in the world, and the box about it."""
+    """Write the frame of each shape in the world, and the box about it, to `work`.
+
+    Args:
+        shapes: Table.
+        poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
+        work: frames, middle and half are written.
+    """
     for k in range(len(shapes.kind)):
         F = work.frames[k]
         compose(poses[shapes.body[k]], shapes.place[k], F)
@@ -69,10 +75,17 @@ def contacts_of_pair(
     count: int,
     work: Work,
 ) -> int:
-    """Add the contacts of two shapes, the kind of a not larger than that of b.
+    """Add the contacts of two shapes to `contacts`.
+
+    Args:
+        shapes: Table.
+        a, b: Indices of the shapes; the kind of a is not larger than the kind of b.
+        margin: Maximum gap of a contact [m].
+        contacts, count: Contacts, and their number.
+        work: Memory, with the frames of both shapes.
 
     Returns:
-        The new number of contacts.
+        The new number of contacts, which may exceed the capacity.
     """
     one, two = shapes.kind[a], shapes.kind[b]
     size, A, B = shapes.size, work.frames[a], work.frames[b]
@@ -125,7 +138,14 @@ def add_pair(
     count: int,
     work: Work,
 ) -> int:
-    """Add the contacts of a pair whose shapes are placed; return the new number."""
+    """Add the contacts of a pair with ids and bodies; return the new number.
+
+    Args:
+        shapes, pairs, pair: Tables, and index of the pair.
+        margin: Maximum gap of a contact [m].
+        contacts, count: Contacts, and their number.
+        work: Memory, with the frames of both shapes.
+    """
     a, b = pairs.first[pair], pairs.second[pair]
     before = count
     swapped = shapes.kind[a] > shapes.kind[b]
@@ -161,13 +181,13 @@ def find_contacts(
     Args:
         shapes, pairs: Tables (shape_tables.py).
         poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
-        margin: Largest gap that counts [m].
+        margin: Maximum gap of a contact [m].
         contacts: The contacts are written here, sorted by pair.
-        work: Room.
+        work: Memory.
 
     Returns:
-        The number of contacts; if `contacts` has not room enough, minus the number that
-        it needs.
+        The number of contacts; if it exceeds the capacity of `contacts`, minus that
+        number.
 
     Source: LCP-2.
     """
@@ -189,17 +209,17 @@ def separations(
     results: FloatArray2,
     work: Work,
 ) -> int:
-    """Write the distances of pairs of convex shapes, however far apart they are.
+    """Write the distances of pairs of convex shapes at any distance.
 
         distance = n . (x_a - x_b),   negative in an overlap
 
     Args:
         shapes: Table.
-        first, second: Numbers of both shapes of each pair, a and b, (pairs,).
+        first, second: Indices of both shapes of each pair, a and b, (pairs,).
         poses: Frame of each body in the world, (nb + 1, 12).
         results: Distance, normal n from b to a, closest or deepest points x_a and x_b,
             world, (pairs, 10).
-        work: Room.
+        work: Memory.
 
     Returns:
         The number of pairs.

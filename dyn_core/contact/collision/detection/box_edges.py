@@ -1,4 +1,4 @@
-"""Contacts of the edges of a box with those of a box, or with a segment.
+"""Contacts between edges of two boxes, or between a segment and edges of a box.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 """
@@ -22,7 +22,12 @@ PARALLEL = 1e-6  # sine below which edges are parallel
 
 @machine_code
 def corner_of(F: FloatArray, half: FloatArray, bits: int) -> tuple[float, float, float]:
-    """Return a corner of a box whose frame is F."""
+    """Return corner `bits` of a box in the coordinates in which its frame F is given.
+
+    Args:
+        F, half: Frame and half lengths.
+        bits: Number of the corner; see corner_bits.
+    """
     x = half[0] if bits % 2 == 1 else -half[0]
     y = half[1] if bits // 2 % 2 == 1 else -half[1]
     z = half[2] if bits // 4 % 2 == 1 else -half[2]
@@ -35,7 +40,7 @@ def corner_of(F: FloatArray, half: FloatArray, bits: int) -> tuple[float, float,
 
 @machine_code
 def box_corner(half: FloatArray, bits: int) -> tuple[float, float, float]:
-    """Return a corner of a box in its own frame."""
+    """Return corner `bits` of a box in its own frame; see corner_bits."""
     x = half[0] if bits % 2 == 1 else -half[0]
     y = half[1] if bits // 2 % 2 == 1 else -half[1]
     z = half[2] if bits // 4 % 2 == 1 else -half[2]
@@ -44,9 +49,12 @@ def box_corner(half: FloatArray, bits: int) -> tuple[float, float, float]:
 
 @machine_code
 def edge_ends(number: int, box: bool) -> tuple[int, int, int]:
-    """Return both corners of an edge, counted from 0, and its number in features.
+    """Return both corners of an edge, and its number in features (edge_number).
 
-    Edges along x, y and z, four each; a segment has one, along z, of number 0.
+    Args:
+        number: Index of the edge: along x from 0, along y from 4, along z from 8. A
+            segment has one edge, along z, with any index and the number 0.
+        box: Whether the shape is a box; False: a segment.
     """
     if not box:
         return 0, 4, 0
@@ -73,7 +81,22 @@ def edge_contacts(
     tol: float,
     margin: float,
 ) -> int:
-    """Add the contact of the pair of edges that face each other, or of the closest."""
+    """Add the contact of the pair of edges with the largest separation, or the closest.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        work: Separations in `axis`, and the frame of a in b in `relative[0]`.
+        B: Frame of b in the world.
+        a, b: Half lengths and radius of both shapes.
+        box: Whether a is a box; False: a segment.
+        best, best_edge: Largest separation of all axes, and of the axes of edges; -inf:
+            there are none [m].
+        tol: Distance up to which separations are equal [m].
+        margin: Maximum gap of a contact [m].
+
+    Returns:
+        The new number of contacts.
+    """
     C, axis = work.relative[0], work.axis
     first = 0 if box else 2
     row = 6 + 3 * first
@@ -135,7 +158,17 @@ def put_edges(
     radius: float,
     margin: float,
 ) -> int:
-    """Add the contact of a point of a and a point of b, in the frame of b."""
+    """Add the contact of two points, if near; return the new number.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        B: Frame of b in the world; all others are in coordinates of b.
+        feature: Feature of the contact.
+        x, y, z, p, q, r: Point of a, and point of b [m].
+        nx, ny, nz: Unit normal from b to a.
+        radius: Radius about the point of a [m].
+        margin: Maximum gap of a contact [m].
+    """
     gap = nx * (x - p) + ny * (y - q) + nz * (z - r) - radius
     if not gap <= margin:
         return count
@@ -150,7 +183,14 @@ def put_edges(
 def edges_apart(
     C: FloatArray, a: FloatArray, b: FloatArray, box: bool, one: int, two: int, d: float
 ) -> bool:
-    """Return whether the balls about two edges are more than d apart."""
+    """Return whether the balls about two edges are more than d apart.
+
+    If they are not, the edges may be apart all the same.
+
+    Args:
+        C, a, b, box, one, two: As in edge_pair.
+        d: Distance [m].
+    """
     low, high, _ = edge_ends(one, box)
     ax, ay, az = corner_of(C, a, low)
     bx, by, bz = corner_of(C, a, high)
@@ -168,7 +208,14 @@ def edges_apart(
 def edge_pair(
     C: FloatArray, a: FloatArray, b: FloatArray, box: bool, one: int, two: int
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the closest points of an edge of a and an edge of b."""
+    """Return the closest points of an edge of a and an edge of b, in the frame of b.
+
+    Args:
+        C: Frame of a in b.
+        a, b: Half lengths of both shapes.
+        box: Whether a is a box; False: a segment.
+        one, two: Indices of the edges of a and of b; see edge_ends.
+    """
     low, high, _ = edge_ends(one, box)
     ax, ay, az = corner_of(C, a, low)
     bx, by, bz = corner_of(C, a, high)
@@ -193,7 +240,15 @@ def closest_edges(
     tol: float,
     margin: float,
 ) -> int:
-    """Add the closest points of all edges: two contacts for parallel edges."""
+    """Add the closest points of all edges: two contacts for parallel edges.
+
+    Args:
+        contacts, count, work, B, a, b, box, tol, margin: As in edge_contacts.
+        nx, ny, nz: Normal if the closest edges touch.
+
+    Returns:
+        The new number of contacts.
+    """
     C = work.relative[0]
     edges = 12 if box else 1
     d = math.inf

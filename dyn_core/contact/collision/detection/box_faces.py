@@ -22,12 +22,15 @@ CORNER_OF_B = 8
 END = 16
 EDGES = 32
 PAIRS = 576
-_DISTINCT = 1e-9  # part of a segment below which two points of it are one
+_DISTINCT = 1e-9  # fraction of a segment below which two of its points coincide
 
 
 @machine_code
 def corner_bits(x: float, y: float, z: float) -> int:
-    """Return the number of the corner of a box on whose sides a point is."""
+    """Return the number of the box corner in the octant of a point, 0 to 7.
+
+    1, 2 and 4 are added for x, y and z above 0.
+    """
     bits = 0
     if x > 0.0:
         bits += 1
@@ -40,7 +43,12 @@ def corner_bits(x: float, y: float, z: float) -> int:
 
 @machine_code
 def edge_number(direction: int, bits: int) -> int:
-    """Return the number of an edge: its direction, and its sides of the other axes."""
+    """Return the number of an edge, 8 direction + corner, below 24.
+
+    Args:
+        direction: Axis along the edge.
+        bits: Number of one of its two corners; the bit of the direction is cleared.
+    """
     weight = 1
     if direction > 0:
         weight = 2 * direction
@@ -53,7 +61,11 @@ def edge_number(direction: int, bits: int) -> int:
 def clip(polygon: FloatArray2, size: int, h_x: float, h_y: float, tol: float) -> int:
     """Clip a polygon to |x| <= h_x, |y| <= h_y; return the number of its corners.
 
-    The corners are rows of the first half of `polygon`, before and after.
+    Args:
+        polygon: Corners x, y, height in the first POLYGON rows, before and after.
+        size: Number of corners before.
+        h_x, h_y: Half lengths of the rectangle [m].
+        tol: Distance up to which a corner beyond a side is not clipped [m].
     """
     for side in range(4):
         k = side // 2
@@ -90,13 +102,13 @@ def facing(
     out: float,
     top: float,
 ) -> int:
-    """Write the face of the other shape opposed to a face; return its corners' number.
+    """Write the opposite face of the other shape; return its number of corners.
 
     Args:
         work: The corners are written to `polygon`: x, y, height over the face.
         half: Half lengths of the other shape.
         other: Its frame in the box with the face.
-        segment: Whether it is a segment along its z.
+        segment: Whether it is a segment along its z, with two corners.
         k, out: Axis and side (-1 or 1) of the face.
         top: Distance of the face from the box's centre.
     """
@@ -130,10 +142,15 @@ def facing(
 
 @machine_code
 def segment_features(work: Work, size: int) -> int:
-    """Keep the outermost points of a clipped segment; return their number.
+    """Keep the two outermost points of a clipped segment; return their number.
 
-    Points are labelled by the nearer end, which is steady in time. Row POLYGON + 32 of
-    the polygon is the first end, the next one the second.
+    Points are labelled by the nearer end, so that labels persist over time. Points that
+    coincide count as one.
+
+    Args:
+        work: `polygon` has the clipped points, and in rows POLYGON + 32 and + 33 the
+            ends of the segment; points and `tags` are written.
+        size: Number of clipped points, may be 0.
     """
     polygon, first = work.polygon, POLYGON + 32
     ux = polygon[first + 1, 0] - polygon[first, 0]
@@ -171,16 +188,16 @@ def segment_features(work: Work, size: int) -> int:
 def edge_beside(
     x: float, y: float, z: float, half: FloatArray, normal: int, tol: float
 ) -> int:
-    """Return the corner or edge of a box that a point of a face lies next to.
+    """Return the corner or edge of a box nearest to a point of a face.
 
     Args:
         x, y, z: The point in the box's frame.
         half: Half lengths.
         normal: Axis of the face.
-        tol: Distance below which the point is at a corner.
+        tol: Distance up to which the point is at a corner.
 
     Returns:
-        The number of the corner, or 8 and that of the edge.
+        The number of the corner, or 8 plus the number of the edge.
     """
     off_x, off_y, off_z = abs(abs(x) - half[0]), abs(abs(y) - half[1]), 0.0
     off_z = abs(abs(z) - half[2])
@@ -221,7 +238,11 @@ def point_feature(
 ) -> int:
     """Return the feature of a point of the overlap of two faces.
 
-    A corner of a or b, or two edges, whichever box has the first face.
+    A corner of a or b, or a pair of edges; the same whichever box has the first face.
+
+    Args:
+        work, m: Polygon, and row of the point.
+        of_b, half, half_other, other, k, out, tol: As in face_points.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     u, v = work.polygon[m, 0], work.polygon[m, 1]
@@ -273,15 +294,15 @@ def face_points(
     Args:
         work: Points x, y, height over the face are written to `polygon`, features to
             the first column of `tags`.
-        half, half_other: Half lengths of the box with the face, and of the other.
+        half, half_other: Half lengths of the box with the face, and of the other shape.
         other: Frame of the other shape in the box with the face.
         segment: Whether the other shape is a segment.
-        of_b: Whether the face is of the pair's second shape.
-        k, out: Axis and side of the face.
-        tol: How far a point beyond the rim is over the face.
+        of_b: Whether the face belongs to the pair's second shape.
+        k, out: Axis and side (-1 or 1) of the face.
+        tol: Distance up to which a point beyond the rim is over the face.
 
     Returns:
-        The number of points; none has the feature of another.
+        The number of points, whose features differ; 0: none is over the face.
     """
     polygon, tags = work.polygon, work.tags
     size = facing(work, half_other, other, segment, k, out, half[k])

@@ -29,8 +29,8 @@ from dyn_core.contact.collision.detection.tables import (
 )
 from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
-EXACT = 1e-10  # of the size: distances this close are equal
-SAME = 1e-6  # of the size: a point this far beyond a face's rim is over the face
+EXACT = 1e-10  # relative to the size: distances this close are equal
+SAME = 1e-6  # relative to the size: a point this far beyond a rim is over the face
 STEADY = 0.95  # relative depth below which edges are preferred to a face
 
 
@@ -38,9 +38,19 @@ STEADY = 0.95  # relative depth below which edges are preferred to a face
 def face_axes(
     C: FloatArray, a: FloatArray, b: FloatArray, box: bool, axis: FloatArray2
 ) -> float:
-    """Write the separations of the faces of b and of a box a; return the largest.
+    """Write the separations along the face normals of b and of a box a.
 
-    s = |n . (c_a - c_b)| - sum_k h_k |n . u_k|
+        s = |n . (c_a - c_b)| - sum_k h_k |n . u_k|
+
+    Args:
+        C: Frame of a in b.
+        a, b: Half lengths of both shapes.
+        box: Whether a is a box; False: a segment, without faces.
+        axis: Rows 0 to 5 are written: normal from b to a in the frame of b, and s; -inf
+            for faces that do not exist.
+
+    Returns:
+        The largest separation [m].
     """
     best = -math.inf
     for k in range(3):
@@ -71,7 +81,16 @@ def face_axes(
 def edge_axes(
     C: FloatArray, a: FloatArray, b: FloatArray, first: int, axis: FloatArray2
 ) -> float:
-    """Write the separations along a's axes x b's axes; return the largest."""
+    """Write the separations along the cross products of edges of a and b.
+
+    Args:
+        C, a, b: As in face_axes.
+        first: First axis of a that has edges: 0 for a box, 2 for a segment.
+        axis: Rows 6 to 14 are written as in face_axes; -inf for parallel edges.
+
+    Returns:
+        The largest separation [m]; -inf if all edges are parallel.
+    """
     best = -math.inf
     for row in range(6, 6 + 3 * first):
         axis[row, 3] = -math.inf
@@ -117,16 +136,15 @@ def box_or_capsule_box(
 ) -> int:
     """Add the contacts of a box or capsule a with a box b; return the new number.
 
-    gap = n . (x_a - x_b) - radius
+        gap = n . (x_a - x_b) - radius
 
     Args:
-        contacts: Contacts.
-        count: How many there are.
-        work: Room.
+        contacts, count: Contacts, and their number.
+        work: Memory.
         A, B: Frames of both.
-        a, b: Half lengths and radius of both; those of a capsule are 0, 0, half.
+        a, b: Half lengths and radius of both; of a capsule 0, 0, half length, radius.
         box: Whether a is a box.
-        margin: Largest gap that counts [m].
+        margin: Maximum gap of a contact [m].
     """
     C, axis, radius = work.relative[0], work.axis, a[3]
     relate(A, B, C)
@@ -169,9 +187,14 @@ def face_contacts(
 ) -> int:
     """Add the contacts of a face, if its points attain the separation.
 
+    Args:
+        contacts, count, work, A, a, B, b, box, margin: As in box_or_capsule_box.
+        face: Row of the face in work.axis: 0 to 2 of b, 3 to 5 of a.
+        tol: Distance up to which separations are equal [m].
+
     Returns:
-        The new number; the old one if they do not attain it; -1 if they do and none
-        is within the margin.
+        The new number of contacts; the old one if the points do not attain the
+        separation; -1 if they do and none is within the margin.
     """
     C, axis, polygon = work.relative[0], work.axis, work.polygon
     k, of_b, radius = face % 3, face < 3, a[3]

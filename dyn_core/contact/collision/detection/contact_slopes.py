@@ -1,4 +1,4 @@
-"""How contacts move with their bodies: points and normals, by central differences.
+"""Derivatives of contact points and normals by body motion, by central differences.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 """
@@ -30,16 +30,16 @@ from dyn_core.engines.machine_code import (
     machine_code,
 )
 
-STEP = 1e-5  # displacements of the differences [m | rad]
+STEP = 1e-5  # displacement of the differences [m | rad]
 SINE, COSINE = math.sin(STEP), math.cos(STEP)
 
 
 class SlopeRoom(NamedTuple):
-    """Room for what lies beside a state.
+    """Memory for contacts at displaced poses.
 
     Attributes:
-        ahead, behind: Contacts of one pair on both sides of it.
-        frame: Frame of a shape there, (12,).
+        ahead, behind: Contacts of one pair on both sides of the state.
+        frame: Frame of the displaced shape at the state, (12,).
     """
 
     ahead: Contacts
@@ -48,7 +48,7 @@ class SlopeRoom(NamedTuple):
 
 
 def allocate_slopes(capacity: int) -> SlopeRoom:
-    """Return room for pairs of up to a number of contacts."""
+    """Return memory for pairs of up to `capacity` contacts."""
     ahead, behind = (allocate_contacts(capacity) for _ in range(2))
     return SlopeRoom(ahead, behind, np.zeros(12))
 
@@ -66,23 +66,25 @@ def contact_slopes(
     work: Work,
     slopes: FloatArray3,
 ) -> int:
-    """Fill the slopes of contacts: how they move while their second body stands.
+    """Write the derivatives of contacts by the motion of their first body.
 
         (dp, dn) = sum_j h_j slopes[c, j],   h the motion of body_a, [angular; linear]
 
-    A feature that is there on one side of a difference only has a one-sided slope.
+    The second body does not move. A feature that exists on one side of a difference
+    only has a one-sided derivative; one that exists on neither side has zeros.
 
     Args:
-        shapes, pairs, poses: As find_contacts takes them.
-        margin: Largest gap at which a contact is looked for [m].
-        contacts, touching: Of find_contacts, and how many there are.
-        wanted: By contact: whether its slopes are, (capacity,).
-        room: Room for what lies beside.
-        work: Room.
-        slopes: Written, (capacity, 6, 6), motions of the point at the world's origin.
+        shapes, pairs, poses: As in find_contacts.
+        margin: Maximum gap of a displaced contact [m].
+        contacts, touching: Contacts of find_contacts, and their number.
+        wanted: By contact: not 0 if its derivatives are wanted, (capacity,).
+        room: Memory for contacts at displaced poses.
+        work: Memory.
+        slopes: Written, (capacity, 6, 6): by contact, motion of the point at the
+            world's origin, and component of point and normal.
 
     Returns:
-        How many slopes are one-sided, or unknown and zero.
+        Number of one-sided or unknown differences, over contacts and motions.
     """
     place_shapes(shapes, poses, work)
     first, lost = 0, 0
@@ -112,7 +114,10 @@ def _slopes_of_pair(
     work: Work,
     slopes: FloatArray3,
 ) -> int:
-    """Fill the slopes of the contacts of one pair, from `first` to before `last`."""
+    """Write the derivatives of the contacts of one pair, rows `first` to `last` - 1.
+
+    Args and result as contact_slopes; shapes are placed in `work`.
+    """
     pair, frame = contacts.pair[first], room.frame
     a, b = pairs.first[pair], pairs.second[pair]
     pivot, F = contacts.point[first], work.frames[a]
@@ -154,7 +159,10 @@ def _slopes_of_pair(
 
 @machine_code
 def _find(contacts: Contacts, count: int, feature: int) -> int:
-    """Return the number of the contact of a feature of a pair; -1: there is none."""
+    """Return the row of the contact with a feature; -1: there is none.
+
+    `count` is the number of contacts of the pair; rows beyond the capacity are ignored.
+    """
     for m in range(min(count, len(contacts.id))):
         if contacts.id[m] == feature:
             return m
@@ -165,7 +173,15 @@ def _find(contacts: Contacts, count: int, feature: int) -> int:
 def _displace(
     frame: FloatArray, j: int, sign: float, pivot: FloatArray, F: FloatArray
 ) -> None:
-    """Write a frame turned about an axis through the pivot, or shifted along one."""
+    """Write to F a frame that is displaced by STEP.
+
+    Args:
+        frame: Frame before.
+        j, sign: Direction and sign: 0 to 2 a turn about an axis through the pivot, 3 to
+            5 a shift along an axis of the world.
+        pivot: Centre of turns, world, (3,) [m].
+        F: Written.
+    """
     for i in range(12):
         F[i] = frame[i]
     if j >= 3:
@@ -183,9 +199,9 @@ def _displace(
 
 @machine_code
 def _about_origin(pivot: FloatArray, slopes: FloatArray2) -> None:
-    """Turn slopes by turns about the pivot into those about the world's origin.
+    """Convert derivatives by turns about the pivot to turns about the world's origin.
 
-    A turn e about the origin is one about the pivot, and the shift e x pivot.
+    A turn e about the origin is a turn about the pivot, and the shift e x pivot.
     """
     for i in range(6):
         x, y, z = slopes[3, i], slopes[4, i], slopes[5, i]

@@ -1,9 +1,9 @@
 """Contacts of two convex shapes, one of them a cylinder or a hull.
 
-The closest or deepest points give the normal and the gap. If the normal is that of a
-face, the other shape's face or line is clipped to it; two nearly parallel lines touch
-at two points. Otherwise the closest points are the only contact. Written in the subset
-of Python that is compiled (dyn_core.engines.machine_code).
+The closest or deepest points give the normal and the gap. If the normal is the normal
+of a face, the other shape's face or line is clipped to it; two nearly parallel lines
+touch at two points. Otherwise the closest points are the only contact. Written in the
+subset of Python that is compiled (dyn_core.engines.machine_code).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from dyn_core.engines.machine_code import FloatArray, machine_code
 CLOSEST = 0  # features: closest points, ends of parallel lines, and from here on:
 LINE = 1
 VERTEX = 4  # 4 + 4 vertex: of a; 5 + 4 vertex: of b; 6 + 4 (...): a side cut by a side
-SAME = 1e-6  # of the size: a point this far beyond a face's rim is over the face
-ALIGNED = 1e-10  # squared sine below which a normal is that of a face
-EXACT = 1e-9  # of the size: the least gap of a face's points is the gap
+SAME = 1e-6  # relative to the size: a point this far beyond a rim is over the face
+ALIGNED = 1e-10  # squared sine of the angle up to which a normal is a face's normal
+EXACT = 1e-9  # relative to the size: up to this, a face's smallest gap is the gap
 
 
 @machine_code
@@ -52,15 +52,15 @@ def convex_convex(
 ) -> int:
     """Add the contacts of two convex shapes; return the new number.
 
-    gap = n . (x_a - x_b) - r_a - r_b
+        gap = n . (x_a - x_b) - r_a - r_b
 
     Args:
-        contacts, count: Contacts, and how many there are.
+        contacts, count: Contacts, and their number.
         shapes: Table.
-        a, b: Numbers of both shapes.
-        A, B: Their frames.
-        work: Room.
-        margin: Largest gap that counts [m].
+        a, b: Indices of both shapes.
+        A, B: Their frames in the world.
+        work: Memory.
+        margin: Maximum gap of a contact [m].
     """
     C, r_a, r_b = work.relative[0], shapes.size[a, 3], shapes.size[b, 3]
     relate(A, B, C)
@@ -113,7 +113,7 @@ def convex_convex(
 
 @machine_code
 def aligned(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> bool:
-    """Return whether two unit vectors are equal, but for rounding."""
+    """Return whether two unit vectors have the same direction within ALIGNED."""
     x, y, z = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
     ahead = ax * bx + ay * by + az * bz
     return ahead > 0.0 and x * x + y * y + z * z < ALIGNED
@@ -136,7 +136,22 @@ def over_face(
     tol: float,
     margin: float,
 ) -> tuple[int, float]:
-    """Add the points of a polygon over a face; return the new number and least gap."""
+    """Add the points of a polygon over a face as contacts.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        work: The polygon at OTHER, and the face at FACE.
+        B: Frame of b in the world.
+        corners, sides: Numbers of corners of the polygon and of the face.
+        nx, ny, nz: Outward normal of the face, in the frame of b.
+        of_b: Whether the face belongs to b; False: to a.
+        r_other, r_face: Radii about the polygon and about the face [m].
+        tol: Distance up to which a point beyond the rim is over the face [m].
+        margin: Maximum gap of a contact [m].
+
+    Returns:
+        The new number of contacts, and the smallest gap of all points; inf: none.
+    """
     polygon, tags = work.polygon, work.tags
     size = clip_to_face(work, corners, sides, nx, ny, nz, tol)
     least = math.inf
@@ -166,7 +181,12 @@ def over_face(
 
 @machine_code
 def clipped_feature(tag: int, of_b: bool) -> int:
-    """Return the feature of a corner of a clipped polygon; of_b: the face is of b."""
+    """Return the feature of a corner of a clipped polygon.
+
+    Args:
+        tag: First tag of the corner; see clip_to_face.
+        of_b: Whether the face belongs to b; False: to a.
+    """
     if tag < CUT:
         return VERTEX + 4 * tag + (0 if of_b else 1)
     side, vertex = tag // CUT - 1, tag % CUT
@@ -190,7 +210,20 @@ def along_lines(
     r_b: float,
     margin: float,
 ) -> tuple[int, float]:
-    """Add two contacts where two nearly parallel lines lie side by side."""
+    """Add contacts at both ends of the common length of two nearly parallel lines.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        work: The line of a at OTHER, and the line of b at FACE.
+        B: Frame of b in the world.
+        nx, ny, nz: Normal from b to a, in the frame of b.
+        r_a, r_b: Radii [m].
+        margin: Maximum gap of a contact [m].
+
+    Returns:
+        The new number of contacts, and the smaller gap; inf if the lines are not
+        parallel or not side by side.
+    """
     polygon, second, last = work.polygon, OTHER + 1, FACE + 1
     ux = polygon[second, 0] - polygon[OTHER, 0]
     uy = polygon[second, 1] - polygon[OTHER, 1]

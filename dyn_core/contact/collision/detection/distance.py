@@ -1,8 +1,9 @@
 """Distance and depth of two convex cores by their support points.
 
-A separated pair: the algorithm of Gilbert, Johnson and Keerthi. An overlapping pair: a
-polytope in the difference of both that grows until its face closest to the origin is a
-face of the difference. Everything is computed in the frame of b. Written in the subset
+Separated pairs use the algorithm of Gilbert, Johnson and Keerthi (GJK). Overlapping
+pairs use the expanding polytope algorithm (EPA): a polytope in the Minkowski difference
+of both grows until its face closest to the origin is a face of the difference.
+Everything is computed in the frame of b. Written in the subset
 of Python that is compiled (dyn_core.engines.machine_code).
 
 Source: C. Ericson, Real-Time Collision Detection, 2005, 9.5 (distance); G. van den
@@ -36,7 +37,10 @@ FLAT = 1e-10  # of the size: a difference this thin has no inside
 def support(
     shapes: Shapes, k: int, dx: float, dy: float, dz: float
 ) -> tuple[float, float, float]:
-    """Return the farthest point of a core along a direction, in the shape's frame."""
+    """Return the support point of core k along a direction, in the shape's frame [m].
+
+    `dx`, `dy`, `dz`: direction of any length, in the shape's frame.
+    """
     kind = shapes.kind[k]
     size = shapes.size[k]
     if kind == HULL:
@@ -75,9 +79,13 @@ def difference(
     P: FloatArray2,
     row: int,
 ) -> None:
-    """Write the farthest point of a - b along a direction, and the point of a.
+    """Write the support point of a - b along a direction, and its point of a.
 
-    C is the frame of a in b.
+    Args:
+        shapes, a, b: Table, and indices of the shapes.
+        C: Frame of a in b.
+        dx, dy, dz: Direction of any length, in the frame of b.
+        P, row: Array and row that is written: a - b, then the point of a, (6,).
     """
     x, y, z = support(
         shapes,
@@ -100,7 +108,7 @@ def difference(
 
 @machine_code
 def core_size(shapes: Shapes, k: int) -> float:
-    """Return the sum of half lengths of a core."""
+    """Return the sum of the half lengths of core k [m]."""
     return shapes.bounds[k, 3] + shapes.bounds[k, 4] + shapes.bounds[k, 5]
 
 
@@ -112,18 +120,19 @@ def closest_points(
 
     Args:
         shapes: Table.
-        a, b: Numbers of both shapes.
+        a, b: Indices of both shapes.
         work: `relative[0]` is the frame of a in b.
-        reach: Distance beyond which nothing is needed [m].
+        reach: Maximum distance that is of interest [m].
 
     Returns:
-        Distance, negative in an overlap, inf beyond the reach; normal from b to a;
-        point of a. The point of b is the point of a less normal times distance.
+        Distance, negative in an overlap, inf beyond the reach; unit normal from b to a;
+        point of a. The point of b is the point of a minus normal times distance.
 
     Source: Ericson 9.5.4; the bound |v| - v.w/|v| of van den Bergen ends the search.
     """
     C, P = work.relative[0], work.simplex
     weights = work.weights
+    # Above zero for two points, too.
     size = core_size(shapes, a) + core_size(shapes, b) + 1e-300
     vx, vy, vz = C[9], C[10], C[11]
     if vx * vx + vy * vy + vz * vz <= 0.0:
@@ -180,10 +189,17 @@ def closest_points(
 def first_tetrahedron(
     shapes: Shapes, a: int, b: int, C: FloatArray, P: FloatArray2, thin: float
 ) -> tuple[int, float, float, float]:
-    """Write four support points of the difference that span a space.
+    """Write four support points of the difference that span a tetrahedron.
+
+    Args:
+        shapes, a, b: Table, and indices of the shapes.
+        C: Frame of a in b.
+        P: Rows 0 to 3 are written as by `difference`; 4 and 5 are memory.
+        thin: Extent below which the difference is flat [m].
 
     Returns:
-        4; or fewer, if it is flat, and a unit vector across it.
+        4, or fewer points if the difference is flat; and a unit vector normal to the
+        points found.
     """
     best = -1.0
     for k in range(3):
@@ -241,9 +257,14 @@ def first_tetrahedron(
 
 @machine_code
 def make_face(work: Work, row: int, a: int, b: int, c: int) -> None:
-    """Write a face with its outward normal and distance; (a, b, c) is its turn.
+    """Write a face with its outward normal and distance from the origin.
 
     A face without an area is at the distance inf.
+
+    Args:
+        work: Polytope; `triple` and `face` are written.
+        row: Index of the face.
+        a, b, c: Its corners, counterclockwise about the outward normal.
     """
     P, face = work.corner, work.face
     work.triple[row, 0] = a
@@ -264,7 +285,17 @@ def make_face(work: Work, row: int, a: int, b: int, c: int) -> None:
 
 @machine_code
 def grow(work: Work, faces: int, new: int, tol: float) -> int:
-    """Replace the faces that see a new corner by faces with it; return their number."""
+    """Add a corner to the polytope: replace the faces that it sees by faces with it.
+
+    Args:
+        work: Polytope.
+        faces: Number of faces.
+        new: Row of the new corner.
+        tol: Height above a face from which on the corner sees it [m].
+
+    Returns:
+        The new number of faces, at most FACES.
+    """
     P, face, triple, rim = work.corner, work.face, work.triple, work.rim
     edges, kept = 0, 0
     for m in range(faces):
@@ -301,7 +332,7 @@ def grow(work: Work, faces: int, new: int, tol: float) -> int:
 
 @machine_code
 def nearest_face(work: Work, faces: int) -> int:
-    """Return the face of the polytope that is closest to the origin."""
+    """Return the index of the polytope's face that is closest to the origin."""
     best = 0
     for m in range(1, faces):
         if work.face[m, 3] < work.face[best, 3]:
@@ -313,9 +344,13 @@ def nearest_face(work: Work, faces: int) -> int:
 def deepest_points(
     shapes: Shapes, a: int, b: int, work: Work, size: float
 ) -> tuple[float, float, float, float, float, float, float]:
-    """Return the depth of two overlapping cores as closest_points does.
+    """Return the deepest points of two overlapping cores as closest_points does.
 
     Flat shapes in one plane have the depth 0 and the normal of the plane.
+
+    Args:
+        shapes, a, b, work: As in closest_points.
+        size: Size of both cores, the scale of tolerances [m].
 
     Source: van den Bergen 4.3.8.
     """

@@ -34,20 +34,23 @@ from dyn_core.contact.collision.detection.tables import (
 from dyn_core.contact.collision.detection.tops import cells_within, height, with_tops
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
-TRIANGLES = 16777216  # features of a point: 0, or 1 + the triangle that it is over
-WINDOW = 8  # cells around a point below the surface in which the closest is looked for
+TRIANGLES = 16777216  # features per point: 0 (edge or corner), or 1 + triangle
+WINDOW = 8  # maximum half width, in cells, of the search for a point below the surface
 INSIDE = 1e-9  # weight above which a closest point is inside its triangle
 
-# Which contacts of a ball are added: with all triangles, or with one (its number).
+# Contacts of a ball that are added; a number from 0 on: with this triangle only.
 ALL = -1
-BORDERS = -2  # those with edges and corners, and those of a ball below the surface
+BORDERS = -2  # with edges and corners, and with the closest point from below
 NONE = -3
-TURNS = 4  # projections of the closest point of the surface on a rim
+TURNS = 4  # maximum number of projections of the closest point on a rim
 
 
 @machine_code
 def surface_below(shapes: Shapes, k: int, x: float, y: float) -> float:
-    """Return the height of the surface at x, y in the field's frame; -inf beside it."""
+    """Return the height of the surface of field k at x, y; -inf beside the grid.
+
+    Coordinates and height are in the field's frame [m].
+    """
     u, v = x / shapes.cells[k, 0], y / shapes.cells[k, 1]
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     if not (0.0 <= u <= float(columns) and 0.0 <= v <= float(rows)):
@@ -66,9 +69,16 @@ def surface_below(shapes: Shapes, k: int, x: float, y: float) -> float:
 def in_surface(
     shapes: Shapes, k: int, triangle: int, x: float, y: float, z: float
 ) -> tuple[float, float, float, bool]:
-    """Return the point of a triangle that is closest to a point, and if it is inside.
+    """Return the point of a triangle closest to a point, and whether it is interior.
 
-    Triangles are numbered 2 (i rows + j), and 1 more for the one above the diagonal.
+    Args:
+        shapes, k: Table, and index of the height field.
+        triangle: Number 2 (i rows + j), with cell (i, j), below the diagonal of the
+            cell; one more for the triangle above it.
+        x, y, z: The point in the field's frame [m].
+
+    Returns:
+        x, y, z of the closest point, and False if it lies on an edge or corner.
     """
     rows = shapes.first[k, 2] - 1
     i, j = triangle // 2 // rows, triangle // 2 % rows
@@ -93,7 +103,7 @@ def in_surface(
 
 @machine_code
 def normal_of(shapes: Shapes, k: int, triangle: int) -> tuple[float, float, float]:
-    """Return the upward unit normal of a triangle in the field's frame."""
+    """Return the upward unit normal of a triangle of field k, in the field's frame."""
     rows = shapes.first[k, 2] - 1
     i, j = triangle // 2 // rows, triangle // 2 % rows
     low, high = height(shapes, k, i, j), height(shapes, k, i + 1, j + 1)
@@ -129,8 +139,20 @@ def put_ball(
 ) -> int:
     """Add the contact of a ball at (x, y, z) with the point (p, q, r) of a surface.
 
-    The normal is along the difference of the points, and (nx, ny, nz) if both are one
-    point. `side` is 1, or -1 for a centre below the surface; 0: on the normal's side.
+    Args:
+        contacts, count: Contacts, and their number.
+        F: Frame of the field in the world; all others are in its coordinates.
+        feature: Feature of the contact.
+        x, y, z, radius: Centre and radius of the ball [m].
+        p, q, r: Point of the surface [m].
+        nx, ny, nz: Unit normal of the surface.
+        side: 1 or -1 for a centre above or below the surface: the normal is along the
+            difference of the points, or (nx, ny, nz) if these coincide. 0: the normal
+            is (nx, ny, nz), and the distance is along it.
+        margin: Maximum gap of a contact [m].
+
+    Returns:
+        The new number of contacts.
     """
     dx, dy, dz = x - p, y - q, z - r
     d = side * math.sqrt(dx * dx + dy * dy + dz * dz)
@@ -167,20 +189,21 @@ def ball_on_surface(
 
     A ball whose centre is above the surface touches every triangle that has its closest
     point inside, and the closest edge or corner if that is closer than all triangles.
-    One whose centre is below touches the closest point.
+    A ball whose centre is below touches the closest point only.
 
     Args:
-        contacts, count: Contacts, and how many there are.
-        shapes, k: Table, and number of the height field.
-        F: Frame of the field.
-        first_feature: Feature of the ball; that of a triangle is added.
+        contacts, count: Contacts, and their number.
+        shapes, k: Table, and index of the height field.
+        F: Frame of the field in the world.
+        first_feature: Feature of a contact with an edge or corner; for a triangle one
+            plus its number is added.
         x, y, z: Centre in the field's frame [m].
-        radius, margin: Of the ball, and largest gap [m].
-        which: The contacts to add: ALL, BORDERS, NONE, or one triangle.
+        radius, margin: Radius of the ball, and maximum gap of a contact [m].
+        which: The contacts to add: ALL, BORDERS, NONE, or the number of one triangle.
 
     Returns:
-        The new number, the signed distance of the centre (inf beyond the reach), and
-        the closest point.
+        The new number of contacts, the signed distance of the centre (inf beyond the
+        reach, radius + margin), and the closest point.
     """
     ground = surface_below(shapes, k, x, y)
     below = z < ground
@@ -231,7 +254,13 @@ def ball_on_surface(
 def deepest_point(
     shapes: Shapes, a: int, m: int, C: FloatArray, nx: float, ny: float, nz: float
 ) -> tuple[float, float, float]:
-    """Return a candidate point against a normal, both in the field's frame."""
+    """Return candidate point m of shape a for a normal, in the field's frame [m].
+
+    Args:
+        shapes, a, m: Table, and indices of the shape and of the point.
+        C: Frame of the shape in the field.
+        nx, ny, nz: Normal of the surface, in the field's frame.
+    """
     x, y, z = local_point(
         shapes, a, m,
         C[0] * nx + C[3] * ny + C[6] * nz,
@@ -262,15 +291,16 @@ def rim_on_surface(
     corner is closer, the point of the rim next to it touches that.
 
     Args:
-        contacts, count: Contacts, and how many there are.
+        contacts, count: Contacts, and their number.
         shapes: Table.
-        a, C: Number of the cylinder, and its frame in the field.
-        m: Number of the point.
-        k, F: Number of the field, and its frame.
-        margin: Largest gap that counts [m].
+        a, C: Index of the cylinder, and its frame in the field.
+        m: Index of the candidate point.
+        k, F: Index of the field, and its frame in the world.
+        margin: Maximum gap of a contact [m].
 
     Returns:
-        The new number, and the least signed distance; inf beyond the reach.
+        The new number of contacts, and the smallest signed distance; inf beyond the
+        reach.
     """
     feature, rows = m * TRIANGLES, shapes.first[k, 2] - 1
     radius, end = shapes.size[a, 0], shapes.size[a, 2]
@@ -340,17 +370,18 @@ def rim_on_border(
 ) -> tuple[int, float]:
     """Add the contact of a rim with an edge or corner closer than all its triangles.
 
-    The closest point of the surface is projected on the rim, and back, in turns.
+    The closest point of the surface is projected on the rim, and back, at most TURNS
+    times.
 
     Args:
         contacts, count, shapes, a, C, m, k, F, margin: See rim_on_surface.
-        x, y, z: Point of the rim to start from, in the field's frame [m].
+        x, y, z: Initial point of the rim, in the field's frame [m].
         p, q, r: The point of the surface closest to it [m].
-        least: Its signed distance [m].
-        touched: Least signed distance of the contacts with triangles; inf: none [m].
+        least: Signed distance of these points [m].
+        touched: Smallest signed distance of the contacts with triangles; inf: none [m].
 
     Returns:
-        The new number, and the least signed distance.
+        The new number of contacts, and the smallest signed distance.
     """
     for _ in range(TURNS):
         nx, ny, nz = C[9] - p, C[10] - q, C[11] - r
@@ -388,15 +419,18 @@ def axis_on_edges(
 ) -> int:
     """Add the contact of the side of a capsule or cylinder with the closest edge.
 
-    Only if the edge is closer than `least`, the distance of the ends.
+    Only if the edge is closer than `least`, and closest to a point within the axis.
 
     Args:
-        contacts, count: Contacts, and how many there are.
-        shapes, k, F: Table, number of the field, and its frame.
+        contacts, count: Contacts, and their number.
+        shapes, k, F: Table, index of the field, and its frame in the world.
         feature: Feature of the first edge.
         ax, ay, az, bx, by, bz: Ends of the axis in the field's frame [m].
-        radius, margin: Of the side, and largest gap [m].
-        least: Least distance of the axis that is known already [m].
+        radius, margin: Radius of the side, and maximum gap of a contact [m].
+        least: Distance of the axis's ends, or rims, from the surface [m].
+
+    Returns:
+        The new number of contacts.
     """
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     c_x, c_y = shapes.cells[k, 0], shapes.cells[k, 1]
@@ -456,12 +490,12 @@ def with_heights(
     """Add the contacts of a shape with a height field; return the new number.
 
     Args:
-        contacts, count: Contacts, and how many there are.
+        contacts, count: Contacts, and their number.
         shapes: Table.
-        a, A: Number of the shape, and its frame.
-        k, F: Number of the field, and its frame.
-        work: Room.
-        margin: Largest gap that counts [m].
+        a, A: Index of the shape, and its frame in the world.
+        k, F: Index of the field, and its frame in the world.
+        work: Memory.
+        margin: Maximum gap of a contact [m].
     """
     C = work.relative[0]
     relate(A, F, C)

@@ -1,8 +1,8 @@
 """Pairs of shapes that may touch, by boxes along the axes of the world about them.
 
-Few pairs are tested one by one. Many are found by a sweep along the axis on which the
-shapes spread most; their order in the list is that of the table, whichever way it was
-made. Written in the subset of Python that is compiled
+Up to MANY pairs are tested one by one. More are found by a sweep along the axis on
+which the shapes spread most; the result has the order of the table in both cases.
+Written in the subset of Python that is compiled
 (dyn_core.engines.machine_code).
 
 Source: C. Ericson, Real-Time Collision Detection, 2005, 7.5 (sort and sweep).
@@ -13,15 +13,18 @@ from __future__ import annotations
 from dyn_core.contact.collision.detection.tables import PLANE, Pairs, Shapes, Work
 from dyn_core.engines.machine_code import any_lane, machine_code
 
-LARGER = 1.000000001  # boxes about shapes are this much larger than needed
-MANY = 1500  # pairs from which on a sweep is faster
+LARGER = 1.000000001  # factor of boxes about shapes, above rounding errors
+MANY = 1500  # number of pairs above which a sweep is faster
 
 
 @machine_code
 def may_touch_plane(
     shapes: Shapes, work: Work, a: int, plane: int, margin: float
 ) -> bool:
-    """Return whether the box about a shape reaches a half-space."""
+    """Return whether the box about shape `a` is within the margin of a half-space.
+
+    `plane` is the index of the half-space; `work` has the boxes of placed shapes.
+    """
     above, reach = 0.0, margin
     for i in range(3):
         n = shapes.size[plane, i]
@@ -32,7 +35,10 @@ def may_touch_plane(
 
 @machine_code
 def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
-    """Return whether the boxes about two shapes come closer than the margin."""
+    """Return whether the boxes about shapes a and b come closer than the margin.
+
+    `work` has the boxes of placed shapes.
+    """
     middle, half = work.middle, work.half
     x = abs(middle[a, 0] - middle[b, 0]) - half[a, 0] - half[b, 0]
     y = abs(middle[a, 1] - middle[b, 1]) - half[a, 1] - half[b, 1]
@@ -43,12 +49,12 @@ def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
 
 @machine_code
 def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
-    """Write the numbers of the pairs that may touch, in order; return how many.
+    """Write the indices of the pairs that may touch, in order; return their number.
 
     Args:
         shapes, pairs: Tables.
-        margin: Largest gap of a contact [m].
-        work: The boxes about the shapes are read, the numbers written to `near`.
+        margin: Maximum gap of a contact [m].
+        work: The boxes about the shapes are read, the indices written to `near`.
     """
     count, pair = 0, 0
     while pair < len(pairs.first) and shapes.kind[pairs.second[pair]] >= PLANE:
@@ -73,7 +79,10 @@ def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
 
 @machine_code
 def widest_axis(shapes: Shapes, work: Work) -> int:
-    """Return the axis along which the middles of the shapes vary most."""
+    """Return the axis, 0 to 2, along which the middles of the shapes vary most.
+
+    Half-spaces and height fields do not count.
+    """
     axis, best = 0, -1.0
     for i in range(3):
         number, total, squares = 0.0, 0.0, 0.0
@@ -92,9 +101,14 @@ def widest_axis(shapes: Shapes, work: Work) -> int:
 def sweep(shapes: Shapes, pairs: Pairs, margin: float, work: Work, count: int) -> int:
     """Add the pairs of the robot's shapes whose boxes are near; return the new number.
 
-    `order` is nearly sorted from the call before. The pairs of each first shape are
-    counted and put side by side, so that sorting the list moves little.
+    Args:
+        shapes, pairs, margin: As in near_pairs.
+        work: `order` is sorted and `near` extended.
+        count: Number of pairs in `near` before.
     """
+    # `order` is nearly sorted from the previous call: insertion sort is fast. The pairs
+    # of each first shape are counted and stored side by side, so that the final sort
+    # moves few of them.
     axis, order, key, near = widest_axis(shapes, work), work.order, work.key, work.near
     shapes_to_sort = 0
     for k in range(len(shapes.kind)):

@@ -1,7 +1,7 @@
 """Candidate points of all shapes, and their contacts with a half-space.
 
 The points serve half-spaces and height fields (height_field_contacts.py).
-halfspaces.py says which they are, and is the traced form.
+halfspaces.py describes them, and is the traced form.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 """
@@ -24,7 +24,7 @@ from dyn_core.numbers.scalar import where
 
 @machine_code
 def points_of(shapes: Shapes, k: int) -> int:
-    """Return the number of candidate points of a shape."""
+    """Return the number of candidate points of shape k."""
     if shapes.kind[k] == CYLINDER:
         return fixed_points(shapes, k) + 2
     return fixed_points(shapes, k)
@@ -32,7 +32,7 @@ def points_of(shapes: Shapes, k: int) -> int:
 
 @machine_code
 def fixed_points(shapes: Shapes, k: int) -> int:
-    """Return the number of candidate points that are the same for all normals."""
+    """Return the number of candidate points of shape k independent of the normal."""
     return shapes.first[k, 1]
 
 
@@ -40,13 +40,14 @@ def fixed_points(shapes: Shapes, k: int) -> int:
 def local_point(
     shapes: Shapes, k: int, m: int, nx: float, ny: float
 ) -> tuple[float, float, float]:
-    """Return a candidate point of a shape in its frame.
+    """Return a candidate point of a shape in its frame [m].
 
-    The vertices of the table, and the deepest point of either rim of a cylinder.
+    The points are the vertices of the table, then the deepest point of either rim of a
+    cylinder, first at -z.
 
     Args:
         shapes: Table.
-        k, m: Numbers of the shape and of the point.
+        k, m: Indices of the shape and of the point.
         nx, ny: Components of the normal along x and y of the shape.
     """
     if m < fixed_points(shapes, k):
@@ -70,7 +71,13 @@ def with_plane(
 ) -> int:
     """Add the contacts of a shape with a half-space; return the new number.
 
-    gap = n . (R x + p) - n . p_0 - radius
+        gap = n . (R x + p) - n . p_0 - radius
+
+    Args:
+        contacts, count: Contacts, and their number.
+        shapes, k, F: Table, index of the shape, and its frame in the world.
+        plane: Index of the half-space.
+        margin: Maximum gap of a contact [m].
     """
     nx, ny, nz = shapes.size[plane, 0], shapes.size[plane, 1], shapes.size[plane, 2]
     ox, oy, oz = (

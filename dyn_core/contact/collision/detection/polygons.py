@@ -1,4 +1,4 @@
-"""Faces of convex shapes as polygons, and one polygon clipped to another.
+"""Faces of convex shapes as polygons, and clipping of a polygon to another one.
 
 All corners are points in the frame of the pair's second shape. Written in the subset of
 Python that is compiled (dyn_core.engines.machine_code).
@@ -22,27 +22,27 @@ from dyn_core.contact.collision.detection.tables import (
 )
 from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
-CORNERS = 16  # most corners of a face
+CORNERS = 16  # maximum number of corners of a face
 OTHER = 0  # rows of Work.polygon: the clipped face, its copy, the face it is clipped to
 COPY = 40
 FACE = 88
-CUT = 16384  # number of a side that the clipping made: CUT and the number of a corner
+CUT = 16384  # a side made by clipping has the number CUT + number of a corner
 
 
 @machine_code
 def face_towards(
     shapes: Shapes, k: int, dx: float, dy: float, dz: float
 ) -> tuple[int, float, float, float]:
-    """Return the face of a shape most opposed to others along d, and its normal.
+    """Return the face of a shape whose outward normal is closest to a direction.
 
     Args:
         shapes: Table.
-        k: Number of the shape.
+        k: Index of the shape.
         dx, dy, dz: Unit direction in the shape's frame.
 
     Returns:
-        Number of the face and its outward normal. -1: the shape has no face there, and
-        the normal is 0.
+        Index of the face and its outward normal in the shape's frame. -1: the shape has
+        no face there, and the normal is 0.
     """
     kind = shapes.kind[k]
     if kind == BOX:
@@ -79,9 +79,15 @@ def face_towards(
 def face_corner(
     shapes: Shapes, k: int, face: int, m: int
 ) -> tuple[int, float, float, float]:
-    """Return the number of a vertex of a shape, and the vertex: corner m of a face.
+    """Return the number of corner m of a face, and the corner in the shape's frame.
 
-    The turn of the corners about the outward normal is positive.
+    Corners are counterclockwise about the outward normal. The number identifies the
+    vertex in the shape.
+
+    Args:
+        shapes, k: Table, and index of the shape: a box, cylinder or hull.
+        face: Index of the face, from face_towards.
+        m: Index of the corner in the face.
     """
     size = shapes.size[k]
     kind = shapes.kind[k]
@@ -119,7 +125,7 @@ def face_corner(
 
 @machine_code
 def rim_point(turn: int) -> tuple[float, float]:
-    """Return one of CORNERS equally spaced points of the unit circle.
+    """Return point `turn` of CORNERS equally spaced points of the unit circle.
 
     cos(pi/8), sin(pi/8) are square roots; the rest is symmetry.
     """
@@ -144,7 +150,7 @@ def rim_point(turn: int) -> tuple[float, float]:
 
 @machine_code
 def corners_of(shapes: Shapes, k: int, face: int) -> int:
-    """Return the number of corners of a face."""
+    """Return the number of corners of a face of shape k."""
     if shapes.kind[k] == HULL:
         return shapes.corners[face, 1]
     if shapes.kind[k] == CYLINDER:
@@ -156,7 +162,14 @@ def corners_of(shapes: Shapes, k: int, face: int) -> int:
 def write_point(
     work: Work, row: int, F: FloatArray, tag: int, x: float, y: float, z: float
 ) -> None:
-    """Write a corner of a polygon, given in the coordinates of a frame."""
+    """Write a corner of a polygon and its tags.
+
+    Args:
+        work, row: Memory, and row of polygon and tags.
+        F: Frame of the shape in the pair's second shape.
+        tag: Number of the vertex.
+        x, y, z: Corner in coordinates of F [m].
+    """
     work.polygon[row, 0] = F[0] * x + F[1] * y + F[2] * z + F[9]
     work.polygon[row, 1] = F[3] * x + F[4] * y + F[5] * z + F[10]
     work.polygon[row, 2] = F[6] * x + F[7] * y + F[8] * z + F[11]
@@ -168,7 +181,10 @@ def write_point(
 def write_face(
     shapes: Shapes, k: int, work: Work, F: FloatArray, start: int, face: int
 ) -> int:
-    """Write the corners of a face; return their number."""
+    """Write the corners of a face of shape k from row `start` on; return their number.
+
+    F is the frame of the shape in the pair's second shape.
+    """
     size = corners_of(shapes, k, face)
     for m in range(size):
         tag, x, y, z = face_corner(shapes, k, face, m)
@@ -187,16 +203,18 @@ def write_feature(
     dy: float,
     dz: float,
 ) -> int:
-    """Write the face, or the line along z, of a shape most opposed to others along d.
+    """Write a shape's face or line towards a direction; return its number of corners.
 
     Args:
-        shapes, k: Table, and number of the shape.
+        shapes, k: Table, and index of the shape.
         work: Corners are written to `polygon` from row `start` on.
         F: Frame of the shape.
+        start: First row that is written.
         dx, dy, dz: Unit direction in the shape's frame.
 
     Returns:
-        The number of corners; 2 of a line, 0 of a sphere and of a flat hull.
+        The number of corners; 2 for a line along z (capsule, side of a cylinder), 0 for
+        a sphere, a flat hull and a line of length 0.
     """
     face, _, _, _ = face_towards(shapes, k, dx, dy, dz)
     if face >= 0:
@@ -219,7 +237,7 @@ def write_feature(
 
 @machine_code
 def copy_row(work: Work, source: int, target: int) -> None:
-    """Copy a corner and its tags."""
+    """Copy a corner and its tags from row `source` to row `target`."""
     for c in range(3):
         work.polygon[target, c] = work.polygon[source, c]
     for c in range(2):
@@ -230,7 +248,14 @@ def copy_row(work: Work, source: int, target: int) -> None:
 def side_normal(
     polygon: FloatArray2, e: int, size: int, nx: float, ny: float, nz: float
 ) -> tuple[float, float, float]:
-    """Return the unit normal out of a side of the polygon at FACE, in its plane."""
+    """Return the unit normal out of side e of the polygon at FACE, in its plane.
+
+    Zeros for a side of length 0.
+
+    Args:
+        polygon, e, size: Corners, index of the side, and number of corners.
+        nx, ny, nz: Normal of the polygon.
+    """
     row, after = FACE + e, FACE + (e + 1) % size
     x = polygon[after, 0] - polygon[row, 0]
     y = polygon[after, 1] - polygon[row, 1]
@@ -252,7 +277,7 @@ def clip_to_face(
     nz: float,
     tol: float,
 ) -> int:
-    """Clip the polygon at OTHER to the prism over the one at FACE.
+    """Clip the polygon at OTHER to the prism over the polygon at FACE.
 
     The tags of a corner are its vertex and the vertex at which the side after it
     starts. A corner that is cut from a side by side e of the face has the tags
@@ -262,7 +287,7 @@ def clip_to_face(
         work: Polygons and tags.
         size, size_face: Numbers of corners of both.
         nx, ny, nz: Normal of the face.
-        tol: How far a corner beyond a side stays.
+        tol: Distance up to which a corner beyond a side is not clipped [m].
 
     Returns:
         The number of corners.
@@ -304,9 +329,13 @@ def clip_to_face(
 
 @machine_code
 def cut_tag(side: int, vertex: int) -> int:
-    """Return the tag of a corner that a side of the face cuts from another side.
+    """Return the tag of a corner at which a side of the face cuts another side.
 
     CUT (1 + side) + vertex for a side of the clipped polygon, and CUT (1 + CUT + ...)
-    for one that was cut before: a corner of the face, named by both of its sides.
+    for a side made by an earlier cut: a corner of the face, named by both of its sides.
+
+    Args:
+        side: Second tag of the side that is cut.
+        vertex: Vertex of the face at which the cutting side starts.
     """
     return CUT * (1 + side) + vertex

@@ -59,7 +59,7 @@ def between_segments(
     dy: float,
     dz: float,
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the closest points of the segments a b and c d, one of each.
+    """Return the closest points of the segments a b and c d, on a b first.
 
     The minimum over the closest points of both lines, if they lie within the segments,
     and over each end with the other segment. No pair is ill-conditioned.
@@ -73,7 +73,7 @@ def between_segments(
     det = uu * vv - uv * uv
     best = math.inf
     x, y, z, p, q, r = ax, ay, az, cx, cy, cz
-    if det > 1e-14 * uu * vv:
+    if det > 1e-14 * uu * vv:  # not parallel; else an end is a closest point
         s, t = (uw * vv - vw * uv) / det, (uw * uv - vw * uu) / det
         if 0.0 <= s <= 1.0 and 0.0 <= t <= 1.0:
             x, y, z = ax + s * ux, ay + s * uy, az + s * uz
@@ -139,9 +139,18 @@ def between_balls(
     fz: float,
     margin: float,
 ) -> int:
-    """Add the contact of a ball at (x, y, z) with one at (p, q, r), if it is near.
+    """Add the contact of ball a at (x, y, z) with ball b at (p, q, r), if it is near.
 
-    (fx, fy, fz) is the normal where both have the same centre.
+    Args:
+        contacts, count: Contacts, and their number.
+        feature: Feature of the contact.
+        x, y, z, r_a: Centre, world, and radius of ball a [m].
+        p, q, r, r_b: Centre, world, and radius of ball b [m].
+        fx, fy, fz: Normal if both have the same centre.
+        margin: Maximum gap of a contact [m].
+
+    Returns:
+        The new number of contacts.
     """
     nx, ny, nz = x - p, y - q, z - r
     d = math.sqrt(nx * nx + ny * ny + nz * nz)
@@ -176,7 +185,15 @@ def sphere_sphere(
     r_b: float,
     margin: float,
 ) -> int:
-    """Add the contact of two spheres; the normal of concentric ones is z."""
+    """Add the contact of two spheres; return the new number.
+
+    The normal of concentric spheres is z.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        A, r_a, B, r_b: Frames in the world, and radii [m].
+        margin: Maximum gap of a contact [m].
+    """
     return between_balls(
         contacts, count, 0, A[9], A[10], A[11], r_a, B[9], B[10], B[11], r_b,
         0.0, 0.0, 1.0, margin,
@@ -194,7 +211,14 @@ def sphere_capsule(
     r_b: float,
     margin: float,
 ) -> int:
-    """Add the contact of a sphere with a capsule."""
+    """Add the contact of a sphere with a capsule; return the new number.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        A, r_a: Frame in the world, and radius of the sphere [m].
+        B, half, r_b: Frame, half length of the axis, and radius of the capsule [m].
+        margin: Maximum gap of a contact [m].
+    """
     ux, uy, uz = B[2] * half, B[5] * half, B[8] * half
     ax, ay, az = B[9] - ux, B[10] - uy, B[11] - uz
     t = along_segment(A[9], A[10], A[11], ax, ay, az, B[9] + ux, B[10] + uy, B[11] + uz)
@@ -220,8 +244,17 @@ def capsule_capsule(
 ) -> int:
     """Add the contacts of two capsules: the closest points, or ends if parallel.
 
-    Nearly parallel capsules touch at each end that lies beside the other. Each gap is a
-    distance of an end and a segment, and so smooth in the poses.
+    Nearly parallel capsules touch at each end that projects onto the other axis. Each
+    gap is a distance of an end and a segment, and so smooth in the poses.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        A, half_a, r_a, B, half_b, r_b: Frames in the world, half lengths of the axes,
+            and radii [m].
+        margin: Maximum gap of a contact [m].
+
+    Returns:
+        The new number of contacts.
     """
     ux, uy, uz = A[2] * half_a, A[5] * half_a, A[8] * half_a
     vx, vy, vz = B[2] * half_b, B[5] * half_b, B[8] * half_b
@@ -283,6 +316,7 @@ def capsule_capsule(
             contacts, count, END_OF_A + end, ex, ey, ez, r_a, gx, gy, gz, r_b,
             fx, fy, fz, margin,
         )  # fmt: skip
+    # No end is the closest point: the axes cross at a small angle.
     if apart < least - 1e-9 * (half_a + r_a + half_b + r_b):
         count = between_balls(
             contacts, count, CLOSEST, x, y, z, r_a, p, q, r, r_b, fx, fy, fz, margin
@@ -302,7 +336,7 @@ def beside(
     by: float,
     bz: float,
 ) -> bool:
-    """Return whether a point projects on a segment, its ends included."""
+    """Return whether a point p projects onto the segment a b, its ends included."""
     ux, uy, uz = bx - ax, by - ay, bz - az
     square = ux * ux + uy * uy + uz * uz
     along = (px - ax) * ux + (py - ay) * uy + (pz - az) * uz
@@ -311,7 +345,10 @@ def beside(
 
 @machine_code
 def same(x: float, y: float, z: float, p: float, q: float, r: float) -> bool:
-    """Return whether two points are equal, but for rounding."""
+    """Return whether two points are equal within a tolerance for rounding errors.
+
+    The tolerance of each coordinate is 1e-9 (1 + largest coordinate of the first) [m].
+    """
     size = max(max(abs(x), abs(y)), abs(z))
     apart = max(max(abs(x - p), abs(y - q)), abs(z - r))
     return apart < 1e-9 * (1.0 + size)
@@ -328,10 +365,17 @@ def sphere_box(
     relative: FloatArray,
     margin: float,
 ) -> int:
-    """Add the contact of a sphere with a box.
+    """Add the contact of a sphere with a box; return the new number.
 
-    A centre inside the box has the normal of the nearest face. `relative` is the frame
-    of the sphere in the box.
+    A centre inside the box has the normal of the nearest face.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        A: Ignored.
+        r_a: Radius of the sphere [m].
+        B, half: Frame in the world, and half lengths of the box [m].
+        relative: Frame of the sphere in the box.
+        margin: Maximum gap of a contact [m].
     """
     x, y, z = relative[9], relative[10], relative[11]
     p = min(max(x, -half[0]), half[0])
@@ -372,10 +416,18 @@ def sphere_cylinder(
     relative: FloatArray,
     margin: float,
 ) -> int:
-    """Add the contact of a sphere with a cylinder of a radius and half length in size.
+    """Add the contact of a sphere with a cylinder; return the new number.
 
-    A centre inside leaves by the side or an end, whichever is nearer; one on the axis
-    by the side along x. `relative` is the frame of the sphere in the cylinder.
+    A centre inside is pushed out through the side or an end, whichever is nearer; a
+    centre on the axis through the side along x.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        r_a: Radius of the sphere [m].
+        B, size: Frame in the world of the cylinder; its radius, twice, and half length
+            [m].
+        relative: Frame of the sphere in the cylinder.
+        margin: Maximum gap of a contact [m].
     """
     x, y, z = relative[9], relative[10], relative[11]
     across = math.sqrt(x * x + y * y)

@@ -25,7 +25,14 @@ def in_triangle(
     cy: float,
     cz: float,
 ) -> tuple[float, float, float]:
-    """Return the weights of the corners at the point that is closest to the origin."""
+    """Return the weights of a triangle's corners at its point closest to the origin.
+
+    The weights are 0 or more and add up to 1. A triangle without an area is treated as
+    its closest edge or corner.
+
+    Args:
+        ax, ay, az, bx, by, bz, cx, cy, cz: Corners [m].
+    """
     ux, uy, uz = bx - ax, by - ay, bz - az
     vx, vy, vz = cx - ax, cy - ay, cz - az
     d1 = -(ux * ax + uy * ay + uz * az)
@@ -71,7 +78,7 @@ def in_triangle(
 def rows_in_triangle(
     P: FloatArray2, a: int, b: int, c: int
 ) -> tuple[float, float, float, float]:
-    """Return the weights for three rows, and the square of the distance."""
+    """Return the weights for rows a, b, c of P, and the square of the distance."""
     s, t, u = in_triangle(
         P[a, 0], P[a, 1], P[a, 2], P[b, 0], P[b, 1], P[b, 2], P[c, 0], P[c, 1], P[c, 2]
     )
@@ -83,7 +90,7 @@ def rows_in_triangle(
 
 @machine_code
 def outside(P: FloatArray2, a: int, b: int, c: int, d: int) -> bool:
-    """Return whether the origin and row d lie on different sides of a triangle.
+    """Return whether the origin and row d lie on different sides of triangle a, b, c.
 
     True, too, if the four rows are nearly in a plane.
     """
@@ -101,10 +108,16 @@ def outside(P: FloatArray2, a: int, b: int, c: int, d: int) -> bool:
 
 @machine_code
 def reduce(P: FloatArray2, weights: FloatArray, size: int) -> int:
-    """Keep the corners that the point closest to the origin needs; write its weights.
+    """Keep the corners of the face that is closest to the origin; write their weights.
+
+    Args:
+        P: Corners of the simplex, of which the first three columns are coordinates;
+            remaining rows move up.
+        weights: Written: weights of the remaining corners at the closest point, (4,).
+        size: Number of corners, 1 to 4.
 
     Returns:
-        The number of corners kept; 4: the simplex holds the origin.
+        The number of remaining corners; 4: the simplex contains the origin.
     """
     for k in range(4):
         weights[k] = 0.0
@@ -137,7 +150,7 @@ def reduce(P: FloatArray2, weights: FloatArray, size: int) -> int:
                 weights[a] = s
                 weights[b] = t
                 weights[c] = u
-        if best == math.inf:
+        if best == math.inf:  # the origin is on the inner side of all four faces
             return 4
     kept = 0
     for k in range(size):

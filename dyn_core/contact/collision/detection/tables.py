@@ -1,8 +1,8 @@
-"""Arrays of collision detection: shapes, tested pairs, contacts, and room for work.
+"""Arrays of collision detection: shapes, tested pairs, contacts, and work memory.
 
-They are records of arrays for functions of dyn_core.engines.machine_code; who makes
-them from a Model is shape_tables.py. A frame is a row of 12: a rotation, row by row,
-and a position, x_outer = R x + p. A shape is a core (a point, a segment, a box, a
+They are records of arrays for functions of dyn_core.engines.machine_code;
+shape_tables.py builds them from a Model. A frame is a row of 12: a rotation, row by
+row, and a position, x_outer = R x + p. A shape is a core (a point, a segment, a box, a
 cylinder, the hull of its vertices) and all points within a radius of the core.
 """
 
@@ -30,31 +30,32 @@ PLANE = 5
 HEIGHTS = 6
 
 FEATURES = 1099511627776  # ids of one pair: 2^40
-POLYGON = 64  # room for the corners of a clipped face
-FACES = 512  # room for the faces of an expanding polytope
+POLYGON = 64  # maximum number of corners of a clipped face
+FACES = 512  # maximum number of faces of an expanding polytope
 
 
 class Shapes(NamedTuple):
-    """The shapes of a robot and its world; they do not change.
+    """The shapes of a robot and its world; constant.
 
     Attributes:
         kind: One of the kinds above, (n,).
         body: Number of the body; 0 is the world, (n,).
         place: Frame of each shape in its body, (n, 12).
         size: Half lengths of a box, a segment (0, 0, half), or a cylinder (radius,
-            radius, half) and the radius about it, (n, 4) [m]; the normal of a
-            half-space and 0.
-        bounds: Centre and half lengths of a box about the shape in its frame, without
-            the radius, (n, 6) [m].
+            radius, half), then the radius about the core, (n, 4) [m]; of a half-space
+            its normal, then 0.
+        bounds: Centre and half lengths of a box about the core in the shape's frame,
+            (n, 6) [m].
         first: First vertex, number of vertices, first face and number of faces of a
-            shape; of a height field the first height, nx and ny, (n, 4).
-        vertices: In the shapes' frames, of hulls, and the fixed candidate points of
-            other shapes (halfspaces.ball_points), (count, 3) [m].
+            shape; of a height field first height, numbers of corners along x and y, 0,
+            (n, 4).
+        vertices: Vertices of hulls, and the fixed candidate points of other shapes
+            (halfspaces.ball_points), in the shapes' frames, (count, 3) [m].
         faces: Outward normal and offset of each face of all hulls, (count, 4).
-        corners: First corner and number of corners of each face, (count, 2).
-        loops: Numbers of the vertices round each face, from 0 in each hull.
-        heights: Heights of all height fields, x slowest [m].
-        cells: Lengths of a cell along x and y, (n, 2) [m].
+        corners: Start in `loops`, and number of corners, of each face, (count, 2).
+        loops: Vertices round each face, numbered from 0 in each hull.
+        heights: Heights of all height fields, row by row, a row for each x [m].
+        cells: Lengths of a cell of a height field along x and y, (n, 2) [m].
     """
 
     kind: IntArray
@@ -72,17 +73,17 @@ class Shapes(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """The tested pairs of shapes; they do not change.
+    """The tested pairs of shapes; constant.
 
-    First those with half-spaces and height fields; the others in the order of their
-    first and then of their second shape, the first with the lower number.
+    First come pairs with half-spaces and height fields. The others are sorted by their
+    first and then by their second shape, the first with the lower index.
 
     Attributes:
-        first, second: Numbers of both shapes, (pairs,).
+        first, second: Indices of both shapes, (pairs,).
         materials: Friction along tangents [1], torsion [m], rolling [m] and restitution
             of each pair, (pairs, 4).
-        number: Number of the pair of two shapes of the robot, the lower one first; -1:
-            not tested, (n, n); without rows where there are few pairs.
+        number: Index of the pair of two shapes, the lower one first; -1: not tested,
+            (n, n). Empty, (0, 0), unless there are more than near_pairs.MANY pairs.
     """
 
     first: IntArray
@@ -97,14 +98,14 @@ class Contacts(NamedTuple):
     Attributes:
         id: Equal in two steps if the same features of the same pair touch:
             pair FEATURES + feature, (capacity,).
-        pair: Number of the pair, (capacity,).
+        pair: Index of the pair, (capacity,).
         body_a, body_b: Bodies of its first and its second shape, (capacity,).
         gap: Distance along the normal; negative in an overlap, (capacity,) [m].
         point: Midway between the surfaces, world, (capacity, 3) [m].
         normal: From b to a, into body a, unit, world, (capacity, 3).
-        turn: 0 for contacts at the given poses; for those of pairs that meet within a
-            step 1 and more, by the velocity that leads there, (capacity,).
-        time: Of the meeting, from the start of the step, (capacity,) [s].
+        turn: 0 for contacts at the given poses. For pairs that meet within the step,
+            one plus the index of the velocity that leads to the meeting, (capacity,).
+        time: Time of the meeting, from the start of the step, (capacity,) [s].
     """
 
     id: IntArray
@@ -119,27 +120,27 @@ class Contacts(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room for intermediate values.
+    """Memory for intermediate values.
 
     Attributes:
         frames: Frame of each shape in the world, (n, 12).
         middle, half: Centre and half lengths of a box about each shape along the axes
             of the world, (n, 3) [m].
-        relative: Frame of a in b, of b in a, (2, 12).
-        axis: Separations along the candidates of boxes, and their normals, (15, 4).
+        relative: Frame of a in b, and of b in a, (2, 12).
+        axis: Normal of each candidate axis of boxes, and separation along it, (15, 4).
         polygon: Corners of two clipped faces, x, y, height, (2 POLYGON, 3).
         tags: Vertex and edge of each corner, (2 POLYGON, 2).
         simplex: Difference of two points, and the point of a, (8, 6).
         weights: Weights of the corners of a simplex, (4,).
         corner: Corners of an expanding polytope, as in simplex, (FACES, 6).
-        face: Its faces' outward normals and distances, (FACES, 4).
-        triple: The faces' corners, (FACES, 3).
+        face: Outward normals and distances of its faces, (FACES, 4).
+        triple: Corners of its faces, (FACES, 3).
         rim: Edges round the faces that are removed, (FACES, 2).
-        near: Numbers of the pairs that may touch, (pairs,).
-        candidate: Those of them that a sweep finds, in its order, (pairs,).
-        order: The shapes in the order of the sweep before, (n,).
-        key: Least coordinate of each shape along the axis of the sweep, (n,) [m].
-        number: How many candidates each shape is the first of, (n,).
+        near: Indices of the pairs that may touch, (pairs,).
+        candidate: Indices of such pairs in the order of the sweep, (pairs,).
+        order: The shapes in the order of the previous sweep, (n,).
+        key: Lowest coordinate of each shape along the axis of the sweep, (n,) [m].
+        number: Number of candidates whose first shape it is, (n,).
     """
 
     frames: FloatArray2
@@ -163,7 +164,7 @@ class Work(NamedTuple):
 
 
 def allocate_contacts(capacity: int) -> Contacts:
-    """Return empty arrays for a number of contacts."""
+    """Return Contacts of zeros for `capacity` contacts."""
     return Contacts(
         id=np.zeros(capacity, np.int64),
         pair=np.zeros(capacity, np.int64),
@@ -178,7 +179,7 @@ def allocate_contacts(capacity: int) -> Contacts:
 
 
 def allocate_work(shapes: int, pairs: int) -> Work:
-    """Return the arrays in which contacts of some shapes and pairs are computed."""
+    """Return work memory for numbers of shapes and of pairs."""
     return Work(
         frames=np.zeros((shapes, 12)),
         middle=np.zeros((shapes, 3)),
@@ -203,7 +204,7 @@ def allocate_work(shapes: int, pairs: int) -> Work:
 
 @machine_code
 def vertex(shapes: Shapes, k: int, m: int) -> tuple[float, float, float]:
-    """Return vertex m of a shape in its frame."""
+    """Return vertex m of shape k in its frame [m]."""
     row = shapes.first[k, 0] + m
     return shapes.vertices[row, 0], shapes.vertices[row, 1], shapes.vertices[row, 2]
 
@@ -221,9 +222,16 @@ def put(
     nz: float,
     gap: float,
 ) -> int:
-    """Write a contact's feature, point, normal and gap; return the new number.
+    """Write a contact to row `count`; return count + 1.
 
     A contact beyond the capacity is counted and not written.
+
+    Args:
+        contacts, count: Contacts, and their number.
+        feature: Number of the feature in the pair.
+        x, y, z: Point midway between the surfaces, world [m].
+        nx, ny, nz: Unit normal, world.
+        gap: Gap [m].
     """
     if count < len(contacts.id):
         contacts.id[count] = feature
@@ -251,7 +259,13 @@ def put_in_frame(
     nz: float,
     gap: float,
 ) -> int:
-    """Write a contact whose point and normal are in the coordinates of a frame."""
+    """Write a contact given in the coordinates of a frame; return count + 1.
+
+    Args:
+        contacts, count, feature, gap: As in put.
+        F: Frame in the world, (12,).
+        x, y, z, nx, ny, nz: Point [m] and unit normal in coordinates of F.
+    """
     return put(
         contacts,
         count,
@@ -268,7 +282,7 @@ def put_in_frame(
 
 @machine_code
 def compose(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
-    """Write the frame A B: B is given in A.
+    """Write the frame A B, with B given in A, to `out`, which is neither A nor B.
 
     R = R_a R_b,   p = R_a p_b + p_a
     """
@@ -281,7 +295,7 @@ def compose(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
 
 @machine_code
 def relate(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
-    """Write the frame of A in B.
+    """Write the frame of A in B to `out`; A and B are given in the same coordinates.
 
     R = R_b^T R_a,   p = R_b^T (p_a - p_b)
     """

@@ -1,7 +1,7 @@
 """Contacts of a box, cylinder or hull with the tops of a height field below its faces.
 
-A top is a corner of the grid that is above the middle of its neighbours. One that lies
-inside a shape or over one of its faces touches that face: in each quarter of the shape
+A top is a corner of the grid that is above the middle of its neighbours. A top inside a
+shape or over one of its faces touches that face: in each quarter of the shape
 the deepest one. Written in the subset of Python that is compiled
 (dyn_core.engines.machine_code).
 """
@@ -21,14 +21,14 @@ from dyn_core.contact.collision.detection.tables import (
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
 FIRST = 549755813888  # feature of the grid's first corner: 2^39
-LEVEL = 1e-9  # part of the cell above which a corner is above its neighbours
+LEVEL = 1e-9  # fraction of the cell by which a top is above its neighbours
 
 LOOKS_UP = 0.5  # z of a face's normal from which on no ground touches it
 
 
 @machine_code
 def height(shapes: Shapes, k: int, i: int, j: int) -> float:
-    """Return the height of a corner of the grid."""
+    """Return the height of corner (i, j) of the grid of height field k [m]."""
     return shapes.heights[shapes.first[k, 0] + i * shapes.first[k, 2] + j]
 
 
@@ -36,7 +36,15 @@ def height(shapes: Shapes, k: int, i: int, j: int) -> float:
 def cells_within(
     centre: float, reach: float, cell: float, cells: int
 ) -> tuple[int, int]:
-    """Return the first and the last cell within a reach; none if last < first."""
+    """Return the first and the last index of cells within a reach, along one axis.
+
+    Args:
+        centre, reach: Centre of the interval, and half its length [m].
+        cell, cells: Length of a cell [m], and number of cells.
+
+    Returns:
+        0, -1 if the interval is beside the grid; there are none if last < first.
+    """
     low = max((centre - reach) / cell, 0.0)
     high = min((centre + reach) / cell, float(cells) - 0.5)
     if high < 0.0 or low > float(cells):
@@ -46,9 +54,10 @@ def cells_within(
 
 @machine_code
 def is_top(shapes: Shapes, k: int, i: int, j: int) -> bool:
-    """Return whether a corner is above the middle of its neighbours.
+    """Return whether corner (i, j) of field k is above the middle of its neighbours.
 
-    On one of the three lines of the grid through it, and on none below.
+    The corner is above their middle along one of the three grid lines through it, and
+    below it along none.
     """
     columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
     z, above = height(shapes, k, i, j), False
@@ -72,13 +81,16 @@ def over_a_face(
 ) -> tuple[float, float, float, float]:
     """Return the gap of a point and a shape, and the outward normal of the face.
 
-    Faces that look up are left out: the ground is not above them. The gap is inf for a
-    point outside that is over no face: it is closer to an edge.
+    Faces that look up are left out: the ground is not above them.
 
     Args:
-        shapes, a: Table, and number of the shape.
+        shapes, a: Table, and index of the shape: a box, cylinder or hull.
         x, y, z: The point in the shape's frame [m].
         C: Frame of the shape in the field.
+
+    Returns:
+        Gap, negative inside [m], and normal in the shape's frame. The gap is inf for a
+        point outside that is over no face: it is closer to an edge.
     """
     kind, size = shapes.kind[a], shapes.size[a]
     best, nx, ny, nz = -math.inf, 0.0, 0.0, 0.0
@@ -130,16 +142,16 @@ def with_tops(
     """Add the contacts of a shape's faces with tops of a height field.
 
     Args:
-        contacts, count: Contacts, and how many there are.
+        contacts, count: Contacts, and their number.
         shapes: Table.
-        a, A: Number of the shape, and its frame.
-        k: Number of the field.
+        a, A: Index of the shape, and its frame in the world.
+        k: Index of the field.
         C: Frame of the shape in the field.
-        work: Room.
-        margin: Largest gap that counts [m].
+        work: Memory.
+        margin: Maximum gap of a contact [m].
 
     Returns:
-        The new number.
+        The new number of contacts; at most 4 are added, one for each quarter.
     """
     bounds, cells = shapes.bounds[a], shapes.cells[k]
     x_0 = C[0] * bounds[0] + C[1] * bounds[1] + C[2] * bounds[2] + C[9]
