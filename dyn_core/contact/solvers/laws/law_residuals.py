@@ -29,7 +29,7 @@ def row_residuals(
     u: FloatArray,
     residuals: FloatArray,
 ) -> None:
-    """Compute velocities and residuals of the exact laws, like problem.law_residuals.
+    """Compute velocities and the residuals of problem/residuals.py, `law_residuals`.
 
         u = Y (Y.T impulse) + b + compliance impulse
 

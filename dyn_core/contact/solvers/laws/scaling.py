@@ -21,7 +21,7 @@ from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 from dyn_core.numbers.scalar import where
 
 FREE, INTERVALS, CONE, FROZEN = range(4)  # laws of a block; from CONE on with tangents
-OPENING = 1e-6  # part of opening velocities that counts in the unit of velocities
+OPENING = 1e-6  # smallest unit of velocities, relative to the largest, opening or not
 
 
 class Scaled(NamedTuple):
@@ -58,9 +58,9 @@ class Scaled(NamedTuple):
 def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
     """Fill the scaled problem; return its largest weight.
 
-    The unit of velocities is the largest free velocity, without those of opening
-    normals. If all velocities are below `rows.rest`, the problem is at rest, and
-    `rows.rest` is the unit.
+    The unit of velocities is the largest free velocity, opening normals excepted. If
+    all free velocities are below `rows.rest`, the problem is at rest, and the unit is
+    `rows.rest` at least.
 
     Args:
         rows: Problem.
