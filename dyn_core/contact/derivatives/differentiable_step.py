@@ -189,7 +189,8 @@ class DifferentiableStep:
             f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zero.
 
         Raises:
-            NonFiniteError: A value of the derivatives is not finite.
+            NonFiniteError: A value of the derivatives is not finite. Errors of the step
+                itself pass through.
         """
         steps = self._step
         q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
