@@ -9,7 +9,7 @@ SMALL = 1e-11  # relative tolerance of velocities and pivots
 
 
 class PrincipalPivoting(ContactSolver):
-    """Impulses between bounds by Dantzig's principal pivoting, without friction.
+    """Impulses between bounds by Dantzig's principal pivoting; friction is refused.
 
         lambda = lo: u >= 0,   lambda = hi: u <= 0,   else u = 0
 

@@ -39,7 +39,7 @@ def projected_gauss_seidel(
     tolerance,
     relaxation,
 ):
-    """Return impulses by sweeps over the blocks, until they converge.
+    """Return impulses by sweeps over the blocks, until they no longer change.
 
         lambda_n <- max(0, lambda_n - u_n / A_nn),   A = G + R,  u = A lambda + b
         lambda_T <- disc of mu lambda_n (lambda_T - u_T / |A_TT|)
