@@ -140,8 +140,7 @@ class MovingContacts:
         return by_q, drag
 
     def _path(self, i):
-        """Return the bodies with joint coordinates on the path from body i to the base.
-        """
+        """Return the bodies on the path from i to the base whose joints can move."""
         path = []
         while i:
             if len(self.placed.S[i]):
