@@ -133,6 +133,7 @@ def _leaving(table, column, basis, n):
     for k in [-1, *range(n)]:
         ratios = table[rows, k] / d[rows]
         smallest = ratios.min()
+        # Ratios equal up to rounding are ties; the next column decides.
         close = ratios <= smallest + 1e-12 * max(1.0, abs(smallest))
         rows = rows[close]
         if k == -1:

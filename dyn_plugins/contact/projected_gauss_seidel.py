@@ -78,6 +78,7 @@ def projected_gauss_seidel(
             _update(block, x, A, b, mu, lo, hi, rates)
         moved = largest(y - z for y, z in zip(x, state, strict=False))
         ratio = moved / where(state[-2] > 0.0, state[-2], 1.0)
+        # A ratio below one keeps the estimate of the error finite.
         error = moved / (1.0 - minimum(ratio, 1.0 - 1e-6))
         return *x, state[-3] + 1.0, moved, where(moved > 0.0, error, 0.0)
 

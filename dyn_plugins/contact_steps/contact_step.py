@@ -244,6 +244,7 @@ def solved_contacts(
         )
         if active is not True:
             mask = where(active, 1.0, 0.0)
+            # Without forces and with an opening velocity, the impulse is zero.
             forces = [f * mask for f in forces]
             opening = where(active, opening, 1.0)
         taking_part.append(active)
@@ -444,7 +445,10 @@ class ContactStep(TracedSolver):
     """
 
     def _adapter(self, model, common, chosen):
-        """Check the options of the slot's solver when the step is built."""
+        """Return the adapter of a model, after a check of solver_options.
+
+        Wrong options of the contact solver thus fail when the step is built.
+        """
         adapter = super()._adapter(model, common, chosen)
         solver = adapter.slots["contact_solver"].solver
         check_options(solver, adapter.options["solver_options"])

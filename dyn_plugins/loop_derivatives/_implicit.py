@@ -142,7 +142,13 @@ def _columns(rows, n):
 
 
 def unit_forces(model, m, kept):
-    """Return the Change by the joint forces of the coordinates `kept`; m: rows."""
+    """Return the Change by the joint forces of some coordinates.
+
+    Args:
+        model: Robot.
+        m: Number of rows of loops.
+        kept: Indices of the coordinates.
+    """
     n = range(model.nv)
     units = [Vector(-float(i == k) for i in n) for k in kept]
     return Change(units, [Vector.zeros(m)] * len(units))

@@ -428,6 +428,7 @@ def _along(changes, h):
 
 
 def _weighted(forces, weights):
+    """Return the weighted sum of Forces, as a Force."""
     result = Force.zero()
     for f, x in zip(forces, weights, strict=True):
         result = result + f * x

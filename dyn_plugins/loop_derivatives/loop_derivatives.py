@@ -263,6 +263,7 @@ def _hybrid_sizes(model, options):
 
 
 def _inverse_sizes(model, options):
+    """Return sizes of outputs; UnsupportedError unless rows = passive coordinates."""
     reason = reason_not_square(model, options["active"])
     if reason is not None:
         raise UnsupportedError(f"loop_id_derivatives: {reason}")

@@ -74,7 +74,10 @@ class EasedInertia:
         self.K = Factored(K, tolerances, names)
 
     def _entry(self, i, j, rows):
-        """Return an entry of H + A.T k A; 1 and 0 for prescribed coordinates."""
+        """Return entry (i, j) of H + A.T k A; of the identity if one is prescribed.
+
+        rows: Indices of the rows of A.
+        """
         x = self.H[i, j]
         for k in rows:
             x = x + self.free[k, i] * self.k[k] * self.free[k, j]

@@ -156,7 +156,7 @@ def _put(k, value, vectors):
 
     A negative k replaces none.
     """
-    return [
+    return [  # k is a float, so it is compared with a margin
         where(logical_and(k > i - 0.5, k < i + 0.5), value, vector)
         for i, vector in enumerate(vectors)
     ]

@@ -212,6 +212,7 @@ def _least_torque(within, columns, left, tolerance, scales, m):
 
 
 def _divided(values, scales):
+    """Return the Vector of values divided by their scales."""
     return Vector(x / s for x, s in zip(values, scales, strict=True))
 
 
@@ -224,6 +225,10 @@ def _checked(weight, size):
 
 
 def _require_small(values, bound, items):
+    """Check in the Program that |values| <= bound, else InfeasibleError with an item.
+
+    items: Text of the error for each value.
+    """
     for x, item in zip(values, items, strict=True):
         require(logical_not(absolute(x) > bound), InfeasibleError, item)
 

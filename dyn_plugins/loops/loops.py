@@ -289,6 +289,7 @@ def inverse_sizes(model, options):
 
 
 def _square_sizes(model, options):
+    """Return inverse_sizes; UnsupportedError if rows and passive coordinates differ."""
     reason = reason_not_square(model, options["active"])
     if reason is not None:
         raise UnsupportedError(f"loop_inverse_dynamics: {reason}")

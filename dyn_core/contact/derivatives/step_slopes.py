@@ -224,7 +224,7 @@ def find_corrections(
     pushes: FloatArray2,
     slopes: SlopeArrays,
 ) -> int:
-    """Determine the modes of the position correction, after those of the velocities.
+    """Determine the modes of the position correction; call it after find_modes.
 
         M c = J.T p,   0 <= p  orthogonal to  J c + R p + bias >= 0
 
@@ -458,7 +458,7 @@ def _side(step: StepArrays, blocks: int, k: int, slopes: SlopeArrays) -> bool:
 
 @machine_code
 def _at_zero(facts: BlockFacts, k: int, mode: int) -> bool:
-    """Return whether a contact or limit presses at gap 0."""
+    """Return whether block k, a contact or limit in `mode`, presses at gap 0."""
     closing = facts.role[k] == CONTACT_ROLE or facts.role[k] == LIMIT
     return closing and not mode == SEPARATE and abs(facts.gap[k]) <= AT_ZERO
 

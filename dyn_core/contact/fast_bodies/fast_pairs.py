@@ -104,7 +104,7 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
     for m in range(near):
         pair = step.collision.near[m]
         if not is_fast(scene, step, pair):
-            if any_fast:  # frames of shapes are not those of the start any more
+            if any_fast:  # shapes of fast pairs have left their initial frames
                 count, _ = pair_later(scene, step, state, pair, 0.0, margin, count)
             else:
                 count = add_pair(
@@ -240,9 +240,9 @@ def bound_of(m: FloatArray, arm: float) -> float:
 
 @machine_code
 def core_radius(shapes: Shapes, k: int) -> float:
-    """Return the radius of a ball about the centre of shape k that contains its core.
+    """Return the radius of a ball about the centre of shape k with its core inside [m].
 
-    The core is the shape without its rounding radius.
+    A shape consists of all points within a radius of its core.
     """
     x, y, z = shapes.bounds[k, 3], shapes.bounds[k, 4], shapes.bounds[k, 5]
     return math.sqrt(x * x + y * y + z * z)

@@ -114,7 +114,7 @@ def carry(
         a, b, c = d[0] + m[0] * time, d[1] + m[1] * time, d[2] + m[2] * time
         angle = math.sqrt(a * a + b * b + c * c)
         s, v = turn_terms(angle)
-        scale = 1.0 / max(angle, 1e-300)
+        scale = 1.0 / max(angle, 1e-300)  # without a rotation, s and v are zero
         a, b, c = a * scale, b * scale, c * scale
         for r in range(3):
             k = 3 * r
@@ -160,8 +160,8 @@ def meeting_rows(
     """Set the Jacobian rows of a contact at the time when its pair meets.
 
     The axes of each joint are rotated with its parent, and act at the joint's origin at
-    that time. The axes of a free body are those of the start, along which its velocity
-    is expressed.
+    that time. A free body has the axes of the start, along which its velocity is
+    expressed.
 
     Args:
         scene, step, state: Robot and world; arrays, with work.where set for the block;

@@ -134,6 +134,7 @@ def split(
             primal, dual, largest = _project(rows, blocks, scaled, iterates)
             if not primal + dual < math.inf:
                 break
+            # Impulses up to 1e4 have an absolute tolerance, larger ones a relative one.
             if primal <= tolerance * max(1.0, 1e-4 * largest) and dual <= tolerance:
                 break
             if count % CHECKED == 0 and largest > LARGE:

@@ -98,6 +98,7 @@ def sweep(
                 largest = max(largest, size)
             if not moved < math.inf:
                 break
+            # A rate below one keeps the estimate of the error finite.
             rate = min(moved / before, 1.0 - 1e-6) if before > 0.0 else 0.0
             if moved / (1.0 - rate) <= aim * max(largest, scaled.least[0]):
                 respond_to(

@@ -97,6 +97,7 @@ def interior(
         _slack_steps(rows, blocks, work, 0.0, False)
         step = min(1.0, _room(rows, blocks, work))
         after = _gap(rows, blocks, work, step) / float(terms)
+        # Mehrotra's rule: the cube of the reduction that the predictor promises.
         centering = max(1e-4, min(1.0, after / gap))
         centering = centering * centering * centering
         _linearise(rows, blocks, work, centering * gap, True)

@@ -214,7 +214,7 @@ def proximal_rounds(
             continue
         if count >= max_iterations:
             break
-        if steps == LONG and epsilon < softness:
+        if steps == LONG and epsilon < softness:  # start again with the first one
             epsilon, steps, stale, quiet = softness, 0, True, False
             fresh = False
             continue

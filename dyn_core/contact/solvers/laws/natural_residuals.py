@@ -165,6 +165,7 @@ def proves_infeasible(
         largest = max(largest, abs(d[i]))
         power += scaled.b[i] * d[i]
     limit = ZERO * largest
+    # b . d must be negative beyond rounding; NaN or inf prove nothing.
     if not power < -1e-9 * largest or not largest < math.inf:
         return False
     for k in range(blocks):

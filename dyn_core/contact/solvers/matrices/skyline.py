@@ -72,8 +72,8 @@ def order_used(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int
 
     Breadth first over the blocks, from the smallest coordinate of each island, then
     reversed (Cuthill and McKee): in trees leaves before the base that they share, in
-    stacks one end before the other. If supports and used blocks equal those of the last
-    call, the cached order is used.
+    stacks one end before the other. If supports and used blocks have not changed since
+    the last call, the cached order is used.
 
     Args:
         rows: Problem.
