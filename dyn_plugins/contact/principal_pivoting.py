@@ -25,9 +25,9 @@ class PrincipalPivoting(ContactSolver):
     source = "LCP-5"
 
     def refusal(self, layout):
-        """Return the reason why a layout is not supported; None if it is.
+        """Return the reason why a layout is not supported, as text.
 
-        Contacts with friction are not supported.
+        Contacts with friction are not supported; None for a layout without them.
         """
         for index, block in enumerate(layout.blocks):
             if block.kind == "contact" and block.rows > 1:

@@ -53,8 +53,8 @@ class GyroscopicSlopes:
         """Return the derivative by parameters of the robot, nv x np.
 
         Args:
-            H_p: Derivatives of H by the parameters, nv x np, for each column of the
-                blocks of root joints.
+            H_p: For each column index k of a root joint's block of H, the derivative of
+                that column by the parameters, nv x np; root joints share an entry.
             C_p: Derivative of C by the parameters, nv x np.
         """
         changes = [{} for _ in C_p.rows[0]]

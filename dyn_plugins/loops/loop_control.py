@@ -48,7 +48,7 @@ def loop_computed_torque(
     friction = resistance(model, q, qd_ref)
     smooth = joint_forces(model, q, qd, qdd, None) - resistance(model, q, qd)
     tau = _by_motors(model, motion, smooth + friction, active)
-    return tau - friction  # the adapter adds the friction of all joints
+    return tau - friction  # the adapter adds it again, for all joints
 
 
 def loop_gravity_compensation(model, q, qd, kd, independent, active):

@@ -258,9 +258,9 @@ def motor_coordinates(model, active):
 
 
 def reason_not_square(model, active):
-    """Return the reason why forces of active joints are not unique; None if they are.
+    """Return the reason why forces of active joints are not unique, as text.
 
-    They are unique if there are as many rows as passive coordinates.
+    None if they are unique: there are as many rows as passive coordinates.
     """
     passive = model.nv - sum(motor_coordinates(model, active))
     m = sum(loop.rows for loop in model.loops)

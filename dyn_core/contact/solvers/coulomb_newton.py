@@ -69,11 +69,11 @@ def solve_coulomb(
         work: Work arrays.
         report: Set to the five residuals, all iterations, and penalty and
             factorisations of the last method, (8,).
-        max_iterations: Largest number of Newton steps from each start; up to STEPS, 2.
-            and 3. are left out.
+        max_iterations: Largest number of Newton steps from each start; 2. and 3. need
+            more than STEPS.
         tolerance: Tolerance of velocities, relative to the largest free one, scaled.
-        splittings: Largest number of iterations of the last splitting; 0 leaves out 4.
-            and all splittings.
+        splittings: Largest number of iterations of the last splitting; 0: without 4.
+            and without splittings.
 
     Returns:
         CONVERGED; MAX_ITERATIONS: the impulses have the smallest residual of the law
