@@ -52,7 +52,12 @@ class InteriorPoint(ContactSolver):
             tolerance: Tolerance of clarabel's gap and feasibility.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status, as a ContactSolution. infeasible: the
+            problem has no minimum, or its free rows contradict each other;
+            max_iterations: the relaxed law does not hold.
+
+        Raises:
+            UnsupportedError: clarabel is not installed.
         """
         reduction = problem.without_free_rows()
         inner = reduction.reduced

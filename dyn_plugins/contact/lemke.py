@@ -288,7 +288,8 @@ class Lemke(ContactSolver):
             max_iterations: Largest number of pivots.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status, as a ContactSolution; ray: pivoting ended on
+            a ray, without a solution.
         """
         reduction = problem.without_free_rows()
         M, q, T, start = polyhedral(reduction.reduced, facets)

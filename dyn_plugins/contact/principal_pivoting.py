@@ -47,7 +47,8 @@ class PrincipalPivoting(ContactSolver):
             max_iterations: Largest number of pivots.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status, as a ContactSolution; infeasible: there is
+            no solution.
         """
         reduction = problem.without_free_rows()
         x, count, status = pivot(reduction.reduced, max_iterations)

@@ -356,5 +356,5 @@ def _rolling(model, solved, world, links):
 
 
 def units():
-    """Return the six unit Motions."""
+    """Return the six unit Motions, three angular, then three linear."""
     return [Motion.of(row) for row in Matrix.identity(6).rows]

@@ -16,7 +16,7 @@ class DeepestPoints:
     """
 
     def __init__(self, points):
-        """Choose from the ContactCandidates of a shape on a half-space."""
+        """Choose from all ContactCandidates of one shape on one half-space."""
         self.points, self.count = points, len(points)
         self._few = self.count // 2 if self.count > 2 else self.count
         if self._few == self.count:

@@ -121,7 +121,7 @@ def moved_state_slopes(model, q, u, dt, correction):
 
 
 def _sizes(model, _):
-    """Return the numbers of columns and of entries of a state."""
+    """Return the numbers "nc" of motion columns and "nx" = 2 nv of state variables."""
     return {"nc": len(structure(model).column_place), "nx": 2 * model.nv}
 
 

@@ -16,6 +16,7 @@ def fd_derivatives_loops(model, q, qd, tau, f_ext, alpha, beta, **fixed):
 
     Hinv is the acceleration per joint force with closed loops,
     H^-1 - H^-1 A.T G^-1 A H^-1, with G = A H^-1 A.T; without loops the inverse of H.
+    Rows of loops that depend on each other are a SingularError.
 
     Inputs and outputs: those of FD_DERIVATIVES.
 

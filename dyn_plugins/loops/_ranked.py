@@ -186,7 +186,7 @@ def _triangular(columns, m, r):
 
 
 def _largest(rows):
-    """Return the row of the largest length."""
+    """Return the row with the largest norm, of a non-empty list."""
     best, size = rows[0], rows[0] @ rows[0]
     for row in rows[1:]:
         square = row @ row

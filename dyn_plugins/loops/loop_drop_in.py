@@ -23,6 +23,8 @@ def aba_loops(model, q, qd, tau, f_ext, alpha, beta):
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
 
+    Rows of loops that depend on each other are a SingularError.
+
     Inputs and outputs: those of FORWARD_DYNAMICS.
 
     Args:
@@ -40,6 +42,7 @@ def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
         tau_u of loop_hybrid_dynamics for qdd_u of the active joints and tau_v = 0
 
     The accelerations of passive joints follow from the loops; their qdd is not read.
+    Rows of loops that depend on each other are a SingularError.
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
@@ -88,6 +91,8 @@ def hybrid_mask_loops(model, q, qd, mask, qdd, tau, f_ext, alpha, beta):
     """Return hybrid dynamics of a robot with loops by a mask: see hybrid_mask.
 
         A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
+
+    Rows of loops that depend on each other are a SingularError.
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 

@@ -21,7 +21,7 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
         f_loop = sum_rows lambda_k (slope of row k by the pose of B in A)
 
     f_loop acts on link b, its opposite on link a. The f_loop of a coupling is zero: its
-    lambda acts along joints.
+    lambda acts along joints. Rows that depend on each other are a SingularError.
 
     Inputs and outputs: those of LOOP_REACTIONS.
 

@@ -32,7 +32,8 @@ def projected_euler(
         q <- q (+) -H^-1 A.T G^-1 f,   qd <- qd - H^-1 A.T G^-1 A qd,   G = A H^-1 A.T
 
     One Newton step for positions and one for velocities, each the smallest in the
-    metric of H. The remaining residual is of second order in the residual before.
+    metric of H. The remaining residual is of second order in the residual before. Rows
+    that depend on each other are a SingularError.
 
     Inputs and outputs: those of STEP.
 

@@ -2,9 +2,10 @@
 
     H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = 0
 
-Nothing of size nv is factored: rows of A are forces on bodies, whose responses come
-from the articulated inertias of the tree; only A H^-1 A.T (m x m) is. Robots in which
-loops move a body without inertia take dense algebra (_dense.py).
+Rows of A are forces on bodies, whose responses come from the articulated inertias of
+the tree. Only A H^-1 A.T (m x m) is factored, no matrix of size nv. Robots in which
+loops alone determine the motion of a body without inertia need dense algebra
+(_dense.py).
 """
 
 from dyn_core.authoring import (
@@ -132,6 +133,8 @@ def loop_forward_dynamics(model, q, qd, tau, f_ext, alpha, beta):
 
         H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = -2 alpha A qd - beta² f
 
+    Rows that depend on each other are a SingularError.
+
     Inputs and outputs: those of LOOP_FORWARD_DYNAMICS.
 
     Args:
@@ -173,6 +176,8 @@ def loop_constraints(model, q, qd):
     """Return residuals, Jacobian and bias of the loops.
 
         f(q) = 0,   A = df/dq,   A qdd + bias = 0
+
+    f of a row in velocities (rolling) is zero.
 
     Inputs and outputs: those of LOOP_CONSTRAINTS.
 
