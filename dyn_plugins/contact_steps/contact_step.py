@@ -439,7 +439,7 @@ def sizes(model, options):
 
 
 class ContactStep(TracedSolver):
-    """A step whose slot contact_solver is built while the algorithm is traced.
+    """A step whose slot contact_solver is built while the algorithm runs.
 
     Its layout is known only then; its options are checked before.
     """

@@ -21,7 +21,7 @@ WEDGED = STATUSES.index("wedged")
 FROZEN_FRICTION = STATUSES.index("frozen_friction")  # friction with fixed bounds
 # Columns of a report; columns 0 to 4 are the residuals of residuals.RESIDUALS.
 LAW, ITERATIONS, PENALTY, FACTORISATIONS = 4, 5, 6, 7
-REACHED = 1e-8  # largest residual `law` of the status CONVERGED
+REACHED = 1e-8  # residual `law` up to which the status is CONVERGED in any case
 SOLVED = 1e-6  # largest residual `law` with which a heap counts as solved
 
 
