@@ -1,4 +1,4 @@
-"""Solvers of rows in machine code, for a problem whose G is a matrix."""
+"""Compiled solvers of sparse rows, applied to a problem with a dense matrix G."""
 
 from dyn_core.contact import (
     STATUSES,
@@ -13,10 +13,13 @@ def solve_on_rows(name, problem, warm=None, **options):
     """Return the solution of a ConstraintProblem by a solver of ROW_SOLVERS.
 
     Args:
-        name: Of the solver.
+        name: Name of the solver.
         problem: Problem.
-        warm: Impulses to begin with, (m,); None: zeros.
-        options: Of the solver.
+        warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
+        options: Options of the solver.
+
+    Returns:
+        Impulses, velocities, residuals and status, as a ContactSolution.
     """
     x, *quality, count, status = solve_arrays(name, problem, warm, **options)
     u = problem.apply(x) + problem.b
@@ -28,13 +31,17 @@ def solve_on_rows(name, problem, warm=None, **options):
 def solve_arrays(name, problem, warm=None, **options):
     """Return impulses, the five residuals, iterations and status of a problem.
 
-    Steps use the same code. G is written as a product of sparse rows before.
+    G is factorised as a product of sparse rows; time steps use the same solvers.
 
     Args:
-        name: Of a solver of ROW_SOLVERS.
+        name: Name of a solver of ROW_SOLVERS.
         problem: Problem.
-        warm: Impulses to begin with, (m,); None: zeros.
-        options: Of the solver.
+        warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
+        options: Options of the solver.
+
+    Returns:
+        Eight values: impulses (m,), primal, dual, complementarity, dissipation, law,
+        number of iterations, and the status as an index in STATUSES.
     """
     rows, nv = rows_of(problem, 0.0 if warm is None else warm)
     solver = RowSolver(name, rows, nv, **options)

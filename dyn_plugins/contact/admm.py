@@ -9,11 +9,10 @@ class ADMM(ContactSolver):
 
         K_mu contains lambda, orthogonal to u + s in K_mu*,  s = (mu |u_T|, 0)
 
-    Exact; torsion, rolling and tangents share one ellipsoid. On sparse rows in machine
-    code, the same that steps of a World take. With friction there is no proof of
-    convergence: after 500 iterations it tries Newton steps from there; the status says
-    whether it has converged. If the impulses are not
-    unique (G singular), it returns one solution.
+    Exact; torsion, rolling and tangents share one ellipsoid. Steps of a World use the
+    same compiled solver on sparse rows. With friction there is no proof of convergence:
+    after 500 iterations it tries Newton steps from its result. The status tells whether
+    it converged. If the impulses are not unique (G singular), it returns one solution.
 
     Source: LCP-12, LCP-19.
     """
@@ -26,7 +25,7 @@ class ADMM(ContactSolver):
 
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,).
+            warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
             max_iterations: Largest number of iterations.
             tolerance: Relative tolerance of the law.
             rho: Initial penalty, relative to the response of a block.

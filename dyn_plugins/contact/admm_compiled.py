@@ -24,7 +24,7 @@ from dyn_core.problems import CONTACT_SOLVE
 from dyn_plugins.contact.projected_gauss_seidel import largest
 
 EVERY = 5  # iterations per factorisation and change of rho
-SOLVED = 1e-7  # residual of the law for the status converged, at least
+SOLVED = 1e-7  # residual of the law up to which the status is always converged
 
 
 def admm_compiled(
@@ -113,7 +113,18 @@ def admm_compiled(
 
 
 def _scales(layout, A, mu):
-    """Return by row 1 / sqrt(largest response of its block), and T with weights."""
+    """Return the scales of all rows: 1 / sqrt(response), and T with weights.
+
+    Args:
+        layout: Blocks.
+        A: G + R, (m, m).
+        mu: Friction coefficients, k.
+
+    Returns:
+        Scale of each row: the response is the largest of a contact's rows, or the row's
+        own; a response <= 0 counts as 1. T: these scales, times the friction weights of
+        tangent rows.
+    """
     unit, T = [1.0] * layout.m, [1.0] * layout.m
     for block in layout.blocks:
         rows = list(block.all)
@@ -130,7 +141,15 @@ def _scales(layout, A, mu):
 
 
 def _projected(layout, y, mu, lo, hi, impulse_unit):
-    """Return the projection of impulses on bounds and cones."""
+    """Return the projection of scaled impulses on bounds and cones.
+
+    Args:
+        layout: Blocks.
+        y: Scaled impulses, m.
+        mu: Friction coefficients, k.
+        lo, hi: Bounds of boxes, m [N·s | N·m·s].
+        impulse_unit: Impulse per scaled impulse, m.
+    """
     y = list(y)
     for block in layout.blocks:
         first = block.start
@@ -147,7 +166,7 @@ def _projected(layout, y, mu, lo, hi, impulse_unit):
 
 
 def _correction(layout, z, mu):
-    """Return De Saxce's correction: mu times the sliding speed, on normal rows.
+    """Return De Saxce's correction, m: mu |z_T| on normal rows, zero on others.
 
     Source: LCP-12.
     """
@@ -159,7 +178,7 @@ def _correction(layout, z, mu):
 
 
 def _factored(A, shift):
-    """Return L and 1/D of A + shift = L D L.T."""
+    """Return L and 1/D of A + shift 1 = L D L.T, as lists; no pivoting."""
     n = len(A)
     L, inverse_scale = [[0.0] * n for _ in range(n)], [0.0] * n
     LD = [[0.0] * n for _ in range(n)]

@@ -10,9 +10,9 @@ class ConvexNewton(ContactSolver):
         minimise lambda.T (G + R) lambda / 2 + lambda.T b over cones and bounds
 
     Relaxes: without De Saxce's correction a sliding contact separates, u_n = mu |u_T|.
-    All else is exact, and everything without friction. The velocity exists and is
-    unique; rigid rows (R = 0) are solved by a few proximal rounds of soft ones. On
-    sparse rows in machine code, the same that steps of a World take.
+    All other laws are exact, and so is a problem without friction. The velocity exists
+    and is unique. Rigid rows (R = 0) are solved by a few proximal rounds with soft
+    rows. Steps of a World use the same compiled solver on sparse rows.
 
     Source: LCP-13 (b).
     """
@@ -21,7 +21,7 @@ class ConvexNewton(ContactSolver):
     source = "LCP-13"
 
     def relaxes(self, layout):
-        """Return which part of the law is not solved exactly."""
+        """Return the part of the law that is relaxed, as text; "" without contacts."""
         return "sliding contacts separate" if layout.contacts else ""
 
     def solve(self, problem, warm=None, max_iterations=100, tolerance=1e-9):
@@ -29,7 +29,7 @@ class ConvexNewton(ContactSolver):
 
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,).
+            warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
             max_iterations: Largest number of Newton steps.
             tolerance: Tolerance of velocities, relative to the largest free one.
 

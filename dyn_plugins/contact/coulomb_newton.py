@@ -10,11 +10,11 @@ class CoulombNewton(ContactSolver):
         F(x) = x - Pi(x - u),   u = Y Y.T x + R x + b,   G = Y Y.T,
         (1 + Y.T S Y) dz = Y.T gamma - z,   S = -d gamma / du
 
-    Exact; torsion, rolling and tangents share one ellipsoid. The matrix is as large as
-    the coordinates that contacts touch, and its factor follows what they join. Steps
-    decide sticking, sliding and open contacts together and take one or two from a warm
-    start near the solution. Where they fail, an interior-point method starts from
-    inside all cones, then sweeps, splitting (`admm`) and Newton steps in proximal
+    Exact; torsion, rolling and tangents share one ellipsoid. The matrix has one row for
+    each coordinate that contacts touch, and its factor is sparse. Each step selects
+    sticking, sliding and open contacts together; from a warm start near the solution,
+    one or two steps solve the problem. If they fail, an interior-point method starts
+    from inside all cones; then sweeps, splitting (`admm`) and Newton steps in proximal
     rounds give other starts. If the impulses are not unique (G singular), it returns
     one solution, near to the warm start.
 
@@ -31,10 +31,10 @@ class CoulombNewton(ContactSolver):
 
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,).
-            max_iterations: Largest number of Newton steps, of each start.
+            warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
+            max_iterations: Largest number of Newton steps from each start.
             tolerance: Tolerance of velocities, relative to the largest free one.
-            splittings: Largest number of iterations of the last splitting, if need be.
+            splittings: Largest number of iterations of the last splitting.
 
         Returns:
             Impulses, residuals and status, as a ContactSolution.

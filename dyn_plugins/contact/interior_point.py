@@ -21,7 +21,7 @@ class InteriorPoint(ContactSolver):
         minimise lambda.T (G + R) lambda / 2 + lambda.T b over cones and bounds
 
     Relaxes: without De Saxce's correction a sliding contact separates, u_n = mu |u_T|
-    (Anitescu's cone). All else is exact, and everything without friction.
+    (Anitescu's cone). All other laws are exact, and so is a problem without friction.
 
     Source: LCP-13 (a).
     """
@@ -30,14 +30,14 @@ class InteriorPoint(ContactSolver):
     source = "LCP-13"
 
     def relaxes(self, layout):
-        """Return which part of the law is not solved exactly."""
+        """Return the part of the law that is relaxed, as text; "" without contacts."""
         return "sliding contacts separate" if layout.contacts else ""
 
     def build(self, model, **choices):
-        """Return a Program.
+        """Return a Program for a model, with the choices of ContactSolver.build.
 
         Raises:
-            UnsupportedError: clarabel is not installed.
+            UnsupportedError: clarabel is not installed, or see ContactSolver.build.
         """
         conic_libraries()
         return super().build(model, **choices)
@@ -52,7 +52,12 @@ class InteriorPoint(ContactSolver):
             tolerance: Tolerance of clarabel's gap and feasibility.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status, as a ContactSolution. infeasible: the
+            problem has no minimum, or its free rows contradict each other;
+            max_iterations: the relaxed law does not hold.
+
+        Raises:
+            UnsupportedError: clarabel is not installed.
         """
         reduction = problem.without_free_rows()
         inner = reduction.reduced
@@ -85,7 +90,14 @@ class InteriorPoint(ContactSolver):
 
 
 def _cones(problem):
-    """Return C, d and sizes: rows of C y - d >= 0 first, then second-order cones."""
+    """Return the constraints C y - d of a problem's scaled impulses y.
+
+    problem: Problem without free rows.
+
+    Returns:
+        C, (rows, m); d, (rows,); sizes: number of rows with C y - d >= 0, which come
+        first, then the number of rows of each second-order cone.
+    """
     lower, upper = problem.bounds
     eye = np.eye(len(problem.offset))
     lows, highs = np.isfinite(lower), np.isfinite(upper)

@@ -8,30 +8,31 @@ from dyn_core.errors import UnsupportedError
 from dyn_core.validation import shown
 
 PIVOT = 1e-11  # smallest pivot, rows and columns scaled to one
-PROVEN = 1e-12  # residual of the law below which a ray is a solution
-SMALL_LAW = 1e-9  # the same of a basis that was found for another q
-GOOD_LAW = 1e-7  # the same of the best of all ways
-PERTURBATIONS = (1e-10, 1e-8, 1e-6, 1e-12, 1e-5, 1e-4)  # of q, where its largest is one
-SOFTENED = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8)  # of the diagonal, the last ways
-GOLDEN = (5**0.5 - 1) / 2
-LARGEST = 100.0  # factor by which a large z may widen the tolerance
-ROUNDED = 1e-4  # error of a large z, over the tolerance of the law
+PROVEN = 1e-12  # residual up to which the end of a ray is a solution
+SMALL_LAW = 1e-9  # residual up to which another basis is a solution
+GOOD_LAW = 1e-7  # residual up to which the best of all attempts is a solution
+PERTURBATIONS = (1e-10, 1e-8, 1e-6, 1e-12, 1e-5, 1e-4)  # of q, whose largest is one
+SOFTENED = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8)  # added to the diagonal, last attempts
+GOLDEN = (5**0.5 - 1) / 2  # multiples modulo 1 are spread evenly, and never equal
+LARGEST = 100.0  # largest factor by which a large z widens the tolerance
+ROUNDED = 1e-4  # this factor, per entry of z
 
 
 def lemke(M, q, max_iterations):
-    """Return z of 0 <= z, w = M z + q >= 0, w . z = 0, the first that holds.
+    """Return a solution z of the LCP 0 <= z, w = M z + q >= 0, w . z = 0.
 
-    Ties that rounding errors decide, as in a body at rest on many points, may end on a
-    ray where there is a solution. Another way then goes to a q that differs a little in
-    each row, and the basis that it finds is solved for the true q; the last ways soften
-    the diagonal of M a little.
+    If rounding errors decide ties, as for a body at rest on many points, pivoting may
+    end on a ray although there is a solution. Further attempts then perturb each row of
+    q a little, and solve the resulting basis for the true q; the last attempts also add
+    a little to the diagonal of M.
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,), scaled to about one.
-        max_iterations: Largest number of pivots of a way.
+        max_iterations: Largest number of pivots of an attempt.
 
     Returns:
-        z, pivots, and one of residuals.STATUSES.
+        z, the number of pivots of all attempts, and the status: CONVERGED; or RAY or
+        MAX_ITERATIONS of the first attempt, with the z of the smallest residual.
 
     Source: LCP-5.
     """
@@ -39,23 +40,23 @@ def lemke(M, q, max_iterations):
     best, least, pivots = None, np.inf, 0
     ways = [(size, 0.0) for size in (0.0, *PERTURBATIONS)]
     for size, soft in [*ways, *((1e-8, soft) for soft in SOFTENED)]:
-        most = min(max_iterations, 100 + 20 * len(q))  # beyond it goes round and round
+        most = min(max_iterations, 100 + 20 * len(q))  # more pivots mean a cycle
         softened = M + soft * np.eye(len(q)) if soft else M
         z, count, status = pivoted(softened, q, size * spread, most)
         law, pivots = shortfall(M, q, z), pivots + count
         proven = PROVEN if status == RAY and not size else SMALL_LAW
         if status != MAX_ITERATIONS and law <= proven:
-            return z, pivots, CONVERGED  # on a ray z0 is zero, though in the basis
+            return z, pivots, CONVERGED  # a ray with z0 = 0 in the basis is a solution
         if best is None or law < least:
             best, least = (z, status if best is None else best[1]), law
     return best[0], pivots, CONVERGED if least <= GOOD_LAW else best[1]
 
 
 def shortfall(M, q, z):
-    """Return how far z is from 0 <= z, M z + q >= 0 and their product zero.
+    """Return the residual max |min(z, M z + q)| of an LCP, relative to its scale.
 
-    Relative to q, that is one; large z, as of heavy bodies on light ones, count by the
-    part of them that rounding errors may take.
+    The scale is one (the largest entry of q), or larger for a large z, as of heavy
+    bodies on light ones, whose rounding errors are larger.
     """
     law = float(np.abs(np.minimum(z, M @ z + q)).max(initial=0.0))
     large = ROUNDED * float(np.abs(z).max(initial=0.0))
@@ -72,11 +73,11 @@ def pivoted(M, q, change, max_iterations):
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,).
-        change: Added to q while it pivots, (n,).
+        change: Perturbation, added to q for pivoting, (n,).
         max_iterations: Largest number of pivots.
 
     Returns:
-        z, pivots, and one of residuals.STATUSES.
+        z, the number of pivots, and CONVERGED, RAY or MAX_ITERATIONS.
 
     Source: LCP-5.
     """
@@ -104,7 +105,7 @@ def pivoted(M, q, change, max_iterations):
 
 
 def _pivot(table, row, column):
-    """Solve a row for a column's variable, in place."""
+    """Solve row `row` of the tableau for the variable of `column`, in place."""
     table[row] /= table[row, column]
     factors = table[:, column].copy()
     factors[row] = 0.0
@@ -112,7 +113,19 @@ def _pivot(table, row, column):
 
 
 def _leaving(table, column, basis, n):
-    """Return the row of the smallest ratio, lexicographically; None on a ray."""
+    """Return the row that leaves the basis, by the lexicographic ratio test.
+
+    A row of the artificial variable z0 wins among equal ratios.
+
+    Args:
+        table: Tableau, (n, 2 n + 2); its last column is the right side.
+        column: Column of the entering variable.
+        basis: Variable of each row: 0 to n - 1 w, n to 2 n - 1 z, 2 n z0.
+        n: Number of rows.
+
+    Returns:
+        The row; None if no entry of the column is positive: a ray.
+    """
     d = table[:, column]
     rows = np.flatnonzero(d > PIVOT * max(1.0, float(np.abs(d).max())))
     if not len(rows):
@@ -120,6 +133,7 @@ def _leaving(table, column, basis, n):
     for k in [-1, *range(n)]:
         ratios = table[rows, k] / d[rows]
         smallest = ratios.min()
+        # Ratios equal up to rounding are ties; the next column decides.
         close = ratios <= smallest + 1e-12 * max(1.0, abs(smallest))
         rows = rows[close]
         if k == -1:
@@ -132,7 +146,10 @@ def _leaving(table, column, basis, n):
 
 
 def _values(initial, basis, n):
-    """Return z of a basis, solved from the initial tableau."""
+    """Return z >= 0 of a basis, solved from the initial tableau.
+
+    A singular basis is solved by least squares; negative values become 0.
+    """
     try:
         x = np.linalg.solve(initial[:, basis], initial[:, -1])
     except np.linalg.LinAlgError:
@@ -145,7 +162,7 @@ def _values(initial, basis, n):
 
 
 def polyhedral(problem, facets):
-    """Return M, q, T, start of the LCP of a problem without free rows.
+    """Return M, q, T and start of the LCP of a problem without free rows.
 
         lambda = T z + start,   w = T.T u + the coupling of y, beta and gamma
 
@@ -154,8 +171,11 @@ def polyhedral(problem, facets):
     directions D, and gamma: w_beta = D.T u + gamma, w_gamma = lambda_n - sum(beta).
 
     Args:
-        problem: The problem.
-        facets: Number of directions for two tangent rows, even.
+        problem: The problem, (m) rows.
+        facets: Number of friction directions for two tangent rows, even.
+
+    Returns:
+        M, (n, n), and q, (n,), scaled to unit responses; T, (m, n), and start, (m,).
 
     Source: LCP-5.
     """
@@ -196,7 +216,18 @@ def polyhedral(problem, facets):
 
 
 def _directions(block, mu, m, facets):
-    """Return the directions of friction at its limit, each of m rows."""
+    """Return the facet directions D of a contact's friction cone.
+
+    Args:
+        block: Block of a contact.
+        mu: Friction coefficients of all blocks, k.
+        m: Number of rows.
+        facets: Number of directions for a pair of rows with one coefficient; a single
+            row has two.
+
+    Returns:
+        List of vectors (m,), scaled by mu; non-zero in tangent rows.
+    """
     mu_block = [mu[c] for c in block.coefficients]
     rows, k, directions = list(block.tangent), 0, []
     while k < len(rows):
@@ -213,7 +244,7 @@ def _directions(block, mu, m, facets):
 
 
 def _even(layout, facets):
-    """Refuse a number of friction directions that makes no pyramid."""
+    """Raise UnsupportedError unless `facets` is an even number, 4 or more."""
     if not isinstance(facets, int) or facets < 4 or facets % 2:
         raise UnsupportedError(
             f"lemke: facets {shown(facets)}; valid: an even number, 4 or more"
@@ -226,11 +257,11 @@ class Lemke(ContactSolver):
         0 <= lambda_n,  0 <= beta,  0 <= gamma   orthogonal to
         u_n >= 0,  D.T u + gamma >= 0,  lambda_n - sum(beta) >= 0
 
-    Exact for planar friction, boxes and rows of other kinds; round cones become
-    inscribed pyramids (error of friction at most 1 - cos(pi / facets)). Torsion,
+    Exact for planar friction, boxes and rows of other kinds; circular cones become
+    inscribed pyramids (relative error of friction up to 1 - cos(pi / facets)). Torsion,
     rolling and tangents share one polytope. Free rows are eliminated, by least norm if
-    they are dependent. It ends with a solution or a ray; for semidefinite G + R a ray
-    proves that there is no solution.
+    they are dependent. The method ends with a solution or a ray; for semidefinite G + R
+    a ray proves that there is no solution.
 
     Source: LCP-5.
     """
@@ -240,7 +271,10 @@ class Lemke(ContactSolver):
     valid = {"facets": _even}
 
     def relaxes(self, layout):
-        """Return which part of the law is not solved exactly."""
+        """Return the part of the law that is relaxed, as text; "" for planar friction.
+
+        layout: Blocks of the problem.
+        """
         round_cones = any(block.rows > 2 for block in layout.contacts)
         return "friction cones are pyramids" if round_cones else ""
 
@@ -254,7 +288,8 @@ class Lemke(ContactSolver):
             max_iterations: Largest number of pivots.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status, as a ContactSolution; ray: pivoting ended on
+            a ray, without a solution.
         """
         reduction = problem.without_free_rows()
         M, q, T, start = polyhedral(reduction.reduced, facets)

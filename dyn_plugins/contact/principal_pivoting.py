@@ -13,10 +13,10 @@ class PrincipalPivoting(ContactSolver):
 
         lambda = lo: u >= 0,   lambda = hi: u <= 0,   else u = 0
 
-    Each row in turn is driven until its law holds, while the laws of the previous rows
-    are kept: rows between bounds keep u = 0, the others stay at their bound. The first
-    row that would violate its law changes sets (ties: smallest index). Exact. G + R
-    need only be semidefinite; an unbounded step proves that there is no solution.
+    Each row in turn is changed until its law holds, while the laws of the previous rows
+    continue to hold: rows between bounds keep u = 0, the others stay at their bound.
+    The first row that would violate its law changes sets (ties: smallest index). Exact.
+    G + R may be semidefinite; an unbounded step proves that there is no solution.
 
     Source: LCP-5.
     """
@@ -25,7 +25,10 @@ class PrincipalPivoting(ContactSolver):
     source = "LCP-5"
 
     def refusal(self, layout):
-        """Return why a layout is not supported: friction cones; or None."""
+        """Return the reason why a layout is not supported, as text.
+
+        Contacts with friction are not supported; None for a layout without them.
+        """
         for index, block in enumerate(layout.blocks):
             if block.kind == "contact" and block.rows > 1:
                 return (
@@ -44,7 +47,8 @@ class PrincipalPivoting(ContactSolver):
             max_iterations: Largest number of pivots.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status, as a ContactSolution; infeasible: there is
+            no solution.
         """
         reduction = problem.without_free_rows()
         x, count, status = pivot(reduction.reduced, max_iterations)
@@ -54,13 +58,19 @@ class PrincipalPivoting(ContactSolver):
 
 
 def pivot(problem, max_iterations):
-    """Return impulses between bounds, pivots, and one of residuals.STATUSES.
+    """Return impulses between bounds, the number of pivots, and a status.
 
         d lambda_C = -A_CC^-1 A_Cd,   du = A[:, C] d lambda_C + A[:, d]
+
+    C are the rows between bounds, d is the row that is changed.
 
     Args:
         problem: A problem without free rows and friction.
         max_iterations: Largest number of pivots.
+
+    Returns:
+        Impulses, (m,) [N·s | N·m·s]; number of pivots; CONVERGED, MAX_ITERATIONS or
+        INFEASIBLE.
     """
     unit = 1 / np.sqrt(np.where(problem.response > 0, problem.response, 1.0))
     A = problem.A * unit[:, None] * unit
@@ -89,7 +99,20 @@ def pivot(problem, max_iterations):
 
 
 def _drive(A, u, x, lower, upper, between, row, sign):
-    """Drive one row until a row changes sets; None if the step is unbounded."""
+    """Change one row's impulse until a row changes sets.
+
+    Args:
+        A: Scaled matrix, (m, m).
+        u, x: Scaled velocities and impulses, (m,).
+        lower, upper: Bounds of x, (m,).
+        between: Whether each row is between its bounds, (m,); changed in place.
+        row: Row that is changed.
+        sign: Direction of its change, 1 or -1.
+
+    Returns:
+        The new impulses, and whether the law of `row` holds; None if the step is
+        unbounded: the problem has no solution.
+    """
     C = np.flatnonzero(between)
     change = np.zeros(len(x))
     change[row] = sign
@@ -124,7 +147,11 @@ def _drive(A, u, x, lower, upper, between, row, sign):
 
 
 def _exact(A, b, x, lower, upper, between):
-    """Solve the rows between bounds again, without accumulated rounding errors."""
+    """Return x, with the rows between bounds solved again for u = 0.
+
+    This removes accumulated rounding errors. Arguments as of _drive; b: free velocity,
+    (m,).
+    """
     C, N = np.flatnonzero(between), np.flatnonzero(~between)
     if not len(C):
         return x

@@ -45,10 +45,11 @@ def projected_gauss_seidel(
         lambda_T <- disc of mu lambda_n (lambda_T - u_T / |A_TT|)
 
     Exact: round cones (torsion, rolling and tangents share one ellipsoid), boxes row by
-    row, free rows unbounded. Convergence is slow for large mass ratios, see status. If
-    the impulses are not unique (G singular), the result depends on the start. It stops
-    when the estimated error (the last step over one minus its ratio to the previous
-    one) is below the tolerance.
+    row, free rows unbounded. Convergence is slow for large mass ratios. If the impulses
+    are not unique (G singular), the result depends on the start. The sweeps stop when
+    the estimated error (last change over one minus its ratio to the previous change) is
+    below the tolerance. The status is CONVERGED if the residual of the law is small,
+    too.
 
     Args:
         layout: Blocks.
@@ -77,6 +78,7 @@ def projected_gauss_seidel(
             _update(block, x, A, b, mu, lo, hi, rates)
         moved = largest(y - z for y, z in zip(x, state, strict=False))
         ratio = moved / where(state[-2] > 0.0, state[-2], 1.0)
+        # A ratio below one keeps the estimate of the error finite.
         error = moved / (1.0 - minimum(ratio, 1.0 - 1e-6))
         return *x, state[-3] + 1.0, moved, where(moved > 0.0, error, 0.0)
 
@@ -95,7 +97,10 @@ def projected_gauss_seidel(
 
 
 def _between(layout, relaxation):
-    """Refuse a relaxation with which sweeps cannot converge."""
+    """Raise UnsupportedError unless `relaxation` is a number between 0 and 2.
+
+    With any other relaxation, sweeps cannot converge.
+    """
     if not isinstance(relaxation, (int, float)) or not 0 < relaxation < 2:
         raise UnsupportedError(
             f"projected_gauss_seidel: relaxation {shown(relaxation)}; valid: between 0"
@@ -104,10 +109,17 @@ def _between(layout, relaxation):
 
 
 def _rates(layout, A, mu, relaxation):
-    """Return the step of each row per velocity, for tangents in circular cones.
+    """Return the step of each row's impulse per velocity, m, times the relaxation.
 
-    1 / A_ii; for tangents 1 / |A_TT|, or in an ellipsoid one over the row sum, a
-    bound that keeps the iteration from diverging.
+    It is 1 / A_ii, and for two tangents 1 / |A_TT|. More tangents, in an ellipsoid,
+    have one over the weighted row sum, a bound with which the iteration does not
+    diverge. Responses <= 0 count as 1.
+
+    Args:
+        layout: Blocks.
+        A: G + R, (m, m).
+        mu: Friction coefficients, k.
+        relaxation: Factor of each step.
     """
     rates = [relaxation / where(A[i][i] > 0.0, A[i][i], 1.0) for i in range(layout.m)]
     for block in layout.contacts:
@@ -127,7 +139,7 @@ def _rates(layout, A, mu, relaxation):
 
 
 def _start(layout, warm, lo, hi):
-    """Return the initial impulses, clipped to the boxes."""
+    """Return the initial impulses `warm`, clipped to the bounds lo, hi of boxes, m."""
     x = list(warm)
     for block in layout.blocks:
         for i in block.all:
@@ -137,7 +149,15 @@ def _start(layout, warm, lo, hi):
 
 
 def _update(block, x, A, b, mu, lo, hi, rates):
-    """Update the impulses x of a block by its law, in place."""
+    """Update the impulses x of a block by its law, in place.
+
+    Args:
+        block: Block.
+        x: Impulses of all rows, m; changed.
+        A, b: G + R, (m, m), and free velocity, m.
+        mu, lo, hi: Friction coefficients, k, and bounds of boxes, m.
+        rates: Steps from _rates, m.
+    """
     for i in block.all if block.kind != "contact" else [block.start]:
         step = x[i] - rates[i] * (row_times(A[i], x) + b[i])
         x[i] = row_projection(block.kind, step, lo[i], hi[i])
@@ -156,12 +176,12 @@ def _update(block, x, A, b, mu, lo, hi, rates):
 
 
 def row_times(row, x):
-    """Return the product of a row and a column."""
+    """Return the dot product of two sequences of equal length."""
     return total(a * y for a, y in zip(row, x, strict=True))
 
 
 def largest(values):
-    """Return the largest magnitude."""
+    """Return the largest magnitude of the values; 0.0 if there are none."""
     magnitude = 0.0
     for value in values:
         magnitude = maximum(magnitude, absolute(value))

@@ -1,4 +1,4 @@
-"""Soft contacts as in MuJoCo: every row has a compliance."""
+"""Soft contacts as in MuJoCo: each row has a compliance."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from dyn_plugins.contact._on_rows import solve_arrays
 
 
 def _between(layout, impedance):
-    """Refuse an impedance that is no part of a force."""
+    """Raise UnsupportedError unless `impedance` is a number between 0 and 1."""
     if not isinstance(impedance, (int, float)) or not 0 < impedance < 1:
         raise UnsupportedError(
             f"soft_contact: impedance {shown(impedance)}; valid: between 0 and 1"
@@ -25,9 +25,9 @@ class SoftContact(ContactSolver):
 
     Relaxes: rows yield by R lambda, and without De Saxce's correction a sliding
     contact separates. The compliance and bias of gap and speed by solref and solimp
-    come from dyn_core.contact.soft_rows. The compliance of friction rows follows from
-    the normal row, times `friction_softness`, with equal R mu² in a cone. Newton steps
-    on sparse rows, as `convex_newton` takes them.
+    come from dyn_core.contact.soft_rows. The compliance of friction rows is the normal
+    row's, times `friction_softness`, with equal R mu² in a cone. The problem is solved
+    by the solver `convex_newton`.
 
     Source: LCP-14.
     """
@@ -37,7 +37,7 @@ class SoftContact(ContactSolver):
     valid = {"impedance": _between}
 
     def relaxes(self, layout):
-        """Return which part of the law is not solved exactly."""
+        """Return the part of the law that is relaxed, as text, for every layout."""
         return "all rows are soft; sliding contacts separate"
 
     def solve(
@@ -53,9 +53,9 @@ class SoftContact(ContactSolver):
 
         Args:
             problem: Blocks, matrix, velocities and bounds.
-            warm: Initial impulses, (m,).
-            impedance: d, in (0, 1).
-            friction_softness: Compliance of tangents over that of the normal.
+            warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
+            impedance: Impedance d of rows without a compliance, in (0, 1).
+            friction_softness: Compliance of tangents over compliance of the normal.
             max_iterations: Largest number of Newton steps.
             tolerance: Relative tolerance of the law.
 

@@ -1,1 +1,1 @@
-"""Steps of robots with contacts as traced algorithms, and derivatives."""
+"""Time steps of robots with contacts as traced algorithms, and their derivatives."""

@@ -1,23 +1,25 @@
-"""Contacts at the solution of a step: their modes, and what changes with the robot.
+"""Contacts at the solution of a step: modes, and derivatives of their rows.
 
 Not a solver: the derivatives of steps share it. Coordinates are the base's axes about
-one origin, that of a floating base; h is the motion (w; v) of a body per displacement,
-s of a column of its joints, V its motion after the step, F the impulse of a contact.
+the origin of a floating base, or of the base; h is the motion (w; v) of a body per
+displacement, s of a column of its joints, V its motion after the step, F the impulse of
+a contact.
 
-A ball about the centre c of radius r touches at p, midway between the surfaces; c moves
-with the body, the axes a (normal n, tangents) stay:
+A ball of radius r about the centre c touches at p, midway between the surfaces; c moves
+with the body, the axes a (normal n, tangents) are constant:
 
     gap = n . c - n . p_0 - r,   p = c - n (r + gap / 2)
     dgap = n . dc,   dc = v + w x c + C w,   dp = P dc,   P = 1 - n n.T / 2
 
-with C for the rim of a cylinder, whose deepest point moves along it, else zero. A row
+with C for the rim of a cylinder, along which its deepest point moves, else zero. A row
 f = (p x a; a) has the velocity f . V, whose change at the same u is
 
     f . Psi + g . s,   g = V x* f + (c x y + C.T y; y),   y = P (a x V.ang)
 
-for a column s with Psi, its rate seen from the moving body (see id_derivatives). An
-impulse that stayed fixed to its body would change by h x* (f lambda); it changes by
-(dp x F; 0), so inverse dynamics with impulses fixed to bodies lacks J.T D J,
+for a column s with its rate Psi, seen from the moving body (see id_derivatives). The
+impulse changes by (dp x F; 0); an impulse fixed to its body would change by
+h x* (f lambda). The term J.T D J therefore corrects inverse dynamics with impulses
+fixed to bodies:
 
     D h = h x* (f lambda) - (dp x F; 0)
 """
@@ -49,7 +51,7 @@ from dyn_plugins.contact_steps.contact_step import pairs
 from dyn_plugins.derivatives.first_derivatives import subspace_rates
 
 BOUNDARY = 1e-6  # relative distance of impulses and velocities to a change of mode
-IMMOVABLE = 1e-20  # responses up to this are rounding [(m/s)/(N·s)]
+IMMOVABLE = 1e-20  # responses up to this are rounding errors [(m/s)/(N·s)]
 SEPARATE, STICK, SLIP = 0.0, 1.0, 2.0
 
 
@@ -57,8 +59,8 @@ class Placed(NamedTuple):
     """Bodies in the base's axes about one origin; entry 0 is unused.
 
     Attributes:
-        X: From there to each body.
-        S: Motion subspace of each joint.
+        X: Transform from these axes to each body.
+        S: Motion subspace of each joint, in these axes.
     """
 
     X: list[Any]
@@ -66,7 +68,15 @@ class Placed(NamedTuple):
 
 
 def placed_bodies(model, X, S):
-    """Return the Placed of transforms from the parents and motion subspaces."""
+    """Return the Placed of a robot.
+
+    The origin is a floating base's origin; without a floating base, the base's origin.
+
+    Args:
+        model: Robot.
+        X: Transform of each body from its parent.
+        S: Motion subspace of each joint, body coordinates.
+    """
     placed, origin = [None], Vector.zeros(3)
     for i in model.bodies:
         p = model.parent[i]
@@ -82,20 +92,26 @@ def placed_bodies(model, X, S):
 
 
 def _from_body(X, subspace):
-    """Return a subspace of a body in the coordinates that X comes from."""
+    """Return a body's motion subspace in the source coordinates of X."""
     up = X.inverse
     return MotionSubspace(up @ column for column in subspace)
 
 
 def moving_rates(model, placed, X, S, q, v, u):
-    """Return by body how velocities change with its joint, seen from what it carries.
+    """Return the rates Psi of all motion subspaces, in the coordinates of `placed`.
+
+    They are the changes of velocities with each joint's position, seen from the bodies
+    that the joint moves.
 
     Args:
         model: Robot.
         placed: The Placed.
         X, S: Transforms from the parents, motion subspaces.
         q, u: Positions and velocities, by joint.
-        v: Motion of each body at u.
+        v: Motion of each body at u, body coordinates.
+
+    Returns:
+        List by body; entry 0 is None.
     """
     rates, still = [None], Motion.zero()
     for i in model.bodies:
@@ -112,15 +128,17 @@ class ActiveContact:
     """A contact at the solution of a step.
 
     Attributes:
-        body: Number of the body.
-        f, g: Forces of the rows n, s, e: the normal, the direction of slip, and that
-            across it; and g of each.
-        load: D of it, a function of a Motion.
-        by_gap: Changes of the rows' velocities and of the wrench per gap that the
-            half-space makes.
+        body: Index of the body.
+        f: Unit forces of the rows n, s, e: normal, direction of slip, and the tangent
+            across the slip.
+        g: Vector g of each row; see the module.
+        load: D of the contact, a function of a Motion.
+        by_gap: Derivatives by a change of the gap (a moved half-space): velocities of
+            the rows, and the wrench.
         mode: The Mode.
-        mu, impulse: Friction coefficient, and impulses of the rows [N·s].
-        before: Motion of the body before the step, and g of n then.
+        mu: Friction coefficient.
+        impulse: Impulses of the rows [N·s].
+        before: Motion of the body before the step, and g of n at this motion.
     """
 
     body: int
@@ -135,18 +153,18 @@ class ActiveContact:
 
 
 class Mode(NamedTuple):
-    """How a contact acts at the solution.
+    """Mode of a contact at the solution.
 
     Attributes:
         kind: SEPARATE, STICK or SLIP.
         pressed, sticks, slips: 1.0 or 0.0.
-        s: Direction of slip in the two tangents; the first one where it sticks.
-        mu: Friction coefficient where it slips, else 0.
-        drag: Tangential impulse across the slip per velocity, where it slips [kg].
-        at_border: Condition that it is at the border of two modes, or that it presses
-            on what no joint moves.
-        at_cone: Condition that its impulse is at the cone and it does not slip, a
-            border unless other impulses do the same.
+        s: Direction of slip in the two tangents; the first tangent if it sticks.
+        mu: Friction coefficient if it slips, else 0.
+        drag: Tangential impulse across the slip per velocity if it slips, else 0 [kg].
+        at_border: Condition: it is at the boundary of two modes, or it presses although
+            no joint can move it.
+        at_cone: Condition: its impulse is on the cone and it does not slip. This is a
+            boundary unless other impulses have the same effect.
     """
 
     kind: Any
@@ -166,10 +184,10 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
     Args:
         mu: Friction coefficient.
         sigma: Velocity of its rows after the step, 3 [m/s].
-        bias: Of the normal row [m/s].
-        impulse: 3 [N·s].
+        bias: Bias of the normal row [m/s].
+        impulse: Impulses of its rows, 3 [N·s].
         response: Velocity of the normal row per impulse [(m/s)/(N·s)].
-        tiny: Velocities up to this are none [m/s].
+        tiny: Largest velocity that counts as zero [m/s].
 
     Source: LCP-22.
     """
@@ -209,10 +227,10 @@ def active_contacts(model, solved, placed, V, dt, world, links):
     Args:
         model: Robot.
         solved: SolvedContacts of the step.
-        placed: The Placed at its position.
-        V: Motion of each body after the step, Placed's coordinates.
+        placed: The Placed at the step's position.
+        V: Motion of each body after the step, in the coordinates of `placed`.
         dt: Step [s].
-        world, links: As contact_euler takes them.
+        world, links: Options, as in contact_euler.
     """
     impulses, turns = solved.outputs[0], _rolling(model, solved, world, links)
     speed = dt * 9.81
@@ -260,19 +278,27 @@ def active_contacts(model, solved, placed, V, dt, world, links):
 
 
 def _larger(a, x):
-    """Return the larger one of a and the magnitude of x."""
+    """Return the maximum of a and |x|."""
     a = where(x > a, x, a)
     return where(-x > a, -x, a)
 
 
 def _along_slip(rows, s):
-    """Return what rows n, t1, t2 have along n, the direction of slip, and across it."""
+    """Return quantities of the rows n, t1, t2 rotated to n, slip, and across the slip.
+
+    Args:
+        rows: Three numbers or vectors, of the rows n, t1, t2.
+        s: Direction of slip in t1, t2, of unit length.
+    """
     n, a, b = rows
     return [n, a * s[0] + b * s[1], b * s[0] - a * s[1]]
 
 
 class _ContactPlace(NamedTuple):
-    """Centre c, C (None: zero), normal, and 1.0 where the contact takes part."""
+    """Geometry of a contact: centre c, C (None: zero), normal n.
+
+    mask: 1.0 if the contact takes part in the step, else 0.0.
+    """
 
     c: Vector
     C: Any
@@ -280,14 +306,14 @@ class _ContactPlace(NamedTuple):
     mask: Any
 
     def shift(self, h):
-        """Return dp of a Motion h."""
+        """Return dp, the shift of the contact's point by a displacement h, a Motion."""
         dc = h.lin + cross3(h.ang, self.c)
         if self.C is not None:
             dc = dc + self.C @ h.ang
         return dc - self.n * (self.n @ dc * 0.5)
 
     def turned(self, V, f, axis):
-        """Return g of a row f along an axis."""
+        """Return g of the row f, a Force along `axis`, at the body's motion V."""
         y = cross3(axis, V.ang)
         y = (y - self.n * (self.n @ y * 0.5)) * self.mask
         moment = cross3(self.c, y)
@@ -297,20 +323,24 @@ class _ContactPlace(NamedTuple):
 
 
 class _ImpulseLoad(NamedTuple):
-    """D of a contact, with its impulse and the wrench of that."""
+    """Function D of a contact; `push` is its impulse, `wrench` the impulse's wrench."""
 
     place: _ContactPlace
     push: Vector
     wrench: Force
 
     def __call__(self, h):
-        """Return D h."""
+        """Return D h of a Motion h, a Force."""
         moved = cross3(self.place.shift(h), self.push) * self.place.mask
         return cross(h, self.wrench) - Force(moved, Vector.zeros(3))
 
 
 def _rolling(model, solved, world, links):
-    """Return by contact how its point moves with a turn of the body, else None."""
+    """Return for each contact the derivative of its point by a rotation of the body.
+
+    A 3 x 3 Matrix in body coordinates, for points that move along the rim of a
+    cylinder; None for points fixed to the body.
+    """
     turns, normals = [], iter(contact.forces[0].lin for contact in solved.touching)
     for half, placed in pairs(model, world, links):
         count = len(candidate_points(placed, Vector(half.normal)))
@@ -326,5 +356,5 @@ def _rolling(model, solved, world, links):
 
 
 def units():
-    """Return the six unit Motions."""
+    """Return the six unit Motions, three angular, then three linear."""
     return [Motion.of(row) for row in Matrix.identity(6).rows]

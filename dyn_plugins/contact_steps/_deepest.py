@@ -1,32 +1,33 @@
-"""The deepest points of a shape on a half-space: those of a traced step with rows."""
+"""The deepest points of a shape on a half-space, which have rows in a traced step."""
 
 from dyn_core.authoring import Vector, where
 
 
 class DeepestPoints:
-    """The deeper half of the points of a shape, in their order; of one or two all.
+    """The deeper half of a shape's points on a half-space, in their order.
 
-    The others lie above: a velocity that the deeper ones allow never brings them below,
-    unless the shape is inside of the half-space.
+    A shape with one or two points has all of them. The other points lie above: a
+    velocity that the deeper points allow never brings them below, unless the shape is
+    inside of the half-space. The choice depends on values, so it is traced.
 
     Attributes:
-        count: How many points the shape has.
-        points: ContactCandidates of the half.
+        count: Number of points of the shape.
+        points: ContactCandidates of the deeper half.
     """
 
     def __init__(self, points):
-        """Choose from the ContactCandidates of a shape on a half-space."""
+        """Choose from all ContactCandidates of one shape on one half-space."""
         self.points, self.count = points, len(points)
         self._few = self.count // 2 if self.count > 2 else self.count
         if self._few == self.count:
             return
-        deeper = [0.0] * self.count  # how many points are deeper than each
+        deeper = [0.0] * self.count  # number of deeper points, for each point
         for j, point in enumerate(points):
             for i in range(j):
                 less = where(point.gap < points[i].gap, 1.0, 0.0)
                 deeper[i], deeper[j] = deeper[i] + less, deeper[j] + (1.0 - less)
         self._chosen = [count < self._few - 0.5 for count in deeper]
-        self._until, count = [], 0.0  # how many are chosen up to each, with it
+        self._until, count = [], 0.0  # number of chosen points up to each, inclusive
         for chosen in self._chosen:
             count = count + where(chosen, 1.0, 0.0)
             self._until.append(count)
@@ -37,10 +38,11 @@ class DeepestPoints:
         ]
 
     def of_half(self, lists):
-        """Return lists of numbers of the half from those of all points."""
+        """Return the lists of the deeper half, from lists of numbers of all points."""
         picked = []
         for place in range(self._few):
-            last = place + self.count - self._few  # the last point that can be there
+            # The last point that can have this index in the half.
+            last = place + self.count - self._few
             values = lists[last]
             for i in reversed(range(place, last)):
                 values = _either(self._until[i] > place + 0.5, lists[i], values)
@@ -48,7 +50,7 @@ class DeepestPoints:
         return picked
 
     def of_all(self, lists):
-        """Return lists of numbers of all points: zeros where one is not of the half."""
+        """Return lists of all points from lists of the half; zeros for the others."""
         if self._few == self.count:
             return lists
         spread = []
@@ -62,16 +64,17 @@ class DeepestPoints:
 
 
 def _either(condition, a, b):
-    """Return the numbers of a list where a condition holds, else of another."""
+    """Return list a if the condition holds, else list b, element by element."""
     return [where(condition, x, y) for x, y in zip(a, b, strict=True)]
 
 
 def points_by_shape(touching, deepest):
-    """Return what has rows: the DeepestPoints of each shape on each half-space.
+    """Return the DeepestPoints of each shape on each half-space.
 
     Args:
         touching: ContactCandidates of all points.
-        deepest: Whether to choose; else each point is alone.
+        deepest: Whether to choose the deeper half of each shape; if False, each point
+            is a group of its own, and all are chosen.
     """
     shapes = {}
     for k, point in enumerate(touching):
@@ -80,17 +83,28 @@ def points_by_shape(touching, deepest):
 
 
 def impulses_of_half(shapes, impulses):
-    """Return the impulses of points with rows, three each, from those of all points."""
+    """Return the impulses of points with rows from the impulses of all points.
+
+    Three impulses for each point; shapes: DeepestPoints, in the order of the points.
+    """
     return _by_shape([(x.of_half, x.count) for x in shapes], impulses)
 
 
 def impulses_of_all(shapes, impulses):
-    """Return the impulses of all points, three each, from those of points with rows."""
+    """Return the impulses of all points from the impulses of points with rows.
+
+    Three impulses for each point; shapes: DeepestPoints, in the order of the points.
+    """
     return _by_shape([(x.of_all, len(x.points)) for x in shapes], impulses)
 
 
 def _by_shape(changes, impulses):
-    """Return impulses that are changed shape by shape: by (function, points)."""
+    """Return impulses to which a function is applied shape by shape.
+
+    Args:
+        changes: Pairs (function of a list of triples, number of points), by shape.
+        impulses: Impulses, three for each point.
+    """
     first, changed = 0, []
     for change, count in changes:
         starts = range(first, first + 3 * count, 3)

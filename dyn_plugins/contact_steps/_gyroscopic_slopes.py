@@ -1,4 +1,4 @@
-"""How the gyroscopic change of a step's velocity changes with the state.
+"""Derivatives of the gyroscopic change of a step's velocity by the state.
 
 Not a solver: the derivatives of steps share it. The change depends on the inertia that
 a root joint carries, its velocity, and the force there (see gyroscopic_change):
@@ -21,19 +21,20 @@ from dyn_plugins.steps._joint_blocks import slope_columns, slopes_by_joint
 
 
 class GyroscopicSlopes:
-    """The derivatives of gyroscopic_change.
+    """Derivatives of gyroscopic_change by q, qd and tau.
 
     Args:
         model: Robot.
         q, qd: Positions and velocities before the step.
-        H: Joint-space inertia.
-        C_q, C_qd: Derivatives of C.
-        force: tau - C.
-        dt, remaining: As gyroscopic_change takes them.
+        H: Joint-space inertia, nv x nv.
+        C_q, C_qd: Derivatives of C by q and qd, nv x nv.
+        force: tau - C, nv.
+        dt: Step [s].
+        remaining: Part of the step that follows q, as in gyroscopic_change.
 
     Attributes:
-        by_q, by_qd: Matrices, nv x nv.
-        by_tau: JointBlocks.
+        by_q, by_qd: Derivatives by q and qd, Matrices, nv x nv.
+        by_tau: Derivative by tau, JointBlocks.
     """
 
     def __init__(self, model, q, qd, H, C_q, C_qd, force, dt, remaining):
@@ -52,8 +53,9 @@ class GyroscopicSlopes:
         """Return the derivative by parameters of the robot, nv x np.
 
         Args:
-            H_p: By column of the block of H of a root joint, its derivative, nv x np.
-            C_p: That of C, nv x np.
+            H_p: For each column index k of a root joint's block of H, the derivative of
+                that column by the parameters, nv x np; root joints share an entry.
+            C_p: Derivative of C by the parameters, nv x np.
         """
         changes = [{} for _ in C_p.rows[0]]
         for i in _roots(self._model):
@@ -65,7 +67,10 @@ class GyroscopicSlopes:
         return self._by_inertia(changes) - self.by_tau @ C_p
 
     def _by_inertia(self, changes):
-        """Return the Matrix of derivatives along changes of H, each entry by place."""
+        """Return the derivatives along changes of H, nv x number of changes.
+
+        changes: List of dicts (row, column) -> change of the entry of H; others: 0.
+        """
         if not turns(self._model):
             return Matrix.zeros(self._model.nv, len(changes))
         columns = []
@@ -81,20 +86,26 @@ class GyroscopicSlopes:
 
 
 def turns(model):
-    """Return whether a root joint has gyroscopic moments: not of one coordinate."""
+    """Return whether a root joint has more than one coordinate.
+
+    Only such joints have gyroscopic moments.
+    """
     return any(model.joint[i].nv > 1 for i in _roots(model))
 
 
 def _roots(model):
-    """Return the bodies of root joints."""
+    """Return the bodies whose joints connect them to the base, without followers."""
     return [i for i in model.independent if model.parent[i] == 0]
 
 
 def _inertia_rates(model, q):
-    """Return by coordinate how it changes the blocks of H of root joints, by place.
+    """Return the derivatives of the blocks of H of root joints by each coordinate.
 
-    Where a joint moves what it carries by s, the inertia there changes as RigidInertia
-    of which the parent's axes see points move; the root's joint moves its own axes too.
+    A joint displaces the composite inertia of its body by s, as seen in the axes of the
+    parent. Root joints have no part: they move their own axes, too.
+
+    Returns:
+        List, nv, of dicts (row, column) -> derivative of the entry of H.
     """
     X, S, IC = [None], [None], list(model.I)
     for i, q_i in zip(model.bodies, split_q(model, q)[1:], strict=True):
@@ -122,7 +133,7 @@ def _inertia_rates(model, q):
 
 
 def _moved_inertia(I, s):
-    """Return how an inertia changes as its body moves by s."""
+    """Return the derivative of a RigidInertia as its body moves by s, a Motion."""
     turn = skew(s.ang) @ I.I.full()
     shift = Matrix([a * b for b in s.lin] for a in I.h)
     along = Matrix.identity(3) * (I.h @ s.lin)

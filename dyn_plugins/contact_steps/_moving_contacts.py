@@ -1,4 +1,4 @@
-"""What the active contacts of a step add to its linear system.
+"""Terms of the active contacts in the linear system of a step's derivatives.
 
 Not a solver: the derivatives of steps share it.
 """
@@ -51,19 +51,21 @@ class MovingContacts:
 
     Args:
         model: Robot.
-        rule: Of contact_biases.py.
+        rule: Function of contact_biases.py.
         solved: SolvedContacts.
         state: q, qd and dt, before the step.
-        options: Those of contact_euler.
+        options: Options of contact_euler.
 
     Attributes:
-        modes: By contact: SEPARATE, STICK or SLIP.
-        at_border: Condition that one is at the border of two modes.
-        slips: Condition that one slips.
-        at_gap_zero: Condition that one presses at gap 0, where the rule has two slopes.
-        dependent: Number of rows that others of the same body imply.
-        drag, by_q, by_mu, by_gap: Matrices of nv rows.
-        A, C, c_q, c_v, c_gap: Matrices of m rows.
+        modes: SEPARATE, STICK or SLIP of each contact.
+        at_border: Condition: a contact is at the boundary of two modes.
+        slips: Condition: a contact slips.
+        at_gap_zero: Condition: a contact presses at gap 0, the kink of the bias.
+        dependent: Number of rows that other rows of the same body imply.
+        drag, by_q: Matrices, nv x nv.
+        by_mu, by_gap: Matrices, nv x number of contacts.
+        A, C, c_q, c_v, c_gap: Lists of the m active rows, each nv numbers; of c_gap one
+            for each contact.
     """
 
     def __init__(self, model, rule, solved, state, options):
@@ -95,7 +97,7 @@ class MovingContacts:
         self._collect_rows(_bias_slopes(rule, solved, dt, options, sides))
 
     def _collect_momentum(self):
-        """Collect what contacts add to the equation of motion."""
+        """Set drag, by_q, by_mu and by_gap, the terms in the equation of motion."""
         model, n = self.model, self.model.nb + 1
         M, K = [None] * n, [None] * n
         for x in self.contacts:
@@ -115,7 +117,11 @@ class MovingContacts:
         self.by_gap = _transposed(by_gap, model.nv)
 
     def _blocks(self, M, K):
-        """Return the blocks of J.T (M J + K Psi), and those of J.T K J below them."""
+        """Return the blocks of J.T (M J + K Psi), and the lower blocks of J.T K J.
+
+        Both are dicts (body, body) -> Matrix. M, K: six columns of each body, or None;
+        the columns of children are added to their parents, in place.
+        """
         model, S, Psi = self.model, self.placed.S, self.Psi
         by_q, drag = {}, {}
         for i in reversed(model.bodies):
@@ -134,7 +140,7 @@ class MovingContacts:
         return by_q, drag
 
     def _path(self, i):
-        """Return the bodies with coordinates from body i to the base."""
+        """Return the bodies on the path from i to the base whose joints can move."""
         path = []
         while i:
             if len(self.placed.S[i]):
@@ -146,9 +152,9 @@ class MovingContacts:
         """Return the joint forces of a force on body i, nv: J.T force.
 
         Args:
-            i: Number of the body.
-            force: Force, paired with the motion subspaces.
-            others: Pairs of a Force and what it is paired with, by body.
+            i: Index of the body.
+            force: Force, multiplied with the motion subspaces.
+            others: Further pairs of a Force and subspaces by body, which are added.
         """
         model, row = self.model, [0.0] * self.model.nv
         pairs = [(force, self.placed.S), *others]
@@ -162,7 +168,10 @@ class MovingContacts:
         return row
 
     def _collect_rows(self, slopes):
-        """Collect the rows that hold, those of one body together."""
+        """Set A, C, c_q, c_v, c_gap and dependent, body by body; update at_border.
+
+        slopes: For each contact, derivatives of its bias by gap and by approach.
+        """
         self.A, self.C, self.c_q, self.c_v, self.c_gap = [], [], [], [], []
         self.dependent, count = 0.0, len(self.contacts)
         for i in dict.fromkeys(x.body for x in self.contacts):
@@ -188,15 +197,17 @@ class MovingContacts:
 
 
 def gap_sides(contacts, gaps):
-    """Return by contact whether it presses at gap 0, and whether it is above.
-
-    Contacts of one body at gap 0 are all on the side of the lowest of them: rows that
-    depend on each other, as those of four corners, cannot have different slopes.
+    """Return for each contact whether it presses at gap 0, and its side of the kink.
 
     Args:
         contacts: ActiveContacts.
-        gaps: Of each [m].
+        gaps: Gap of each contact [m].
+
+    Returns:
+        Pairs of conditions; the second: the derivative of an open gap applies. All
+        contacts of a body at gap 0 get the side of the lowest of them.
     """
+    # Dependent rows, as of a box's four corners, cannot have different slopes.
     at_zero, lowest = [], {}
     for x, gap in zip(contacts, gaps, strict=True):
         near = logical_and(
@@ -210,14 +221,14 @@ def gap_sides(contacts, gaps):
 
 
 def _bias_slopes(rule, solved, dt, options, sides):
-    """Return by contact the slopes of its bias by gap and by velocity of approach.
+    """Return the derivatives of each contact's bias by gap and by approach, pairs.
 
     Args:
-        rule: Of contact_biases.py.
+        rule: Function of contact_biases.py.
         solved: SolvedContacts.
         dt: Step [s].
-        options: Those of contact_euler.
-        sides: Of gap_sides.
+        options: Options of contact_euler.
+        sides: Result of gap_sides.
     """
     names = (*SLOTS, "world", "links", "solver_options")
     parameters = {k: x for k, x in options.items() if k not in names}
@@ -241,7 +252,7 @@ def _bias_slopes(rule, solved, dt, options, sides):
 
 
 def _add(sums, i, columns):
-    """Add six columns to those of body i, in place."""
+    """Add six columns to sums[i], in place; None counts as zero."""
     old = sums[i]
     sums[i] = (
         columns if old is None else [a + b for a, b in zip(old, columns, strict=True)]
@@ -249,37 +260,39 @@ def _add(sums, i, columns):
 
 
 def _applied(columns, motion):
-    """Return the product of six columns with a Motion."""
+    """Return the product of a 6 x 6 matrix, given as six columns, with a Motion."""
     return total(c * x for c, x in zip(columns, motion, strict=True))
 
 
 def _loads(S, Psi, M, K):
-    """Return M S + K Psi and K S, by columns."""
+    """Return the columns of M S + K Psi and of K S."""
     pairs = list(zip(S, Psi, strict=True))
     load = [_applied(M, s) + _applied(K, psi) for s, psi in pairs]
     return load, [_applied(K, s) for s in S]
 
 
 def _dots(S, forces):
-    """Return S.T F of the columns F."""
+    """Return the Matrix S.T F of a motion subspace S and the columns F, Forces."""
     return Matrix([s @ f for f in forces] for s in S)
 
 
 def _transposed(rows, height):
-    """Return the Matrix with some columns of a height."""
+    """Return the Matrix whose columns are `rows`; height: their length."""
     return Matrix(rows).T if rows else Matrix.zeros(height, 0)
 
 
 def constrained(inverse, momentum, moving):
-    """Return the solutions du of the linear system, E, and two things to be flagged.
-
-    Those are how many rows are dependent, and the condition that such rows ask for
-    different changes by q: beside this position they do not depend on each other.
+    """Return the solutions du of the linear system, E, and two flags.
 
     Args:
-        inverse: Of the inertia with the drag.
+        inverse: Inverse of the inertia with the drag, nv x nv.
         momentum: Right sides of the equation of motion by q, qd, p, mu and gaps.
         moving: The MovingContacts.
+
+    Returns:
+        Derivatives of u by q, qd, p, mu and gaps; E, nv x nv; the number of dependent
+        rows; and the condition that dependent rows contradict each other by q: next to
+        this position they are independent.
     """
     by_q, by_qd, by_p, by_mu, by_gap = momentum
     if not moving.A:
@@ -307,7 +320,8 @@ def constrained(inverse, momentum, moving):
 
 
 def _disagree(moving, by_q):
-    """Return the condition that a row does not hold along some displacement of q."""
+    """Return the condition that a row is violated along one displacement of q."""
+    # A fixed, irregular displacement stands for all of them.
     along = Vector(math.cos(1.0 + j) for j in range(moving.model.nv))
     change, left, size = by_q @ along, 0.0, 0.0
     for row, wanted in zip(moving.A, moving.c_q, strict=True):
@@ -318,5 +332,5 @@ def _disagree(moving, by_q):
 
 
 def _product(A, B):
-    """Return A B, also where B has no columns."""
+    """Return A B; B itself if it has no columns."""
     return product(A, B) if B.shape[1] else B

@@ -1,4 +1,4 @@
-"""Rows of active contacts, at most six for each body, and their solution of any rank.
+"""Rows of active contacts, at most six for each body, and an inverse of any rank.
 
 Not a solver: the derivatives of steps share it.
 """
@@ -19,23 +19,23 @@ from dyn_core.authoring import (
     where,
 )
 
-RANK = 1e-9  # of a row, part below which a remainder adds no rank
-FLAT = 1e-7  # of a column, part below which its remainder adds no rank
-AGREE = 1e-7  # part of right sides by which dependent rows may differ
-NOTHING = 1e-12  # of the largest response, part below which a row has none
+RANK = 1e-9  # pivot of a dependent row at most, relative to its response
+FLAT = 1e-7  # remainder of a dependent column at most, relative to the column
+AGREE = 1e-7  # largest contradiction of dependent rows, relative to their right sides
+NOTHING = 1e-12  # response that counts as zero, relative to the largest
 
 
 class Row(NamedTuple):
-    """A row of active contacts on a body: functions of columns of its joints.
+    """A row of active contacts on a body, as Forces paired with columns s of joints.
 
         along . du + by_q dq + by_qd dqd + by_gap dgap = 0
 
     Attributes:
         along: Velocity of the row per motion.
         push: Wrench of the row per impulse.
-        turned: What s adds by q.
-        before: What s adds by qd, and the rate of the motion before the step by q.
-        by_gap: By contact of the body.
+        turned: Coefficient of a column s in by_q.
+        before: Coefficient of s in by_qd, and of the rate of s before the step in by_q.
+        by_gap: Coefficients of the gaps of the body's contacts.
     """
 
     along: Force
@@ -46,14 +46,14 @@ class Row(NamedTuple):
 
 
 class BodyRows(NamedTuple):
-    """The rows of one body.
+    """Rows of one body.
 
     Attributes:
-        rows: At most six Rows, or those of two contacts.
-        dependent: How many rows the others imply.
-        T: The map to the rows; None: they are those of the contacts.
-        disagree: Condition that rows that depend on each other ask for different
-            changes, as where the gaps of corners have other slopes.
+        rows: At most six Rows.
+        dependent: Number of rows that the others imply.
+        T: Map from the rows of the contacts to `rows`; None: identity.
+        disagree: Condition: dependent rows contradict each other, as if the gaps of a
+            box's corners had different derivatives.
     """
 
     rows: list
@@ -65,16 +65,17 @@ class BodyRows(NamedTuple):
 def rows_of_body(contacts, slopes):
     """Return the BodyRows of one body.
 
-    Normal rows where contacts press, tangents where they stick; where they slip, the
-    push of the normal has the friction with it.
+    A pressing contact has a normal row, a sticking one also tangent rows. In a slipping
+    contact, `push` of the normal row includes the friction.
 
-    Of more than six rows A (m x 6) the same is said by T A, with T (6 x m) the
-    transposed orthonormal columns of A: Gram-Schmidt on six columns, which leaves out
-    those of no rank. The impulses T.T y are those of least norm.
+    More than six rows A (m x 6) are reduced to T A, with T (6 x m) the transposed
+    orthonormal columns of A: Gram-Schmidt on six columns, with zeros for dependent
+    columns. The impulses T.T y have the least norm.
 
     Args:
         contacts: ActiveContacts of one body.
-        slopes: By contact: slopes of its bias by gap and by the velocity of approach.
+        slopes: For each contact, the derivatives of its bias by gap and by the velocity
+            of approach.
     """
     rows, n = [], range(len(contacts))
     for k, (x, (by_gap, by_approach)) in enumerate(zip(contacts, slopes, strict=True)):
@@ -109,12 +110,12 @@ def rows_of_body(contacts, slopes):
 def inside_by_others(contacts, T):
     """Return the condition that impulses of least norm lie inside all cones.
 
-    Those that a solver finds for dependent rows may lie at a cone without need. The
-    same wrench by other impulses proves that no contact is about to slip.
+    For dependent rows, the impulses that a solver finds may lie on a cone without need.
+    If other impulses with the same wrench lie inside, no contact is about to slip.
 
     Args:
         contacts: ActiveContacts of one body.
-        T: Of BodyRows; None: the impulses are the only ones.
+        T: BodyRows.T; None: the impulses are unique, and the result is False.
     """
     if T is None:
         return False
@@ -131,7 +132,7 @@ def inside_by_others(contacts, T):
 
 
 def _combined(rows, weights):
-    """Return the sum of Rows by weights."""
+    """Return the weighted sum of Rows, as a Row."""
     parts = zip(*rows, strict=True)
     return Row(
         *(total(x * w for x, w in zip(part, weights, strict=True)) for part in parts)
@@ -139,10 +140,10 @@ def _combined(rows, weights):
 
 
 def _orthonormal(columns):
-    """Return orthonormal vectors that span the columns, zeros where there are fewer.
+    """Return orthonormal vectors that span the columns, by Gram-Schmidt.
 
     Returns:
-        A vector for each column, and the rank.
+        A vector for each column, zero for a dependent column; and the rank.
     """
     basis, rank = [], 0.0
     for column in columns:
@@ -158,17 +159,17 @@ def _orthonormal(columns):
 
 
 def inverse_of_any_rank(M):
-    """Return an inverse of M on the rows that add to its rank, zero on the others.
+    """Return an inverse of M on its independent rows, zero on dependent rows.
 
     Gauss-Jordan elimination in the order of the rows. A row whose pivot vanishes
-    depends on those before: of symmetric semidefinite M, and right sides that agree,
-    the solution then satisfies it, too.
+    depends on previous rows: for symmetric semidefinite M and consistent right sides,
+    the solution satisfies it, too.
 
     Args:
-        M: Square, the responses of rows to each other.
+        M: Square Matrix, the responses of rows to each other.
 
     Returns:
-        The inverse, and the number of rows that respond but were left out.
+        The inverse, and the number of dependent rows, without rows of no response.
 
     Source: G. Golub and C. Van Loan, Matrix Computations, 5.5, for the rank.
     """

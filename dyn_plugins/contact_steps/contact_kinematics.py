@@ -39,7 +39,7 @@ def body_jacobians(model, q):
 
 
 def _dense(columns):
-    """Return the six rows of a list of motions."""
+    """Return the 6 x nv rows, [angular; linear], of a list of nv motions."""
     entries = [(*column.ang, *column.lin) for column in columns]
     return [[entry[k] for entry in entries] for k in range(6)]
 

@@ -1,4 +1,4 @@
-"""Time steps of a robot with contacts as one traced algorithm, on half-spaces."""
+"""Time steps of a robot with contacts on half-spaces, as traced algorithms."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -47,7 +47,7 @@ from dyn_plugins.dynamics._articulated import (
 from dyn_plugins.kinematics.motion import outward
 from dyn_plugins.loops.loops import constraint_forces
 
-ROUNDING = 1e-9  # of the energy of impulses
+ROUNDING = 1e-9  # gain that counts as rounding, relative to the energy of impulses
 
 
 def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
@@ -58,11 +58,11 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         0 <= lambda_n  orthogonal to  u_n + gap / dt >= 0,   friction cones
 
     Every point of the robot's shapes that can touch a half-space of the world has three
-    rows, near or far; the gap of a far point makes its impulse zero. Of the points of a
-    box or a cylinder the deeper half has rows, the others have no impulse. The Delassus
-    matrix comes from the articulated inertias; of H the blocks of root joints alone are
-    formed, for gyroscopic_change. With the solver projected_gauss_seidel the whole step
-    is one kernel.
+    rows, near or far; the gap of a far point makes its impulse zero. A shape with more
+    than two points (box, cylinder) has rows for the deeper half of them; the others
+    have no impulse. The Delassus matrix comes from the articulated inertias; only the
+    blocks of root joints of H are needed, for gyroscopic_change. With the solver
+    projected_gauss_seidel the whole step is one kernel.
 
     Args:
         model: Robot with shapes.
@@ -73,16 +73,16 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         warm: Impulses of the previous step, m; zeros in the first [N·s].
         f_ext: Force on each body, body coordinates [N·m; N].
         parts: The slots forward_dynamics, contact_solver (of CONTACT_SOLVE), bias and
-            mass_matrix, and the options: world, half-spaces; links, names of the links
-            whose shapes touch, None for all; erp, part of an overlap that is corrected
-            in a step, at push_out_speed at most [m/s]; restitution_threshold, speed of
-            approach below which there is no restitution [m/s]; solver_options, options
-            of the contact solver.
+            mass_matrix, and the options: world, list of half-spaces; links, names of
+            the links whose shapes touch, None for all; erp, fraction of an overlap that
+            a step corrects; push_out_speed, largest speed of this correction [m/s];
+            restitution_threshold, speed of approach below which there is no restitution
+            [m/s]; solver_options, options of the contact solver.
 
     Returns:
-        q_next, qd_next, impulses in the order of the contacts (normal and two tangents
-        of each), gaps before the step, and residuals, iterations and status of the
-        contact solver.
+        q_next, nq; qd_next, nv; impulses in the order of the contacts (normal and two
+        tangents of each), m [N·s]; gaps before the step, c [m]; and residuals,
+        iterations and status of the contact solver.
 
     Source: LCP-4 (Stewart-Trinkle), LCP-10 (Newton's restitution), LCP-11, LCP-3.
     """
@@ -98,7 +98,7 @@ def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
         gap <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them.
+        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
         parts: The slots and options of contact_euler.
 
     Returns:
@@ -119,13 +119,13 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
         gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them.
+        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
         parts: The slots and options of contact_euler; erp is 0 in Moreau's own scheme.
 
     Returns:
         As contact_euler, with the gaps at the midpoint.
 
-    Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are taken at q_m.
+    Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are evaluated at q_m.
     """
     q, qd = advance(model, q, qd, dt * 0.5)
     u, proof = _velocity_and_outputs(
@@ -144,24 +144,32 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
 
 
 def _velocity_and_outputs(rule, model, q, qd, tau, dt, warm, f_ext, **parts):
-    """Return the velocity after the step in the initial axes, and the other outputs."""
+    """Return the velocity after the step, along the initial axes, and other outputs.
+
+    Args:
+        rule: Function of contact_biases.py: which contacts are active, and their bias.
+        model, q, qd, tau, dt, warm, f_ext, parts: As in contact_euler.
+
+    Returns:
+        Velocity, nv; and impulses, gaps, residuals, iterations and status.
+    """
     inputs = model, q, qd, tau, dt, warm, f_ext
     solved = solved_contacts(rule, *inputs, deepest=True, **parts)
     return solved.velocity, solved.outputs
 
 
 class SolvedContacts(NamedTuple):
-    """The contacts of a step and its solution.
+    """Contacts of a step and its solution; lists have one entry for each contact.
 
     Attributes:
-        velocity: After the step in the initial axes, nv.
-        touching: ContactCandidates.
-        motions: By contact: motion of its body before the step, and after it without
-            contacts, body coordinates.
-        active: By contact: whether it takes part, a condition or True.
-        bias: By contact: bias of the normal velocity [m/s].
+        velocity: Velocity after the step along the initial axes, nv [rad/s | m/s].
+        touching: ContactCandidates with rows.
+        motions: Motion of its body before the step, and after it without contacts, body
+            coordinates.
+        active: Whether it takes part in the step: a condition, or True.
+        bias: Bias of the normal velocity [m/s].
         G: Delassus matrix, m x m.
-        mean: force, dt and remaining of gyroscopic_change.
+        mean: Arguments force, dt and remaining of gyroscopic_change.
         outputs: Impulses, gaps, residuals, iterations and status of CONTACT_STEP.
     """
 
@@ -198,14 +206,17 @@ def solved_contacts(
     """Return the SolvedContacts of a step.
 
     Args:
-        rule: Of contact_biases.py.
-        model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them; the gaps are
-            those at q.
+        rule: Function of contact_biases.py: which contacts are active, and their bias.
+        model, q, qd, tau, dt, warm, f_ext: As in contact_euler; gaps are taken at q.
         forward_dynamics, contact_solver, bias, mass_matrix: Slots.
-        world, links, solver_options: As contact_euler takes them.
-        deepest: Whether only the DeepestPoints have rows; else all points have.
-        remaining: Part of the step that follows q; half a step in a midpoint scheme.
-        parameters: Those of the rule, by name.
+        world, links, solver_options: Options, as in contact_euler.
+        deepest: Whether only the DeepestPoints have rows; else all points do.
+        remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
+        parameters: Options of the rule, by name.
+
+    Returns:
+        The SolvedContacts; without contacts, lists and G are empty, and the outputs
+        zero.
 
     Source: LCP-3, LCP-4.
     """
@@ -233,6 +244,7 @@ def solved_contacts(
         )
         if active is not True:
             mask = where(active, 1.0, 0.0)
+            # Without forces and with an opening velocity, the impulse is zero.
             forces = [f * mask for f in forces]
             opening = where(active, opening, 1.0)
         taking_part.append(active)
@@ -256,16 +268,16 @@ def solved_contacts(
 
 
 def without_gain(impulse, velocity, b):
-    """Return impulses that bring in no energy: those of a solver, or their best part.
+    """Return impulses that add no energy: the solver's, scaled down if necessary.
 
         s b . lambda + s² lambda . G lambda / 2
 
-    is what a part s of them adds. With s = 1 that is above zero only where the solver
-    has not converged; then s is that of the smallest value, from 0 to 1.
+    is the energy that s lambda adds. With s = 1 it is positive only if the solver has
+    not converged; then s in [0, 1] minimises it.
 
     Args:
         impulse, velocity: lambda and G lambda + b, m.
-        b: Velocity without the impulses, and the bias of the normal rows, m.
+        b: Velocity without impulses, plus the bias of the normal rows, m.
 
     Source: ours.
     """
@@ -280,13 +292,16 @@ def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
     """Return whether a contact takes part in a step, and the bias of its normal row.
 
     Args:
-        rule: Of contact_biases.py.
+        rule: Function of contact_biases.py.
         contact: The ContactCandidate.
         gap: Its gap [m].
-        motions: As SolvedContacts has them.
+        motions: Motion of its body before the step, and after it without contacts.
         dt: Step [s].
-        parameters: Those of the rule, by name.
-        approach: Normal velocity before the step [m/s]; None: of the motions.
+        parameters: Options of the rule, by name.
+        approach: Normal velocity before the step [m/s]; None: from the motions.
+
+    Returns:
+        A condition or True; and the bias [m/s].
     """
     before, free = (contact.forces[0] @ v for v in motions)
     approach = before if approach is None else approach
@@ -295,7 +310,7 @@ def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
 
 
 class _ContactRow:
-    """A unit impulse on a body, in the form of a loop row."""
+    """A unit impulse on a body, with the attributes of a LoopRow."""
 
     joint_forces = ()
 
@@ -308,15 +323,16 @@ class ContactCandidate:
     """A point of a shape that can touch a half-space.
 
     Attributes:
-        pair: Number of the shape and the half-space.
-        body: Number of the body.
+        pair: Index of the pair of shape and half-space.
+        body: Index of the body.
         gap: Distance from the half-space; negative: overlap [m].
-        place: Midway between the surfaces, body coordinates [m].
-        axes, turned: Normal and two tangents, base and body coordinates.
-        material: Of the pair of surfaces.
-        centre, radius: Point of the shape that touches: a ball, body coordinates [m].
-        forces: Unit forces along the axes, body coordinates.
-        mu, restitution: Of the material.
+        place: Contact point midway between the surfaces, body coordinates [m].
+        axes: Normal and two tangents, base coordinates.
+        turned: Normal and two tangents, body coordinates.
+        material: Combined material of the two surfaces.
+        centre, radius: Ball at the point of the shape, body coordinates [m].
+        forces: Unit forces at the contact point along the axes, body coordinates.
+        mu, restitution: Friction coefficient and restitution of the material.
     """
 
     pair: int
@@ -335,7 +351,7 @@ class ContactCandidate:
         self.forces = [Force(cross3(self.place, axis), axis) for axis in self.turned]
 
     def placed(self, gap, place):
-        """Return the candidate with another gap and place."""
+        """Return a copy with another gap [m] and place (body coordinates [m])."""
         return replace(self, gap=gap, place=place)
 
 
@@ -346,9 +362,9 @@ def contacts(model, X, world, links):
 
     Args:
         model: Robot.
-        X: By body, transform from its parent.
+        X: Transform of each body from its parent.
         world: Half-spaces.
-        links: Names of links, or None for all.
+        links: Names of the links whose shapes count; None: all.
 
     Source: LCP-2.
     """
@@ -373,14 +389,20 @@ def contacts(model, X, world, links):
 
 
 def half_spaces(model, world):
-    """Refuse a world that is no list of half-spaces."""
+    """Raise UnsupportedError if an element of `world` is not a HalfSpace.
+
+    model is ignored.
+    """
     for half in world:
         if not isinstance(half, HalfSpace):
             raise UnsupportedError(f"world: {shown(half)}; valid: a list of HalfSpace")
 
 
 def linked_shapes(model, links):
-    """Refuse links without a shape, and what is no list of links."""
+    """Raise UnsupportedError if `links` is not a list or None, or a link has no shape.
+
+    Without a model (None), only the type is checked.
+    """
     if links is not None and not isinstance(links, (list, tuple, set, frozenset)):
         raise UnsupportedError(f"links {shown(links)}; valid: a list of links, or None")
     if model is None:
@@ -395,7 +417,11 @@ def linked_shapes(model, links):
 
 
 def pairs(model, world, links):
-    """Return the pairs (half-space, placed shape) in the order of the contacts."""
+    """Return the pairs (half-space, placed shape) in the order of the contacts.
+
+    Shapes fixed to the base, and shapes of links not in `links` (None: all), are left
+    out.
+    """
     return [
         (half, placed)
         for half in world
@@ -405,7 +431,7 @@ def pairs(model, world, links):
 
 
 def sizes(model, options):
-    """Return the numbers of rows and contacts."""
+    """Return the number of rows "m" and of contacts "c" of a model with options."""
     count = 0
     for half, placed in pairs(model, options["world"], options["links"]):
         count += len(candidate_points(placed, Vector(half.normal)))
@@ -413,10 +439,16 @@ def sizes(model, options):
 
 
 class ContactStep(TracedSolver):
-    """A step whose slot contact_solver is built as the algorithm runs."""
+    """A step whose slot contact_solver is built while the algorithm runs.
+
+    Its layout is known only then; its options are checked before.
+    """
 
     def _adapter(self, model, common, chosen):
-        """Check the options of the slot's solver when the step is built."""
+        """Return the adapter of a model, after a check of solver_options.
+
+        Wrong options of the contact solver thus fail when the step is built.
+        """
         adapter = super()._adapter(model, common, chosen)
         solver = adapter.slots["contact_solver"].solver
         check_options(solver, adapter.options["solver_options"])
@@ -442,7 +474,7 @@ def step_options(erp):
     """Return the options of a step and their defaults.
 
     Args:
-        erp: Part of an overlap that is corrected in a step.
+        erp: Default of the option erp, the fraction of an overlap that a step corrects.
     """
     return {
         "world": (HalfSpace(),),

@@ -1,7 +1,7 @@
 """Derivatives of steps with contacts on half-spaces, by implicit differentiation.
 
-At the solution each contact separates, sticks or slips, and in these modes the step is
-a system of equations. With u the velocity after the step in the initial axes, qdd its
+At the solution each contact separates, sticks or slips. In these modes the step is a
+system of equations. With u the velocity after the step in the initial axes, qdd its
 acceleration (u - qd) / dt, and impulses lambda as forces lambda / dt on the bodies,
 
     dt (ID(q, qd, qdd; f_ext + lambda / dt) - tau) = H gyroscopic change
@@ -10,18 +10,19 @@ acceleration (u - qd) / dt, and impulses lambda as forces lambda / dt on the bod
     stick      f_n . V + bias = 0,   f_t . V = 0
     slip       f_n . V + bias = 0,   lambda_t = -mu lambda_n s,   s = V_t / |V_t|
 
-Differentiated, with H D_q D_v those of inverse dynamics and the impulses moving as
-_active_rows.py says, slip is a drag K = sum mu lambda_n / |V_t| f_e f_e.T across it,
-which counts as inertia of the body, and a coupling of normal and friction:
+H, D_q and D_v are the derivatives of inverse dynamics; _active_rows.py has the
+derivatives of the impulses' wrenches. Slip becomes a drag K = sum mu lambda_n / |V_t|
+f_e f_e.T across it, which counts as inertia of the body, and a coupling of normal and
+friction:
 
     (H + J.T K J) du = R_q dq + R_v dqd + R_f dtau + C.T dlambda,   A du = c
     R_q = -dt D_q - J.T (D + K_g) J - J.T K Psi + H g_q
     R_v = H (1 + dt turning + g_v) - dt D_v,   R_f = dt + H g_f
     E = H^-1 - L A H^-1,   L = H^-1 C.T (A H^-1 C.T)^+,   du = E (...) + L c
 
-(H with the drag in it); g_q, g_v and g_f are those of the gyroscopic change. Rows that
-depend on each other (a box on four corners) leave lambda open and du not, as long as
-they stick.
+(H including the drag); g_q, g_v and g_f are the derivatives of the gyroscopic change.
+If rows depend on each other (a box on four corners), lambda is not unique; du is, as
+long as they stick.
 """
 
 from dyn_core.authoring import (
@@ -61,6 +62,7 @@ from dyn_plugins.steps._joint_blocks import displacement, moved, slopes_by_joint
 from dyn_plugins.steps.derivatives import StepDerivativesSolver, columns, stacked
 from dyn_plugins.steps.derivatives import sizes as step_sizes
 
+# Last names of parameter paths that move bodies, and so contacts.
 GEOMETRY = ("time", "origin", "plug", "axis", "axes", "pitch", "ratio", "offset")
 
 
@@ -70,25 +72,25 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
         dx_next = A dx + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap,   dx = (dq, dqd)
 
     dq is a displacement in the tangent space before the step, q (+) dq, and after it,
-    q_next (+) dq_next. At the border of two modes the derivatives are finite, those of
-    one side, and not_differentiable is 1; so it is where the contact solver has not
-    converged, where slipping contacts depend on each other, and where sticking ones do
-    here but not beside.
+    q_next (+) dq_next. At the boundary of two modes the derivatives are finite and
+    one-sided, and not_differentiable is 1. It is also 1 if the contact solver has not
+    converged, if slipping contacts depend on each other, or if sticking contacts do so
+    only at this position.
 
-    The rule of gaps has a kink at gap 0: an overlap is corrected by erp, a gap closes
-    in the step. A robot at rest comes there. Where a contact that presses has a gap of
-    at most 1e-7 m, not_differentiable is 2, and derivatives are those of one side: of
-    the lowest such contact of the body, that of a gap above 1e-12 m, else that of an
-    overlap. They hold for changes that stay on that side.
+    The bias of a gap has a kink at gap 0: an overlap is corrected by erp, a gap closes
+    in the step. A robot at rest approaches it. If a pressing contact has a gap of at
+    most 1e-7 m, not_differentiable is 2, and derivatives are one-sided: if the lowest
+    such contact of the body is above 1e-12 m, they are the derivatives of an open gap,
+    else of an overlap. They hold for changes that stay on that side.
 
-    With the step's own impulses as warm start the contact solver only confirms them.
+    With the step's own impulses as warm start, the contact solver only confirms them.
 
     Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
 
     Args:
         parts: Slots forward_dynamics, contact_solver, derivatives and by_parameters
             (of inverse dynamics), the options of contact_euler, and paths: parameter
-            paths of dp, one after another; not those of the robot's geometry.
+            paths of dp, one after another, without paths of the robot's geometry.
 
     Source: LCP-22.
     """
@@ -101,12 +103,12 @@ def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **par
 
         dx_next = A dx + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap,   dx = (dq, dqd)
 
-    Which contacts touch is taken as it is: a change of that is no part of them.
+    The set of touching contacts is taken as constant.
 
     Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
 
     Args:
-        parts: As contact_euler_derivatives takes them.
+        parts: As in contact_euler_derivatives.
 
     Source: LCP-22.
     """
@@ -120,13 +122,12 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
         dx_next = A_m dx_m + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap
         A = A_m dx_m/dx,   x_m the state at the midpoint, seen from the start
 
-    Which contacts touch is taken as in contact_anitescu_potra_derivatives; gaps are
-    those at the midpoint.
+    The set of touching contacts is taken as constant; gaps refer to the midpoint.
 
     Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
 
     Args:
-        parts: As contact_euler_derivatives takes them.
+        parts: As in contact_euler_derivatives.
 
     Source: LCP-22.
     """
@@ -143,7 +144,11 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
 
 
 def _advance_slopes(model, q, u, dt):
-    """Return the derivatives of position and velocity after dt at u, by q and by u."""
+    """Return the derivatives of the state after moving for dt at the velocity u.
+
+    Returns:
+        Two pairs of JointBlocks, by q and by u: derivatives of position and velocity.
+    """
 
     def along(q, u):
         q_next, qd_next = advance(model, q, u, dt)
@@ -157,9 +162,9 @@ def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, remaining=1.0, **parts):
     """Return the outputs of CONTACT_STEP_DERIVATIVES of a step from q.
 
     Args:
-        rule: Of contact_biases.py.
-        model, q, qd, tau, dt, warm, f_ext, parts: As contact_euler_derivatives.
-        remaining: Part of the step that follows q.
+        rule: Function of contact_biases.py: which contacts are active, and their bias.
+        model, q, qd, tau, dt, warm, f_ext, parts: As in contact_euler_derivatives.
+        remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
     """
     solved, modes, flag, slopes = _velocity_slopes(
         rule, model, q, qd, tau, dt, warm, f_ext, remaining=remaining, **parts
@@ -189,7 +194,9 @@ def _velocity_slopes(
 ):  # fmt: skip
     """Return SolvedContacts, modes, not_differentiable, and derivatives of u.
 
-    Those by q, qd, tau, parameters, friction coefficients and gaps.
+    The derivatives are by q, qd, tau, parameters, friction coefficients and gaps.
+    Arguments as of _of_step, with the slots derivatives and by_parameters of inverse
+    dynamics, and the parameter paths.
     """
     solved = solved_contacts(
         rule, model, q, qd, tau, dt, warm, f_ext, remaining=remaining, **parts
@@ -233,7 +240,8 @@ def _changes_by_parameters(model, gyroscopic, slopes):
     Args:
         model: Robot.
         gyroscopic: GyroscopicSlopes.
-        slopes: Derivatives of inverse dynamics, a function of the acceleration.
+        slopes: Function of the acceleration, nv: derivative of inverse dynamics by the
+            parameters, nv x np.
     """
     C_p, columns = slopes(Vector.zeros(model.nv)), []
     for k in range(6):
@@ -247,10 +255,18 @@ def _changes_by_parameters(model, gyroscopic, slopes):
 
 
 class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
-    """Derivatives of a step with contacts; by parameters that move no body, too."""
+    """Solver for the derivatives of a step with contacts.
+
+    Parameters of the option paths must not move bodies.
+    """
 
     def build(self, model, **choices):
-        """Return a Program; paths that move bodies are refused."""
+        """Return a Program of a model, with the choices of TracedSolver.build.
+
+        Raises:
+            UnsupportedError: A path of the option paths moves bodies, and so contacts;
+                or see TracedSolver.build.
+        """
         for path in checked_paths(self.name, model, choices, False):
             if path.rpartition(".")[2] in GEOMETRY:
                 raise UnsupportedError(

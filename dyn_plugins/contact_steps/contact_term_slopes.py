@@ -1,4 +1,4 @@
-"""How a robot's part of a step with contacts changes with its state, traced."""
+"""Derivatives of a robot's dynamics in a step with contacts by its state, traced."""
 
 from dyn_core.authoring import (
     Motion,
@@ -46,9 +46,9 @@ def contact_term_slopes(
     Inputs and outputs: those of CONTACT_TERM_SLOPES.
 
     Args:
-        remaining: As contact_terms takes it.
+        remaining: Part of the step that follows q, as in contact_terms.
         derivatives: Slot of ID_DERIVATIVES.
-        bias: Slot, of C.
+        bias: Slot of BIAS_FORCE, for C.
 
     Source: chain rule over contact_terms; KIM-4.1 for the rates.
     """
@@ -76,7 +76,10 @@ def contact_term_slopes(
 
 
 def _rates(model, q, u):
-    """Return the rates of all columns at a velocity, in the order of contact_terms."""
+    """Return the rates of all motion columns at the velocity u, nc lists of 6.
+
+    In the order of contact_terms, [angular; linear] of the point at the world's origin.
+    """
     q, u, X_0 = (
         split_q(model, q),
         split_v(model, u),
@@ -118,7 +121,7 @@ def moved_state_slopes(model, q, u, dt, correction):
 
 
 def _sizes(model, _):
-    """Return the numbers of columns and of entries of a state."""
+    """Return the numbers "nc" of motion columns and "nx" = 2 nv of state variables."""
     return {"nc": len(structure(model).column_place), "nx": 2 * model.nv}
 
 

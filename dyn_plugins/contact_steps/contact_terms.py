@@ -1,4 +1,4 @@
-"""What a step with contacts needs of a robot's dynamics, as one traced algorithm."""
+"""Terms of a robot's dynamics in a step with contacts, as one traced algorithm."""
 
 from dyn_core.authoring import (
     MotionSubspace,
@@ -45,16 +45,19 @@ def contact_terms(
         tau: Joint forces, nv [N·m | N].
         dt: Step [s].
         f_ext: Force on each body, body coordinates [N·m; N].
-        ball_limits: Whether there are rows of the limits of balls.
-        remaining: Part of the step that follows q; half a step in a midpoint scheme.
-        bias, mass_matrix: Slots, of C and H.
+        ball_limits: Whether the limits of ball joints have rows.
+        remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
+        bias, mass_matrix: Slots of BIAS_FORCE and MASS_MATRIX, for C and H.
 
     Returns:
         Poses, (nb + 1) x 12, the world's first: rotation to the world row by row, and
         origin; columns, nc x 6, [angular; linear] of the point at the world's origin;
         the inverse diagonal of L, then its entries below row by row; the velocity after
-        a step without constraints, nv; rows and gaps of the limits of balls, swing,
-        lower and upper twist where there is one, and then of the loops.
+        a step without constraints, nv; rows, nr x nv, and gaps, nr, of the limits of
+        ball joints (swing, lower and upper twist, if limited), and then of the loops.
+
+    Raises:
+        SingularError: A pivot of H + dt B is too small; names its joint.
 
     Source: LCP-1, LCP-3; RBDA, section 6.5 (L.T L).
     """
@@ -79,7 +82,7 @@ def contact_terms(
 
 
 def _ball_limits(model, q):
-    """Return the row over the velocity, nv, and the gap of each limit of a ball."""
+    """Return the row, nv, and the gap [rad] of each limit of the ball joints, pairs."""
     limits = []
     for i in limited_balls(model):
         for _, part, gap in ball_limit_rows(model, i, q[model.q_slices[i]]):
@@ -90,7 +93,11 @@ def _ball_limits(model, q):
 
 
 def _geometry(model, q):
-    """Return the pose of each body, the world's first, and all columns of motion."""
+    """Return the pose of each body, 12 numbers, the world's first, and all columns.
+
+    A pose is the rotation to the world, row by row, and the origin; a column has six
+    numbers, [angular; linear] of the point at the world's origin.
+    """
     q = split_q(model, q)
     X_0 = transforms(model, q)
     poses = [[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
@@ -106,7 +113,17 @@ def _geometry(model, q):
 
 
 def _factor(model, tables, A):
-    """Return L of A = L.T L by place, and one over its diagonal."""
+    """Return the rows of L of A = L.T L, and one over its diagonal.
+
+    Args:
+        model: Robot.
+        tables: Structure of its coordinates; only entries of its pattern are computed.
+        A: Matrix in the order of elimination, lists; overwritten.
+
+    Returns:
+        L: for each row a dict column -> entry below the diagonal; 1 / L_kk, nv. A pivot
+        below its joint's tolerance is a SingularError in the running Program.
+    """
     n = model.nv
     tolerances, names = coordinate_pivots(model)
     L, over = [{} for _ in range(n)], [0.0] * n
@@ -126,7 +143,10 @@ def _factor(model, tables, A):
 
 
 def _solve(tables, L, over, b):
-    """Return x of L.T L x = b, by place."""
+    """Return x of L.T L x = b, nv numbers in the order of elimination.
+
+    tables, L, over: Structure, and result of _factor.
+    """
     x = list(b)
     for k in reversed(range(len(x))):
         x[k] = x[k] * over[k]
@@ -140,7 +160,7 @@ def _solve(tables, L, over, b):
 
 
 def _sizes(model, options):
-    """Return the numbers of poses, columns, entries of the factor, and rows."""
+    """Return the sizes of outputs: rows, poses, columns, entries of the factor."""
     tables = structure(model)
     balls = limited_balls(model) if options["ball_limits"] else ()
     limits = [(model.ball_limits[i][0], *model.ball_limits[i][1]) for i in balls]

@@ -1,4 +1,4 @@
-"""The state after a time at a velocity that contacts gave."""
+"""State after moving for a time at the velocity from a contact problem."""
 
 from dyn_core.authoring import TracedSolver, advance, hookimpl
 from dyn_core.problems import MOVED_STATE
@@ -14,11 +14,12 @@ def moved_state(model, q, u, dt, correction):
         q: Joint positions, nq [rad | m].
         u: Velocity along the axes of the start, nv [rad/s | m/s].
         dt: Time [s].
-        correction: Velocity that moves the position alone, nv [rad/s | m/s];
-            None: there is none.
+        correction: Velocity that is added for the position alone, nv [rad/s | m/s];
+            None: zero.
 
     Returns:
-        q_next, and u along the axes of q_next: those of floating bodies have turned.
+        q_next, nq, and u along the axes of q_next, nv: the axes of floating bodies have
+        rotated.
 
     Source: LCP-4.
     """

@@ -1,8 +1,8 @@
-"""Implicit differentiation of dynamics with loops: how both equations change.
+"""Implicit differentiation of dynamics with loops: derivatives of both equations.
 
     H qdd + C - A.T lambda = tau,   A qdd + dA/dt qd + 2 alpha A qd + beta² f = 0
 
-Not a solver: those of loop_derivatives.py share it.
+Not a solver: the solvers of loop_derivatives.py share it.
 """
 
 from dataclasses import replace
@@ -42,14 +42,14 @@ from dyn_plugins.loops.loops import constraint_forces
 
 
 class ClosedMotion(NamedTuple):
-    """A motion of a robot with loops, and the forces of its loops.
+    """A motion of a robot with loops, and its constraint forces.
 
     Attributes:
-        q, qd, qdd: State and accelerations.
-        multipliers: Of all rows.
-        f_ext: Forces from outside on bodies.
-        forces: Those of the loops on bodies.
-        rates: Baumgarte's.
+        q, qd, qdd: Position, nq, velocity and acceleration, nv.
+        multipliers: lambda of all rows, m.
+        f_ext: External force on each body with the base, body coordinates.
+        forces: Force of the loops on each body with the base, body coordinates.
+        rates: Baumgarte's rates alpha and beta [1/s].
     """
 
     q: Vector
@@ -62,11 +62,11 @@ class ClosedMotion(NamedTuple):
 
 
 class Change(NamedTuple):
-    """How both equations change by some variables: a column for each.
+    """Derivatives of both equations by some variables, at constant qdd and lambda.
 
     Attributes:
-        Z: Joint forces, nv.
-        W: Accelerations of the rows, m.
+        Z: Derivative of the joint forces by each variable, a list of Vectors, nv.
+        W: Derivative of the rows' accelerations by each variable, Vectors, m.
     """
 
     Z: list[Any]
@@ -74,19 +74,32 @@ class Change(NamedTuple):
 
 
 def moving(model, q, qd, qdd, x, f_ext, rates=(0.0, 0.0)):
-    """Return the ClosedMotion of accelerations and multipliers."""
+    """Return the ClosedMotion of a state, with its constraint forces.
+
+    Args:
+        model: Robot.
+        q, qd, qdd: Position, nq, velocity and acceleration, nv.
+        x: Multipliers, m.
+        f_ext: External force on each body with the base, body coordinates.
+        rates: Baumgarte's rates [1/s].
+    """
     rows = rows_of(model, q, qd, qdd)
     forces, _ = constraint_forces(model, rows, x)
     return ClosedMotion(q, qd, qdd, x, f_ext, forces, rates)
 
 
 def state_changes(model, motion, fixed):
-    """Return the Changes by q, qd and qdd.
+    """Return the Changes by q, qd and qdd, three.
 
         Z_q = dID/dq - d(A.T lambda)/dq,   W_q = d(A qdd + dA/dt qd + ...)/dq
 
-    ID carries the loops' forces as if fixed to their bodies; what they change besides
-    is the loops' stiffness.
+    ID includes the loops' forces as forces fixed to their bodies; the change of these
+    forces relative to the bodies is the loops' stiffness.
+
+    Args:
+        model: Robot.
+        motion: ClosedMotion.
+        fixed: Options f_ext_fixed and f_ext_points; see id_directional.
     """
     q, qd, qdd = motion.q, motion.qd, motion.qdd
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -124,12 +137,18 @@ def state_changes(model, motion, fixed):
 
 
 def _columns(rows, n):
-    """Return the columns of a matrix as Vectors, also where it has no rows."""
+    """Return the columns with indices n of a matrix, as Vectors; rows may be empty."""
     return [Vector(row[k] for row in rows) for k in n]
 
 
 def unit_forces(model, m, kept):
-    """Return the Change by joint forces of some coordinates."""
+    """Return the Change by the joint forces of some coordinates.
+
+    Args:
+        model: Robot.
+        m: Number of rows of loops.
+        kept: Indices of the coordinates.
+    """
     n = range(model.nv)
     units = [Vector(-float(i == k) for i in n) for k in kept]
     return Change(units, [Vector.zeros(m)] * len(units))
@@ -137,6 +156,12 @@ def unit_forces(model, m, kept):
 
 def parameter_changes(model, motion, paths, fixed):
     """Return the Change by the numbers of parameter paths.
+
+    Args:
+        model: Robot.
+        motion: ClosedMotion.
+        paths: Parameter paths (model/parameter_paths.py).
+        fixed: Options f_ext_fixed and f_ext_points; see id_directional.
 
     Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.
     """
@@ -170,9 +195,19 @@ def parameter_changes(model, motion, paths, fixed):
 
 
 def gradient_changes(model, motion, w, paths):
-    """Return how A w changes by q and by parameters, at constant w, as columns."""
+    """Return the derivatives of A w by q and by parameters, at constant w.
+
+    Args:
+        model: Robot.
+        motion: ClosedMotion; its q is used.
+        w: Velocity, nv.
+        paths: Parameter paths.
+
+    Returns:
+        Two lists of Vectors, m: by each displacement of q, and by each parameter.
+    """
     still = Vector.zeros(model.nv)
-    driven = [-1.0] if model.driven else []  # places that move without w, taken off
+    driven = [-1.0] if model.driven else []  # subtracts the rates of driven frames
     columns = [[], []]
     for sign, velocity in zip((1.0, *driven), (w, still), strict=False):
         loops = slopes_of_loops(model, motion.q, velocity, still)
@@ -195,10 +230,15 @@ def solved_motion(model, q, qd, mask, qdd, tau, f_ext, rates, tolerance=None):
     """Return the ClosedMotion of hybrid dynamics with loops, and its Saddle.
 
     Args:
-        mask: By coordinate: whether its acceleration is prescribed.
-        qdd, tau: nv each, read where they are given.
-        rates: Baumgarte's.
-        tolerance: Of the rank of rows that may depend on each other; None: none do.
+        model: Robot.
+        q, qd: State.
+        mask: For each coordinate, whether its acceleration is prescribed.
+        qdd: Accelerations, nv; read where prescribed, and zero elsewhere.
+        tau: Joint forces, nv; read elsewhere.
+        f_ext: External force on each body with the base, body coordinates.
+        rates: Baumgarte's rates [1/s].
+        tolerance: Relative tolerance of the rank of rows that may depend on each other;
+            None: a dependent row is a SingularError.
     """
     rows, (a, b) = rows_of(model, q, qd, qdd), rates
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)

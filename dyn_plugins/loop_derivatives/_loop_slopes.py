@@ -1,8 +1,7 @@
-"""How the rows of loops change with a robot's state: slopes by q and qd.
+"""Derivatives of the rows of loops by a robot's state, q and qd.
 
 Not a solver: the derivatives of constrained dynamics share it. A loop depends on the
-pose of B in A alone, so that its kinematics starts at the last body that both ends
-have in common.
+pose of B in A alone, so its kinematics starts at the last common ancestor of both ends.
 """
 
 from typing import Any, NamedTuple
@@ -36,16 +35,17 @@ _UNITS = [Motion.of(float(i == j) for j in range(6)) for i in range(6)]
 
 
 class RowSlopes(NamedTuple):
-    """One row of a loop in a motion, and how it changes; lists are by coordinate, nv.
+    """One row of a loop in a motion, and its derivatives; lists have nv entries.
 
     Attributes:
         f, rate, acceleration: Residual, and its derivatives by time.
-        gradient: Of f by a displacement of q: the row of A.
-        rate_by_q, acceleration_by_q: By a displacement of q, at constant qd and qdd.
-        acceleration_by_qd: By qd. (That of the rate by qd, and of the acceleration by
-            qdd, is the gradient.)
-        full_squares: Squares of the gradient, by coordinate, if the joint moved B along
-            all of the row's slope.
+        gradient: Derivative of f by a displacement of q: the row of A. It is also the
+            derivative of the rate by qd, and of the acceleration by qdd.
+        rate_by_q, acceleration_by_q: Derivatives by a displacement of q, at constant qd
+            and qdd.
+        acceleration_by_qd: Derivative of the acceleration by qd.
+        full_squares: For each coordinate, the square that its gradient would have if
+            the joint moved B in the direction of the row's slope.
     """
 
     f: Any
@@ -59,13 +59,13 @@ class RowSlopes(NamedTuple):
 
 
 class _End(NamedTuple):
-    """Motion of a loop's end against the root body, all in A's coordinates.
+    """Motion of a loop's end relative to the common ancestor, A's coordinates.
 
     Attributes:
-        v, a: Its velocity and spatial acceleration.
-        J, P, Q, R: By coordinate: its velocity per qd, and, with h its displacement,
-            dv = P, da = Q - v x P for a change of q, dv = J, da = R - v x J for qd;
-            seen from the end itself.
+        v, a: Velocity and spatial acceleration of the end.
+        J: Velocity per qd, for each coordinate.
+        P, Q, R: Derivatives for each coordinate, seen from the end itself: dv = P,
+            da = Q - v x P by q; dv = J, da = R - v x J by qd.
     """
 
     v: Motion
@@ -77,7 +77,7 @@ class _End(NamedTuple):
 
 
 def slopes_of_loops(model, q, qd, qdd):
-    """Return for each loop its LoopSlopes or CouplingSlopes in a motion.
+    """Return the LoopSlopes or CouplingSlopes of each loop in a motion.
 
     Args:
         model: Robot.
@@ -93,16 +93,21 @@ def slopes_of_loops(model, q, qd, qdd):
 
 
 class LoopSlopes:
-    """The rows of a loop between links, and the stiffness of its forces.
+    """Derivatives of the rows of a loop between links, and stiffness of its forces.
 
         dh = J_B - J_A,   drel = P_B - P_A + dh x v_B
         dacc = (a_B)' - (a_A)' - P_A x rel - v_A x drel + dh x a_B
 
-    with rel and acc the motion of B against A, in A's coordinates, and (a)' = Q - v x P
-    of each end.
+    with rel and acc the velocity and acceleration of B against A, in A's coordinates,
+    and (a)' = Q - v x P of each end.
+
+    Args:
+        model: Robot.
+        loop: Loop.
+        parts: q, qd and qdd, by joint.
 
     Attributes:
-        rows: RowSlopes.
+        rows: List of RowSlopes.
 
     Source: KIM-3.0 (54), (55), differentiated; kinematics as in S. Singh, R. Russell
     and P. Wensing, 2022.
@@ -127,7 +132,10 @@ class LoopSlopes:
         self.rows = self._rows()
 
     def _differ(self, A, B):
-        """Note the motion of B against A, and its changes by coordinate."""
+        """Set rel, acc, and their derivatives h, drel, dacc, dacc_qd by coordinate.
+
+        A, B: _End of each frame.
+        """
         self.rel = B.v - A.v
         self.acc = B.a - A.a - cross(A.v, self.rel)
         still = [Motion.zero()] * self.nv
@@ -143,7 +151,11 @@ class LoopSlopes:
             self.dacc_qd[k] = by_qd - cross(A.J[k], self.rel) - cross(A.v, h)
 
     def _rows(self):
-        """Return the rows; note forces and their changes by unit displacements of B."""
+        """Return the RowSlopes; set forces and changes.
+
+        forces: force on B per multiplier, for each row; changes: derivatives of these
+        forces by six unit displacements of B.
+        """
         R, p, rel = self.R, self.p, self.rel
         rows = rows_in_time(self.loop, R, p, rel, self.acc)
         self.forces, lengths = self._forces(R, p)
@@ -164,7 +176,15 @@ class LoopSlopes:
         ]
 
     def _row(self, residuals, force, changes, by_pose, lengths):
-        """Return the slopes of a row from those by the pose and motion of B in A."""
+        """Return the RowSlopes of a row from its derivatives by the pose of B in A.
+
+        Args:
+            residuals: f, rate and acceleration.
+            force: Force on B per multiplier, A's coordinates.
+            changes: Derivatives of this force by six unit displacements of B.
+            by_pose: Derivative of the acceleration by displacements of B, a Force.
+            lengths: Squared norms of the slopes by rotations and by translations.
+        """
         rate_by_pose = Force.of(change @ self.rel for change in changes)
         by_rel = _along(changes, self.rel) + rate_by_pose
         lines = [[0.0] * self.nv for _ in range(5)]
@@ -183,7 +203,15 @@ class LoopSlopes:
         return RowSlopes(*residuals, *lines)
 
     def _forces(self, R, p):
-        """Return each row's force on B per multiplier, A's coordinates, and lengths."""
+        """Return the force on B per multiplier of each row, and its squared norms.
+
+        Args:
+            R, p: Pose of B in A.
+
+        Returns:
+            Forces, A's coordinates; pairs of squared norms of the row's slopes by
+            rotations and by translations.
+        """
         slopes = slopes_by_pose(self.loop, R, p)
         forces, lengths = [], []
         for k in range(self.loop.rows):
@@ -194,15 +222,15 @@ class LoopSlopes:
         return forces, lengths
 
     def stiffness(self, model, multipliers):
-        """Return how joint forces A.T lambda change with q at constant multipliers.
+        """Return the stiffness: derivative of A.T lambda by q at constant lambda.
 
             J.T (dF/dh) J - J_B.T (J x* F)
 
-        besides what they change where they are fixed to their bodies.
+        It excludes the derivative that forces fixed to their bodies would have.
 
         Args:
             model: Robot.
-            multipliers: Those of this loop's rows.
+            multipliers: Multipliers of this loop's rows.
 
         Returns:
             Matrix, nv x nv.
@@ -222,10 +250,15 @@ class LoopSlopes:
 
 
 class CouplingSlopes:
-    """The rows of a coupling of joints: the same by derivatives of its function.
+    """Derivatives of the rows of a coupling of joints, by Taylor numbers.
+
+    Args:
+        model: Robot.
+        loop: Coupling.
+        parts: q, qd and qdd, by joint.
 
     Attributes:
-        rows: RowSlopes.
+        rows: List of RowSlopes.
     """
 
     def __init__(self, model, loop, parts):
@@ -259,7 +292,10 @@ class CouplingSlopes:
         ]
 
     def stiffness(self, model, multipliers):
-        """Return how joint forces A.T lambda change with q at constant multipliers."""
+        """Return the derivative of A.T lambda by q at constant lambda, nv x nv.
+
+        multipliers: Multipliers of this coupling's rows.
+        """
         blocks = {}
         for column, j in enumerate(self.bodies):
             moved = _varied(self.x, column)
@@ -273,12 +309,13 @@ class CouplingSlopes:
 
 
 class _Way(NamedTuple):
-    """Motion along a chain of bodies that starts at rest.
+    """Motion along a chain of bodies, relative to a root at rest.
 
     Attributes:
-        X: Transform from the root to its last body.
+        X: Transform from the root to the last body.
         v, a: Velocity and acceleration of the last body, in its coordinates.
-        columns: By body: X from the root, and S with its three rates.
+        columns: For each body of the chain, the transform from the root, and S with its
+            three rates; a dict.
     """
 
     X: Transform
@@ -288,7 +325,10 @@ class _Way(NamedTuple):
 
 
 def _outward(model, way, parts):
-    """Return the _Way of bodies, from a root that stands still."""
+    """Return the _Way of a chain of bodies `way`, from a root at rest.
+
+    parts: q, qd and qdd, by joint.
+    """
     q, qd, qdd = parts
     X, v, a, columns = Transform.identity(), Motion.zero(), Motion.zero(), {}
     for i in way:
@@ -304,7 +344,7 @@ def _outward(model, way, parts):
 
 
 def _end(model, way, to_A):
-    """Return the _End of a way, in A's coordinates."""
+    """Return the _End of a _Way; to_A: transform from the root to A's coordinates."""
     by_kind = [{}, {}, {}, {}]
     for i, (X, subspaces) in way.columns.items():
         to_i = to_A @ X.inverse
@@ -316,7 +356,15 @@ def _end(model, way, to_A):
 
 
 def _reach(model, common, parts, to_A, J_B):
-    """Return the velocity of B per qd of all joints, those of the root too."""
+    """Return the velocity of B per qd of all joints, including the common ancestors.
+
+    Args:
+        model: Robot.
+        common: Common ancestors of both ends, from the base outward.
+        parts: q, qd and qdd, by joint.
+        to_A: Transform from the last common ancestor to A's coordinates.
+        J_B: Velocity of B per qd of the joints beyond it.
+    """
     X, below = to_A, {}
     for i in reversed(common):
         joint = model.joint[i]
@@ -327,13 +375,19 @@ def _reach(model, common, parts, to_A, J_B):
 
 
 def _columns(model, parts):
-    """Return the Motion by each coordinate from the columns by body."""
+    """Return the Motion for each coordinate from motion columns of bodies, a dict."""
     rows = join_columns(model, parts).rows
     return [Motion.of(column) for column in zip(*rows, strict=True)]
 
 
 def _local(model, link, place):
-    """Return the body of a loop's end and the transform from it to the frame."""
+    """Return the body of a loop's end, and the transform from it to the loop's frame.
+
+    Args:
+        model: Robot.
+        link: Name of the link; None: the base, body 0.
+        place: Transform from the link (the base) to the loop's frame.
+    """
     if link is None:
         return 0, place
     frame = model.frame(link)
@@ -341,7 +395,7 @@ def _local(model, link, place):
 
 
 def _ancestors(model, i):
-    """Return a body and its ancestors but the base, from the base outward."""
+    """Return body i and its ancestors without the base, from the base outward."""
     bodies = []
     while i:
         bodies.insert(0, i)
@@ -350,24 +404,31 @@ def _ancestors(model, i):
 
 
 def _coordinates(model, bodies):
-    """Return the numbers of the coordinates of some joints, of leaders for others."""
+    """Yield the velocity coordinates of the joints of bodies.
+
+    A follower yields the coordinates of its leader.
+    """
     for i in bodies:
         yield from range(*model.v_slices[i].indices(model.nv))
 
 
 def _displaced(R, p, h):
-    """Return the pose of B in A with its derivative by a displacement along h."""
+    """Return the pose R, p with its derivative by a displacement h, a Motion."""
     W = skew(h.ang)
     pairs = zip(R.rows, (W @ R).rows, strict=True)
     return Matrix(with_slopes(*pair) for pair in pairs), with_slopes(p, W @ p + h.lin)
 
 
 def _along(changes, h):
-    """Return the change of a force along a displacement, from those by its units."""
+    """Return the change of a force by a displacement h.
+
+    changes: Changes of the force by the six unit displacements.
+    """
     return _weighted(changes, h)
 
 
 def _weighted(forces, weights):
+    """Return the weighted sum of Forces, as a Force."""
     result = Force.zero()
     for f, x in zip(forces, weights, strict=True):
         result = result + f * x
@@ -375,12 +436,12 @@ def _weighted(forces, weights):
 
 
 def _varied(values, k):
-    """Return numbers of which the k-th moves along the direction."""
+    """Return AD numbers of the values, in which the k-th has slope 1, others 0."""
     return list(with_slopes(values, [float(j == k) for j in range(len(values))]))
 
 
 def _joined(model, bodies, slopes):
-    """Return the joint forces, nv, of a force along each of some joints."""
+    """Return the joint forces, nv, of a force `slopes` along each joint of `bodies`."""
     pulls = [Vector.zeros(joint.nv) for joint in model.joint]
     for i, x in zip(bodies, slopes, strict=True):
         pulls[i] = pulls[i] + Vector((x,))

@@ -1,4 +1,4 @@
-"""Inverse of the equations with multipliers, for many right-hand sides.
+"""Inverse of the equations of motion with multipliers, for many right-hand sides.
 
 Not a solver: the derivatives of constrained dynamics share it.
 """
@@ -10,25 +10,25 @@ from dyn_plugins.loops._rank import dependence_items, pivot_tolerances
 
 
 class Saddle:
-    """H x - A.T lambda = push, A x = wanted for coordinates that are not prescribed.
+    """Solver of H x - A.T lambda = push, A x = wanted, by its inverse.
 
         P = H^-1 - (A H^-1).T G^-1 (A H^-1),   B = G^-1 A H^-1,   G = A H^-1 A.T
         x = P push + B.T wanted,   lambda = G^-1 wanted - B push
 
-    Prescribed coordinates have no part in it: their x is zero.
+    x of prescribed coordinates is zero. A dependent row is a SingularError.
 
     Args:
         model: Robot.
         q: Joint positions, nq.
-        H, A: Joint-space inertia, nv x nv, and the gradients of the rows.
-        full_squares: By row the squares of RowSlopes.
+        H, A: Joint-space inertia, nv x nv, and the gradients of the rows, m lists.
+        full_squares: full_squares of the RowSlopes, m lists.
         rows: LoopRows.
-        prescribed: By coordinate: whether its acceleration is given.
+        prescribed: For each coordinate, whether its acceleration is given.
 
     Attributes:
         P: Change of accelerations per joint force, nv x nv, symmetric.
-        B: By row the change of accelerations per acceleration of the row, nv.
-        G_inverse: Multiplier per acceleration of a row, m x m.
+        B: For each row, the change of accelerations per acceleration of the row, nv.
+        G_inverse: Multipliers per acceleration of a row, m x m.
 
     Source: KIM-3.2 (67)-(69).
     """
@@ -68,7 +68,15 @@ class Saddle:
 
     @staticmethod
     def _entry(inverse, Y, columns, i, j, free):
-        """Return an entry of P."""
+        """Return entry (i, j) of P; 0 for prescribed coordinates.
+
+        Args:
+            inverse: Inverse of H.
+            Y: Rows of A H^-1.
+            columns: Columns of B.
+            i, j: Indices of the entry.
+            free: For each coordinate, whether it is not prescribed.
+        """
         if not (free[i] and free[j]):
             return 0.0
         x = inverse[i, j]
@@ -77,7 +85,7 @@ class Saddle:
         return x
 
     def _invert_dense(self, model, q, rows, prescribed):
-        """Do the same by the equations of a robot with bodies without inertia."""
+        """Set P, B and G_inverse by DenseLoops, for robots with a singular H."""
         loops = DenseLoops(model, q, rows, prescribed)
         none, rest = Vector.zeros(model.nv), Vector.zeros(len(rows))
         columns = []
@@ -104,10 +112,10 @@ class Saddle:
         return x, Vector(Vector(g) @ Vector(wanted) - b @ push for g, b in pairs)
 
     def answers(self, columns):
-        """Return x and lambda of many right-hand sides, as columns: one product.
+        """Return pairs (x, lambda) for many right-hand sides, by one matrix product.
 
         Args:
-            columns: Pairs (push, wanted), as solve takes them.
+            columns: Pairs (push, wanted), as in solve.
         """
         columns, nv = list(columns), len(self.P.rows)
         if not columns or not nv:
@@ -121,14 +129,15 @@ class Saddle:
 
 
 class LeastSaddle(Saddle):
-    """The same for rows that may depend on each other: lambda of least norm.
+    """Saddle for rows that may depend on each other, with lambda of least norm.
 
-        d lambda = (that of the equations) + N N.T dA w,   A w = lambda,   N.T A = 0
+        d lambda = G^+ d(wanted) - B d(push) + N N.T dA w,   A w = lambda,   N.T A = 0
 
-    where the rows stay dependent as far as they are.
+    The last term is the change of dependent rows, under the assumption that they remain
+    dependent.
 
     Args:
-        model, q, rows, prescribed, tolerance: As LeastLoops takes them.
+        model, q, rows, prescribed, tolerance: As in LeastLoops.
 
     Source: KIM-3.0 (redundant rows); N.T A = 0, differentiated.
     """
@@ -146,11 +155,11 @@ class LeastSaddle(Saddle):
         self.G_inverse = _symmetric(len(rows), lambda i, j: answers[j][1][i])
 
     def turned(self, changes):
-        """Return N N.T dA w of changes dA w: what turns the rows' dependence."""
+        """Return N N.T dA w for each change dA w, m, of a list."""
         return [self.loops.B.without_columns(change) for change in changes]
 
 
 def _symmetric(n, entry):
-    """Return a symmetric matrix of its entries on and below the diagonal."""
+    """Return a symmetric n x n Matrix; entry(i, j) is called for j <= i only."""
     lower = [[entry(i, j) for j in range(i + 1)] for i in range(n)]
     return Matrix([lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n))

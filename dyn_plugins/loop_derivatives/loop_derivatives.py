@@ -2,8 +2,8 @@
 
     H qdd + C - A.T lambda = tau,   A qdd + dA/dt qd + 2 alpha A qd + beta² f = 0
 
-Z and W are the derivatives of both by what a state or a Model changes, at constant qdd
-and lambda; the matrix in front of dqdd and dlambda is that of the dynamics themselves.
+Z and W are the derivatives of both equations by the state or by parameters, at constant
+qdd and lambda; the matrix of dqdd and dlambda is the matrix of the dynamics.
 """
 
 from dyn_core.authoring import (
@@ -53,7 +53,10 @@ from dyn_plugins.loops.loops import (
 
 
 def _answers(saddle, changes):
-    """Return by Change dqdd and dlambda by its variables, as columns."""
+    """Return for each Change the derivatives of qdd and lambda, a pair of lists.
+
+    The lists have a Vector for each variable of the Change, nv and m.
+    """
     columns = [
         (-Z, -W) for change in changes for Z, W in zip(change.Z, change.W, strict=True)
     ]
@@ -66,12 +69,14 @@ def _answers(saddle, changes):
 
 
 def _turn(model, motion, saddle, paths, answers):
-    """Add to multipliers of least norm what turns with the dependence of their rows.
+    """Add the change of dependent rows to derivatives of least-norm multipliers.
 
     Args:
-        model, motion, saddle: Of the robot.
+        model: Robot.
+        motion: ClosedMotion.
+        saddle: LeastSaddle.
         paths: Parameter paths.
-        answers: dqdd and dlambda by q, and by the parameters.
+        answers: dqdd and dlambda by q, and by the parameters; dlambda is changed.
     """
     w = saddle.loops.velocity_of(motion.multipliers)
     columns = gradient_changes(model, motion, w, paths)
@@ -81,7 +86,7 @@ def _turn(model, motion, saddle, paths, answers):
 
 
 def _stacked(columns, height):
-    """Return the matrix of columns, also where it has no entries."""
+    """Return the matrix of columns of length `height`; there may be no columns."""
     return Matrix([column[i] for column in columns] for i in range(height))
 
 
@@ -99,9 +104,9 @@ def loop_fd_derivatives(
 
     Args:
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
-        tolerance: Of the rank of rows that depend on each other in every state nearby,
-            as loop_forward_least takes it: derivatives of its answers. None: a row that
-            depends on others is a SingularError.
+        tolerance: Relative tolerance of the rank, as in loop_forward_least, whose
+            results are then differentiated; dependent rows must be dependent in every
+            state nearby. None: a row that depends on others is a SingularError.
         paths: Parameter paths p (model/parameter_paths.py).
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 
@@ -139,10 +144,10 @@ def loop_hd_derivatives(
     Inputs and outputs: those of LOOP_HD_DERIVATIVES.
 
     Args:
-        prescribed: As hybrid takes them.
-        alpha, beta, paths, fixed: As loop_fd_derivatives takes them.
-        tolerance: As loop_fd_derivatives takes it: derivatives of loop_hybrid_least
-            with the objective force; None: no row may depend on others.
+        prescribed: Joints or coordinates with given accelerations, as in hybrid.
+        alpha, beta, paths, fixed: As in loop_fd_derivatives.
+        tolerance: As in loop_fd_derivatives, for the results of loop_hybrid_least with
+            the objective force; None: a dependent row is a SingularError.
 
     Source: KIM-3.3 (70)-(80), KIM-4.6, differentiated implicitly.
     """
@@ -157,7 +162,7 @@ def loop_hd_derivatives(
     by_p = parameter_changes(model, motion, paths, fixed)
     m, n = len(saddle.B), range(model.nv)
     by_u = Change([by_qdd.Z[k] for k in u], [by_qdd.W[k] for k in u])
-    H, A = by_qdd.Z, by_qdd.W  # by columns
+    H, A = by_qdd.Z, by_qdd.W  # their columns
     tau = _joint_forces(model, motion)
     results = [[], [], []]
     changes = by_q, by_qd, by_u, unit_forces(model, m, v), by_p
@@ -181,7 +186,7 @@ def loop_hd_derivatives(
 
 
 def _joint_forces(model, motion):
-    """Return the joint forces of a motion, those of loops taken off."""
+    """Return the joint forces of a ClosedMotion, nv: H qdd + C - A.T lambda."""
     q, qd, qdd, f_ext = motion.q, motion.qd, motion.qdd, motion.f_ext
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     rows = rows_of(model, q, qd, qdd)
@@ -200,13 +205,13 @@ def loop_id_derivatives(
 
         A_p.T dlambda = Z_p dx - dtau_p,   dtau_a = Z_a dx - A_a.T dlambda
 
-    q, qd and qdd are taken for independent of each other.
+    q, qd and qdd count as independent variables.
 
     Inputs and outputs: those of LOOP_ID_DERIVATIVES.
 
     Args:
-        active, residual: As loop_inverse_dynamics takes them.
-        paths, fixed: As loop_fd_derivatives takes them.
+        active, residual: As in loop_inverse_dynamics.
+        paths, fixed: As in loop_fd_derivatives.
 
     Source: KIM-3.1 (56)-(62), KIM-4.6, differentiated implicitly.
     """
@@ -223,13 +228,13 @@ def loop_id_derivatives(
     factors = Factored(A_p @ A_p.T, floors, names)
 
     def divided(force):
-        """Return tau_a and lambda of joint forces of the open tree."""
+        """Return tau_a, list, and lambda, m, for joint forces of the open tree, nv."""
         x = factors.solve(A_p @ Vector(force[k] for k in p)) if rows else Vector(())
         taken = [Vector(row[k] for row in A.rows) @ x for k in a]
         return [force[k] - y for k, y in zip(a, taken, strict=True)], x
 
     def balance(force):
-        """Return joint forces less those of passive joints."""
+        """Return joint forces, nv, minus the given forces tau_p of passive joints."""
         passive = dict(zip(p, tau_p, strict=True))
         return Vector(force[k] - passive.get(k, 0.0) for k in n)
 
@@ -258,6 +263,7 @@ def _hybrid_sizes(model, options):
 
 
 def _inverse_sizes(model, options):
+    """Return sizes of outputs; UnsupportedError unless rows = passive coordinates."""
     reason = reason_not_square(model, options["active"])
     if reason is not None:
         raise UnsupportedError(f"loop_id_derivatives: {reason}")

@@ -1,4 +1,4 @@
-"""Derivatives of constrained forward dynamics that fit the slots of steps."""
+"""Derivatives of constrained forward dynamics, with the signatures of step slots."""
 
 from dyn_core.authoring import hookimpl
 from dyn_core.model import parameter_paths
@@ -14,13 +14,14 @@ def fd_derivatives_loops(model, q, qd, tau, f_ext, alpha, beta, **fixed):
 
         d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau
 
-    Hinv is what joint forces cause where loops hold: H^-1 - H^-1 A.T G^-1 A H^-1, with
-    G = A H^-1 A.T; without loops the inverse of H.
+    Hinv is the acceleration per joint force with closed loops,
+    H^-1 - H^-1 A.T G^-1 A H^-1, with G = A H^-1 A.T; without loops the inverse of H.
+    Rows of loops that depend on each other are a SingularError.
 
     Inputs and outputs: those of FD_DERIVATIVES.
 
     Args:
-        alpha, beta: As aba_loops takes them.
+        alpha, beta: As in aba_loops.
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 
     Source: as loop_fd_derivatives.
@@ -39,7 +40,7 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
     Inputs and outputs: those of FD_PARAMETER_JACOBIAN.
 
     Args:
-        alpha, beta: As aba_loops takes them.
+        alpha, beta: As in aba_loops.
         paths: Parameter paths (model/parameter_paths.py).
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 

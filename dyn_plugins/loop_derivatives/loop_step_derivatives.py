@@ -1,4 +1,4 @@
-"""Derivatives of a step in time that ends on closed loops."""
+"""Derivatives of a time step that is projected on closed loops."""
 
 from dyn_core.authoring import Matrix, Vector, hookimpl, with_slopes
 from dyn_core.problems import STEP_DERIVATIVES
@@ -22,14 +22,16 @@ def projected_euler_derivatives(
 
         dx_next = A dx + B dtau + dx_dp dp,   dx = (dq, dqd)
 
-    Those of the semi-implicit step, times those of the projection by forward mode; dq
-    as in semi_implicit_euler_derivatives.
+    The derivatives of the semi-implicit step are multiplied by the derivatives of the
+    projection, which are computed in forward mode; dq as in
+    semi_implicit_euler_derivatives.
 
     Inputs and outputs: those of STEP_DERIVATIVES.
 
     Args:
-        derivatives, by_parameters: Slots.
-        limit_stops, implicit: As semi_implicit_euler takes them.
+        derivatives, by_parameters: Slots of forward dynamics' derivatives, by state and
+            joint forces, and by parameters.
+        limit_stops, implicit: As in semi_implicit_euler.
         paths: Parameter paths of dp, one after another (model/parameter_paths.py).
 
     Source: chain rule over projected_euler.

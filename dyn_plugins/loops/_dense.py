@@ -1,8 +1,9 @@
 """Equations of motion with loops where the tree's inertia is singular: dense algebra.
 
-Not a solver: those of loops share it, for robots in which a body without inertia is
-moved by loops alone. H of the tree is singular then, the equations with the loops are
-not: adding A.T k (A qdd - wanted) = 0 to the first makes H + A.T k A regular.
+Not a solver: the solvers of loops share it, for robots in which loops alone determine
+the motion of a body without inertia. H of the tree is then singular, but the equations
+with the loops are regular: adding A.T k (A qdd - wanted) = 0 to the equation of motion
+gives the regular matrix H + A.T k A.
 """
 
 from dyn_core.authoring import (
@@ -21,32 +22,32 @@ from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._rank import dependence_items, gradient_slopes, pivot_tolerances
 
-PIVOT = 1e-13  # a pivot of H + A.T k A below this part of its diagonal is zero
+PIVOT = 1e-13  # pivots of H + A.T k A up to this are zero, relative to the diagonal
 
 
 def needs_dense(model):
-    """Return whether a joint of a robot with loops has no inertia along it."""
+    """Return whether a robot has loops and a joint without inertia along it."""
     return bool(model.loops) and bool(model.without_inertia)
 
 
 class EasedInertia:
-    """H + A.T k A, factored: regular where loops hold what has no inertia.
+    """H + A.T k A, factored: regular if loops determine joints without inertia.
 
-    Coordinates with a prescribed acceleration have no part in it. A joint without
-    inertia that no loop moves is a SingularError.
+    Rows and columns of coordinates with a prescribed acceleration are replaced by the
+    identity. A joint without inertia that no loop moves is a SingularError.
 
     Args:
         model: Robot.
         q: Joint positions, nq.
         rows: LoopRows.
-        prescribed: By coordinate: condition that its acceleration is prescribed.
+        prescribed: For each coordinate, the condition that its acceleration is given.
 
     Attributes:
         H, A: Joint-space inertia, nv x nv, and Jacobian, m x nv, of the whole robot.
-        free: A without the columns of prescribed coordinates.
-        slopes: Squares that rows of A would have for their whole slopes.
-        k: By row.
-        K: Factors of the sum.
+        free: A with zeros for prescribed coordinates.
+        slopes: Scale of each row's squared norm, from gradient_slopes.
+        k: Weight of each row.
+        K: Factors of H + A.T k A.
 
     Source: KIM-3.2 (67)-(69), with the constraints added to the inertia.
     """
@@ -73,7 +74,10 @@ class EasedInertia:
         self.K = Factored(K, tolerances, names)
 
     def _entry(self, i, j, rows):
-        """Return an entry of H + A.T k A; 1 and 0 for prescribed coordinates."""
+        """Return entry (i, j) of H + A.T k A; of the identity if one is prescribed.
+
+        rows: Indices of the rows of A.
+        """
         x = self.H[i, j]
         for k in rows:
             x = x + self.free[k, i] * self.k[k] * self.free[k, j]
@@ -82,15 +86,16 @@ class EasedInertia:
 
 
 class DenseLoops(EasedInertia):
-    """H qdd - A.T lambda = push, A qdd = wanted, factored.
+    """Solver of H qdd - A.T lambda = push, A qdd = wanted, by dense factors.
 
         K = H + A.T k A,   p = push + A.T k wanted
         lambda = (A K^-1 A.T)^-1 (wanted - A K^-1 p),   qdd = K^-1 (p + A.T lambda)
 
-    A dependent row is a SingularError, too.
+    A dependent row is a SingularError, and so is a joint without inertia that no loop
+    moves.
 
     Args:
-        model, q, rows, prescribed: As EasedInertia takes them.
+        model, q, rows, prescribed: As in EasedInertia.
 
     Source: KIM-3.2 (67)-(69), with the constraints added to the inertia.
     """
@@ -121,14 +126,21 @@ class DenseLoops(EasedInertia):
 
 
 def _stiffness(size, slope):
-    """Return the weight of a row in K: that of the whole inertia."""
+    """Return the weight k of a row in K, size / slope; 0 if the slope is 0.
+
+    With it, A.T k A has the magnitude of H.
+
+    Args:
+        size: Trace of H.
+        slope: Scale of the row's squared norm.
+    """
     if isinstance(slope, float):
         return size / slope if slope else 0.0
     return where(slope > 0.0, size / where(slope > 0.0, slope, 1.0), 0.0)
 
 
 def dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
-    """Return what constrained_hybrid does, by dense algebra.
+    """Return the results of constrained_hybrid by dense algebra; arguments as there.
 
     Source: KIM-3.3 (70)-(80).
     """

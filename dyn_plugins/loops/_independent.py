@@ -1,6 +1,6 @@
 """Independent coordinates y of a robot with loops: qd = G yd, qdd = G ydd + g.
 
-Not a solver: those of loop_independent.py and loop_control.py share it.
+Not a solver: loop_independent.py and loop_control.py share it.
 """
 
 from typing import Any, NamedTuple
@@ -15,12 +15,12 @@ WAY_OUT = "other independent joints"
 
 
 class IndependentMotion(NamedTuple):
-    """How a robot with loops moves with its independent coordinates.
+    """Motion of a robot with loops as a function of its independent coordinates.
 
     Attributes:
-        y: Numbers of the independent coordinates among all.
-        G: qd = G yd, nv x ny.
-        g: qdd = G ydd + g, nv.
+        y: Indices of the independent coordinates among the nv coordinates.
+        G: Matrix of qd = G yd, nv x ny.
+        g: Vector of qdd = G ydd + g, nv.
     """
 
     y: list[Any]
@@ -28,21 +28,25 @@ class IndependentMotion(NamedTuple):
     g: Vector
 
     def accelerations(self, ydd):
-        """Return qdd of accelerations of y."""
+        """Return qdd = G ydd + g, nv, for accelerations ydd, ny."""
         return self.G @ ydd + self.g
 
     def along(self, tau):
-        """Return what joint forces do along y: G.T tau."""
+        """Return the generalised forces along y, G.T tau, ny, of joint forces, nv."""
         return self.G.T @ tau
 
 
 def independent_coordinates(model, independent):
-    """Return the numbers of the independent coordinates.
+    """Return the indices of the independent coordinates among the nv coordinates.
 
     Args:
         model: Robot.
-        independent: Names of joints, or pairs (joint, number of its coordinate); None:
+        independent: Names of joints, or pairs (joint, index of its coordinate); None:
             the joints with motors and a floating base; without loops all joints.
+
+    Raises:
+        UnsupportedError: There are more or fewer of these coordinates than degrees of
+            freedom (nv minus the rows of loops).
     """
     freedoms = model.nv - sum(loop.rows for loop in model.loops)
     chosen = independent
@@ -65,14 +69,14 @@ def independent_motion(model, q, qd, independent):
 
         A qdd + bias = 0:  qdd_v = -A_v^-1 (A_y ydd + bias)
 
-    Where the others do not follow from y (A_v without full rank), a SingularError names
-    the row.
+    If the other coordinates do not follow from y (A_v without full rank), the Program
+    raises SingularError, which names the row.
 
     Args:
         model: Robot.
         q: Joint positions, nq.
         qd: Joint velocities, nv.
-        independent: As independent_coordinates takes it.
+        independent: As in independent_coordinates, which raises UnsupportedError.
 
     Source: KIM-3.3 (70)-(80), all of y prescribed.
     """

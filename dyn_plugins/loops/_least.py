@@ -1,6 +1,6 @@
 """Equations of motion with dependent rows: multipliers of least norm.
 
-Not a solver: those of loop_min_norm.py and of steps share it.
+Not a solver: loop_min_norm.py and the steps share it.
 """
 
 from dyn_core.authoring import (
@@ -28,29 +28,29 @@ from dyn_plugins.loops._dense import EasedInertia, needs_dense
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._ranked import TOLERANCE, RankedRows, maximum_of
 
-DRIFTING = 1e-6  # tolerance of the rank where a simulation leaves loops a bit open
-CURVED = 1e-4  # share of the rows' curvature above which a rank drops here only
-STILL = 1e-8  # part of a velocity below which it is rounding
+DRIFTING = 1e-6  # tolerance of the rank in a simulation, which leaves loops a bit open
+CURVED = 1e-4  # curvature of a dependent row at a dead point, relative to the largest
+STILL = 1e-8  # allowed part of a unit velocity that counts as rounding
 
 
 class LeastLoops:
-    """H qdd - A.T lambda = push, A qdd = wanted, with the lambda of least norm.
+    """Solver of H qdd - A.T lambda = push, A qdd = wanted, with lambda of least norm.
 
         H = L.T D L,   B = A L^-1 D^-1/2,   missing = wanted - A H^-1 push
         qdd = H^-1 push + L^-1 D^-1/2 B^+ missing,   lambda = (B B.T)^+ missing
 
-    Where loops hold a body without inertia, H + A.T k A takes the place of H, which
-    changes neither. Prescribed coordinates have no part in it.
+    If loops determine the motion of a body without inertia, H + A.T k A replaces H,
+    which changes neither result. qdd of prescribed coordinates is zero.
 
     Args:
         model: Robot.
         q: Joint positions, nq.
         rows: LoopRows.
-        prescribed: By coordinate: condition that its acceleration is prescribed.
-        tolerance: Of the rank, relative: see RankedRows.
+        prescribed: For each coordinate, the condition that its acceleration is given.
+        tolerance: Relative tolerance of the rank; see RankedRows.
 
     Attributes:
-        H, A: Joint-space inertia and Jacobian of the whole robot.
+        H, A: Joint-space inertia, nv x nv, and Jacobian, m x nv, of the whole robot.
         B: RankedRows.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2 (67)-(69).
@@ -74,23 +74,23 @@ class LeastLoops:
         self.B = RankedRows(seen, model.nv, tolerance)
 
     def _kept(self, i, j):
-        """Return an entry of H; 1 and 0 for prescribed coordinates."""
+        """Return entry (i, j) of H; of the identity for prescribed coordinates."""
         same = 1.0 if i == j else 0.0
         rigid = self.prescribed
         return where(rigid[i], same, where(rigid[j], same, self.H[i, j]))
 
     def _moving(self, values):
-        """Return what coordinates have that are not prescribed, zeros for others."""
+        """Return values, nv, with zeros for prescribed coordinates."""
         pairs = zip(self.prescribed, values, strict=True)
         return Vector(where(rigid, 0.0, x) for rigid, x in pairs)
 
     def _seen(self, row):
-        """Return a row of B of one of A."""
+        """Return the row of B, row L^-1 D^-1/2, for a row of A."""
         z, _ = self.K.halves(row)
         return Vector(x * s for x, s in zip(z, self.scale, strict=True))
 
     def _back(self, share):
-        """Return L^-1 D^-1/2 share: the motion of coordinates of unit inertia."""
+        """Return L^-1 D^-1/2 share, nv: from coordinates of unit inertia to joints."""
         x = [y * s for y, s in zip(share, self.scale, strict=True)]
         for i in range(len(x)):
             for k in range(i):
@@ -98,11 +98,15 @@ class LeastLoops:
         return Vector(x)
 
     def solve(self, push, wanted):
-        """Return qdd, zero where prescribed, lambda, and how far A qdd is from wanted.
+        """Return qdd, zero where prescribed, lambda, and the residual of the rows.
 
         Args:
             push: Joint forces, nv.
             wanted: A qdd, m.
+
+        Returns:
+            qdd, nv; lambda, m; wanted - A qdd, m, non-zero if rows contradict each
+            other.
         """
         push, wanted = self._moving(push), Vector(wanted)
         if self.k is not None:
@@ -114,24 +118,28 @@ class LeastLoops:
         return start + self._back(share), self.B.multipliers(missing), left
 
     def velocity_of(self, multipliers):
-        """Return a velocity w, nv, with A w = lambda, for multipliers of least norm."""
+        """Return a velocity w, nv, with A w = multipliers.
+
+        multipliers: Vector, m, in the range of A, as multipliers of least norm are.
+        """
         return self._back(self.B.solve(multipliers)[0])
 
     def resolve_dead_points(self, dead_point="refuse"):
-        """Tell rows that depend on each other everywhere from those of a dead point.
+        """Distinguish rows that are dependent everywhere from rows at a dead point.
 
             y.T A = 0  and  y.T d²f(t, t) = 0  for y of dependent rows, tangents t
 
-        Rows that depend on each other everywhere keep the second; at a dead point of a
-        linkage it fails: another branch of motion begins there. Beside it rows differ
-        by their distance from it, so there they count down to TOLERANCE, however much
-        larger the tolerance for drift is: a dead point begins at the same distance for
-        all solvers. Only one combination of rows can be told apart so; where several
-        linkages come so near to dead points at once, they are refused.
+        Rows that depend on each other everywhere satisfy both equations; at a dead
+        point of a linkage the second fails: another branch of motion begins there. Near
+        a dead point, the gradients of the rows differ in proportion to the distance
+        from it. There the tolerance of the rank is TOLERANCE, even if the tolerance for
+        drift is larger: a dead point then begins at the same distance for all solvers.
+        Only one combination of rows can be distinguished; several linkages near dead
+        points at the same time are refused.
 
         Args:
-            dead_point: refuse: a SingularError; least: rows that are dependent there
-                ask for nothing.
+            dead_point: refuse: a SingularError at a dead point; least: rows that are
+                dependent there have no effect.
         """
         size = self.model.nv
         if not self.rows or not size:
@@ -155,7 +163,10 @@ class LeastLoops:
                 require(logical_not(absolute(x) > bound), SingularError, item)
 
     def _tangent(self, seed):
-        """Return a velocity that the rows allow, its largest entry 1; zero if none."""
+        """Return a velocity that the rows allow, with largest entry 1; zero if none.
+
+        seed: Number that selects one of several such velocities.
+        """
         size = self.model.nv
         start = self._moving(Vector(cos(seed + seed * j) for j in range(size)))
         moving = self.B.without_rows(start)
@@ -165,11 +176,12 @@ class LeastLoops:
         return t * (1.0 / where(length > 0.0, length, 1.0))
 
     def _curvature(self, t):
-        """Return d²f(t, t) of all rows, driven places at rest, and what it must exceed.
+        """Return d²f(t, t) of all rows, m, and the bound above which it is not zero.
 
-        Where a linkage only translates no row is curved. So what counts is also a share
-        of how fast the joints, each alone, move the rows: that of drift.
+        Driven frames are at rest. t: velocity, nv.
         """
+        # Rows of a linkage that only translates have no curvature at all, so the bound
+        # also has a part of the rates at which single joints move the rows.
         rates = (
             [absolute(a * x) for a, x in zip(row, t, strict=True)]
             for row in self.A.rows
@@ -180,7 +192,7 @@ class LeastLoops:
         return curvature, maximum(largest * CURVED, moved * self.tolerance)
 
     def _second_rates(self, t):
-        """Return d²f(t, t) of all rows along a velocity."""
+        """Return d²f(t, t) of all rows, m, along a velocity t, nv."""
         model, q, still = self.model, self.q, Vector.zeros(self.model.nv)
 
         def bias(velocity):
@@ -193,7 +205,10 @@ class LeastLoops:
 
 
 def _factors(model, H):
-    """Factor a joint-space inertia in one piece; a singular pivot names its joint."""
+    """Return the factors of a joint-space inertia H, nv x nv.
+
+    A pivot below its joint's tolerance is a SingularError that names the joint.
+    """
     tolerances, names = [0.0] * model.nv, [""] * model.nv
     for i in model.independent:
         columns = model.v_slices[i]
@@ -205,16 +220,16 @@ def _factors(model, H):
 def least_hybrid(
     model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance, dead_point
 ):
-    """Return what constrained_hybrid does, of rows that may depend on each other.
+    """Return hybrid dynamics with loops whose rows may depend on each other.
 
     Args:
-        model, q, qd, prescribed, qdd, tau, f_ext, rates: As constrained_hybrid takes
-            them.
-        tolerance: Of the rank, relative: see RankedRows.
-        dead_point: See LeastLoops.resolve_dead_points.
+        model, q, qd, prescribed, qdd, tau, f_ext, rates: As in constrained_hybrid.
+        tolerance: Relative tolerance of the rank; see RankedRows.
+        dead_point: refuse or least; see LeastLoops.resolve_dead_points.
 
     Returns:
-        tau, qdd (nv each), lambda, the rows, how far they are from what is wanted, and
+        tau and qdd, nv each; lambda of least norm, m; the LoopRows; the residuals of
+        their accelerations, m, which are not zero if rows contradict each other; and
         the LeastLoops.
 
     Source: KIM-3.0 (redundant rows), KIM-3.3 (70)-(80).
@@ -237,7 +252,12 @@ def least_hybrid(
 
 
 def wanted_of(rows, a, b):
-    """Return the changes of the rows' accelerations that Baumgarte's rates ask for."""
+    """Return the desired changes of the rows' accelerations with Baumgarte's terms, m.
+
+        -(acceleration + 2 a rate + b² f)
+
+    a, b: Baumgarte's rates [1/s].
+    """
     return Vector(
         -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
     )

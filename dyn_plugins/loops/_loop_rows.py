@@ -1,4 +1,4 @@
-"""Rows of loops in a state: residuals, rates, and the forces that close them.
+"""Constraint rows of loops in a state: residuals, rates, and constraint forces.
 
 Not a solver: the algorithms of loops.py share it.
 """
@@ -27,7 +27,7 @@ from dyn_plugins.kinematics.motion import outward
 
 
 class Pushes(NamedTuple):
-    """Forces on bodies, by pairs (body, force), and joint forces, by (body, force)."""
+    """Forces on bodies and joint forces, each as pairs (index of body, force)."""
 
     body_forces: list[Any]
     joint_forces: list[Any]
@@ -37,15 +37,15 @@ class LoopRow:
     """One constraint row in a state.
 
     Attributes:
-        name: Loop and number, for errors.
+        name: Name of the loop and index of the row, for errors.
         body_forces: Pairs (body, force in its coordinates) of a unit multiplier.
         joint_forces: Pairs (body, joint force) of a unit multiplier.
-        f, rate, acceleration: Residual and its derivatives by time; of a row in
-            velocities the residual is zero.
-        slopes: Derivatives of f by turns and shifts of B against A, about B's origin,
-            A's axes: what the row would be with every pose within reach; empty for
-            couplings.
-        units: For each slope the pairs of body_forces of a unit force along it.
+        f, rate, acceleration: Residual and its derivatives by time; the residual of a
+            row in velocities is zero.
+        slopes: Derivatives of f by rotations (3) and translations (3) of B against A,
+            about B's origin, A's axes, whether the joints can make them or not; empty
+            for couplings.
+        units: For each slope, the body_forces of a unit couple or force along it.
 
     Source: KIM-3.0.
     """
@@ -57,7 +57,7 @@ class LoopRow:
 
 
 def rows_of(model, q, qd, qdd):
-    """Return the rows of all loops with their residuals, rates and accelerations.
+    """Return the LoopRows of all loops, with residuals, rates and accelerations.
 
         f = 0,   df/dt = A qd,   d²f/dt² = A qdd + (dA/dt) qd
 
@@ -84,7 +84,14 @@ def rows_of(model, q, qd, qdd):
 
 
 def _loop_rows(model, loop, X_0, v, a):
-    """Return the rows of a loop between links."""
+    """Return the LoopRows of a loop between links.
+
+    Args:
+        model: Robot.
+        loop: Loop.
+        X_0: Transform from the base to each body.
+        v, a: Velocity and acceleration of each body, body coordinates.
+    """
     (i, X_A), (j, X_B) = (
         _end(model, X_0, *end) for end in ((loop.a, loop.A), (loop.b, loop.B))
     )
@@ -113,16 +120,17 @@ def _loop_rows(model, loop, X_0, v, a):
 
 
 def rows_in_time(loop, R, p, rel, second):
-    """Return all rows of a loop as Taylor numbers of the time: f, rate, acceleration.
+    """Return all rows of a loop as Taylor numbers of time: f, rate, acceleration.
 
         f = 0,   rate = D (w; v),   acceleration = D (w'; v') + D' (w; v)
 
-    for the rows D in velocities; w, v of B against A, at B's origin, A's axes.
+    for the rows D in velocities; w, v is the velocity of B against A, at B's origin,
+    A's axes.
 
     Args:
         loop: Loop.
-        R, p: Pose of B in A.
-        rel, second: Motion of B against A, and its rate, A's coordinates.
+        R, p: Pose of B in A: rotation from B to A, and origin.
+        rel, second: Velocity of B against A, and its rate, A's coordinates.
 
     Source: KIM-3.0; A(q) qd = 0 without f.
     """
@@ -144,7 +152,15 @@ _AXES = [Vector(float(i == j) for j in range(3)) for i in range(3)]
 
 
 def slopes_by_pose(loop, R, p):
-    """Return the rows' derivatives by turns and shifts of B at its origin."""
+    """Return the derivatives of a loop's rows by rotations and translations of B.
+
+    Args:
+        loop: Loop.
+        R, p: Pose of B in A.
+
+    Returns:
+        Six lists of the rows: rotations about B's origin and translations, A's axes.
+    """
     still, zero = Matrix.zeros(3, 3), Vector.zeros(3)
     moving = [_with_rates(R, p, (skew(e) @ R, still), (zero, zero)) for e in _AXES]
     moving += [_with_rates(R, p, (still, still), (e, zero)) for e in _AXES]
@@ -156,14 +172,21 @@ def slopes_by_pose(loop, R, p):
 
 
 def _unit_forces(p):
-    """Return unit couples and unit forces at B's origin, A's frame."""
+    """Return three unit couples and three unit forces at p, A's coordinates."""
     zero = Vector.zeros(3)
     couples = [Force(e, zero) for e in _AXES]
     return couples + [Force(cross3(p, e), e) for e in _AXES]
 
 
 def _end(model, X_0, link, place):
-    """Return the body of a loop's end and the transform from the base to its frame."""
+    """Return the body of a loop's end, and the transform from the base to its frame.
+
+    Args:
+        model: Robot.
+        X_0: Transform from the base to each body.
+        link: Name of the link; None: the base, body 0.
+        place: Transform from the link (the base) to the loop's frame.
+    """
     if link is None:
         return 0, place
     frame = model.frame(link)
@@ -171,7 +194,10 @@ def _end(model, X_0, link, place):
 
 
 def relative_motion(R, p, rate, second):
-    """Return R and p as they move in time with a relative motion, frame's axes."""
+    """Return a pose R, p as Taylor numbers of time.
+
+    rate, second: Relative velocity and its rate, Motions in A's coordinates.
+    """
     W = skew(rate.ang)
     R1, p1 = W @ R, rate.lin + cross3(rate.ang, p)
     R2 = skew(second.ang) @ R + W @ R1
@@ -180,14 +206,20 @@ def relative_motion(R, p, rate, second):
 
 
 def _with_rates(R, p, R_rates, p_rates):
-    """Return R and p with their first and second derivatives by time."""
+    """Return R and p as Taylor numbers of time.
+
+    R_rates, p_rates: Pairs of first and second derivatives.
+    """
     (R1, R2), (p1, p2), n = R_rates, p_rates, range(3)
     turned = Matrix([Taylor(R[i, j], R1[i, j], R2[i, j], TIME) for j in n] for i in n)
     return turned, Vector(Taylor(p[k], p1[k], p2[k], TIME) for k in n)
 
 
 def _coupling_rows(model, loop, parts):
-    """Return the rows of a constraint between joint positions."""
+    """Return the LoopRows of a coupling, a constraint between joint positions.
+
+    parts: Positions, velocities and accelerations, by joint.
+    """
     bodies = [model.body_of_joint(name) for name in loop.joints]
     moving = [Taylor(*(part[i][0] for part in parts), TIME) for i in bodies]
     slopes = []
@@ -203,7 +235,12 @@ def _coupling_rows(model, loop, parts):
 
 
 def jacobian_of(model, q, rows):
-    """Return A, m x nv, from the forces of the rows.
+    """Return the Jacobian A, m x nv, from the forces of the rows.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        rows: LoopRows, or Pushes.
 
     Source: KIM-3.0.
     """

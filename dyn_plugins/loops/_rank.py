@@ -1,8 +1,8 @@
-"""Ranks of the rows of loops: when a row counts as dependent on others.
+"""Rank tolerances of the rows of loops, below which a row counts as dependent.
 
-Not a solver: those of loops share it. A row is compared with what it would be if the
-joints could move its frames in every direction: the row of a dead point vanishes, so
-its own size says nothing.
+Not a solver: the solvers of loops share it. The scale of a row is the norm that it
+would have if the joints could move its frames in every direction. Its own norm is no
+scale: it vanishes at a dead point.
 """
 
 from dyn_core.authoring import Factored, Vector, where
@@ -14,8 +14,8 @@ from dyn_plugins.dynamics._articulated import (
 )
 from dyn_plugins.loops._loop_rows import Pushes, jacobian_of
 
-RANK = 1e-10  # squares of gradients below this part of the whole slope's are zero
-TINY = 1e-290
+RANK = 1e-10  # squared norm that counts as zero, relative to the scale of a row
+TINY = 1e-290  # squared norms up to this are not divided by
 WAY_OUT = (
     "where the rows depend on each other in every position, loop_forward_least"
     " (aba_loops_least in simulations) or kinds with fewer rows (axes, pin); at a dead"
@@ -24,11 +24,11 @@ WAY_OUT = (
 
 
 def dependence_items(rows, way_out=WAY_OUT):
-    """Return by row what an error says where the row depends on later ones.
+    """Return the text of the error for each row that depends on later rows.
 
     Args:
         rows: LoopRows.
-        way_out: What is valid instead.
+        way_out: Valid alternatives, as text.
     """
     items = []
     for k, row in enumerate(rows):
@@ -43,19 +43,24 @@ def dependence_items(rows, way_out=WAY_OUT):
 
 
 def _named(rows, most=4):
-    """Return the names of some rows as an enumeration."""
+    """Return the names of rows as an enumeration, up to `most`, then "N more"."""
     names = [row.name for row in rows]
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return "; ".join([*names[:most], *more])
 
 
 def row_responses(model, joints, rows):
-    """Return what a unit of each row causes on its way to the base, and its slope.
+    """Return the responses of the joints to a unit of each row, and the rows' scales.
+
+    Args:
+        model: Robot.
+        joints: Articulated joints, from articulated_joints.
+        rows: LoopRows.
 
     Returns:
-        By row: joint forces by articulated joint, as propagate_to_base has them; and
-        the sum of their squares if the row's gradient took all that a force of its
-        slope's length can cause, in any direction.
+        For each row, the response by joint, as propagate_to_base returns it; and the
+        scale: the sum of squares that the responses would have if the row acted in all
+        directions with the norm of its slopes.
     """
     responses, slopes, known = [], [], {}
     for row in rows:
@@ -81,13 +86,16 @@ def row_responses(model, joints, rows):
 
 
 def gradient_slopes(model, q, rows, A):
-    """Return the sums of squares that rows of A would have for their whole slopes.
+    """Return the scale of each row's squared norm.
+
+    It is the sum of squares that the row of A would have if it acted in all directions
+    with the norm of its slopes; the squared norm itself for couplings.
 
     Args:
         model: Robot.
         q: Joint positions, nq.
         rows: LoopRows.
-        A: Their Jacobian.
+        A: Their Jacobian, m x nv.
     """
     slopes, known = [], {}
     for row, gradient in zip(rows, A.rows, strict=True):
@@ -104,7 +112,10 @@ def gradient_slopes(model, q, rows, A):
 
 
 def _groups(row):
-    """Yield turns and shifts with the square of the row's slope by them, where any."""
+    """Yield pairs (slice of row.slopes, its sum of squares) of rotations, translations.
+
+    Groups that are zero in every state are left out.
+    """
     for group in (slice(0, 3), slice(3, 6)):
         length2 = sum((x * x for x in row.slopes[group]), 0.0)
         if not (isinstance(length2, (int, float)) and length2 == 0):
@@ -117,14 +128,14 @@ def total_square(parts):
 
 
 def pivot_tolerances(diagonal, squares, slopes):
-    """Return the pivots at or below which a row counts as dependent.
+    """Return the pivots at or below which a row counts as dependent, m.
 
         G_kk / |u_k|² * slope_k * RANK
 
     Args:
         diagonal: G_kk of each row.
-        squares: |u_k|² of each row.
-        slopes: What |u_k|² would be for the whole slope of the row.
+        squares: |u_k|² of each row's response or gradient u_k.
+        slopes: Scale of |u_k|² for each row.
     """
     tolerances = []
     for g, u2, slope in zip(diagonal, squares, slopes, strict=True):
@@ -138,7 +149,14 @@ def pivot_tolerances(diagonal, squares, slopes):
 
 
 def factored_delassus(model, joints, rows, way_out=WAY_OUT):
-    """Return A H^-1 A.T of rows, factored; a dependent row is a SingularError."""
+    """Return the factors of A H^-1 A.T; a dependent row is a SingularError.
+
+    Args:
+        model: Robot.
+        joints: Articulated joints, from articulated_joints.
+        rows: LoopRows.
+        way_out: Valid alternatives for the error's text.
+    """
     responses, slopes = row_responses(model, joints, rows)
     G = delassus_matrix(joints, responses)
     squares = [total_square(response.values()) for response in responses]

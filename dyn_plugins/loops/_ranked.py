@@ -1,11 +1,11 @@
-"""Rows that may depend on each other: a rank-revealing solution as a rolled loop.
+"""Rank-revealing orthogonal factors of rows that may be dependent, as a rolled loop.
 
-Not a solver: those of loop_min_norm.py share it.
+Not a solver: the solvers of loop_min_norm.py share it.
 """
 
 from dyn_core.authoring import Vector, logical_and, loop, maximum, sqrt, total, where
 
-TOLERANCE = 1e-9  # gradients below this part of the largest one add no rank
+TOLERANCE = 1e-9  # remainder of a dependent row at most, relative to the largest row
 
 
 class RankedRows:
@@ -14,21 +14,24 @@ class RankedRows:
         B = U R Q,   rows of Q and columns of U orthonormal, R triangular, r x r
         B^+ = Q.T R^-1 U.T,   (B B.T)^+ = U R^-T R^-1 U.T
 
-    The row with the largest remainder comes next, and the remainders of all lose what
-    is along it, until they are below `tolerance` times the largest row (or below
-    `floor`): that is the rank. Where it is less than the number of rows or columns, the
-    last rows of Q are zero. Against singular values a remainder is never smaller than
-    the smallest of those kept, and at most sqrt(m n) times larger.
+    Each iteration takes the row with the largest remainder as the next direction, and
+    removes this direction from all remainders, until they are below `tolerance` times
+    the largest row (or below `floor`). The number of iterations is the rank. If it is
+    less than the number of rows or columns, the last rows of Q are zero. The last
+    remainder used is not smaller than the smallest singular value of its rank, and at
+    most sqrt(m n) times larger.
 
     Args:
-        rows: Vectors of length n.
+        rows: Rows of B, m Vectors of length n.
         n: Number of columns.
-        tolerance: Relative; may be traced.
-        floor: Absolute.
+        tolerance: Relative tolerance of remainders; may be traced.
+        floor: Absolute tolerance of remainders.
 
     Attributes:
-        rank: Number of directions.
-        remainders: What the rows have beside them.
+        rank: Rank, a number.
+        remainders: Components of the rows orthogonal to the rows of Q.
+        Q, U, R: Lists of r = min(m, n) rows of Q, columns of U, rows of R.
+        over: 1 / R_ii, zero past the rank.
 
     Source: G. Golub and C. Van Loan, Matrix Computations, 5.5 (rank-deficient least
     squares by QR with column pivoting); Gram-Schmidt done twice for each direction.
@@ -43,9 +46,11 @@ class RankedRows:
         self.U, self.R, self.over = _triangular(self.C, self.m, self.r)
 
     def _directions(self, rows, least):
-        """Find the rows of Q, and by direction C, what the rows of B have along it.
+        """Set Q, C, remainders and rank; C holds the components of B along rows of Q.
 
-        Remainders and rank are kept: a combination of the rows may follow.
+        Args:
+            rows: Rows of B.
+            least: Square of the smallest remainder that adds rank.
         """
         m, n, r = self.m, self.n, self.r
         self.remainders, self.Q, self.C, self.rank = rows, [], [], 0.0
@@ -77,14 +82,14 @@ class RankedRows:
         self.remainders, self.Q, self.C, self.rank = split(state)
 
     def add_combination(self, y, tolerance, counts):
-        """Add one direction more: that of y.T B.
+        """Add the direction of y.T B to the factors, if it is not dependent.
 
-        It is added where `counts` holds, if its remainder is above `tolerance` times
-        the largest row. What else remains of the rows stays out.
+        It is added if `counts` holds, its remainder is above `tolerance` times the
+        largest row, and the rank is less than r. Other remainders are ignored.
 
         Args:
-            y: Of the rows, m, orthogonal to the columns of U.
-            tolerance: Relative.
+            y: Weights of the rows, m, orthogonal to the columns of U.
+            tolerance: Relative tolerance of the remainder.
             counts: Condition.
         """
         y = _unit(y)
@@ -98,12 +103,12 @@ class RankedRows:
         self.U, self.R, self.over = _triangular(self.C, self.m, self.r)
 
     def solve(self, b):
-        """Return x = B^+ b, and how far B x is from b."""
+        """Return x = B^+ b, n, and the residual b - B x, m."""
         z, left = self._reduced(b)
         return total_of(self.Q, z, self.n), left
 
     def multipliers(self, b):
-        """Return (B B.T)^+ b."""
+        """Return (B B.T)^+ b, m."""
         z, _ = self._reduced(b)
         y = []
         for i in range(self.r):  # R.T y = z
@@ -112,7 +117,7 @@ class RankedRows:
         return total_of(self.U, y, self.m)
 
     def _reduced(self, b):
-        """Return R^-1 U.T b, and what of b no column of U has."""
+        """Return R^-1 U.T b, r, and b - U U.T b, m."""
         b = Vector(b)
         along = [u @ b for u in self.U]
         left = b - total_of(self.U, along, self.m)
@@ -123,17 +128,17 @@ class RankedRows:
         return z, left
 
     def without_rows(self, x):
-        """Return what of x no row of B has: x - Q.T Q x."""
+        """Return the component of x, n, orthogonal to all rows of B: x - Q.T Q x."""
         return x - total_of(self.Q, [q @ x for q in self.Q], self.n)
 
     def without_columns(self, y):
-        """Return what of y no column of B has: y - U U.T y."""
+        """Return the component of y, m, orthogonal to all columns of B: y - U U.T y."""
         return y - total_of(self.U, [u @ y for u in self.U], self.m)
 
 
 def _orthonormal(q, others):
-    """Return the unit vector of what q has beside orthonormal vectors: twice done."""
-    for _ in range(2):
+    """Return the unit vector of q's component orthogonal to orthonormal vectors."""
+    for _ in range(2):  # the second time removes rounding errors
         for other in others:
             q = q - other * (other @ q)
         q = _unit(q)
@@ -147,15 +152,26 @@ def _unit(v):
 
 
 def _put(k, value, vectors):
-    """Return vectors with another one in place k, a number; nowhere if k < 0."""
-    return [
+    """Return the list of vectors with element k replaced by `value`; k may be traced.
+
+    A negative k replaces none.
+    """
+    return [  # k is a float, so it is compared with a margin
         where(logical_and(k > i - 0.5, k < i + 0.5), value, vector)
         for i, vector in enumerate(vectors)
     ]
 
 
 def _triangular(columns, m, r):
-    """Return orthonormal columns U, the rows of R, and 1 / R_ii, zero past the rank."""
+    """Return the factors of columns C = U R by Gram-Schmidt.
+
+    Args:
+        columns: r Vectors of length m.
+        m, r: Numbers of rows and columns.
+
+    Returns:
+        Orthonormal columns U, rows of R, and 1 / R_ii; zero for zero columns.
+    """
     U, R, over = [], [[0.0] * r for _ in range(r)], []
     for j, c in enumerate(columns):
         for _ in range(2):
@@ -170,7 +186,7 @@ def _triangular(columns, m, r):
 
 
 def _largest(rows):
-    """Return the row of the largest length."""
+    """Return the row with the largest norm, of a non-empty list."""
     best, size = rows[0], rows[0] @ rows[0]
     for row in rows[1:]:
         square = row @ row
@@ -180,7 +196,7 @@ def _largest(rows):
 
 
 def maximum_of(values):
-    """Return the largest of some numbers, none of them negative; zero without any."""
+    """Return the maximum of non-negative numbers; zero for an empty list."""
     largest = 0.0
     for x in values:
         largest = maximum(largest, x)
@@ -188,7 +204,7 @@ def maximum_of(values):
 
 
 def total_of(vectors, weights, n):
-    """Return the sum of vectors of length n by weights."""
+    """Return the weighted sum of vectors of length n; zeros for an empty list."""
     result = Vector.zeros(n)
     for v, x in zip(vectors, weights, strict=True):
         result = result + v * x

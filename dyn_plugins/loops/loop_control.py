@@ -33,9 +33,9 @@ def loop_computed_torque(
     Inputs and outputs: those of TRACKING_CONTROL.
 
     Args:
-        independent: Names of joints, or pairs (joint, number of its coordinate), of as
-            many coordinates as freedoms; None: the joints with motors
-            and a floating base.
+        independent: Names of joints, or pairs (joint, index of its coordinate), with as
+            many coordinates as degrees of freedom; None: the joints with motors and a
+            floating base.
         active: Names of the joints with motors; None: model.active_joints.
         wrap: Names of joints whose error is wrapped to [-pi, pi).
 
@@ -48,7 +48,7 @@ def loop_computed_torque(
     friction = resistance(model, q, qd_ref)
     smooth = joint_forces(model, q, qd, qdd, None) - resistance(model, q, qd)
     tau = _by_motors(model, motion, smooth + friction, active)
-    return tau - friction  # the adapter adds what it knows of all joints
+    return tau - friction  # the adapter adds it again, for all joints
 
 
 def loop_gravity_compensation(model, q, qd, kd, independent, active):
@@ -59,7 +59,7 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
     Inputs and outputs: those of GRAVITY_CONTROL.
 
     Args:
-        independent, active: As loop_computed_torque takes them.
+        independent, active: As in loop_computed_torque.
 
     Source: KIM-3.1 (56)-(66); RBD5-3.6 (gravity compensation).
     """
@@ -71,7 +71,17 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
 
 
 def _by_motors(model, motion, forces, active):
-    """Return joint forces of motors alone that do along y what the forces do."""
+    """Return motor forces with the effect of given joint forces along y, nv.
+
+    They have the least norm, and are zero for coordinates without a motor. If the
+    motors cannot produce the effect in this state, the Program raises SingularError.
+
+    Args:
+        model: Robot.
+        motion: IndependentMotion.
+        forces: Joint forces, nv.
+        active: Names of the joints with motors; None: model.active_joints.
+    """
     mask = motor_coordinates(model, active)
     motors = [k for k, motor in enumerate(mask) if motor]
     if motors == motion.y:
@@ -93,7 +103,7 @@ def _by_motors(model, motion, forces, active):
 
 
 def _sizes(model, options):
-    """Refuse fewer motors than freedoms."""
+    """Return no sizes; raise UnsupportedError for fewer motors than freedoms."""
     y = independent_coordinates(model, options["independent"])
     motors = sum(motor_coordinates(model, options["active"]))
     if motors < len(y):

@@ -1,4 +1,7 @@
-"""Solvers of robots with loops that fit the slots of steps, control and nodes."""
+"""Solvers for robots with loops with the signatures of solvers without loops.
+
+They fit the slots of steps, control and nodes.
+"""
 
 from dyn_core.authoring import TracedSolver, Vector, hookimpl, without_springs
 from dyn_core.errors import UnsupportedError
@@ -12,13 +15,15 @@ from dyn_plugins.loops.loops import (
     require_closed,
 )
 
-DRIFT = 20.0  # Baumgarte's rates where a simulation asks for nothing else [1/s]
+DRIFT = 20.0  # default of Baumgarte's rates in simulations [1/s]
 
 
 def aba_loops(model, q, qd, tau, f_ext, alpha, beta):
     """Return the accelerations of a robot with loops.
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
+
+    Rows of loops that depend on each other are a SingularError.
 
     Inputs and outputs: those of FORWARD_DYNAMICS.
 
@@ -27,7 +32,7 @@ def aba_loops(model, q, qd, tau, f_ext, alpha, beta):
 
     Source: KIM-3.2 (67)-(69).
     """
-    smooth = without_springs(model.without_friction())  # the adapter took them
+    smooth = without_springs(model.without_friction())  # the adapter accounts for them
     return loop_forward_dynamics(smooth, q, qd, tau, f_ext, alpha, beta)[0]
 
 
@@ -36,14 +41,15 @@ def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
 
         tau_u of loop_hybrid_dynamics for qdd_u of the active joints and tau_v = 0
 
-    What the passive joints do follows from the loops, so qdd of theirs is not read.
+    The accelerations of passive joints follow from the loops; their qdd is not read.
+    Rows of loops that depend on each other are a SingularError.
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
     Args:
-        active: Names of the joints that have motors; None: model.active_joints.
-        residual: How far q and qd may leave a row open [m | rad, and by s]; None: not
-            checked, for measured states.
+        active: Names of the joints with motors; None: model.active_joints.
+        residual: Largest residual of a row and of its rate [m | rad, and per s], else
+            InfeasibleError; None: not checked, for measured states.
 
     Returns:
         Joint forces tau, nv, zero for passive joints [N·m | N].
@@ -60,7 +66,15 @@ def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
 
 
 def motor_sizes(model, options, name="rnea_loops"):
-    """Refuse more motors than freedoms: their forces would not be unique."""
+    """Return no sizes; raise UnsupportedError for more motors than freedoms.
+
+    The motor forces would not be unique.
+
+    Args:
+        model: Robot.
+        options: Options of the solver; reads active.
+        name: Name of the solver, for the error.
+    """
     m = sum(loop.rows for loop in model.loops)
     motors = sum(motor_coordinates(model, options["active"]))
     if m and motors > model.nv - m:
@@ -77,6 +91,8 @@ def hybrid_mask_loops(model, q, qd, mask, qdd, tau, f_ext, alpha, beta):
     """Return hybrid dynamics of a robot with loops by a mask: see hybrid_mask.
 
         A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
+
+    Rows of loops that depend on each other are a SingularError.
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 

@@ -34,9 +34,9 @@ def loop_independent_inertia(model, q, independent):
     Inputs and outputs: those of INDEPENDENT_INERTIA.
 
     Args:
-        independent: Names of joints, or pairs (joint, number of its coordinate), of as
-            many coordinates as freedoms; None: the joints with motors
-            and a floating base.
+        independent: Names of joints, or pairs (joint, index of its coordinate), with as
+            many coordinates as degrees of freedom; None: the joints with motors and a
+            floating base.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
@@ -54,12 +54,12 @@ def loop_independent_bias(model, q, qd, f_ext, independent):
 
         C_y = G.T (C + H g - sum_i J_i.T f_ext_i)
 
-    Joint friction and springs are in it where they act.
+    Joint friction and springs are included if they act.
 
     Inputs and outputs: those of INDEPENDENT_BIAS.
 
     Args:
-        independent: As loop_independent_inertia takes it.
+        independent: As in loop_independent_inertia.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
@@ -72,12 +72,12 @@ def loop_independent_gravity(model, q, independent):
 
         g_y = G.T gravity(q)
 
-    It is the derivative of the potential energy by y. Springs are in it where they act.
+    It is the derivative of the potential energy by y. Springs are included if they act.
 
     Inputs and outputs: those of INDEPENDENT_GRAVITY.
 
     Args:
-        independent: As loop_independent_inertia takes it.
+        independent: As in loop_independent_inertia.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """
@@ -87,12 +87,12 @@ def loop_independent_gravity(model, q, independent):
 
 
 def joint_forces(model, q, qd, qdd, f_ext):
-    """Return the joint forces, nv, of a motion of the open tree.
+    """Return the joint forces of a motion of the open tree, nv [N·m | N].
 
     Args:
         model: Robot, with the joint friction and springs that act.
-        q, qd, qdd: Motion.
-        f_ext: Force on each body, or None.
+        q, qd, qdd: Position, nq, velocity and acceleration, nv.
+        f_ext: Force on each body with the base, body coordinates [N·m; N]; None: zero.
     """
     forces = [Force.zero()] * (model.nb + 1) if f_ext is None else f_ext
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -100,7 +100,10 @@ def joint_forces(model, q, qd, qdd, f_ext):
 
 
 def _sizes(model, options):
-    """Return the number of independent coordinates."""
+    """Return the number "ny" of independent coordinates.
+
+    Raises UnsupportedError as independent_coordinates.
+    """
     return {"ny": len(independent_coordinates(model, options["independent"]))}
 
 

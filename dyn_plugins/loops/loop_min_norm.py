@@ -1,10 +1,11 @@
-"""Loops whose multipliers or motors are not unique: least-norm answers of any rank.
+"""Loops with non-unique multipliers or motor forces: solutions of least norm.
 
-The rank of the rows is found as they are taken one after another, the largest remainder
-first, until it is below `tolerance` times the largest row: of A H^-1/2 for motions.
-Where it drops in this position only (a dead point), no answer is near those around it:
-a SingularError says so, or dead_point="least" takes the least accelerations. Least
-norms mix N and N·m; `weight` scales joint forces or multipliers before they are summed.
+The rows are factored one after another, the largest remainder first. The rank is
+reached when a remainder is below `tolerance` times the largest row; for motions, the
+rows of A H^-1/2 count. If the rank drops in one position only (a dead point), no
+solution there is near the solutions around it: this is a SingularError, or
+dead_point="least" gives the least accelerations. Least norms mix N and N·m; `weight`
+scales joint forces or multipliers before their squares are summed.
 """
 
 from dyn_core.authoring import (
@@ -48,7 +49,7 @@ from dyn_plugins.loops.loops import inverse_sizes, motor_coordinates, require_cl
 
 VALID = {"objective": Name(("torque", "force")), "residual": NUMBER}
 DEAD = {"dead_point": Name(("refuse", "least"))}
-SLACK = 1e-6
+SLACK = 1e-6  # largest contradiction of rows, relative to accelerations or absolute
 
 
 def loop_forward_least(model, q, qd, tau, f_ext, alpha, beta, tolerance, dead_point):
@@ -56,17 +57,17 @@ def loop_forward_least(model, q, qd, tau, f_ext, alpha, beta, tolerance, dead_po
 
         lambda = -(A H^-1 A.T)^+ (A qdd_r + dA/dt qd + 2 alpha A qd + beta² f)
 
-    qdd is unique all the same; lambda is the one of least norm. Rows that contradict
-    each other are an InfeasibleError.
+    qdd is unique; lambda has the least norm. Rows that contradict each other are an
+    InfeasibleError.
 
     Inputs and outputs: those of LOOP_FORWARD_DYNAMICS.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
-        tolerance: Of the rank of A H^-1/2, relative.
-        dead_point: What happens in a position where rows are dependent, but not beside
-            it: refuse: a SingularError; least: they ask for nothing, and qdd is the
-            least of those that the others allow, in the norm of H.
+        tolerance: Relative tolerance of the rank of A H^-1/2.
+        dead_point: Treatment of a position in which rows are dependent, but not next to
+            it: refuse: a SingularError; least: these rows have no effect, and qdd is
+            the smallest, in the norm of H, that the other rows allow.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2.
     """
@@ -89,21 +90,23 @@ def loop_inverse_least(
 
         lambda = (A_p.T)^+ (tau_pr - tau_p) + N s,   tau_a = tau_ar - A_a.T lambda
 
-    More rows than passive coordinates leave a choice: least joint forces ("torque") or
-    least multipliers ("force"). Fewer have an answer only for some motions. The motion
-    must fulfil the constraints.
+    With more rows than passive coordinates, the objective selects the solution. With
+    fewer rows, there is a solution for some motions only; for others, the passive
+    coordinates are off balance, an InfeasibleError. The motion must satisfy the
+    constraints: a row that it opens is an InfeasibleError.
 
     Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
 
     Args:
-        active: Names of the joints that have motors; None: model.active_joints.
-        objective: torque or force.
-        tolerance: Of ranks, relative.
-        slack: How far the passive coordinates may be from balance [N·m | N].
+        active: Names of the joints with motors; None: model.active_joints.
+        objective: torque: least joint forces; force: least multipliers.
+        tolerance: Relative tolerance of ranks.
+        slack: Largest imbalance of a passive coordinate [N·m | N].
         weight: Scales of the active joint forces (objective torque) or of the
-            multipliers (objective force) in the norm; None for ones.
-        residual: How far q, qd and qdd may leave a row open [m | rad, and by s, s²];
-            None: not checked.
+            multipliers (objective force) in the norm; None for ones. Another number of
+            them is an UnsupportedError.
+        residual: Largest residual of a row and of its derivatives [m | rad, and per s,
+            s²]; None: not checked.
 
     Source: KIM-3.1 (63)-(66).
     """
@@ -148,19 +151,19 @@ def loop_hybrid_least(
         H_vv qdd_v - A_v.T lambda = tau_v - C_v - H_vu qdd_u
         A_v qdd_v = -A_u qdd_u - dA/dt qd
 
-    The given accelerations must fit the loops, as the state must. tau_u is then not
-    unique: least joint forces ("torque") or least multipliers ("force").
+    The state and the given accelerations must satisfy the loops, else an
+    InfeasibleError names a row. tau_u is then not unique; the objective selects it.
 
     Inputs and outputs: those of LOOP_HYBRID_DYNAMICS.
 
     Args:
-        prescribed: As hybrid takes them.
-        objective: torque or force.
-        tolerance: Of ranks, relative.
-        slack: How far the accelerations may be from fitting [m/s² | rad/s²].
-        residual: How far q and qd may leave a row open [m | rad, and by s]; None: not
-            checked.
-        dead_point: As loop_forward_least takes it.
+        prescribed: Joints or coordinates with given accelerations, as in hybrid.
+        objective: torque: least joint forces; force: least multipliers.
+        tolerance: Relative tolerance of ranks.
+        slack: Largest error of a row's acceleration [m/s² | rad/s²].
+        residual: Largest residual of a row and of its rate [m | rad, and per s]; None:
+            not checked.
+        dead_point: As in loop_forward_least.
 
     Source: KIM-3.3 (m > n_v), by the formulas of KIM-3.1.
     """
@@ -189,14 +192,15 @@ def loop_hybrid_least(
 
 
 def _least_torque(within, columns, left, tolerance, scales, m):
-    """Return the change of lambda, m, that leaves the least joint forces.
+    """Return the change of lambda, m, that minimises the joint forces.
 
     Args:
-        within: Returns what of a change of lambda moves no passive joint.
-        columns: By active coordinate, its column of A.
-        left: Joint forces there.
-        tolerance: Of the rank, relative.
-        scales: Of the joint forces.
+        within: Function: projects a vector, m, on the changes of lambda that have no
+            effect on passive joints.
+        columns: Column of A of each active coordinate.
+        left: Joint forces of the active coordinates without the change.
+        tolerance: Relative tolerance of the rank.
+        scales: Scales of these joint forces in the norm.
         m: Number of rows of A.
     """
     pairs = list(zip(columns, scales, strict=True))
@@ -208,11 +212,12 @@ def _least_torque(within, columns, left, tolerance, scales, m):
 
 
 def _divided(values, scales):
+    """Return the Vector of values divided by their scales."""
     return Vector(x / s for x, s in zip(values, scales, strict=True))
 
 
 def _checked(weight, size):
-    """Return the weights; another number of them is refused."""
+    """Return `weight` as floats; UnsupportedError unless there are `size` of them."""
     weight = [float(x) for x in weight]
     if len(weight) != size:
         raise UnsupportedError(f"weight has {len(weight)} numbers; valid: {size}")
@@ -220,6 +225,10 @@ def _checked(weight, size):
 
 
 def _require_small(values, bound, items):
+    """Check in the Program that |values| <= bound, else InfeasibleError with an item.
+
+    items: Text of the error for each value.
+    """
     for x, item in zip(values, items, strict=True):
         require(logical_not(absolute(x) > bound), InfeasibleError, item)
 
@@ -233,9 +242,9 @@ def aba_loops_least(model, q, qd, tau, f_ext, alpha, beta, tolerance, dead_point
 
     Args:
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
-        tolerance: Of the rank of A H^-1/2, relative; above the drift of the loops,
-            which lets dependent rows depart from each other.
-        dead_point: As loop_forward_least takes it.
+        tolerance: Relative tolerance of the rank of A H^-1/2. It must be above the
+            drift of the loops, by which dependent rows become different.
+        dead_point: As in loop_forward_least.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2.
     """
@@ -251,18 +260,18 @@ def rnea_loops_least(model, q, qd, qdd, f_ext, active, residual, tolerance, dead
 
         tau_u of loop_hybrid_least for qdd_u of the active joints and tau_v = 0
 
-    What the passive joints do follows from the loops, so qdd of theirs is not read.
-    More motors than freedoms have the least forces; accelerations of theirs that do not
-    fit the loops are followed as closely as the rows allow.
+    The accelerations of passive joints follow from the loops; their qdd is not read.
+    With more motors than degrees of freedom, the forces are the least; accelerations
+    that do not satisfy the loops are followed as closely as the rows allow.
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
     Args:
-        active: Names of the joints that have motors; None: model.active_joints.
-        residual: How far q and qd may leave a row open [m | rad, and by s]; None: not
-            checked, for measured states.
-        tolerance: Of the rank, relative.
-        dead_point: As loop_forward_least takes it.
+        active: Names of the joints with motors; None: model.active_joints.
+        residual: Largest residual of a row and of its rate [m | rad, and per s], else
+            InfeasibleError; None: not checked, for measured states.
+        tolerance: Relative tolerance of the rank.
+        dead_point: As in loop_forward_least.
 
     Returns:
         Joint forces tau, nv, zero for passive joints [N·m | N].
@@ -298,7 +307,7 @@ def hybrid_mask_loops_least(
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 
     Args:
-        alpha, beta, tolerance, dead_point: As aba_loops_least takes them.
+        alpha, beta, tolerance, dead_point: As in aba_loops_least.
 
     Source: KIM-3.0 (redundant rows), KIM-3.3 (70)-(80).
     """

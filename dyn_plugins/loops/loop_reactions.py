@@ -1,4 +1,4 @@
-"""Forces through the joints and the loops of a robot with loops: bearing forces."""
+"""Bearing forces of a robot with loops: forces through its joints and its loops."""
 
 from dyn_core.authoring import Force, TracedSolver, Vector, hookimpl, split_q, split_v
 from dyn_core.problems import JOINT_REACTIONS, LOOP_REACTIONS
@@ -20,13 +20,13 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
         f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
         f_loop = sum_rows lambda_k (slope of row k by the pose of B in A)
 
-    f_loop acts on link b, its opposite on link a; that of a coupling is zero: its
-    lambda acts along joints.
+    f_loop acts on link b, its opposite on link a. The f_loop of a coupling is zero: its
+    lambda acts along joints. Rows that depend on each other are a SingularError.
 
     Inputs and outputs: those of LOOP_REACTIONS.
 
     Args:
-        coordinates, part, gravity: As joint_reactions takes them, for f and f_net.
+        coordinates, part, gravity: As in joint_reactions, for f and f_net.
 
     Source: KIM-3.2 (67)-(69); RBD5-3.3.
     """
@@ -48,7 +48,13 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
 
 
 def _through_joints(model, q, qd, qdd, f_ext, rows, multipliers, options):
-    """Return the forces through the joints, those of loops being forces on bodies."""
+    """Return f and f_net of joint_reactions, with loop forces as forces on the bodies.
+
+    Args:
+        model, q, qd, qdd, f_ext: Robot, motion, and external forces on bodies.
+        rows, multipliers: LoopRows, and their multipliers, m.
+        options: coordinates, part and gravity of joint_reactions.
+    """
     forces, _ = constraint_forces(model, rows, multipliers)
     pushed = [f + g for f, g in zip(f_ext, forces, strict=True)]
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -60,13 +66,13 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
 
         f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
 
-    What the passive joints do follows from the loops, so qdd of theirs is not read.
+    The accelerations of passive joints follow from the loops; their qdd is not read.
 
     Inputs and outputs: those of JOINT_REACTIONS.
 
     Args:
-        active: Names of the joints that have motors; None: model.active_joints.
-        coordinates, part, gravity: As joint_reactions takes them.
+        active: Names of the joints with motors; None: model.active_joints.
+        coordinates, part, gravity: As in joint_reactions.
 
     Source: KIM-3.3 (70)-(80); RBD5-3.3.
     """
@@ -79,7 +85,7 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
 
 
 def _sizes(model, options):
-    """Return the numbers of rows and loops."""
+    """Return the number of rows "m" and of loops "nl"; the options are ignored."""
     return {"m": sum(loop.rows for loop in model.loops), "nl": len(model.loops)}
 
 

@@ -1,4 +1,4 @@
-"""A step in time that ends on closed loops."""
+"""Semi-implicit time step, projected on closed loops."""
 
 from dyn_core.authoring import (
     Motion,
@@ -31,14 +31,15 @@ def projected_euler(
 
         q <- q (+) -H^-1 A.T G^-1 f,   qd <- qd - H^-1 A.T G^-1 A qd,   G = A H^-1 A.T
 
-    One Newton step for positions and one for velocities, nearest in the metric of H:
-    what is left of a residual is of second order in it.
+    One Newton step for positions and one for velocities, each the smallest in the
+    metric of H. The remaining residual is of second order in the residual before. Rows
+    that depend on each other are a SingularError.
 
     Inputs and outputs: those of STEP.
 
     Args:
-        forward_dynamics: Slot.
-        limit_stops, implicit: As semi_implicit_euler takes them.
+        forward_dynamics: Slot of FORWARD_DYNAMICS.
+        limit_stops, implicit: As in semi_implicit_euler.
 
     Source: KIM-3.0 (projection to the manifold), KIM-2.5.
     """
@@ -51,16 +52,16 @@ def projected_euler(
 def projected_euler_least(
     model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit, tolerance
 ):
-    """Return what projected_euler does, of loops whose rows may depend on each other.
+    """Return the step of projected_euler for loops with linearly dependent rows, too.
 
         q <- q (+) -H^-1 A.T G^+ f,   qd <- qd - H^-1 A.T G^+ A qd,   G = A H^-1 A.T
 
     Inputs and outputs: those of STEP.
 
     Args:
-        forward_dynamics: Slot.
-        limit_stops, implicit: As semi_implicit_euler takes them.
-        tolerance: Of the rank, as aba_loops_least takes it.
+        forward_dynamics: Slot of FORWARD_DYNAMICS.
+        limit_stops, implicit: As in semi_implicit_euler.
+        tolerance: Relative tolerance of the rank; see aba_loops_least.
 
     Source: KIM-3.0 (redundant rows, projection to the manifold), KIM-2.5.
     """
@@ -71,17 +72,17 @@ def projected_euler_least(
 
 
 def projected(model, q, qd, dt, correct):
-    """Return a state brought nearer to closed loops, by a Newton step for each.
+    """Return q and qd after a Newton step of each towards closed loops.
 
     Args:
-        model: Robot.
+        model: Robot; without loops, the state is returned unchanged.
         q, qd: State at the end of a step, nq and nv.
-        dt: Length of the step, after which driven places are the end's [s].
-        correct: What projection returns.
+        dt: Step; driven frames get their poses at its end [s].
+        correct: Function from `projection`.
     """
     if not model.loops:
         return q, qd
-    model = with_parameters(model, time_after(model, dt))  # the end's driven places
+    model = with_parameters(model, time_after(model, dt))  # driven frames at the end
     rows = rows_of(model, q, qd, Vector.zeros(model.nv))
     correction = correct(model, q, rows)
     shift = correction([-row.f for row in rows])
@@ -90,15 +91,16 @@ def projected(model, q, qd, dt, correct):
 
 
 def projection(model, dependent, tolerance=DRIFTING):
-    """Return a function of model, q and rows: what corrects residuals of the rows.
+    """Return a function correct(model, q, rows), which projects on closed loops.
 
-    It returns a function of residuals whose value is the change of coordinates that
-    makes them, the smallest in the metric of H.
+    It returns a function of residuals, m: the smallest change of coordinates in the
+    metric of H, nv, that changes the rows by these residuals.
 
     Args:
         model: Robot.
-        dependent: What becomes of rows that depend on each other: refuse or least_norm.
-        tolerance: Of the rank with least_norm, as aba_loops_least takes it.
+        dependent: Treatment of rows that depend on each other: refuse: SingularError in
+            the Program; least_norm: smallest residual.
+        tolerance: Relative tolerance of the rank with least_norm; see aba_loops_least.
     """
     if dependent == "refuse":
         return _dense if needs_dense(model) else _tree
@@ -111,7 +113,7 @@ def projection(model, dependent, tolerance=DRIFTING):
 
 
 def _tree(model, q, rows):
-    """Return the function of residuals that gives the change which makes them."""
+    """Return the correction function of `projection` by articulated inertias."""
     still = split_v(model, Vector.zeros(model.nv))
     X, S, _, _ = outward(model, split_q(model, q), still, still, Motion.zero())
     joints, _ = articulated_joints(model, X, S)
@@ -126,7 +128,10 @@ def _tree(model, q, rows):
 
 
 def _dense(model, q, rows):
-    """Return the same for a robot in which loops move a body without inertia."""
+    """Return the correction function of `projection` by dense algebra.
+
+    For robots in which loops determine the motion of a body without inertia.
+    """
     loops = DenseLoops(model, q, rows, [False] * model.nv)
     none = Vector.zeros(model.nv)
     return lambda residuals: loops.solve(none, Vector(residuals))[0]

@@ -2,9 +2,10 @@
 
     H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = 0
 
-Nothing of size nv is factored: rows of A are forces on bodies, whose responses come
-from the articulated inertias of the tree; only A H^-1 A.T (m x m) is. Robots in which
-loops move a body without inertia take dense algebra (_dense.py).
+Rows of A are forces on bodies, whose responses come from the articulated inertias of
+the tree. Only A H^-1 A.T (m x m) is factored, no matrix of size nv. Robots in which
+loops alone determine the motion of a body without inertia need dense algebra
+(_dense.py).
 """
 
 from dyn_core.authoring import (
@@ -59,7 +60,16 @@ from dyn_plugins.loops._rank import (
 
 
 def constraint_forces(model, rows, multipliers):
-    """Return the forces on bodies, and joint forces nv, that multipliers cause."""
+    """Return the forces that the multipliers of rows cause.
+
+    Args:
+        model: Robot.
+        rows: LoopRows.
+        multipliers: lambda, m.
+
+    Returns:
+        Force on each body with the base, nb + 1, body coordinates; joint forces, nv.
+    """
     forces = [Force.zero()] * (model.nb + 1)
     pulls = [Vector.zeros(joint.nv) for joint in model.joint]
     for row, x in zip(rows, multipliers, strict=True):
@@ -75,21 +85,21 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
 
         lambda = -(A_v H_vv^-1 A_v.T)^-1 (A qdd_r + dA/dt qd + 2 a A qd + b² f)
 
-    with qdd_r of the open tree. Rows that depend on each other are a SingularError that
-    names one of them.
+    with qdd_r of the open tree. If rows depend on each other, the Program raises
+    SingularError, which names one of them.
 
     Args:
         model: Robot.
         q: Joint positions, nq [rad | m].
         qd: Joint velocities, nv [rad/s | m/s].
-        prescribed: By coordinate: whether qdd is given, else tau is.
-        qdd: Joint accelerations, nv, used where prescribed.
-        tau: Joint forces, nv, used elsewhere.
+        prescribed: For each coordinate, whether qdd is given; else tau is.
+        qdd: Joint accelerations, nv, read where prescribed.
+        tau: Joint forces, nv, read elsewhere.
         f_ext: Force on each body, body coordinates [N·m; N].
         rates: a and b of Baumgarte's terms [1/s]; zeros for the source's equation.
 
     Returns:
-        tau, qdd (nv each), lambda, and the rows.
+        tau and qdd, nv each; lambda, m; and the LoopRows.
 
     Source: KIM-3.2 (67)-(69), KIM-3.3 (70)-(80).
     """
@@ -123,6 +133,8 @@ def loop_forward_dynamics(model, q, qd, tau, f_ext, alpha, beta):
 
         H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = -2 alpha A qd - beta² f
 
+    Rows that depend on each other are a SingularError.
+
     Inputs and outputs: those of LOOP_FORWARD_DYNAMICS.
 
     Args:
@@ -142,12 +154,12 @@ def loop_hybrid_dynamics(model, q, qd, qdd_u, tau_v, f_ext, prescribed, alpha, b
 
         A_v qdd_v = -A_u qdd_u - dA/dt qd;   (tau_u, qdd_v) with A.T lambda added to tau
 
-    Unique where A_v has full row rank; else a SingularError names a row.
+    Unique if A_v has full row rank; else a SingularError names a row.
 
     Inputs and outputs: those of LOOP_HYBRID_DYNAMICS.
 
     Args:
-        prescribed: As hybrid takes them.
+        prescribed: Joints or coordinates with given accelerations, as in hybrid.
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
 
     Source: KIM-3.3 (70)-(80).
@@ -165,6 +177,8 @@ def loop_constraints(model, q, qd):
 
         f(q) = 0,   A = df/dq,   A qdd + bias = 0
 
+    f of a row in velocities (rolling) is zero.
+
     Inputs and outputs: those of LOOP_CONSTRAINTS.
 
     Source: KIM-3.0 (54), (55).
@@ -175,12 +189,16 @@ def loop_constraints(model, q, qd):
 
 
 def require_closed(rows, residual, what=("q", "qd", "qdd")):
-    """Demand that a motion leaves no row open by more than a residual.
+    """Check in the Program that a motion keeps all loops closed.
+
+    A row whose residual, rate or acceleration exceeds `residual` is an InfeasibleError
+    that names the row.
 
     Args:
         rows: LoopRows of the motion.
-        residual: What is allowed [m | rad, and by s, s²]; None: nothing is demanded.
-        what: Which of q, qd and qdd are looked at.
+        residual: Largest value [m | rad, and per s, s²]; None: no check.
+        what: Checked parts of the motion: "q" (residual), "qd" (rate), "qdd"
+            (acceleration).
     """
     for row in rows if residual is not None else ():
         sizes = {"q": row.f, "qd": row.rate, "qdd": row.acceleration}
@@ -200,16 +218,16 @@ def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active, residual):
 
         A_p.T lambda = tau_pr - tau_p,   tau_a = tau_ar - A_a.T lambda
 
-    with tau_r of the open tree: as many rows as passive coordinates, A_p regular. q, qd
-    and qdd must fulfil the constraints: a row that they open is an InfeasibleError. A_p
-    without full rank is a SingularError.
+    with tau_r of the open tree. There must be as many rows as passive coordinates, else
+    building raises UnsupportedError. q, qd and qdd must satisfy the constraints: a row
+    that they open is an InfeasibleError. A_p without full rank is a SingularError.
 
     Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
 
     Args:
-        active: Names of the joints that have motors; None: model.active_joints.
-        residual: How far q, qd and qdd may leave a row open [m | rad, and by s, s²];
-            None: not checked.
+        active: Names of the joints with motors; None: model.active_joints.
+        residual: Largest residual of a row and of its derivatives [m | rad, and per s,
+            s²]; None: not checked.
 
     Source: KIM-3.1 (56)-(62), case 1.
     """
@@ -232,11 +250,12 @@ def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active, residual):
 
 
 def motor_coordinates(model, active):
-    """Return by coordinate whether it has a motor; all have without loops.
+    """Return whether each coordinate has a motor, a list of nv bools.
 
     Args:
         model: Robot.
-        active: Names of the joints that have motors; None: model.active_joints.
+        active: Names of the joints with motors; None: model.active_joints, or all
+            joints of a robot without loops.
     """
     if active is None:
         active = model.active_joints if model.loops else model.joint_names
@@ -244,7 +263,10 @@ def motor_coordinates(model, active):
 
 
 def reason_not_square(model, active):
-    """Return why the forces of active joints are not unique, or None."""
+    """Return the reason why forces of active joints are not unique, as text.
+
+    None if they are unique: there are as many rows as passive coordinates.
+    """
     passive = model.nv - sum(motor_coordinates(model, active))
     m = sum(loop.rows for loop in model.loops)
     if m == passive:
@@ -266,12 +288,13 @@ def _hybrid_sizes(model, options):
 
 
 def inverse_sizes(model, options):
-    """Return the numbers of active and passive coordinates, and of rows."""
+    """Return the numbers of active ("na") and passive ("np") coordinates, and rows."""
     na = sum(motor_coordinates(model, options["active"]))
     return {"na": na, "np": model.nv - na, **_loop_sizes(model, options)}
 
 
 def _square_sizes(model, options):
+    """Return inverse_sizes; UnsupportedError if rows and passive coordinates differ."""
     reason = reason_not_square(model, options["active"])
     if reason is not None:
         raise UnsupportedError(f"loop_inverse_dynamics: {reason}")

@@ -1,4 +1,4 @@
-"""A step in time of second order that ends on closed loops."""
+"""Time step of second order, projected on closed loops."""
 
 from dyn_core.authoring import TracedSolver, Vector, hookimpl, with_parameters
 from dyn_core.problems import FORWARD_DYNAMICS, STEP
@@ -20,22 +20,22 @@ def projected_midpoint(
         q <- q (+) dt dexp^-1(u) v,   qd <- qd + dt FD(q (+) u, v)
         q <- q (+) -H^-1 A.T G^-1 f, some rounds;   qd <- qd - H^-1 A.T G^-1 A qd
 
-    Of second order. What the positions miss is corrected with H, A and G = A H^-1 A.T
-    of the first round, what the velocities miss with those of the end, so that both
-    residuals vanish but for rounding. Rows in velocities (rolling) have no part in f:
-    positions are corrected without slip. Driven places are those of the middle and of
-    the end.
+    Of second order. Positions are corrected with H, A and G = A H^-1 A.T of the first
+    round, velocities with H, A and G of the final position, so that both residuals
+    vanish up to rounding. Rows in velocities (rolling) have no residual f: positions
+    are corrected without slip. Driven frames have their poses of the middle of the step
+    for the acceleration, and of its end for the corrections.
 
     Inputs and outputs: those of STEP.
 
     Args:
-        forward_dynamics: Slot.
+        forward_dynamics: Slot of FORWARD_DYNAMICS.
         limit_stops: Whether spring-dampers act at the position limits.
-        rounds: How often positions are corrected; each takes the residual times the
-            first one's.
-        dependent: What becomes of rows that depend on each other: refuse: a
-            SingularError; least_norm: G^+ for G^-1; None: as forward_dynamics does.
-        tolerance: Of the rank with least_norm, as aba_loops_least takes it.
+        rounds: Number of corrections of the positions; each multiplies the residual by
+            about the first residual.
+        dependent: Treatment of rows that depend on each other: refuse: SingularError;
+            least_norm: G^+ in place of G^-1; None: as forward_dynamics.
+        tolerance: Relative tolerance of the rank with least_norm; see aba_loops_least.
 
     Source: KIM-2.5, KIM-3.0 (projection to the manifold, redundant rows); E. Hairer et
     al., Geometric Numerical Integration, section IV.4 (projection keeps the order).
@@ -65,10 +65,10 @@ def projected_midpoint(
 
 
 class _AsForwardDynamics(TracedSolver):
-    """A step that treats dependent rows as its forward dynamics do, unless told."""
+    """A step whose option `dependent` follows from its forward dynamics by default."""
 
     def _adapter(self, model, common, chosen):
-        """Fill the slot by the option, or the option by what fills the slot."""
+        """Choose the option `dependent` by the slot's solver, or the solver by it."""
         chosen = dict(chosen)
         if chosen.get("dependent") is None:
             slot = chosen.get("forward_dynamics", self.fills["forward_dynamics"])

@@ -1,4 +1,4 @@
-"""Derivatives of steps with contacts, in any scene."""
+"""Derivatives of a time step with contacts, by state, joint forces and friction."""
 
 from dyn_core.contact.derivatives.differentiable_step import (
     DifferentiableStep,

@@ -1,7 +1,7 @@
-"""All derivatives of a step in one call of machine code, behind that of the step.
+"""All derivatives of a step in one call of machine code, after the step itself.
 
-    modes -> contact_term_slopes -> contacts' geometry -> turned rows -> solve
-    -> moved_state_slopes; the same for a correction of positions -> A, B
+    modes -> contact_term_slopes -> contacts' geometry -> derivatives of rows -> solve
+    -> moved_state_slopes; the same for a position correction -> A, B
 
 In the subset of machine_code; step_slopes.py has the equations.
 """
@@ -43,18 +43,20 @@ from dyn_core.engines.machine_code import (
     run_kernel,
 )
 
-NEAR = 1e-3  # beyond the margin, where a contact beside a state is looked for [m]
-REFUSED = -1
+NEAR = 1e-3  # margin of displaced contacts beyond the margin of a step [m]
+REFUSED = -1  # flag: a Program found a value that is not finite
 
 
 class SlopeKernels(NamedTuple):
-    """Programs, tied to the memory of a step, SlopeArrays and EndSlopes.
+    """Programs, bound to the arrays of a step, SlopeArrays and EndSlopes.
 
     Attributes:
         terms: contact_term_slopes.
-        more: The same with a correction; its inertia is `inertia` of EndSlopes.
-        end: moved_state_slopes from where constraints are taken to the end.
-        start: The same from the start to there; its address is 0 where these are one.
+        more: contact_term_slopes of the position correction; its inertia is written to
+            EndSlopes.inertia.
+        end: moved_state_slopes from the state of the constraints to the end.
+        start: moved_state_slopes from the start of the step to the state of the
+            constraints; its address is 0 if these states are the same.
     """
 
     terms: KernelAddress
@@ -64,22 +66,32 @@ class SlopeKernels(NamedTuple):
 
 
 class EndSlopes(NamedTuple):
-    """What the derivatives of a state are made of; n is nv.
+    """Derivatives of the state after a step, and work arrays; n is nv.
+
+    The constraints are evaluated at the state before the step or at its midpoint, by
+    the stepper; this state is called the middle.
 
     Attributes:
-        modes: By block, (blocks,).
-        slipped: Whether columns of by_mu are not zero, by block, (blocks,).
-        u: Velocity after the step, then with the correction, (n,).
-        correction: Velocity that moves the position alone, (n,).
-        pushes: Force of contacts on each body, body coordinates, (nb, 6).
-        rates, rates_before: Of contact_term_slopes.
-        dense: How the rows of loops and of limits of balls change with q, (rows, n, n).
-        by_q, by_u, by_correction: Of the end, (2 n, n).
-        start_q, start_qd: Of the middle by the state before the step, (2 n, n).
-        inertia, kept_q, kept_rates: Of the robot's part without a correction.
-        by_mu: By the coefficients of all blocks, (2 n, 3 blocks).
-        A, B: (2 n, 2 n), (2 n, n).
-        middle: A by the state where constraints are taken, (2 n, 2 n).
+        modes: Mode of each block, an index in MODES, (blocks,).
+        slipped: 1 for each block with non-zero columns in by_mu, else 0, (blocks,).
+        u: Velocity after the step; then with the correction added, (n,).
+        correction: Velocity of the position correction, which moves the position alone,
+            (n,).
+        pushes: Force of contacts on each body, body coordinates, (nb, 6) [N·m; N].
+        rates, rates_before: Outputs of contact_term_slopes, (columns, 6).
+        dense: Derivatives of the rows of loops and limits of ball joints by q,
+            (rows, n, n).
+        by_q, by_u, by_correction: Derivatives of the final state by the middle q, by u
+            and by the correction, (2 n, n).
+        start_q, start_qd: Derivatives of the middle by the state before the step,
+            (2 n, n).
+        inertia: Inertia from the program `more`, without the drag of slip, (n, n).
+        kept_q, kept_rates: by_q and rates without the correction, (n, n), (columns, 6).
+        by_mu: Derivatives of the final state by the friction coefficients, three for
+            each block, (2 n, 3 blocks).
+        A, B: Derivatives of the final state by the initial state and by the joint
+            forces, (2 n, 2 n), (2 n, n).
+        middle: Derivatives of the final state by the middle, (2 n, 2 n).
     """
 
     modes: IntArray
@@ -107,7 +119,7 @@ class EndSlopes(NamedTuple):
 def allocate_end_slopes(
     bodies: int, n: int, columns: int, dense: int, blocks: int
 ) -> EndSlopes:
-    """Return empty arrays.
+    """Allocate EndSlopes, filled with zeros.
 
     Args:
         bodies: Number of bodies, without the world.
@@ -142,21 +154,23 @@ def take_slopes(
     contacts: int,
     corrected: bool,
 ) -> int:
-    """Fill A, B and by_mu of a step that was taken; return what is flagged of it.
+    """Compute A, B and by_mu of a completed step; return a flag.
 
     Args:
         scene: Robot, world and rule.
         step: Problem with its impulses and results; qd_next and impulses are
-            overwritten where positions were corrected.
-        room: Of contact_slopes.
-        kernels: See there.
-        slopes: Memory.
-        ends: Results, with the modes of the velocity, and memory.
-        blocks, contacts: Numbers of these.
-        corrected: Whether positions were.
+            overwritten if positions were corrected.
+        room: Work arrays of contact_slopes.
+        kernels: Bound programs.
+        slopes: Work arrays.
+        ends: Results, with the modes of the velocities, and work arrays.
+        blocks, contacts: Numbers of blocks and contacts.
+        corrected: Whether the step had a position correction.
 
     Returns:
-        AT_BOUNDARY, GAP_ZERO or SMOOTH; REFUSED by a Program.
+        SMOOTH; GAP_ZERO: a pressing contact or limit is at gap 0; AT_BOUNDARY: a block
+        is between two modes, or dependent rows slip or contradict each other; or
+        REFUSED (-1): a Program failed, and the results are incomplete.
     """
     n, slips = len(scene.tables.coordinate), False
     for j in range(n):
@@ -189,7 +203,7 @@ def take_slopes(
         subtract(ends.rates, ends.kept_rates)
         move_rows(scene, step, room, blocks, contacts, slopes, ends)
         holding = hold_corrections(scene, step, blocks, slopes)
-        if slips:  # the inverse that is known has the drag of slip
+        if slips:  # slopes.inertia, already inverted, has the drag of slip
             fill(slopes.inertia, ends.inertia)
         solve_corrections(holding, slips, slopes)
         add_product(ends.by_correction, slopes.du_dq, ends.middle, 2 * n, n, n, 0)
@@ -214,7 +228,10 @@ def move_rows(
     slopes: SlopeArrays,
     ends: EndSlopes,
 ) -> None:
-    """Add what constraints change by moving; arguments as of take_slopes."""
+    """Add the derivatives of constraint rows by q; arguments as of take_slopes.
+
+    Sets slopes.geometry, turned and before, and adds to slopes.by_q.
+    """
     contact_slopes(
         scene.shapes,
         scene.pairs,
@@ -236,7 +253,11 @@ def move_rows(
 
 @machine_code
 def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -> None:
-    """Add what a loop, or a limit of a ball, changes by moving."""
+    """Add the derivatives by q of block k, a loop or the limit of a ball joint.
+
+    Sets slopes.turned and before of its rows, from ends.dense, and adds the derivative
+    of its forces to slopes.by_q.
+    """
     n, u, qd = len(ends.u), step.qd_next[0], step.terms.qd[0]
     for r in range(step.rows.count[k]):
         row, change = step.rows.start[k] + r, ends.dense[step.blocks.source[k] + r]
@@ -256,7 +277,10 @@ def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -
 
 @machine_code
 def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> None:
-    """Write the derivatives of the end by those of the velocity after the step."""
+    """Set ends.middle, B and by_mu from the derivatives of the velocity in `slopes`.
+
+    blocks, n: Numbers of blocks and of velocity coordinates.
+    """
     for i in range(2 * n):
         for j in range(n):
             ends.middle[i, j], ends.middle[i, n + j] = ends.by_q[i, j], 0.0
@@ -279,7 +303,7 @@ def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> Non
 
 @machine_code
 def fill(to: FloatArray2, a: FloatArray2) -> None:
-    """Copy a matrix."""
+    """Copy the matrix a to the first rows and columns of `to`."""
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             to[i, j] = a[i, j]
@@ -295,7 +319,7 @@ def clear(to: FloatArray2) -> None:
 
 @machine_code
 def subtract(a: FloatArray2, b: FloatArray2) -> None:
-    """Subtract a matrix from another one."""
+    """Subtract b from a, in place, over the shape of a."""
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             a[i, j] -= b[i, j]

@@ -49,28 +49,28 @@ from dyn_core.engines.machine_code import NO_KERNEL, TiedKernel, compiled
 from dyn_core.errors import NonFiniteError, UnsupportedError
 from dyn_core.solving.registry import solver
 
-STEP = 1e-4  # step of central differences of loops and limits of balls
-MET = "met"  # the mode of blocks in a step in which fast bodies meet
+STEP = 1e-4  # displacement of central differences [m | rad]
+MET = "met"  # mode of all blocks of a step in which fast bodies meet
 
 
 class StepDerivatives(NamedTuple):
-    """A step and its derivatives, x = (q, qd), dx = (dq, dqd).
+    """Result of a step and its derivatives, x = (q, qd), dx = (dq, dqd).
 
         dx_next = A dx + B dtau + dx_dmu dmu
 
     Attributes:
         q_next, qd_next: State after the step, (nq,), (nv,).
-        A, B: By state and joint forces, (2 nv, 2 nv), (2 nv, nv); dq is a displacement
-            of q, and of q_next.
-        dx_dmu: By the coefficients of all contacts, in the order of the problem,
-            (2 nv, k).
-        modes: By block: separate, stick, slip, closed, free (a box at its bound).
-        not_differentiable: 1 where a block is at the boundary of two modes, so that
-            the derivatives are one-sided, where slipping contacts are dependent, or
-            the solver has not converged; 2 where a contact or limit that presses is at
-            gap 0, where derivatives are those of one side; 3 where fast bodies meet
-            within the step: A and B are central differences of it, dx_dmu is NaN, and
-            no mode is known; else 0.
+        A, B: Derivatives by state and joint forces, (2 nv, 2 nv), (2 nv, nv); dq is a
+            displacement in the nv velocity coordinates, before and after the step.
+        dx_dmu: Derivatives by the k friction coefficients of all contacts, in the order
+            of the problem, (2 nv, k).
+        modes: Mode of each block by its name: separate, stick, slip, closed, free (a
+            box at its bound), or met.
+        not_differentiable: 0: differentiable. 1: a block is at the boundary of two
+            modes (A and B are one-sided), slipping contacts are linearly dependent, or
+            the solver has not converged. 2: a pressing contact or limit is at gap 0 (A
+            and B are one-sided). 3: fast bodies meet within the step; A and B are
+            central differences, dx_dmu is NaN, and all modes are "met".
     """
 
     q_next: np.ndarray
@@ -83,7 +83,16 @@ class StepDerivatives(NamedTuple):
 
 
 class _Tied(NamedTuple):
-    """Memory of derivatives, and machine code tied to it and to that of a step."""
+    """Work arrays of the derivatives, and machine code bound to them.
+
+    Attributes:
+        step: Arrays of the step that the code is bound to.
+        slopes, ends: Work arrays and results.
+        forces: Input of the code: force on each body, body coordinates, (nb, 6).
+        kernels: Bound programs, which `take_slopes` calls by address.
+        take_slopes: Bound function of (blocks, contacts, corrected), which returns a
+            flag; see composite_slopes.take_slopes.
+    """
 
     step: StepArrays
     slopes: SlopeArrays
@@ -93,7 +102,10 @@ class _Tied(NamedTuple):
     take_slopes: Callable[[int, int, bool], int]
 
     def serves(self, step: StepArrays, contacts: int, blocks: int, m: int) -> bool:
-        """Return whether it is that of a step, and large enough."""
+        """Return whether these arrays are bound to `step`, and large enough.
+
+        contacts, blocks, m: Numbers of contacts, blocks and rows.
+        """
         slopes = self.slopes
         room = len(slopes.pressed), len(slopes.mode), len(slopes.sigma)
         sizes = zip((contacts, blocks, m), room, strict=True)
@@ -101,26 +113,32 @@ class _Tied(NamedTuple):
 
 
 class DifferentiableStep:
-    """The step of a robot in a World, and its derivatives.
+    """A step of a robot in a World, and its derivatives; call it with a state.
 
         F(z; p) = 0,   z = (u, lambda),   dz/dp = -(dF/dz)^-1 dF/dp
 
     F holds the equation of motion and the equations of each block's mode: separate (no
     impulse), stick (no velocity), slip (impulse on the cone, against the velocity).
-    Those of the robot are derived, those of the contacts' points and normals central
-    differences of collision detection, and those of loops and of limits of balls
-    central differences of their rows. Where rows are dependent (a box on four corners)
-    lambda is not unique but u is, unless such contacts slip.
+    Derivatives of the robot's dynamics are analytic. Derivatives of the contacts'
+    points and normals are central differences of collision detection; derivatives of
+    loops and of limits of ball joints are central differences of their rows. If rows
+    are dependent (a box on four corners), lambda is not unique but u is, unless such
+    contacts slip.
 
-    The rule of gaps has a kink at gap 0, where a robot at rest comes; see
-    contact_euler_derivatives. Contacts of two bodies are on one side of it.
+    The bias of a gap has a kink at gap 0, which a robot at rest approaches; see
+    contact_euler_derivatives. All contacts of two bodies use the same side of it.
 
-    The correction of positions of split_impulse is a second such system, whose velocity
+    The position correction of split_impulse is a second such system, whose velocity
     moves the position alone.
 
     Args:
         contact_model: Robot and world; a time step, and a solver of Coulomb's law.
         h: Step [s].
+
+    Raises:
+        UnsupportedError: The World has a solver of another law than Coulomb's, a
+            stepper outside SCHEMES, a restitution other than "newton", or impacts other
+            than "simultaneous".
 
     Source: LCP-22.
     """
@@ -163,12 +181,16 @@ class DifferentiableStep:
         tau: np.ndarray,
         f_ext: np.ndarray | None = None,
     ) -> StepDerivatives:
-        """Return the step from a state, and its derivatives.
+        """Take a step from a state, and return it with its derivatives.
 
         Args:
-            q, qd: State, (nq,), (nv,).
+            q, qd: State, (nq,), (nv,) [rad | m], [rad/s | m/s].
             tau: Joint forces, (nv,) [N·m | N].
-            f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N].
+            f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zero.
+
+        Raises:
+            NonFiniteError: A value of the derivatives is not finite. Errors of the step
+                itself pass through.
         """
         steps = self._step
         q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
@@ -206,12 +228,16 @@ class DifferentiableStep:
         qd_next: np.ndarray,
         record: StepRecord,
     ) -> StepDerivatives:
-        """Return the derivatives of a step in which fast bodies meet, by differences.
+        """Return a step in which fast bodies meet, with derivatives by differences.
 
         Args:
             state: q, qd and tau before the step.
             f_ext: Force on each body, (nb, 6), or None.
-            q_next, qd_next, record: Of the step.
+            q_next, qd_next, record: Result of the step.
+
+        Returns:
+            Central differences A and B; dx_dmu is NaN, all modes are "met", and
+            not_differentiable is 3.
         """
         steps, model = self._step, self._step.of.model
         names, coefficients = self._named(steps.memory, record)
@@ -230,12 +256,18 @@ class DifferentiableStep:
         return StepDerivatives(q_next, qd_next, *parts, MEETING)
 
     def _tie(self, step: StepArrays, contacts: int, blocks: int, m: int) -> _Tied:
-        """Return memory for a problem and machine code tied to it."""
+        """Return work arrays and bound code for a problem, cached if large enough.
+
+        Args:
+            step: Arrays of the step.
+            contacts, blocks, m: Numbers of contacts, blocks and rows.
+        """
         known = self._tied
         if known is not None and known.serves(step, contacts, blocks, m):
             return known
         steps, model = self._step, self._step.of.model
         setup, scene = steps.setup, steps.setup.scene
+        # Twice the need, so that a growing problem does not allocate at each step.
         sizes = [max(8, 2 * n) for n in (contacts, blocks, m)]
         slopes = allocate_step_slopes(model.nb + 1, model.nv, *sizes)
         columns, dense = len(scene.tables.column_place), step.terms.rows.shape[1]
@@ -269,14 +301,20 @@ class DifferentiableStep:
         return self._tied
 
     def _fill_dense(self, tied: _Tied, record: StepRecord) -> None:
-        """Fill how the rows of loops and of limits of balls change by moving."""
+        """Fill the derivatives of the rows of loops and limits of ball joints by q.
+
+        Nothing is done if the step has no such block.
+        """
         scene = self._step.setup.scene
         last = -len(scene.joints.role)
         if len(scene.dense.role) and (record.ids < last).any():
             tied.ends.dense[:] = self._row_slopes(record)
 
     def _row_slopes(self, record: StepRecord) -> np.ndarray:
-        """Return the slopes of the rows of contact_terms, by a last axis for q."""
+        """Return the derivatives of the rows of contact_terms by q, as a last axis.
+
+        By central differences, (rows, nv, nv).
+        """
         program, model = self._step.setup.terms(False), self._step.of.model
 
         def rows(d: np.ndarray) -> np.ndarray:
@@ -286,7 +324,11 @@ class DifferentiableStep:
         return _differences(rows, model.nv)
 
     def _named(self, step: StepArrays, record: StepRecord) -> tuple[list[str], Any]:
-        """Return the names of the blocks, and which of all coefficients are used."""
+        """Return the names of the blocks, and the indices of the used coefficients.
+
+        The indices refer to three friction coefficients for each block. The result is
+        cached for steps with the same blocks.
+        """
         key = record.ids.tobytes()
         if self._known[0] != key:
             used = np.array(_coefficients(step, len(record.ids)), int)
@@ -294,7 +336,7 @@ class DifferentiableStep:
         return self._known[1], self._known[2]
 
     def _block_names(self, step: StepArrays, record: StepRecord) -> list[str]:
-        """Return how reports call the blocks, by their lasting numbers."""
+        """Return the names of the blocks in reports, from their persistent ids."""
         for k, number in enumerate(record.ids.tolist()):
             if number < 0 and number not in self._names:
                 self._names[number] = self._step.constraint_name(number)
@@ -305,7 +347,10 @@ class DifferentiableStep:
 
 
 def _coefficients(step: StepArrays, blocks: int) -> list[int]:
-    """Return which coefficients of all blocks are used: 1, 2, 3 of 3, 4, 6 rows."""
+    """Return the indices of the friction coefficients in use, three for each block.
+
+    A contact with 3, 4 or 6 rows uses 1, 2 or 3 of them; other blocks use none.
+    """
     kinds, counts = (x[:blocks].tolist() for x in (step.rows.kind, step.rows.count))
     pairs = enumerate(zip(kinds, counts, strict=True))
     contacts = [(k, n // 2) for k, (kind, n) in pairs if kind == CONTACT]
@@ -319,16 +364,19 @@ def step_derivatives(
     tau: np.ndarray,
     h: float,
 ) -> StepDerivatives:
-    """Return a step and its derivatives; DifferentiableStep serves many states.
+    """Take a step and return it with its derivatives, for a single state.
+
+    Use DifferentiableStep for many states: it compiles and allocates only once.
 
     Args:
         contact_model: Robot and world.
-        q, qd: State, (nq,), (nv,).
+        q, qd: State, (nq,), (nv,) [rad | m], [rad/s | m/s].
         tau: Joint forces, (nv,) [N·m | N].
         h: Step [s].
 
     Raises:
         UnsupportedError: Steps of this World have no derivatives.
+        NonFiniteError: A value of the derivatives is not finite.
 
     Source: LCP-22.
     """
@@ -336,7 +384,14 @@ def step_derivatives(
 
 
 def _differences(function: Any, count: int) -> np.ndarray:
-    """Return a derivative by central differences of fourth order, as a last axis."""
+    """Return the derivative of a function at zero, as a last axis of its result.
+
+    By central differences of fourth order with the displacement STEP.
+
+    Args:
+        function: Function of a vector (count,), which returns an array.
+        count: Number of variables.
+    """
     columns = []
     for unit in np.eye(count) * STEP:
         near = function(unit) - function(-unit)

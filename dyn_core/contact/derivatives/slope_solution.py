@@ -27,19 +27,23 @@ from dyn_core.contact.rows.step_tables import (
 from dyn_core.contact.stepping.position_correction import SOFT
 from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
-RANK = 1e-9  # of a response, part below which what is left of it adds no rank
-NOTHING = 1e-12  # of the largest response, part below which a row has none
-AGREE = 1e-7  # part by which rows that depend on each other may disagree
-SLOW = 1e-3  # slopes of velocities by positions below which they agree [1/s]
+RANK = 1e-9  # pivot of a dependent row at most, relative to its response
+NOTHING = 1e-12  # response that counts as zero, relative to the largest
+AGREE = 1e-7  # largest relative contradiction of dependent rows
+SLOW = 1e-3  # smallest scale of it: slope of a velocity by a position [1/s]
 
 
 @machine_code
 def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) -> int:
-    """Collect the rows that hold, and add the drag of slip; return their number.
+    """Collect the active rows, and add the drag of slip; return their number.
+
+    Active are all rows that fix a velocity: all blocks but separate and free ones;
+    slipping contacts have their normal row alone.
 
     Args:
         scene, step, blocks: As in fill_turned.
-        slopes: A, C, c_q, c_qd and soft are written, the equation of motion added to.
+        slopes: Sets A, C, c_q, c_qd, soft and by_mu; adds the gyroscopic change and the
+            drag to the equation of motion (inertia, by_q, by_qd, by_tau).
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count = len(scene.tables.coordinate), 0
@@ -71,13 +75,16 @@ def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) 
 
 @machine_code
 def _add_changes(n: int, slopes: SlopeArrays) -> None:
-    """Add the momentum of the gyroscopic change; only coordinates of roots have one."""
+    """Add inertia times the slopes of the gyroscopic change to by_q, by_qd, by_tau.
+
+    n: Number of velocity coordinates.
+    """
     by_q, by_qd, by_tau = slopes.by_q, slopes.by_qd, slopes.by_tau
     for i in range(n):
         for j in range(n):
             by_tau[i, j] = 0.0
     for k in range(n):
-        some = False
+        some = False  # only coordinates of root joints have a gyroscopic change
         for j in range(n):
             some = some or slopes.change_qd[k, j] != 0.0
         if not some:
@@ -95,11 +102,11 @@ def _add_changes(n: int, slopes: SlopeArrays) -> None:
 def hold_corrections(
     scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays
 ) -> int:
-    """Collect the rows that hold in the correction of positions; see hold_rows.
+    """Collect the active rows of the position correction; return their number.
 
     Args:
-        scene, step, blocks: As in find_corrections, which has set the modes.
-        slopes: A, C, c_q, c_qd and soft are written.
+        scene, step, blocks: As in find_corrections, which must have set the modes.
+        slopes: A, C, c_q, c_qd and soft are set.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count, time = len(scene.tables.coordinate), 0, scene.rule.remaining
@@ -129,9 +136,17 @@ def hold_corrections(
 def _bias_slopes(
     rule: Rule, facts: BlockFacts, k: int, first: int, above: int
 ) -> tuple[float, float]:
-    """Return the slopes of a bias by the gap, and by the velocity of approach.
+    """Return the derivatives of a contact's or limit's bias by gap and by approach.
 
-    Rules are linear on each side of their kinks.
+    Args:
+        rule: Rule of gaps; its bias is linear on each side of a kink.
+        facts: Gap, velocity of approach, restitution and bias of the blocks.
+        k, first: Index of the block, and of its first row.
+        above: At gap 0, 1 selects the side of an open gap, 0 of an overlap.
+
+    Returns:
+        Derivative by the gap [1/s], and by the velocity of approach [1]: (0, e) if the
+        block rebounds, else the second is 0.
     """
     gap, approach, e = facts.gap[k], facts.approach[k], facts.restitution[k]
     rebound = e * approach
@@ -149,7 +164,16 @@ def _hold(
     slopes: SlopeArrays, to: int, r: int, n: int, by_gap: float, by_approach: float,
     soft: float,
 ) -> None:  # fmt: skip
-    """Add a row that holds: J du + soft dlambda = c_q dq + c_qd dqd."""
+    """Set the active row `to`: J du + soft dlambda = c_q dq + c_qd dqd.
+
+    Args:
+        slopes: Reads J, turned and before; sets A, C, c_q, c_qd and soft.
+        to: Index among the active rows.
+        r: Index among the rows of the problem.
+        n: Number of velocity coordinates.
+        by_gap, by_approach: Derivatives of the bias by gap [1/s] and by approach [1].
+        soft: Compliance of the row.
+    """
     slopes.soft[to] = soft
     for j in range(n):
         J = slopes.J[r, j]
@@ -160,7 +184,15 @@ def _hold(
 
 @machine_code
 def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) -> None:
-    """Add slip: its drag, the friction that follows the normal, and that by mu."""
+    """Add a slipping contact: its drag, and friction by the normal impulse and by mu.
+
+    Args:
+        step: Problem with its impulses.
+        k: Index of the contact's block.
+        normal: Index of its normal row among the active rows.
+        n: Number of velocity coordinates.
+        slopes: Changes C[normal], inertia and by_q; sets by_mu of the block.
+    """
     rows, first, size = step.rows, step.rows.start[k], 0.0
     last = first + rows.count[k]
     for r in range(first + 1, last):
@@ -182,7 +214,7 @@ def _drag(step: StepArrays, k: int, normal: int, n: int, slopes: SlopeArrays) ->
                     for j in range(n):
                         slopes.inertia[i, j] += x * slopes.J[o, j]
                         slopes.by_q[i, j] -= x * slopes.turned[o, j]
-            # of lambda_T = -lambda_n D s by the coefficient of row o
+            # Derivative of lambda_T = -lambda_n D s by the coefficient of row o.
             v, part = slopes.sigma[o], 3 * k + (0 if o < first + 3 else o - first - 2)
             if o == first + 5:
                 part -= 1
@@ -201,13 +233,14 @@ def solve_slopes(
     Args:
         dt: Step [s].
         blocks: Number of blocks.
-        m: Number of rows that hold.
+        m: Number of active rows.
         slips: Whether any block slips.
-        slopes: du_dq, du_dqd, du_dtau and columns of du_dmu are written; `inertia`
-            becomes its inverse.
+        slopes: Equation of motion and active rows; du_dq, du_dqd, du_dtau and the
+            columns of slipping blocks in du_dmu are set; `inertia` becomes its inverse.
 
     Returns:
-        How many rows depend on others, and whether these disagree.
+        Number of rows that depend on others, and whether dependent rows contradict each
+        other.
     """
     n = slopes.inertia.shape[0]
     inverse, E = slopes.inertia, slopes.applied
@@ -228,12 +261,13 @@ def solve_slopes(
 
 @machine_code
 def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
-    """Solve for the derivative of a correction of positions by q, its only one.
+    """Solve for the derivative of the position correction by q.
 
     Args:
-        m: Number of rows that hold.
-        slips: Whether any block slips in the step; then `inertia` is without the drag.
-        slopes: As solve_slopes leaves it, and hold_corrections; du_dq is written.
+        m: Number of active rows of the correction.
+        slips: Whether any block slips in the step. If so, slopes.inertia is the inertia
+            without drag, not yet inverted; else its inverse from solve_slopes.
+        slopes: Active rows from hold_corrections; du_dq is set.
     """
     n = slopes.inertia.shape[0]
     if slips:
@@ -249,15 +283,15 @@ def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _respond(m: int, n: int, slips: bool, slopes: SlopeArrays) -> int:
-    """Write W = (A M^-1 C.T + R)^-1, Z = M^-1 C.T and W A M^-1, of rows that hold.
+    """Compute W = (A M^-1 C.T + R)^-1, Z = M^-1 C.T and W A M^-1 of the active rows.
 
     Args:
-        m, n: Numbers of rows and coordinates.
-        slips: Whether C is not A.
-        slopes: With the inverse of the inertia; response, left and product are written.
+        m, n: Numbers of active rows and coordinates.
+        slips: Whether C differs from A.
+        slopes: `inertia` is M^-1; response is set to W, left to Z, product to W A M^-1.
 
     Returns:
-        How many rows depend on others.
+        Number of rows that depend on others.
     """
     Z, inverse = slopes.left, slopes.inertia
     _product(slopes.A, inverse, slopes.right, m, n, n)
@@ -278,7 +312,14 @@ def _respond(m: int, n: int, slips: bool, slopes: SlopeArrays) -> int:
 def _follow(
     c: FloatArray2, to: FloatArray2, m: int, n: int, slopes: SlopeArrays
 ) -> None:
-    """Add Z W c, what the velocity does so that rows hold, unless c is zero."""
+    """Add Z W c to `to`: the change of velocity that makes the active rows equal c.
+
+    Args:
+        c: Right sides of the active rows, (m, n).
+        to: Derivative of the velocity, (n, n); changed.
+        m, n: Numbers of active rows and coordinates.
+        slopes: Z and W from _respond; product is overwritten.
+    """
     some = False
     for r in range(m):
         for j in range(n):
@@ -290,7 +331,11 @@ def _follow(
 
 @machine_code
 def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
-    """Write du_dtau; a gyroscopic change depends on forces at roots alone."""
+    """Set slopes.du_dtau = E (dt + by_tau), with E in slopes.applied.
+
+    dt: Step [s]; n: number of velocity coordinates.
+    """
+    # The gyroscopic change, and so by_tau, depends on forces at root joints alone.
     E = slopes.applied
     for j in range(n):
         changes = False
@@ -306,7 +351,10 @@ def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
-    """Write the columns of du_dmu for what slips; all others are zero."""
+    """Set the columns of slopes.du_dmu of slipping blocks; others stay unchanged.
+
+    blocks, n: Numbers of blocks and of velocity coordinates.
+    """
     for k in range(blocks):
         if slopes.mode[k] == SLIP:
             for part in range(3 * k, 3 * k + 3):
@@ -319,13 +367,17 @@ def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
-    """Return whether a row does not hold along some displacement of q."""
+    """Return whether du_dq violates a rigid active row, along one displacement of q.
+
+    m, n: Numbers of active rows and coordinates. Rows with a compliance are left out.
+    """
     left, size = 0.0, 0.0
     for r in range(m):
         if slopes.soft[r] > 0.0:
             continue
         total, wanted = 0.0, 0.0
         for j in range(n):
+            # A fixed, irregular displacement stands for all of them.
             along = 1.0 - 2.0 * float((7 * j + 3) % 11) / 11.0
             wanted += slopes.c_q[r, j] * along
             for i in range(n):
@@ -338,7 +390,7 @@ def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
 def _product(
     A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int, columns: int
 ) -> None:
-    """Write the product of parts of two matrices."""
+    """Set `to` to A B, over the leading `rows` x `inner` and `inner` x `columns`."""
     for i in range(rows):
         for j in range(columns):
             to[i, j] = 0.0
@@ -355,7 +407,10 @@ def add_product(
     columns: int,
     column: int,
 ) -> None:
-    """Add the product of parts of two matrices to the columns from `column` on."""
+    """Add A B to the columns of `to` from `column` on.
+
+    rows, inner, columns: Leading size of A (rows, inner) and of B (inner, columns).
+    """
     for i in range(rows):
         for k in range(inner):
             x = A[i, k]
@@ -368,21 +423,21 @@ def add_product(
 def invert(
     a: FloatArray2, n: int, rank: float, nothing: float, diagonal: FloatArray
 ) -> int:
-    """Invert a matrix in place, on the rows that add to its rank, zero on the others.
+    """Invert a matrix in place on its independent rows, and set dependent rows to zero.
 
     Gauss-Jordan elimination in the order of the rows. A row whose pivot vanishes
-    depends on those before: of symmetric semidefinite a, and right sides that agree,
-    the solution then satisfies it, too.
+    depends on previous rows: for symmetric semidefinite a and consistent right sides,
+    the solution satisfies it, too.
 
     Args:
-        a: Matrix.
+        a: Matrix, (n, n) or larger; becomes its inverse.
         n: Number of its rows.
-        rank: Part of a diagonal entry below which what is left of it adds no rank.
-        nothing: Part of the largest one below which a row has no response.
-        diagonal: Room, (n,).
+        rank: A row is dependent if its pivot is at most `rank` times its diagonal.
+        nothing: A row is zero if its diagonal is at most `nothing` times the largest.
+        diagonal: Work array, (n,).
 
     Returns:
-        The number of rows that respond but were left out.
+        The number of dependent rows, without the zero rows.
 
     Source: G. Golub and C. Van Loan, Matrix Computations, 5.5, for the rank.
     """

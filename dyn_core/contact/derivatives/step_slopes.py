@@ -1,7 +1,8 @@
 """Implicit derivatives of a step with contacts, on arrays, in machine code.
 
-At the solution each block is in a mode, and in these the step is a system of equations
-for the velocity u after it, along the axes before it, and the impulses lambda:
+At the solution each block is in a mode. For given modes the step is a system of
+equations for the velocity u after it, along the axes before it, and the impulses
+lambda:
 
     M (u - qd - dt turning - gyroscopic change) = dt (tau - C) + J.T lambda
     separate   lambda = 0                     free    lambda = bound
@@ -14,7 +15,7 @@ counts as inertia, and a coupling of normal and friction:
     (M + J_T.T K J_T) du = R_q dq + R_v dqd + (dt + R_f) dtau + R_mu dmu + C.T dlambda
     A du + R dlambda = c_q dq + c_v dqd,   K = lambda_n D (1 - s s.T) D / |D v_T|
 
-Rows that depend on each other (a box on four corners) leave lambda open and du not, as
+If rows are linearly dependent (a box on four corners), lambda is not unique; du is, as
 long as they stick. In the subset of machine_code.
 
 Source: LCP-22.
@@ -50,34 +51,43 @@ from dyn_core.engines.machine_code import (
 MODES = ("separate", "stick", "slip", "closed", "free")
 SEPARATE, STICK, SLIP, CLOSED, FREE = range(len(MODES))
 BOUNDARY = 1e-6  # relative distance of impulses and velocities to a change of mode
-SMOOTH, AT_BOUNDARY, GAP_ZERO, MEETING = range(4)  # what is flagged of a step
+SMOOTH, AT_BOUNDARY, GAP_ZERO, MEETING = range(4)  # flags: not_differentiable
 
 
 class SlopeArrays(NamedTuple):
-    """What the derivatives of a step are made of; n is nv, m the number of rows.
+    """Work arrays and results of the derivatives of a step.
+
+    n is nv, m the number of rows. Columns and velocities of bodies are [angular;
+    linear] along the world's axes, of the point at the world's origin.
 
     Attributes:
-        mode: By block.
-        above: By block: whether it takes the side of a gap, not that of an overlap.
-        pressed: By contact.
-        sigma: Velocity of each row after the step, (m,).
-        known: Whether columns of a body are filled, (nb + 1,).
-        columns, rates, rates_before: By body and coordinate, (nb + 1, n, 6).
-        motion, motion_before: Of each body, (nb + 1, 6).
-        J, turned, before: Rows, how their velocities change with q at u, and at qd,
-            (m, n).
-        geometry: Slopes of contacts, (contacts, 6, 6).
-        axes: Directions of the contact at hand: normal and tangents, (3, 3).
-        wrench: Its impulse on body a: force at its point, and moment, (2, 3).
-        load_a, load_b: What both bodies of a contact are pushed by, by coordinate.
+        mode: Mode of each block, an index in MODES, (blocks,).
+        above: For each block at gap 0, 1: derivative of the open side, 0: of the
+            overlapping side, (blocks,).
+        pressed: 1 for each contact with an impulse, else 0, (contacts,).
+        sigma: Velocity of each row after the step, (m,) [m/s | rad/s].
+        known: Whether columns and motions of a body are filled, (nb + 1,).
+        columns: Velocity of each body per velocity coordinate, (nb + 1, n, 6).
+        rates, rates_before: Rates of these columns at u and at qd, (nb + 1, n, 6).
+        motion, motion_before: Velocity of each body at u and at qd, (nb + 1, 6).
+        J, turned, before: Rows of the Jacobian, and the derivatives of J u and of J qd
+            by q, (m, n).
+        geometry: Derivatives of contact points and normals, (contacts, 6, 6).
+        axes: Normal and tangents of the current contact, (3, 3).
+        wrench: Impulse of the current contact on body a: force at its point, and
+            moment, (2, 3) [N·s; N·m·s].
+        load_a, load_b: Change of the wrench on both bodies of the current contact by
+            each coordinate, relative to a wrench fixed to the body, (n, 6).
         weight: D of the rows, (m,).
         along: s of the rows, (m,).
-        inertia, by_q, by_qd, by_tau: Of the equation of motion, (n, n).
-        change_q, change_qd, change_tau: Of the gyroscopic change, (n, n).
-        by_mu: Likewise, (n, 3 blocks).
-        A, C, c_q, c_qd, soft: Of the rows that hold.
-        response, left, right, product, diagonal, applied: Room for the solution.
-        du_dq, du_dqd, du_dtau, du_dmu: The results.
+        inertia, by_q, by_qd, by_tau: Coefficients of the equation of motion: M, R_q,
+            R_v, R_f, (n, n).
+        change_q, change_qd, change_tau: Derivatives of the gyroscopic change, (n, n).
+        by_mu: R_mu, (n, 3 blocks).
+        A, C, c_q, c_qd, soft: Equations of the active rows, (m, n), and R, (m,).
+        response, left, right, product, diagonal, applied: Work arrays of the solution.
+        du_dq, du_dqd, du_dtau, du_dmu: Derivatives of the velocity u, (n, n), by mu
+            (n, 3 blocks).
     """
 
     mode: IntArray
@@ -128,7 +138,7 @@ class SlopeArrays(NamedTuple):
 def allocate_step_slopes(
     bodies: int, n: int, contacts: int, blocks: int, m: int
 ) -> SlopeArrays:
-    """Return empty arrays.
+    """Allocate SlopeArrays, filled with zeros.
 
     Args:
         bodies: Number of bodies, with the world.
@@ -166,16 +176,19 @@ def find_modes(
     pushes: FloatArray2,
     slopes: SlopeArrays,
 ) -> int:
-    """Fill the rows and the mode of each block, and add the forces of contacts.
+    """Determine the rows and the mode of each block, and add up contact forces.
 
     Args:
         scene, step: A prepared problem with its impulses; qd_next is the velocity.
         blocks: Number of blocks.
-        pushes: Force of the contacts on each body, body coordinates, (nb, 6); added to.
-        slopes: Written.
+        pushes: Force of the contacts on each body, body coordinates, (nb, 6) [N·m; N];
+            added to.
+        slopes: Sets mode, above, pressed, J, sigma, weight, along, and columns and
+            motions of the bodies in contact.
 
     Returns:
-        AT_BOUNDARY, GAP_ZERO or SMOOTH.
+        AT_BOUNDARY: a block is between two modes; GAP_ZERO: a pressing contact or limit
+        is at gap 0; else SMOOTH.
     """
     rows, facts, rule, speed = step.rows, step.blocks, scene.rule, scene.rule.dt * 9.81
     for body in range(len(slopes.known)):
@@ -211,21 +224,23 @@ def find_corrections(
     pushes: FloatArray2,
     slopes: SlopeArrays,
 ) -> int:
-    """Set the modes to those of the correction of positions, after those of velocities.
+    """Determine the modes of the position correction; call it after find_modes.
 
         M c = J.T p,   0 <= p  orthogonal to  J c + R p + bias >= 0
 
-    It has the form of a step in which c is the velocity and p the impulses.
+    It has the form of a step with the velocity c and the impulses p.
 
     Args:
         scene, step: As in find_modes, but qd_next is the correction; the impulses of
             rows become p.
         blocks: Number of blocks.
-        pushes: Force of contacts on each body, body coordinates, (nb, 6); p is added.
-        slopes: Modes of velocities and sides, from find_modes; modes are written.
+        pushes: Force of contacts on each body, body coordinates, (nb, 6); p / dt is
+            added.
+        slopes: Reads modes of velocities and sides, from find_modes; sets mode,
+            pressed, columns and motions.
 
     Returns:
-        AT_BOUNDARY where what opens is corrected, else SMOOTH.
+        AT_BOUNDARY if a block that separates is corrected, else SMOOTH.
     """
     rows, facts, normals, flag, row = step.rows, step.blocks, step.normals, SMOOTH, 0
     for body in range(len(slopes.known)):
@@ -263,7 +278,7 @@ def find_corrections(
 
 @machine_code
 def _fill_rows(scene: Scene, step: StepArrays, k: int, slopes: SlopeArrays) -> None:
-    """Fill the rows of J of a block, their velocities, and the weights D."""
+    """Set J, sigma and weight of the rows of block k; clear turned, before, along."""
     rows, facts, tables = step.rows, step.blocks, scene.tables
     first, count, joints = rows.start[k], rows.count[k], scene.joints
     n, velocity = len(tables.coordinate), step.qd_next[0]
@@ -298,7 +313,10 @@ def _fill_rows(scene: Scene, step: StepArrays, k: int, slopes: SlopeArrays) -> N
 def fill_columns(
     scene: Scene, step: StepArrays, body: int, slopes: SlopeArrays
 ) -> None:
-    """Fill the columns and motions of a body, unless they are known."""
+    """Set columns, motion and motion_before of a body, unless it is marked as known.
+
+    body: Index of the body, 0: world.
+    """
     if slopes.known[body] != 0:
         return
     slopes.known[body] = 1
@@ -327,7 +345,7 @@ def fill_columns(
 
 @machine_code
 def fill_axes(step: StepArrays, k: int, slopes: SlopeArrays) -> None:
-    """Fill the directions of the rows of a contact, and its impulse on body a."""
+    """Set slopes.axes and wrench to the axes of block k, a contact, and its impulse."""
     rows, c = step.rows, step.blocks.source[k]
     N, axes = step.contacts.normal[c], slopes.axes
     x, y, z = tangent(N[0], N[1], N[2])
@@ -346,7 +364,14 @@ def fill_axes(step: StepArrays, k: int, slopes: SlopeArrays) -> None:
 def _contact_rows(
     coordinate: IntArray, step: StepArrays, k: int, slopes: SlopeArrays
 ) -> None:
-    """Fill the rows of J of a contact: W . (C_a - C_b)."""
+    """Set the rows of J of block k, a contact: d . (C_a - C_b) at its point.
+
+    Args:
+        coordinate: Velocity coordinate of each entry of a support.
+        step: Problem.
+        k: Index of the block.
+        slopes: Reads columns; sets J and axes.
+    """
     rows, c = step.rows, step.blocks.source[k]
     A, B = step.contacts.body_a[c], step.contacts.body_b[c]
     p, first, support = step.contacts.point[c], rows.start[k], rows.support_start[k]
@@ -367,7 +392,14 @@ def _contact_rows(
 def _mode(
     step: StepArrays, rule: Rule, k: int, tiny: float, slopes: SlopeArrays
 ) -> tuple[bool, int]:
-    """Return whether a block is at the border of two modes, and its mode."""
+    """Return whether block k is at the boundary of two modes, and its mode.
+
+    Args:
+        step, rule: Problem with its impulses, and rule of gaps.
+        k: Index of the block.
+        tiny: Velocity that counts as zero [m/s | rad/s].
+        slopes: Reads sigma and weight; sets `along` of a slipping contact.
+    """
     rows, role, first = step.rows, step.blocks.role[k], step.rows.start[k]
     x, sigma, response = rows.impulse[first], slopes.sigma[first], 0.0
     for i in range(rows.support_count[k]):
@@ -402,11 +434,11 @@ def _mode(
 
 @machine_code
 def _side(step: StepArrays, blocks: int, k: int, slopes: SlopeArrays) -> bool:
-    """Set the side of the gap of a block; return whether it presses at gap 0.
+    """Set slopes.above of block k; return whether it presses at gap 0.
 
-    Contacts of two bodies at gap 0 are all on the side of the lowest of them: rows that
-    depend on each other, as those of four corners, cannot have different slopes.
+    All contacts of two bodies at gap 0 get the side of the lowest of them.
     """
+    # Dependent rows, as of a box's four corners, cannot have different slopes.
     facts, contacts = step.blocks, step.contacts
     slopes.above[k] = 1 if facts.gap[k] > 0.0 else 0
     if not _at_zero(facts, k, slopes.mode[k]):
@@ -426,7 +458,7 @@ def _side(step: StepArrays, blocks: int, k: int, slopes: SlopeArrays) -> bool:
 
 @machine_code
 def _at_zero(facts: BlockFacts, k: int, mode: int) -> bool:
-    """Return whether a contact or limit presses at gap 0."""
+    """Return whether block k, a contact or limit in `mode`, presses at gap 0."""
     closing = facts.role[k] == CONTACT_ROLE or facts.role[k] == LIMIT
     return closing and not mode == SEPARATE and abs(facts.gap[k]) <= AT_ZERO
 
@@ -435,7 +467,15 @@ def _at_zero(facts: BlockFacts, k: int, mode: int) -> bool:
 def _add_force(
     step: StepArrays, k: int, scale: float, pushes: FloatArray2, slopes: SlopeArrays
 ) -> None:
-    """Add the mean force of a contact to those on its bodies, body coordinates."""
+    """Add the mean force of a contact to the forces on its bodies.
+
+    Args:
+        step: Problem with its impulses.
+        k: Index of the contact's block.
+        scale: One over the step, from impulse to force [1/s].
+        pushes: Force on each body, body coordinates, (nb, 6) [N·m; N]; added to.
+        slopes: axes and wrench are overwritten.
+    """
     c = step.blocks.source[k]
     fill_axes(step, k, slopes)
     f, t, p = slopes.wrench[0], slopes.wrench[1], step.contacts.point[c]

@@ -1,12 +1,12 @@
-"""What contacts change by moving: their rows, and the equation of motion.
+"""Derivatives of contact rows and contact forces by the position of the bodies.
 
 In the subset of machine_code; see step_slopes.py. With h the motion of a body per
-displacement, V its motion and W the wrench of a contact on it, all at the world's
+displacement, V its velocity and W the wrench of a contact on it, all at the world's
 origin, a row d at the point p of two bodies has the velocity d . (v_a - v_b), and
 
     dV = h x V + rates,   dv = dV.lin + dV.ang x p + V.ang x dp
-    d(d . v) = d . (dv + v x w),   w = n x dn the turn of the axes
-    dW - h x* W   is what a wrench fixed to the body lacks
+    d(d . v) = d . (dv + v x w),   w = n x dn the rotation of the contact's axes
+    dW - h x* W   change of the wrench relative to a wrench fixed to the body
 
 with dp, dn of the geometry of the contact (contact_slopes.py).
 """
@@ -33,13 +33,14 @@ def fill_turned(
     scene: Scene, step: StepArrays, blocks: int, rates: FloatArray2,
     rates_before: FloatArray2, slopes: SlopeArrays,
 ) -> None:  # fmt: skip
-    """Add what contacts change by moving: their rows, and the equation of motion.
+    """Fill the derivatives of contact rows by q, and add contact forces to by_q.
 
     Args:
-        scene, step, blocks: As in find_modes, which has filled modes; the geometry of
-            contacts that press is filled, too.
-        rates, rates_before: Of contact_term_slopes.
-        slopes: Written.
+        scene, step, blocks: As in find_modes, which must have set the modes.
+        rates, rates_before: Rates of the motion columns at the velocity after and
+            before the step, from contact_term_slopes, (columns, 6).
+        slopes: Reads modes, known, and the geometry of pressing contacts; sets rates,
+            rates_before, turned and before, adds to by_q.
     """
     tables, facts = scene.tables, step.blocks
     for body in range(len(slopes.known)):
@@ -68,7 +69,15 @@ def fill_turned(
 
 @machine_code
 def _turn_contact(step: StepArrays, k: int, j: int, slopes: SlopeArrays) -> None:
-    """Fill what a contact changes with one coordinate: its rows, and its loads."""
+    """Fill the derivatives of a contact's rows and loads by one coordinate.
+
+    Args:
+        step: Problem with its impulses.
+        k: Index of the contact's block.
+        j: Index of the velocity coordinate whose displacement is the variable.
+        slopes: Sets turned (all rows, at u), before (normal row, at qd), load_a[j] and
+            load_b[j].
+    """
     c, first = step.blocks.source[k], step.rows.start[k]
     A, B, p = step.contacts.body_a[c], step.contacts.body_b[c], step.contacts.point[c]
     N, a, b, G = (
@@ -84,7 +93,7 @@ def _turn_contact(step: StepArrays, k: int, j: int, slopes: SlopeArrays) -> None
         x, g = a[i] - b[i], G[i]
         px, py, pz = px + x * g[0], py + x * g[1], pz + x * g[2]
         nx, ny, nz = nx + x * g[3], ny + x * g[4], nz + x * g[5]
-    wx, wy, wz = cross(N[0], N[1], N[2], nx, ny, nz)  # the axes turn by it
+    wx, wy, wz = cross(N[0], N[1], N[2], nx, ny, nz)  # rotation of the axes
     for when in range(2):
         Va, Vb = slopes.motion[A], slopes.motion[B]
         ra, rb, to = slopes.rates[A, j], slopes.rates[B, j], slopes.turned
@@ -122,7 +131,13 @@ def _turn_contact(step: StepArrays, k: int, j: int, slopes: SlopeArrays) -> None
 def _carried(
     h: FloatArray, V: FloatArray, rate: FloatArray
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the change of a body's motion, h x V + rate, [angular; linear]."""
+    """Return the change of a body's velocity, h x V + rate, [angular; linear].
+
+    Args:
+        h: Motion of the body per displacement, (6,).
+        V: Velocity of the body, (6,).
+        rate: Rate of h, (6,).
+    """
     ax, ay, az = cross(h[0], h[1], h[2], V[0], V[1], V[2])
     bx, by, bz = cross(h[0], h[1], h[2], V[3], V[4], V[5])
     cx, cy, cz = cross(h[3], h[4], h[5], V[0], V[1], V[2])
@@ -137,12 +152,14 @@ def _load(
     step: StepArrays, k: int, j: int, slopes: SlopeArrays,
     px: float, py: float, pz: float, wx: float, wy: float, wz: float,
 ) -> None:  # fmt: skip
-    """Fill the change of the wrench on both bodies beyond that of one fixed to them.
+    """Set slopes.load_a[j] and load_b[j], dW - h x* W of a contact's wrench W.
+
+    They are the changes of the wrench relative to a wrench fixed to each body.
 
     Args:
         step, k, j, slopes: As in _turn_contact.
-        px, py, pz: Change of the contact's point.
-        wx, wy, wz: Turn of its axes.
+        px, py, pz: Derivative of the contact's point by coordinate j.
+        wx, wy, wz: Rotation of the contact's axes by coordinate j.
     """
     c = step.blocks.source[k]
     p = step.contacts.point[c]
@@ -172,7 +189,14 @@ def _load(
 def _add_loads(
     coordinate: IntArray, step: StepArrays, k: int, slopes: SlopeArrays
 ) -> None:
-    """Add the loads of a contact to the equation of motion, by q."""
+    """Add the loads of a contact to slopes.by_q of the equation of motion.
+
+    Args:
+        coordinate: Velocity coordinate of each entry of a support.
+        step: Problem.
+        k: Index of the contact's block.
+        slopes: Reads columns, load_a and load_b; by_q is changed.
+    """
     rows, c = step.rows, step.blocks.source[k]
     A, B = step.contacts.body_a[c], step.contacts.body_b[c]
     start = rows.support_start[k]

@@ -1,1 +1,1 @@
-"""Contacts of bodies that move farther in a step than they are thick."""
+"""Contacts of fast bodies, which move in a step by more than half their thickness."""

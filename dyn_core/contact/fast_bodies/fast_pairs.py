@@ -1,14 +1,14 @@
-"""Contacts of pairs that move farther in a step than the thinner one is thick.
+"""Contacts of fast pairs, which move more in a step than half the thinner shape.
 
-Contacts at the start of a step do not see what lies within it. A fast pair is followed
-along the way of the step to where it first meets, and has the contacts of that time; a
-pair that does not meet has none. A velocity after the step that leads through something
-else adds contacts, and the step is solved again.
+Contacts at the start of a step miss collisions within it. A fast pair is followed along
+its motion in the step to its first meeting, and has the contacts of that time; a pair
+that does not meet has none. If the velocity after the step leads through another shape,
+contacts are added and the step is solved again.
 
 In the subset of machine_code.
 
 Source: B. Mirtich, Impulse-based dynamic simulation, 1996, 2.3 (conservative
-advancement); how far a pair may go beyond its gap is ours.
+advancement); the depth by which an advance may exceed the gap is ours.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ from dyn_core.contact.rows.step_tables import MOREAU_JEAN, Scene, StepArrays
 from dyn_core.contact.rows.structure import Structure
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
-DEPTH = 1e-6  # of the thinner half: how deep a pair may be when it is seen to meet
-GROWS = 1.4  # that depth, from place to place along a way, up to the half
-FLUSH = 0.01  # of the thinner half: gaps that close together with the first
-PLACES = 200  # at which a pair is looked at along its way
-ROOTS = 30  # places at which the time of a meeting is looked for
-SMALL = 1e-6  # of the first overlap: gap at the time of a meeting
-BOUND = 1.05  # speeds of chains may grow by this in a step
-TOGETHER = 1e-9  # of a step: meetings so near are at one time
+# "Half" is half the thickness of the thinner shape of a pair.
+DEPTH = 1e-6  # depth by which the first advance may exceed the gap, per half
+GROWS = 1.4  # growth of this depth from advance to advance, up to one half
+FLUSH = 0.01  # gaps that count as closed together with the first, per half
+PLACES = 200  # largest number of advances
+ROOTS = 30  # largest number of iterations for the time of a meeting
+SMALL = 1e-6  # gap at the time of a meeting, relative to the first overlap
+BOUND = 1.05  # factor of speed bounds, since speeds in chains grow within a step
+TOGETHER = 1e-9  # meetings with this difference in time are simultaneous, per step
 
 
 @machine_code
@@ -57,7 +58,15 @@ def may_be_fast(
     dt: float,
     memory: FastMemory,
 ) -> bool:
-    """Return whether bodies may go too far in a step at a velocity, by place."""
+    """Return whether a body may move farther in a step than it is allowed to.
+
+    Args:
+        tables: Structure of the robot.
+        fast: Tables of fast pairs.
+        velocity: Velocity in the order of tables.column_place, (nv,).
+        dt: Step [s].
+        memory: Work arrays; `reach` is set to a bound of each body's speed.
+    """
     excess = -1.0
     memory.reach[0] = 0.0
     for i in range(1, len(fast.parent)):
@@ -71,15 +80,18 @@ def may_be_fast(
 
 @machine_code
 def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
-    """Find the contacts of a state whose pairs may be fast, at the free velocity.
+    """Find the contacts of a state whose pairs may be fast.
+
+    Fast pairs are followed along the free velocity, or for Moreau-Jean along the
+    velocity before the step.
 
     Args:
         scene: Robot, world and rule.
-        step: Arrays; contacts are written.
-        state: Number of the state.
+        step: Arrays; step.contacts and step.fast are set.
+        state: Index of the state.
 
     Returns:
-        The number of contacts, or minus the number that there is no room for.
+        The number of contacts; minus the needed number if the arrays are too small.
     """
     memory, margin = step.fast, scene.rule.margin
     halfway = scene.rule.scheme == MOREAU_JEAN
@@ -92,7 +104,7 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
     for m in range(near):
         pair = step.collision.near[m]
         if not is_fast(scene, step, pair):
-            if any_fast:  # shapes are where they were looked at
+            if any_fast:  # shapes of fast pairs have left their initial frames
                 count, _ = pair_later(scene, step, state, pair, 0.0, margin, count)
             else:
                 count = add_pair(
@@ -108,7 +120,7 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
         any_fast = True
         more, _ = pair_later(scene, step, state, pair, begin, TOUCH, count)
         closing = fastest_closing(step, count, more) * -begin
-        if closing > FLUSH * thinner(scene, pair):  # it touches, and goes on
+        if closing > FLUSH * thinner(scene, pair):  # it touches, and keeps closing
             count = add_meeting(scene, step, state, pair, count, begin)
         elif more > count:
             count, _ = pair_later(scene, step, state, pair, 0.0, margin, count)
@@ -122,7 +134,13 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
 
 @machine_code
 def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
-    """Return whether pairs may be fast at the velocity after a step, which is noted."""
+    """Return whether pairs may be fast at the velocity after a step.
+
+    The velocity is stored as the next one of step.fast.velocity. Returns False without
+    this once TURNS velocities have been used.
+
+    state: Index of the state.
+    """
     memory, tables = step.fast, scene.tables
     if memory.used[0] == TURNS:
         return False
@@ -134,17 +152,17 @@ def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
 
 @machine_code
 def find_passed(scene: Scene, step: StepArrays, state: int, touching: int) -> int:
-    """Add contacts of pairs that the velocity after a step leads through one another.
+    """Add contacts of pairs that pass through each other at the velocity after a step.
 
     Args:
         scene: Robot, world and rule.
-        step: Arrays, with the velocity that is_passing noted; contacts are added, and
-            `changed` says whether any were.
-        state: Number of the state.
-        touching: Number of contacts; those of fast pairs may change.
+        step: Arrays, with the velocity stored by is_passing. Contacts are added, and
+            step.fast.changed is set to 1 if any is new or replaced, else 0.
+        state: Index of the state.
+        touching: Number of contacts so far; contacts of fast pairs may be replaced.
 
     Returns:
-        The number of contacts, or minus the number that there is no room for.
+        The number of contacts; minus the needed number if the arrays are too small.
     """
     memory, contacts, next_turn = step.fast, step.contacts, max(step.fast.used[0], 1)
     if memory.used[0] == 0:  # no pair was fast before
@@ -176,10 +194,13 @@ def find_passed(scene: Scene, step: StepArrays, state: int, touching: int) -> in
 
 @machine_code
 def follow(scene: Scene, step: StepArrays, state: int) -> int:
-    """Write how all bodies move at the next velocity, and the pairs that may meet.
+    """Set the motions of all bodies at the current velocity, and the pairs near by.
+
+    The velocity is step.fast.velocity[used]. Pairs whose swept boxes overlap go to
+    step.collision.near.
 
     Returns:
-        How many pairs.
+        The number of these pairs.
     """
     memory, shapes, work = step.fast, scene.shapes, step.collision
     poses = step.terms.poses[state]
@@ -209,34 +230,41 @@ def follow(scene: Scene, step: StepArrays, state: int) -> int:
 
 @machine_code
 def bound_of(m: FloatArray, arm: float) -> float:
-    """Return a bound of the speed of a motion up to a distance from the origin."""
+    """Return a bound of the speed of points up to a distance `arm` [m] from an origin.
+
+    m: Velocity [angular; linear] at this origin, (6,).
+    """
     turn = math.sqrt(m[0] * m[0] + m[1] * m[1] + m[2] * m[2])
     return math.sqrt(m[3] * m[3] + m[4] * m[4] + m[5] * m[5]) + turn * arm
 
 
 @machine_code
 def core_radius(shapes: Shapes, k: int) -> float:
-    """Return the radius of a ball about the middle of a shape that has its core."""
+    """Return the radius of a ball about the centre of shape k with its core inside [m].
+
+    A shape consists of all points within a radius of its core.
+    """
     x, y, z = shapes.bounds[k, 3], shapes.bounds[k, 4], shapes.bounds[k, 5]
     return math.sqrt(x * x + y * y + z * z)
 
 
 @machine_code
 def distance(x: FloatArray, pose: FloatArray) -> float:
-    """Return the distance of a point from the origin of a body."""
+    """Return the distance of the point x from the origin of a body's pose [m]."""
     a, b, c = x[0] - pose[9], x[1] - pose[10], x[2] - pose[11]
     return math.sqrt(a * a + b * b + c * c)
 
 
 @machine_code
 def is_fast(scene: Scene, step: StepArrays, pair: int) -> bool:
-    """Return whether a pair's way in the step exceeds half of the thinner shape.
+    """Return whether a pair may move in a step by more than half of the thinner shape.
 
-    No point of one shape moves farther in the frame of the other. Half-spaces have no
-    end, and nothing passes them.
+    By a bound of the motion of all points of one shape in the frame of the other.
+
+    pair: Index of the pair. Pairs with a half-space are never fast.
     """
     a, b = scene.pairs.first[pair], scene.pairs.second[pair]
-    if scene.shapes.kind[b] == PLANE:
+    if scene.shapes.kind[b] == PLANE:  # it has no other side
         return False
     way = relative_speed(scene.shapes, a, b, step.collision, step.fast)
     if scene.shapes.kind[b] < PLANE:
@@ -247,14 +275,14 @@ def is_fast(scene: Scene, step: StepArrays, pair: int) -> bool:
 
 @machine_code
 def thinner(scene: Scene, pair: int) -> float:
-    """Return half the thickness of the thinner shape of a pair."""
+    """Return half the thickness of the thinner shape of a pair [m]."""
     thin = scene.fast.thin
     return min(thin[scene.pairs.first[pair]], thin[scene.pairs.second[pair]])
 
 
 @machine_code
 def fastest_closing(step: StepArrays, count: int, more: int) -> float:
-    """Return the largest speed at which gaps from `count` on close, or 0."""
+    """Return the largest closing speed of contacts `count` to `more` [m/s], or 0."""
     contacts, spatial, fastest = step.contacts, step.fast.spatial, 0.0
     for row in range(count, min(more, len(contacts.id))):
         V, W = spatial[contacts.body_a[row]], spatial[contacts.body_b[row]]
@@ -268,7 +296,13 @@ def fastest_closing(step: StepArrays, count: int, more: int) -> float:
 def relative_velocity(
     V: FloatArray, W: FloatArray, p: FloatArray
 ) -> tuple[float, float, float]:
-    """Return the velocity of a point of a body in the frame of another one."""
+    """Return the velocity of a body's point relative to another body.
+
+    Args:
+        V, W: Velocities of the body and of the other, [angular; linear] of the point at
+            the world's origin, (6,).
+        p: Point, world coordinates, (3,).
+    """
     x, y, z = cross(V[0] - W[0], V[1] - W[1], V[2] - W[2], p[0], p[1], p[2])
     return x + V[3] - W[3], y + V[4] - W[4], z + V[5] - W[5]
 
@@ -277,7 +311,14 @@ def relative_velocity(
 def relative_speed(
     shapes: Shapes, a: int, b: int, work: Work, memory: FastMemory
 ) -> float:
-    """Return a bound of the speed of the points of shape a in the frame of shape b."""
+    """Return a bound of the speed of shape a's points in the frame of shape b [m/s].
+
+    Args:
+        shapes: Shapes.
+        a, b: Indices of the shapes.
+        work: Work arrays of collision detection, with the centres of shapes.
+        memory: Work arrays, with the velocities of bodies.
+    """
     V, W = memory.spatial[shapes.body[a]], memory.spatial[shapes.body[b]]
     wx, wy, wz = V[0] - W[0], V[1] - W[1], V[2] - W[2]
     x, y, z = relative_velocity(V, W, work.middle[a])
@@ -289,7 +330,13 @@ def relative_speed(
 def place_later(
     scene: Scene, step: StepArrays, state: int, k: int, time: float
 ) -> None:
-    """Write the frame of a shape at a time of the step."""
+    """Set the frame of shape k in step.collision.frames to a time of the step.
+
+    Args:
+        scene, step, state: Robot and world; arrays; index of the state.
+        k: Index of the shape; shapes of the world do not move.
+        time: Time since the poses of the state [s].
+    """
     memory, body, poses = step.fast, scene.shapes.body[k], step.terms.poses[state]
     if body == 0:
         return
@@ -316,9 +363,17 @@ def pair_later(
 ) -> tuple[int, float]:
     """Add the contacts of a pair at a time of the step.
 
+    Args:
+        scene, step, state: Robot and world; arrays; index of the state.
+        pair: Index of the pair.
+        time: Time since the poses of the state [s].
+        margin: Largest gap of a contact [m].
+        count: Number of contacts so far.
+
     Returns:
-        The new number, and the least gap; the margin where there is no contact. What
-        touched a height field already does not count.
+        The new number of contacts, and the smallest gap of the added ones; `margin` if
+        there is none. Gaps of contacts that act from the start of the step do not
+        count.
     """
     contacts, a, b = step.contacts, scene.pairs.first[pair], scene.pairs.second[pair]
     place_later(scene, step, state, a, time)
@@ -335,7 +390,10 @@ def pair_later(
 
 @machine_code
 def known(contacts: Contacts, count: int, row: int) -> bool:
-    """Return whether a contact is among those from the start of the step."""
+    """Return whether contact `row` exists since the start of the step, by its id.
+
+    count: Number of contacts to compare with.
+    """
     for other in range(count):
         if contacts.turn[other] == 0 and contacts.id[other] == contacts.id[row]:
             return True
@@ -346,9 +404,13 @@ def known(contacts: Contacts, count: int, row: int) -> bool:
 def add_meeting(
     scene: Scene, step: StepArrays, state: int, pair: int, count: int, time: float
 ) -> int:
-    """Add the contacts of a pair that meets at a time; return the new number.
+    """Add the contacts of a pair that meets; return the new number of contacts.
 
-    None where the time is infinite: then the pair does not meet.
+    Args:
+        scene, step, state: Robot and world; arrays; index of the state.
+        pair: Index of the pair.
+        count: Number of contacts so far.
+        time: Time of the meeting [s]; inf: the pair does not meet, nothing is added.
     """
     if not time < math.inf:
         return count
@@ -376,17 +438,27 @@ def time_of_meeting(
     begin: float,
     end: float,
 ) -> float:
-    """Return when a pair first meets between two times of a step; inf: it does not.
+    """Return the time at which a pair first meets in a step [s].
 
-    It goes along its way so far as no point can be deeper than a small part of the
-    thinner shape, which grows from place to place, until it overlaps. Places and
-    contacts are overwritten.
+    Conservative advancement: each advance ends before any point can be deeper than a
+    small part of the thinner shape, which grows from advance to advance, until the pair
+    overlaps. Frames of shapes, and contacts from `count` on, are overwritten.
+
+    Args:
+        scene, step, state: Robot and world; arrays; index of the state.
+        pair: Index of the pair.
+        count: Number of contacts so far.
+        begin, end: Interval of time [s].
+
+    Returns:
+        The time; inf if the pair does not meet, or if its contacts do not fit in the
+        arrays; memory.needed is then set.
     """
     shapes, memory = scene.shapes, step.fast
     a, b = scene.pairs.first[pair], scene.pairs.second[pair]
     thin = thinner(scene, pair)
     depth, total, most = DEPTH * thin, memory.speed[a] + memory.speed[b], math.inf
-    if shapes.kind[b] == HEIGHTS:  # few of its cells at a time
+    if shapes.kind[b] == HEIGHTS:  # a limited margin, for few cells at a time
         most = max(shapes.cells[b, 0], shapes.cells[b, 1])
         most += 2.0 * (core_radius(shapes, a) + shapes.size[a, 3])
     time = max(begin, last_meeting(scene, step, a, b, memory.used[0]))
@@ -422,10 +494,15 @@ def time_of_meeting(
 
 @machine_code
 def closing_speed(scene: Scene, step: StepArrays, pair: int, row: int) -> float:
-    """Return a bound of the speed at which a gap closes along its normal.
+    """Return a bound of the speed at which a gap closes along its normal [m/s].
 
-    For a body that hangs on the world alone, whose origin moves straight; for others
-    that of their speed.
+    A body whose joint connects it to the world counts by its velocity along the normal
+    and its rotation, since its origin moves straight; any other by its speed bound.
+
+    Args:
+        scene, step: Robot and world; arrays.
+        pair: Index of the pair.
+        row: Index of the contact.
     """
     n, total = step.contacts.normal[row], 0.0
     for end in range(2):
@@ -454,9 +531,18 @@ def refine(
     high: float,
     gap_high: float,
 ) -> float:
-    """Return when a gap is zero, between a time when it is open, and an overlap.
+    """Return the time at which a gap is zero, by the Illinois method [s].
 
-    By false positions, with half the value of an end that stays (Illinois).
+    Args:
+        scene, step, state: Robot and world; arrays; index of the state.
+        pair: Index of the pair.
+        count: Number of contacts so far.
+        low, gap_low: Time with an open gap, and the gap [m].
+        high, gap_high: Later time with an overlap, and its negative gap.
+
+    Returns:
+        The time of a gap within SMALL; `high` without a finite open gap at the earlier
+        time or after ROOTS iterations; `low` if the pair overlaps there already.
     """
     small, side = -SMALL * gap_high, 0
     for _ in range(ROOTS):
@@ -477,7 +563,10 @@ def refine(
 
 @machine_code
 def acts(scene: Scene, contacts: Contacts, row: int) -> bool:
-    """Return whether a contact has rows."""
+    """Return whether contact `row` gets rows.
+
+    True if it was found within the step, or if its gap is small enough by the rule.
+    """
     return contacts.turn[row] > 0 or takes_part(scene.rule, contacts.gap[row])
 
 
@@ -485,12 +574,17 @@ def acts(scene: Scene, contacts: Contacts, row: int) -> bool:
 def replace_known(
     scene: Scene, step: StepArrays, count: int, more: int
 ) -> tuple[int, bool]:
-    """Let contacts behind `count` take the rows of those with their ids.
+    """Replace contacts by new contacts with the same id; append the others.
 
-    Those of the start of the step that act stay, and first meetings.
+    Acting contacts of the start of the step, and first meetings, are not replaced.
+
+    Args:
+        scene, step: Robot and world; arrays with all contacts.
+        count: Number of previous contacts; the new ones follow them.
+        more: Number of previous and new contacts.
 
     Returns:
-        The new number, and whether anything is new.
+        The number of contacts that remain, and whether any is new or replaced.
     """
     contacts, last, new = step.contacts, count, False
     for row in range(count, more):
@@ -509,11 +603,20 @@ def replace_known(
 
 @machine_code
 def finish_contacts(scene: Scene, step: StepArrays, start: int, count: int) -> int:
-    """Leave out meetings after the first of a body; return the new number.
+    """Remove meetings after a body's first one; return the new number of contacts.
 
-    It has another velocity since, which may not lead there; if it does, they are found
-    with that velocity. What has met another before keeps all.
+    Bodies that met another at a previous velocity keep all contacts. The first meetings
+    are stored in step.fast.met and met_time.
+
+    Args:
+        scene, step: Robot and world; arrays with the contacts.
+        start, count: Range of contacts to look at.
+
+    Returns:
+        The number of contacts; minus the needed number if the arrays are too small.
     """
+    # A body's velocity changes at its first meeting. Later ones, if they still occur,
+    # are found with the new velocity.
     contacts, first, last = step.contacts, step.fast.first, start
     if count > len(contacts.id) or step.fast.needed[0] > 0:
         return -max(count, step.fast.needed[0])
@@ -540,7 +643,7 @@ def finish_contacts(scene: Scene, step: StepArrays, start: int, count: int) -> i
 
 @machine_code
 def copy_contact(contacts: Contacts, source: int, target: int) -> None:
-    """Write a contact into another row."""
+    """Copy contact `source` to index `target`."""
     if source == target:
         return
     contacts.id[target] = contacts.id[source]

@@ -1,7 +1,8 @@
-"""How bodies move until they meet within a step, and the rows of contacts at that time.
+"""Motion of bodies until they meet within a step, and the rows of contacts then.
 
-The origin of a body moves straight relative to its parent, and the body turns about it
-at a constant rate: the way of `moved_state` for all joints but those of several turns.
+The origin of a body moves straight relative to its parent, and the body rotates about
+it at a constant rate. `moved_state` moves all joints like this, except those composed
+of several rotations.
 
 In the subset of machine_code.
 """
@@ -16,12 +17,17 @@ from dyn_core.contact.rows.contact_rows import cross, tangent
 from dyn_core.contact.rows.step_tables import Scene, StepArrays
 from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
-MOMENT = 1e-3  # of a step: least time in which a gap may close
+MOMENT = 1e-3  # shortest time in which a gap may close, relative to the step
 
 
 @machine_code
 def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
-    """Write the motion of all bodies at the velocity of a number."""
+    """Set motion, shift and spatial of all bodies, in step.fast.
+
+    Args:
+        scene, step, state: Robot and world; arrays; index of the state.
+        turn: Index of the velocity in step.fast.velocity.
+    """
     fast, memory = scene.fast, step.fast
     columns, poses = step.terms.columns[state], step.terms.poses[state]
     velocity = memory.velocity[turn]
@@ -51,14 +57,20 @@ def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
 
 @machine_code
 def move_to_origin(motion: FloatArray, pose: FloatArray) -> None:
-    """Let the linear part of a motion be that of the origin of a frame."""
+    """Change the reference point of a motion to the origin of a pose, in place.
+
+    Args:
+        motion: [angular; linear] of the point at the world's origin, (6,); changed.
+        pose: Rotation matrix and origin of a body, (12,).
+    """
     x, y, z = cross(motion[0], motion[1], motion[2], pose[9], pose[10], pose[11])
     motion[3], motion[4], motion[5] = motion[3] + x, motion[4] + y, motion[5] + z
 
 
 @machine_code
 def turn_terms(angle: float) -> tuple[float, float]:
-    """Return sine and versine, 1 - cos, of an angle of 0 or more."""
+    """Return sine and versine, 1 - cos, of an angle >= 0 [rad]."""
+    # Halve the angle until the series are exact to rounding, then double it again.
     x, halves = angle, 0
     while x > 0.25:
         x, halves = x / 2.0, halves + 1
@@ -74,11 +86,18 @@ def turn_terms(angle: float) -> tuple[float, float]:
 def carry(
     fast: FastTables, poses: FloatArray2, body: int, time: float, memory: FastMemory
 ) -> None:
-    """Write the turn since the start, and the origin, of a body and those it hangs on.
+    """Set the rotation since the start, and the origin, of a body and its ancestors.
 
         o(t) = o_p(t) + Q_p(t) (o - o_p + u t),   Q(t) = Q_p(t) exp(w t)
 
-    with more of u t and w t from before the body met another.
+    memory.shift is added to u t and w t.
+
+    Args:
+        fast: Tables of the robot.
+        poses: Poses of all bodies at the start, (nb + 1, 12).
+        body: Index of the body.
+        time: Time since the start [s].
+        memory: Reads motion and shift; sets turned.
     """
     for e in range(fast.line_start[body], fast.line_start[body + 1]):
         i = fast.line[e]
@@ -95,7 +114,7 @@ def carry(
         a, b, c = d[0] + m[0] * time, d[1] + m[1] * time, d[2] + m[2] * time
         angle = math.sqrt(a * a + b * b + c * c)
         s, v = turn_terms(angle)
-        scale = 1.0 / max(angle, 1e-300)
+        scale = 1.0 / max(angle, 1e-300)  # without a rotation, s and v are zero
         a, b, c = a * scale, b * scale, c * scale
         for r in range(3):
             k = 3 * r
@@ -110,7 +129,10 @@ def carry(
 
 @machine_code
 def is_late(scene: Scene, step: StepArrays, row: int) -> bool:
-    """Return whether a body of a contact has met another before, in the same step."""
+    """Return whether a body of contact `row` met another at a previous velocity.
+
+    Meetings of the body's whole chain count, in the same step.
+    """
     root, memory, contacts = scene.fast.root, step.fast, step.contacts
     a, b = root[contacts.body_a[row]], root[contacts.body_b[row]]
     turn = contacts.turn[row]
@@ -119,7 +141,10 @@ def is_late(scene: Scene, step: StepArrays, row: int) -> bool:
 
 @machine_code
 def last_meeting(scene: Scene, step: StepArrays, a: int, b: int, turn: int) -> float:
-    """Return when the bodies of two shapes met others by velocities before `turn`."""
+    """Return the last time the chains of shapes a and b met others [s]; -inf: never.
+
+    Only meetings along velocities with an index below `turn` count.
+    """
     time = -math.inf
     for end in range(2):
         root = scene.fast.root[scene.shapes.body[a if end == 0 else b]]
@@ -132,19 +157,20 @@ def last_meeting(scene: Scene, step: StepArrays, a: int, b: int, turn: int) -> f
 def meeting_rows(
     scene: Scene, step: StepArrays, state: int, c: int, block: int, count: int
 ) -> float:
-    """Fill the rows of J of a contact as they are when its pair meets.
+    """Set the Jacobian rows of a contact at the time when its pair meets.
 
-    Each joint has turned with its parent, and carries what is behind it from where its
-    origin is by then; of a body that moves freely the axes of the start remain, along
-    which its velocity is.
+    The axes of each joint are rotated with its parent, and act at the joint's origin at
+    that time. A free body has the axes of the start, along which its velocity is
+    expressed.
 
     Args:
-        scene, step, state: Of the step, with `where` of its work.
-        c: Number of the contact.
-        block, count: Its block, and number of rows; work.J is written.
+        scene, step, state: Robot and world; arrays, with work.where set for the block;
+            index of the state.
+        c: Index of the contact.
+        block, count: Index of its block, and number of rows; work.J is set.
 
     Returns:
-        The speed at which the gap opens then.
+        The speed at which the gap opens at the velocity of the meeting [m/s].
     """
     contacts, memory, work = step.contacts, step.fast, step.work
     velocity = memory.velocity[contacts.turn[c] - 1]
@@ -182,9 +208,16 @@ def add_row(
     dy: float,
     dz: float,
 ) -> None:
-    """Add what the joints of a body move its point of a contact along a direction.
+    """Add a body's part to row r of a contact's Jacobian, work.J.
 
-    Rows from 3 on are turns about it.
+    Rows 0 to 2 are velocities along a direction, rows from 3 on rotations about it.
+
+    Args:
+        scene, step, state: Robot and world; arrays; index of the state.
+        c: Index of the contact.
+        body: Index of the body.
+        r: Index of the row within the contact.
+        dx, dy, dz: Direction, world coordinates.
     """
     fast, memory, poses = scene.fast, step.fast, step.terms.poses[state]
     columns, point = step.terms.columns[state], step.contacts.point[c]
@@ -219,16 +252,16 @@ def add_row(
 def close_meeting(
     scene: Scene, step: StepArrays, c: int, block: int, speed: float
 ) -> None:
-    """Add the bias of a contact at the time of a meeting.
+    """Add the bias of a contact that begins at a meeting; set its compliance to 0.
 
-    First meetings are impacts: the velocity from then on opens the gap, with
-    restitution. What smooth forces change in a step they change evenly. Where one of
-    the bodies has met another before, the gap may close until the end of the step.
+    A first meeting is an impact: the velocity from then on opens the gap, with
+    restitution. Smooth forces are taken as constant in a step. If one of the bodies has
+    met another before, the gap may close until the end of the step.
 
     Args:
-        scene, step: Of the step.
-        c, block: Number of the contact, and its block, whose rows are finished.
-        speed: At which the gap opens before the meeting [m/s].
+        scene, step: Robot and world; arrays.
+        c, block: Index of the contact, and of its block, whose rows are complete.
+        speed: Speed at which the gap opens before the meeting [m/s].
 
     Source: ours; Newton's law of LCP-10.
     """
@@ -248,7 +281,7 @@ def close_meeting(
     part = (time + rule.dt - rule.remaining) / rule.dt + lag
     smooth = rows.b[row] - blocks.approach[block]
     before = blocks.approach[block] + part * smooth
-    if contacts.turn[c] > 1:  # with what other impulses of the step change
+    if contacts.turn[c] > 1:  # other impulses of the step have changed the velocity
         before += speed - rows.b[row]
     blocks.approach[block] = before
     if blocks.restitution[block] > 0.0 and before < -rule.threshold:
@@ -260,10 +293,12 @@ def close_meeting(
 
 @machine_code
 def move_before_meetings(scene: Scene, step: StepArrays, state: int) -> bool:
-    """Let bodies move by the velocity before they met another until then.
+    """Move bodies until their first meeting by the velocity before it.
+
+    The difference to the velocity after the step is added to step.correction[state].
 
     Returns:
-        Whether any met.
+        Whether any body met another.
     """
     memory, any_met = step.fast, False
     for k in range(len(scene.tables.coordinate)):

@@ -1,6 +1,7 @@
-"""Tables and memory for pairs that move farther in a step than they are thick.
+"""Tables and work arrays for fast pairs; fast_pairs.py finds their contacts.
 
-fast_pairs.py finds their contacts.
+A pair is fast if it may move in a step by more than half the thickness of its thinner
+shape. A root is the first body of a chain, whose joint connects it to the world.
 """
 
 from __future__ import annotations
@@ -23,30 +24,31 @@ from dyn_core.engines.machine_code import FloatArray, FloatArray2, IntArray
 from dyn_core.model import Model
 from dyn_core.spatial import Vector
 
-TURNS = 5  # velocities of a step along which its pairs are followed
-FAR = 1e9  # lever of a joint whose body may be anywhere [m]
-NEVER = 1e300  # thickness of what is solid without end [m]
-FLAT = 1e-3  # of its size: least thickness of a hull
-# Joints whose columns have the same size everywhere.
+TURNS = 5  # largest number of velocities per step along which pairs are followed
+FAR = 1e9  # lever of a joint without a known bound [m]
+NEVER = 1e300  # thickness of half-spaces, height fields [m]
+FLAT = 1e-3  # smallest thickness of a hull, relative to its size
+# Joints whose motion columns have a constant norm.
 UNIFORM = ("revolute", "continuous", "prismatic", "planar", "floating", "spherical")
 
 
 class FastTables(NamedTuple):
-    """What stays: how a robot's bodies hang together, and how thick shapes are.
+    """Constant tables: tree of the robot's bodies, and thickness of shapes.
 
     Attributes:
-        parent: Of each body, (nb + 1,).
-        root: The first body on each body's path from the base; 0: the world, (nb + 1,).
-        line_start, line: Bodies on the path from the base to each body, with it,
-            (nb + 2,).
+        parent: Parent of each body, (nb + 1,).
+        root: First body on each body's path from the base; 0 for the world, (nb + 1,).
+        line_start, line: Bodies on the path from the base to body i, itself included:
+            line[line_start[i] : line_start[i + 1]].
         column_start: First column of each body's joint, (nb + 2,).
-        lever: How far a column moves any point behind it, per unit of speed, at most,
-            (nc,).
-        allowed: Way of each body in a step up to which none of its pairs is fast,
+        lever: Bound of the speed of all points of the robot that a column moves, per
+            unit of its coordinate's speed, (nc,) [m | 1].
+        allowed: Distance up to which a body may move in a step without a fast pair,
             (nb + 1,) [m].
-        thin: Half of the least thickness of each shape, (shapes,) [m].
+        thin: Half of the smallest thickness of each shape, (shapes,) [m].
         arm: Largest distance of a shape's core from its body's origin, (shapes,) [m].
-        place_root: Root of the body that each place moves, (nv,).
+        place_root: Root of the body that each coordinate moves, in the order of
+            Structure.column_place, (nv,).
     """
 
     parent: IntArray
@@ -62,29 +64,31 @@ class FastTables(NamedTuple):
 
 
 class FastMemory(NamedTuple):
-    """Memory.
+    """Work arrays of fast pairs in a step.
 
     Attributes:
-        used: How many velocities have been used in this step; 0: no pair is fast, (1,).
-        changed: Whether contacts were added by the last velocity, (1,).
-        needed: Contacts for which there was no room, or 0, (1,).
-        velocity: These velocities by place, (TURNS, nv).
-        met: By root, 1 + the number of the velocity along which it first meets another;
-            0: it does not, (nb + 1,).
-        met_time: When it does, (nb + 1,) [s].
+        used: Number of velocities used in this step; 0: no pair is fast, (1,).
+        changed: 1 if the last velocity changed contacts, else 0, (1,).
+        needed: Number of contacts if they did not fit in their arrays, else 0, (1,).
+        velocity: The velocities of this step in the order of Structure.column_place,
+            (TURNS, nv).
+        met: For each root, 1 + the index of the velocity along which its chain first
+            meets another; 0: no meeting, (nb + 1,).
+        met_time: Time of this meeting, (nb + 1,) [s].
         reach: Bound of the speed of each body, (nb + 1,) [m/s].
-        motion: Of each body relative to its parent, [angular; linear] of its origin,
-            along the axes of the world at the start, (nb + 1, 6).
-        shift: By how much a body has moved more by its motion before it met another,
-            likewise, (nb + 1, 6).
+        motion: Velocity of each body relative to its parent, [angular; linear] of its
+            origin, along the axes of the world at the start, (nb + 1, 6).
+        shift: Displacement to be added to motion times time, because a body moved at a
+            previous velocity until it met another, likewise, (nb + 1, 6).
         spatial: Velocity of each body, [angular; linear] of the point at the world's
             origin, (nb + 1, 6).
-        turned: Turn of each body since the start, row by row, and its origin at a time,
-            (nb + 1, 12).
+        turned: Rotation matrix of each body since the start, row by row, and its origin
+            at a time, (nb + 1, 12).
         pose: Frame of a body, (12,).
         speed: Bound of the speed of each shape, (shapes,) [m/s].
-        first: Least time of a meeting, by root, (nb + 1,) [s].
-        guarded: Whether contacts from the start of the step act on a pair, (pairs,).
+        first: Earliest time of a meeting for each root, (nb + 1,) [s].
+        guarded: 1 if contacts from the start of the step act on a pair, else 0,
+            (pairs,).
     """
 
     used: IntArray
@@ -111,9 +115,10 @@ def fast_tables(
 
     Args:
         model: Robot.
-        tables: Order of its coordinates.
-        shapes, pairs: Of it and its world.
-        follows: Whether a step can be solved again; if not, no pair is fast.
+        tables: Structure of its coordinates.
+        shapes, pairs: Shapes of robot and world, and the tested pairs.
+        follows: Whether a step can be solved again with more contacts; if False, no
+            pair is fast.
     """
     parent, root = list(model.parent), [0]
     lines: list[list[int]] = [[]]
@@ -143,7 +148,12 @@ def fast_tables(
 
 
 def fast_memory(tables: FastTables, nv: int, shapes: int, pairs: int) -> FastMemory:
-    """Return memory for a robot."""
+    """Allocate FastMemory for a robot.
+
+    Args:
+        tables: Tables of the robot.
+        nv, shapes, pairs: Numbers of velocity coordinates, shapes and pairs.
+    """
     bodies = len(tables.parent)
     return FastMemory(
         used=np.zeros(1, np.int64),
@@ -167,7 +177,13 @@ def fast_memory(tables: FastTables, nv: int, shapes: int, pairs: int) -> FastMem
 def _roots_of_places(
     tables: Structure, root: list[int], counts: list[int]
 ) -> np.ndarray:
-    """Return the root of each place, by the bodies of its columns."""
+    """Return the root of the body that each coordinate moves, (nv,).
+
+    Args:
+        tables: Structure of the robot's coordinates.
+        root: Root of each body.
+        counts: Number of columns of each body's joint.
+    """
     bodies = [i for i, count in enumerate(counts) if i for _ in range(count)]
     roots = np.zeros(tables.nv, np.int64)
     for place, body in zip(tables.column_place, bodies, strict=True):
@@ -176,7 +192,11 @@ def _roots_of_places(
 
 
 def _thin(shapes: Shapes, k: int) -> float:
-    """Return half of the least thickness of a shape [m]."""
+    """Return half of the smallest thickness of shape k [m].
+
+    NEVER for half-spaces and height fields; a hull counts as FLAT times its size at
+    least.
+    """
     kind, size, radius = shapes.kind[k], shapes.size[k], float(shapes.size[k, 3])
     if kind >= PLANE:
         return NEVER
@@ -195,13 +215,13 @@ def _thin(shapes: Shapes, k: int) -> float:
 
 
 def _allowed(bodies: int, shapes: Shapes, pairs: Pairs, thin: np.ndarray) -> np.ndarray:
-    """Return the way of each body up to which none of its pairs is fast [m].
+    """Return the distance that each body may move without a fast pair, (bodies,) [m].
 
-    Nothing passes a half-space, which has no end.
+    NEVER for a body without pairs, or with pairs with half-spaces alone.
     """
     allowed = np.full(bodies, NEVER)
     for a, b in zip(pairs.first, pairs.second, strict=True):
-        if shapes.kind[b] == PLANE:
+        if shapes.kind[b] == PLANE:  # it has no other side
             continue
         both = int(shapes.body[a]), int(shapes.body[b])
         share = min(thin[a], thin[b]) / (2 if 0 not in both else 1)
@@ -211,15 +231,21 @@ def _allowed(bodies: int, shapes: Shapes, pairs: Pairs, thin: np.ndarray) -> np.
 
 
 def _arm(shapes: Shapes, k: int) -> float:
-    """Return how far the core of a shape reaches from its body's origin [m]."""
+    """Return a bound of the distance of shape k's core from its body's origin [m]."""
     R, p = shapes.place[k, :9].reshape(3, 3), shapes.place[k, 9:]
     middle, half = shapes.bounds[k, :3], shapes.bounds[k, 3:]
     return float(np.linalg.norm(R @ middle + p) + np.linalg.norm(half))
 
 
 def _levers(model: Model, shapes: Shapes, arm: np.ndarray) -> np.ndarray:
-    """Return how far each column moves what is behind it at most, per unit of speed."""
-    behind = np.zeros(model.nb + 1)  # of the points of shapes, from the body's origin
+    """Return a bound of the speed of the shapes that each column moves, (nc,) [m | 1].
+
+    The speed is per unit of the coordinate's speed, and FAR at most.
+
+    arm: Distance of each shape's core from its body's origin [m].
+    """
+    # Largest distance of shape points of a body and its subtree from its origin.
+    behind = np.zeros(model.nb + 1)
     for k, body in enumerate(shapes.body):
         if shapes.kind[k] < PLANE:
             behind[body] = max(behind[body], arm[k])
@@ -246,7 +272,10 @@ def _levers(model: Model, shapes: Shapes, arm: np.ndarray) -> np.ndarray:
 
 
 def _travel(model: Model, i: int) -> float:
-    """Return how far a joint may move its body's origin from its place [m]."""
+    """Return the largest distance by which joint i moves its body's origin [m].
+
+    0 for joints that only rotate; the larger limit of a prismatic joint; else FAR.
+    """
     joint = model.joint[i]
     if joint.kind in ("revolute", "continuous", "spherical", "fixed"):
         return 0.0

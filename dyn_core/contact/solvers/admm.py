@@ -47,17 +47,20 @@ from dyn_core.numbers.scalar import maximum, minimum
 EVERY = 5  # iterations between changes of rho
 CHANGE = 1.5  # smallest factor by which rho is changed
 RELAXATION = 1.6
-SOFT = 1e-7  # penalty of free rows, which makes them independent
+SOFT = 1e-7  # penalty of free rows, which makes dependent rows solvable
 CHECKED = 25  # iterations between tests for growth without bound
 
 
 @machine_code
 def next_penalty(rho: float, ratio: float) -> float:
-    """Return the penalty that balances residuals; of kernels, too.
+    """Return the penalty that balances primal and dual residual.
+
+    rho times the ratio; the ratio is limited to [0.1, 10], the result to [1e-9, 1e9].
+    Traced algorithms may call it, too.
 
     Args:
-        rho: Penalty.
-        ratio: Root of the primal residual over the dual one.
+        rho: Current penalty.
+        ratio: Square root of the primal residual over the dual residual.
     """
     factor = maximum(minimum(ratio, 10.0), 0.1)
     return maximum(minimum(rho * factor, 1e9), 1e-9)
@@ -81,21 +84,22 @@ def split(
         y <- Pi_K(a x + (1 - a) y + z / rho),   z <- z + rho (a x + (1 - a) y_old - y)
         s <- mu |z_T| e_n
 
-    The relaxation a is 1.6; rho is changed where the residuals are not balanced, and
-    each time the system is factorised again. Free rows have their own, small rho. With
+    The relaxation a is 1.6. rho changes if the residuals are not balanced, and the
+    system is then factorised again. Free rows have a small rho of their own. With
     friction there is no proof of convergence.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Room for work.
+        work: Work arrays.
         report: Set to the five residuals, iterations, rho and factorisations, (8,).
         max_iterations: Largest number of iterations.
         tolerance: Relative tolerance of the residuals.
         rho: Initial penalty, relative to the response of a block.
 
     Returns:
-        CONVERGED, MAX_ITERATIONS, INFEASIBLE, or NO_BUFFER: then nothing is solved.
+        CONVERGED; MAX_ITERATIONS, also after values that are not finite; INFEASIBLE; or
+        NO_BUFFER: the work arrays are too small, and the impulses are unchanged.
 
     Source: LCP-12, LCP-19.
     """
@@ -130,6 +134,7 @@ def split(
             primal, dual, largest = _project(rows, blocks, scaled, iterates)
             if not primal + dual < math.inf:
                 break
+            # Impulses up to 1e4 have an absolute tolerance, larger ones a relative one.
             if primal <= tolerance * max(1.0, 1e-4 * largest) and dual <= tolerance:
                 break
             if count % CHECKED == 0 and largest > LARGE:
@@ -159,7 +164,10 @@ def _penalties(
     rows: Rows, blocks: int, scaled: Scaled, iterates: Iterates, system: LinearSystem,
     rho: float,
 ) -> None:  # fmt: skip
-    """Set the penalty of each row, and D."""
+    """Set iterates.rho to rho, or SOFT for free rows, and system.D to R + iterates.rho.
+
+    The multipliers iterates.z of free rows are set to zero.
+    """
     for k in range(blocks):
         penalty = SOFT if scaled.law[k] == FREE else rho
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
@@ -171,7 +179,7 @@ def _penalties(
 
 @machine_code
 def _right_side(m: int, scaled: Scaled, iterates: Iterates) -> None:
-    """Set r to what is missing in the balance of x."""
+    """Set iterates.r to the right side rho (y - x) - z - s - u of the first m rows."""
     x, y, z, r = iterates.x, iterates.y, iterates.z, iterates.r
     for i in range(m):
         u = iterates.p[i] + scaled.R[i] * x[i] + scaled.b[i]
@@ -182,10 +190,11 @@ def _right_side(m: int, scaled: Scaled, iterates: Iterates) -> None:
 def _project(
     rows: Rows, blocks: int, scaled: Scaled, iterates: Iterates
 ) -> tuple[float, float, float]:
-    """Take the steps of x, y, z and s; return how much they miss, and the largest y.
+    """Update x, y, z and s from the solution dx, with r = Y Y.T dx.
 
     Returns:
-        |x - y|, the error of the balance of velocities, and |y|, largest entries.
+        The primal residual |x - y|, the dual residual (velocities), and |y|; the
+        largest entry of each, scaled.
     """
     x, y, z, s = iterates.x, iterates.y, iterates.z, iterates.s
     r, dx, over = iterates.r, iterates.dx, RELAXATION

@@ -1,9 +1,10 @@
-"""Steps of an interior-point method in one cone, in the subset of machine code.
+"""Steps of the interior-point method in one cone, in the subset of machine code.
 
     s n = e,   mu n eta + v . t = e,   mu n v + eta t = 0,
     s = u_n,   v = u_T,   n, t: impulses
 
-The slacks of a block's rows are s, then v; eta is the bound of |v|.
+e is the target of the products, and goes to zero. The slacks of a block's rows are s,
+then v; eta is the bound of |v|.
 """
 
 from __future__ import annotations
@@ -14,14 +15,25 @@ from dyn_core.contact.solvers.laws.scaling import Scaled
 from dyn_core.contact.solvers.solver_memory import ConeSlacks, Slopes
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
-SMOOTH = 1e-7  # coefficients of friction below it are none
+SMOOTH = 1e-7  # cones with a coefficient up to this one are frictionless
 
 
 @machine_code
 def start_cone(
     first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks, x: FloatArray
 ) -> int:
-    """Set the impulse and the slacks of a cone; return how many products it has."""
+    """Set the initial impulses and slacks of a cone, inside of all bounds.
+
+    Args:
+        first, count: First row and number of rows of the block.
+        scaled: Scaled problem.
+        k: Index of the block.
+        point: Slack variables; changed.
+        x: Impulses, (rows,); changed.
+
+    Returns:
+        Number of complementarity products: 2, or 1 without friction.
+    """
     x[first], point.slack[first] = 1.0, max(1.0, scaled.b[first])
     point.eta[k] = 1.0
     for i in range(first + 1, first + count):
@@ -34,7 +46,16 @@ def cone_gap(
     first: int, count: int, c: float, k: int, point: ConeSlacks, x: FloatArray,
     dx: FloatArray, step: float,
 ) -> float:  # fmt: skip
-    """Return the sum of the products of a cone after a step."""
+    """Return the sum of the complementarity products of a cone after a step.
+
+    Args:
+        first, count: First row and number of rows of the block.
+        c: Coefficient of the circular cone.
+        k: Index of the block.
+        point: Slack variables and their changes.
+        x, dx: Impulses and their changes, (rows,).
+        step: Step length.
+    """
     n = x[first] + step * dx[first]
     total = n * (point.slack[first] + step * point.slack_step[first])
     if not c > SMOOTH:
@@ -51,7 +72,18 @@ def _products(
     first: int, count: int, c: float, k: int, point: ConeSlacks, x: FloatArray,
     dx: FloatArray, aim: float, second: bool, missing: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
-    """Return what the products lack: s n, and those of eta; of v in `missing`."""
+    """Return the residuals aim - product of s n, and of mu n eta + v . t.
+
+    Args:
+        first, count: First row and number of rows of the block.
+        c: Coefficient of the circular cone.
+        k: Index of the block.
+        point: Slack variables, and their changes in the predictor step.
+        x, dx: Impulses, and their changes in the predictor step, (rows,).
+        aim: Target e of the products.
+        second: Whether the products of the changes are subtracted (second order).
+        missing: Set to the residuals of mu n v + eta t = 0 at the tangents, (rows,).
+    """
     n, eta = x[first], point.eta[k]
     lacks_n, lacks_eta = aim - n * point.slack[first], aim - c * n * eta
     for i in range(first + 1, first + count):
@@ -73,12 +105,27 @@ def linearise_cone(
     slopes: Slopes, x: FloatArray, dx: FloatArray, u: FloatArray, d: FloatArray,
     aim: float, second: bool,
 ) -> None:  # fmt: skip
-    """Set S and the d of dx = d - S Y dz of a cone.
+    """Set S and d of the linearised cone, dx = d - S Y dz.
 
-    With kappa = mu n - v . t / eta, and u the velocities less their slacks,
+    With kappa = mu n - v . t / eta, primes for changes, and u the velocities minus
+    their slacks,
 
         eta' = e0 + e_n n' + e_v . v',   t' = t0 + tilt n' - A v',   v' = Y_T dz + u_T
         e_v = (mu n / eta v - t) / kappa,   A = mu n / eta + t e_v.T / eta
+
+    Without friction, S of the tangents is zero, and d removes their impulses.
+
+    Args:
+        first, count: First row and number of rows of the block.
+        scaled: Scaled problem.
+        k: Index of the block.
+        point: Slack variables and changes; missing, constant, by_normal are set.
+        slopes: S; set.
+        x, dx: Impulses, and their changes in the predictor step, (rows,).
+        u: Velocities minus slacks, (rows,).
+        d: Set, (rows,).
+        aim: Target e of the products.
+        second: Whether the products of the changes are subtracted (second order).
     """
     c, n, s, eta = scaled.c[k], x[first], point.slack[first], point.eta[k]
     lacks_n, lacks_eta = _products(
@@ -121,7 +168,19 @@ def step_of_cone(
     first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks,
     slopes: Slopes, dx: FloatArray, after: FloatArray, w: FloatArray, u: FloatArray,
 ) -> None:  # fmt: skip
-    """Take dx from `after`; set the steps of the slacks with w = Y dz."""
+    """Set the changes of a cone's impulses and slacks from the solution of a step.
+
+    Args:
+        first, count: First row and number of rows of the block.
+        scaled: Scaled problem.
+        k: Index of the block.
+        point: Slack variables; slack_step and eta_step are set.
+        slopes: S from linearise_cone.
+        dx: Set to `after`, (rows,).
+        after: Changes of the impulses from the linear system, (rows,).
+        w: Y dz, (rows,).
+        u: Velocities minus slacks, (rows,).
+    """
     eta_step = point.constant[k] + point.by_normal[k] * after[first]
     for i in range(first, first + count):
         dx[i] = after[i]
@@ -141,7 +200,16 @@ def cone_room(
     x: FloatArray,
     dx: FloatArray,
 ) -> float:
-    """Return the part of a step after which a cone is at its boundary."""
+    """Return the step length at which a cone reaches its boundary, at most 10.
+
+    Args:
+        first, count: First row and number of rows of the block.
+        c: Coefficient of the circular cone.
+        k: Index of the block.
+        point: Slack variables and their changes.
+        x, dx: Impulses and their changes, (rows,).
+    """
+    # Any bound above one will do: a step is never longer than one.
     least = 10.0
     if dx[first] < 0.0:
         least = min(least, -x[first] / dx[first])
@@ -164,11 +232,11 @@ def cone_room(
 
 @machine_code
 def _leaves(top: float, rise: float, size: float, along: float, step: float) -> float:
-    """Return the part of a step after which a vector leaves the cone |t| <= top.
+    """Return the step length at which t leaves the cone |t| <= top, at most 10.
 
     Args:
-        top, rise: Of the cone, and its change.
-        size, along, step: t . t, t . dt and dt . dt.
+        top, rise: Bound of |t|, and its change in a full step.
+        size, along, step: t . t, t . dt and dt . dt, with dt the change of t.
     """
     a, b, c = rise * rise - step, top * rise - along, top * top - size
     least = -top / rise if rise < 0.0 else 10.0

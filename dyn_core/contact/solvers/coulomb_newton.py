@@ -1,4 +1,4 @@
-"""Coulomb's law by Newton steps, and by other methods where these do not converge.
+"""Coulomb's law by Newton's method, and by other methods if it does not converge.
 
 In the subset of machine code.
 """
@@ -29,16 +29,16 @@ from dyn_core.contact.solvers.solver_memory import (
 )
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
-NEAR = 1e-2  # softness from the start, which may be near the solution
-HARD = 1e-4  # of a second try, from zero
-STEPS = 20  # of the first try
-SWEEPS = 200  # of a heap at first, then four times as many
+NEAR = 1e-2  # first epsilon of `newton` from the warm start
+HARD = 1e-4  # first epsilon of `newton` from zero
+STEPS = 20  # largest number of steps of `newton_on_modes`
+SWEEPS = 200  # sweeps of the first relaxation of a heap; then four times as many
 MOST_SWEEPS = 3200
 BEYOND = 1.6  # relaxation of these sweeps: modes settle earlier
-HEAP = 200  # rows of a problem that is left where sweeps solve it to SOLVED
-FAR = 1e-1  # and after splitting
+HEAP = 200  # number of rows above which a problem is a heap
+FAR = 1e-1  # first epsilon of `newton` after a splitting
 SLOW = 500  # iterations of a splitting after which Newton steps are tried
-SHORT = 30  # iterations of the first splitting; each other takes three times as many
+SHORT = 30  # iterations of the first splitting; each later one has three times as many
 
 
 @machine_code
@@ -53,32 +53,37 @@ def solve_coulomb(
     tolerance: float,
     splittings: int,
 ) -> int:
-    """Solve a problem by Newton steps on its modes; else by slower and surer methods.
+    """Solve a problem by `newton_on_modes`; if it fails, by more robust methods.
 
-    `newton_on_modes` starts from the impulses of `rows`: near a solution it takes one
-    step or a few. If that fails, `interior` starts from inside all cones. A heap, a
-    problem of more than HEAP rows, first tries softer steps; where nothing solves it,
-    it is relaxed from the impulses of `rows`, longer and longer, and is solved where
-    its law holds to SOLVED. Others, and heaps that are not solved, go through rounds
-    of `newton` and `split`.
+    1. `newton_on_modes` from the impulses of `rows`: near a solution it takes one step
+       or a few.
+    2. Heaps (more than HEAP rows): `newton_on_modes` with a larger compliance.
+    3. `interior`, from inside all cones.
+    4. Heaps: Gauss-Seidel sweeps from the impulses of `rows`, longer in each round, and
+       splitting. A heap is solved if its law holds to SOLVED.
+    5. Rounds of `newton` and `split`.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Room for work.
+        work: Work arrays.
         report: Set to the five residuals, all iterations, and penalty and
-            factorisations of the last part, (8,).
-        max_iterations: Largest number of Newton steps from each start.
+            factorisations of the last method, (8,).
+        max_iterations: Largest number of Newton steps from each start; 2. and 3. need
+            more than STEPS.
         tolerance: Tolerance of velocities, relative to the largest free one, scaled.
-        splittings: Largest number of iterations of the last splitting.
+        splittings: Largest number of iterations of the last splitting; 0: without 4.
+            and without splittings.
 
     Returns:
-        CONVERGED, MAX_ITERATIONS, INFEASIBLE, or NO_BUFFER: then nothing is solved.
+        CONVERGED; MAX_ITERATIONS: the impulses have the smallest residual of the law
+        that any method reached; INFEASIBLE; or NO_BUFFER: the work arrays are too
+        small, and the impulses are unchanged.
 
     Source: LCP-12, LCP-19.
     """
     if _at_rest(rows, blocks):
-        _clear(rows, blocks)
+        _clear(rows, blocks)  # zero impulses obey all laws then
     work.best_law[0] = math.inf
     scale(rows, blocks, work.scaled)
     to_scaled(rows, blocks, work.scaled, work.newton.gamma)
@@ -137,9 +142,10 @@ def split_and_polish(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     max_iterations: int, tolerance: float, rho: float,
 ) -> int:  # fmt: skip
-    """Solve by `split`; where that is slow, by Newton steps from where it has come.
+    """Solve by `split`; after SLOW iterations, try `newton_on_modes` from its result.
 
-    Arguments and result as of `split`, which goes on where these do not solve it.
+    If the Newton steps do not converge, `split` continues from its own result up to
+    max_iterations. Arguments and result as of `split`.
     """
     first = min(max_iterations, SLOW)
     status = split(rows, blocks, m, nv, work, report, first, tolerance, rho)
@@ -161,7 +167,7 @@ def split_and_polish(
 
 @machine_code
 def _at_rest(rows: Rows, blocks: int) -> bool:
-    """Return whether all free velocities are zero: then no impulse is needed."""
+    """Return whether all free velocities are zero, so that no impulse is needed."""
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             if not rows.b[i] == 0.0:
@@ -174,9 +180,17 @@ def _relax(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     sweeps: int, tolerance: float, splittings: int,
 ) -> float:  # fmt: skip
-    """Bring the impulses of `rows` nearer to the law; return how many iterations.
+    """Improve the impulses of `rows` by `sweep`; return the number of iterations.
 
-    By sweeps; where these do not solve the problem to SOLVED, by `split` after them.
+    If the law does not hold to SOLVED after the sweeps, `split` follows.
+
+    Args:
+        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
+        work: Work arrays.
+        report: Set to the report of the last method, (8,).
+        sweeps: Largest number of sweeps.
+        tolerance: Tolerance of both methods.
+        splittings: Three times the largest number of iterations of `split`.
     """
     sweep(rows, blocks, m, nv, work, report, sweeps, tolerance, BEYOND)
     count = report[ITERATIONS]
@@ -191,11 +205,12 @@ def _rounds(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     max_iterations: int, tolerance: float, splittings: int,
 ) -> int:  # fmt: skip
-    """Solve by `newton`; where it does not converge, by `split` and `newton`.
+    """Solve by `newton`; if it does not converge, by rounds of `split` and `newton`.
 
-    Newton steps start from the impulses of `rows`. If that fails, they start from zero
-    with less softness; then longer and longer splittings from zero each give a new
-    start. Arguments and result as of solve_coulomb.
+    Newton steps start from the impulses of `rows`, then from zero with a smaller
+    epsilon, then from the result of a splitting from zero, three times as long in each
+    round. Arguments and result as of solve_coulomb; on MAX_ITERATIONS, the impulses
+    with the smallest residual so far are in work.best.
     """
     status = newton(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, NEAR, True
@@ -239,7 +254,19 @@ def _polish(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
     status: int, tolerance: float,
 ) -> int:  # fmt: skip
-    """Take Newton steps on the modes of impulses that are nearly right."""
+    """Refine nearly converged impulses by `newton_on_modes`; return the status.
+
+    Args:
+        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
+        work: Work arrays.
+        report: Report of the last method; overwritten if the steps converge.
+        status: Status of the last method. Other than MAX_ITERATIONS, or with a residual
+            `law` above SOLVED, it is returned unchanged, without steps.
+        tolerance: Tolerance of `natural_step`.
+
+    Returns:
+        `status` if the steps do not converge; else the status of `_finish`.
+    """
     if not (status == MAX_ITERATIONS and report[4] <= SOLVED):
         return status
     to_scaled(rows, blocks, work.scaled, work.newton.gamma)
@@ -254,7 +281,18 @@ def _finish(
     rows: Rows, blocks: int, nv: int, work: SolverWork, report: FloatArray,
     tolerance: float, count: float,
 ) -> int:  # fmt: skip
-    """Take the scaled impulses as they are; return the status."""
+    """Set rows.impulse from work.newton.gamma, and the report; return the status.
+
+    Args:
+        rows, blocks, nv: Problem, numbers of blocks and coordinates in use.
+        work: Work arrays; gamma holds the scaled impulses, which are projected.
+        report: Set to the residuals, `count` iterations and factorisations, (8,).
+        tolerance: Tolerance of the method.
+        count: Number of iterations.
+
+    Returns:
+        CONVERGED or MAX_ITERATIONS.
+    """
     for k in range(blocks):
         project(rows, work.scaled, k, work.newton.gamma)
     from_scaled(rows, blocks, work.scaled, work.newton.gamma)
@@ -267,7 +305,10 @@ def _finish(
 
 @machine_code
 def _keep(rows: Rows, blocks: int, work: SolverWork, report: FloatArray) -> None:
-    """Keep the impulses if none came nearer to the law; report[4] is its residual."""
+    """Copy rows.impulse to work.best if report[4], the residual `law`, is the smallest.
+
+    work.best_law is the smallest residual so far; it is updated.
+    """
     if report[4] < work.best_law[0]:
         work.best_law[0] = report[4]
         for k in range(blocks):
@@ -279,7 +320,15 @@ def _keep(rows: Rows, blocks: int, work: SolverWork, report: FloatArray) -> None
 def _keep_scaled(
     rows: Rows, blocks: int, work: SolverWork, missing: float, tolerance: float
 ) -> None:
-    """Keep the scaled impulses likewise, if they miss the tolerance."""
+    """Copy the scaled impulses gamma, projected, to work.best if not converged.
+
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Work arrays; best and best_law are updated if `missing` is the smallest
+            residual so far.
+        missing: `natural_step` of the impulses.
+        tolerance: Tolerance; nothing is copied if `missing` is within it.
+    """
     if missing < work.best_law[0] and not missing <= tolerance:
         work.best_law[0] = missing
         for k in range(blocks):
@@ -292,7 +341,10 @@ def _keep_scaled(
 def _take_best(
     rows: Rows, blocks: int, nv: int, work: SolverWork, report: FloatArray
 ) -> None:
-    """Return to the impulses that came nearest to the law, and to their residuals."""
+    """Set rows.impulse to work.best, and report[:5] to its residuals.
+
+    Nothing changes if no impulses with a finite residual were stored.
+    """
     if work.best_law[0] < math.inf:
         for k in range(blocks):
             for i in range(rows.start[k], rows.start[k] + rows.count[k]):

@@ -1,4 +1,4 @@
-"""Friction with given bounds: a convex problem in place of one that is not solved.
+"""Friction with fixed bounds: a convex substitute for an unsolved Coulomb problem.
 
 In the subset of machine code.
 """
@@ -32,37 +32,39 @@ from dyn_core.contact.solvers.solver_memory import (
 )
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
-STEPS = 1000  # most Newton steps of a try; a hundred do but once in a million times
-TRIES = 4  # from the impulses of now, from zero, with a tenth of the bounds, with none
+STEPS = 1000  # Newton steps of a try; all but one problem in a million need < 100
+TRIES = 4  # from the given impulses; from zero; a tenth of the bounds; no friction
 TOLERANCE = 1e-9  # of velocities, relative to the largest free one, scaled
-ENOUGH = 1e-7  # likewise, of the law of the result
+ENOUGH = 1e-7  # largest `natural_step` of a solved problem
 
 
 @machine_code
 def freeze_friction(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray
 ) -> int:
-    """Solve a problem whose friction has bounds of its own; return the status.
+    """Solve a problem with fixed bounds of friction; return the status.
 
         0 <= lambda_n  orthogonal to  u_n >= 0,
         |lambda_T| <= r,  lambda_T . u_T = -r |u_T|,   r = mu lambda_n of the start
 
-    All other rows have their laws. The problem is convex: it has a solution wherever
-    normals, limits and free rows alone have one, and since zero obeys its bounds, the
-    impulses add no energy to the motion that free rows leave. The law of Coulomb is
-    missed by mu times the change of lambda_n.
+    Other rows keep their laws. The problem is convex: it has a solution if the problem
+    without friction has one. Since zero friction obeys the bounds, the impulses add no
+    energy to the motion of the problem with its free rows alone. Coulomb's law is
+    violated by mu times the change of lambda_n. If the problem is not solved, it is
+    tried again from zero, with a tenth of the bounds, and without friction.
 
     Args:
-        rows: Problem; its impulses are the start, and then the solution.
+        rows: Problem; its impulses are the start, and then the solution. Impulses that
+            are not finite count as zero.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Memory.
-        report: Residuals of Coulomb's law, iterations added up, epsilon and
-            factorisations, (8,).
+        work: Work arrays.
+        report: Set to the residuals of Coulomb's law, iterations (added to those in
+            it), epsilon and factorisations, (8,).
 
     Returns:
-        FROZEN_FRICTION; CONVERGED where Coulomb's law holds; MAX_ITERATIONS or
-        INFEASIBLE where even a try without friction is not solved: then all impulses
-        are as `take_no_energy` leaves them.
+        FROZEN_FRICTION; CONVERGED if the result obeys Coulomb's law; MAX_ITERATIONS,
+        INFEASIBLE or NO_BUFFER if no try succeeds: the impulses are then scaled by
+        `take_no_energy`.
 
     Source: P. D. Panagiotopoulos 1975 (friction with given bounds).
     """
@@ -110,7 +112,7 @@ def freeze_friction(
 
 @machine_code
 def _bound_friction(rows: Rows, blocks: int, work: SolverWork) -> None:
-    """Give the friction of each cone the bound that its normal impulse gives now."""
+    """Change each CONE to FROZEN, with the bound c max(0, gamma_n) of its friction."""
     scaled, gamma = work.scaled, work.newton.gamma
     for k in range(blocks):
         if scaled.law[k] == CONE:
@@ -120,11 +122,17 @@ def _bound_friction(rows: Rows, blocks: int, work: SolverWork) -> None:
 
 @machine_code
 def take_no_energy(rows: Rows, blocks: int, nv: int, work: SolverWork) -> None:
-    """Scale the impulses of a problem without solution by the best part from 0 to 1.
+    """Scale the impulses of an unsolved problem by the s in [0, 1] of least energy.
 
         q(s) = s b . lambda + s² (|Y.T lambda|² + lambda . R lambda) / 2
 
-    is the energy that they add to the free motion; its least value is not positive.
+    is the energy that s lambda adds to the free motion; its minimum is not positive.
+
+    Args:
+        rows: Problem; rows.impulse is changed. All impulses become zero if one is not
+            finite.
+        blocks, nv: Numbers of blocks and coordinates in use.
+        work: Work arrays; system.w is overwritten.
     """
     z, power, square = work.system.w, 0.0, 0.0
     for v in range(nv):
@@ -136,7 +144,7 @@ def take_no_energy(rows: Rows, blocks: int, nv: int, work: SolverWork) -> None:
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             power += rows.b[i] * rows.impulse[i]
             square += rows.compliance[i] * rows.impulse[i] * rows.impulse[i]
-    # Where something is not finite, none acts.
+    # Impulses that are not finite are removed.
     part = best_part(power, square) if square < math.inf else 0.0
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):

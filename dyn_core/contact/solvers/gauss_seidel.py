@@ -33,9 +33,9 @@ from dyn_core.contact.solvers.solver_memory import (
 )
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
-LOCAL = 25  # most steps within a block
-PATIENCE = 200  # sweeps within which steps must become shorter
-PIVOT = 1e-9  # of a block's own matrix, relative to its response
+LOCAL = 25  # largest number of iterations within a block
+PATIENCE = 200  # sweeps within which the largest change must shrink
+PIVOT = 1e-9  # smallest pivot of a block's matrix, relative to its response
 
 
 @machine_code
@@ -54,26 +54,27 @@ def sweep(
 
         u = Y z + R x + b of a block,   x <- its law alone,   z <- z + Y.T dx
 
-    A cone first takes the impulses with which it sticks; where they lie outside,
-    normal and tangents take turns until they rest: lambda_n <- max(0, lambda_n - u_n /
-    G_nn), lambda_T <- disc of mu lambda_n. Other rows follow one after the other.
-    Sweeps end when the estimated error (the last change over one minus its ratio to
-    the one before) is below the tolerance and the law holds to it, when changes no
-    longer shrink, or are not finite. Where the law does not hold, the error is to be
-    ten times less.
+    A cone first gets the impulses with which it sticks. If they lie outside of the
+    cone, normal and tangents are updated in turn until they converge: lambda_n <-
+    max(0, lambda_n - u_n / G_nn), lambda_T <- disc of mu lambda_n. Rows of other blocks
+    are updated one after the other. Sweeps end when the estimated error (last change
+    over one minus its ratio to the previous change) is below the tolerance and the law
+    holds to it, when changes stop shrinking, or when one is not finite. If the law does
+    not hold at that error, the error must become ten times smaller.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Room for work.
-        report: Set to the five residuals and the number of sweeps, (8,).
+        work: Work arrays.
+        report: Set to the five residuals, the number of sweeps, the relaxation, and 0
+            factorisations, (8,).
         max_iterations: Largest number of sweeps.
         tolerance: Tolerance of the estimated error, relative to the largest impulse,
             and of velocities, relative to the largest free one.
         relaxation: Factor of each block's change, between 0 and 2.
 
     Returns:
-        CONVERGED or MAX_ITERATIONS.
+        CONVERGED or MAX_ITERATIONS; the latter for every other end of the sweeps, too.
 
     Source: LCP-9.
     """
@@ -97,6 +98,7 @@ def sweep(
                 largest = max(largest, size)
             if not moved < math.inf:
                 break
+            # A rate below one keeps the estimate of the error finite.
             rate = min(moved / before, 1.0 - 1e-6) if before > 0.0 else 0.0
             if moved / (1.0 - rate) <= aim * max(largest, scaled.least[0]):
                 respond_to(
@@ -121,11 +123,12 @@ def sweep(
 
 @machine_code
 def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
-    """Fill the Cholesky factors of the cones' own matrices Y_k Y_k.T + R.
+    """Compute Cholesky factors of the cones' matrices Y_k Y_k.T + R, and step rates.
 
-    Row i of block k has its factor in work.block_factor, 6 i on; the first row's pivot
-    is not positive where the matrix is singular. work.iterates.rho is set to the rate
-    of each row: one over its response, of tangents over a bound of their matrix.
+    Row i of all rows has its matrix and factor at 6 i in work.block_matrix and
+    work.block_factor; the first pivot of a singular matrix is set to 0. The rate
+    work.iterates.rho of a row is one over its response; the rate of tangents of a cone
+    is one over an upper bound of the largest eigenvalue of their matrix.
     """
     scaled, rate = work.scaled, work.iterates.rho
     for k in range(blocks):
@@ -149,7 +152,7 @@ def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
                 for other in range(1, count):
                     total += abs(work.block_matrix[6 * (first + row) + other])
                 bound = max(bound, total)
-            if count == 3:
+            if count == 3:  # two tangents: the eigenvalue itself
                 p, r = (
                     work.block_matrix[6 * (first + 1) + 1],
                     work.block_matrix[6 * (first + 2) + 2],
@@ -165,7 +168,14 @@ def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
 def _factor_block(
     first: int, count: int, matrix: FloatArray, factor: FloatArray
 ) -> None:
-    """Factorise the matrix of a block: L below the diagonal, one over it on it."""
+    """Compute the Cholesky factor L of a block's matrix.
+
+    Args:
+        first, count: First row and number of rows of the block.
+        matrix: Matrices, six values for each row.
+        factor: Set to L below the diagonal, and to one over L's diagonal on it. Its
+            first pivot is set to 0 if a pivot is not above PIVOT.
+    """
     for row in range(count):
         for other in range(row + 1):
             total = matrix[6 * (first + row) + other]
@@ -186,7 +196,18 @@ def _factor_block(
 def _update(
     rows: Rows, k: int, work: SolverWork, relaxation: float
 ) -> tuple[float, float]:
-    """Let block k follow its law; return its largest change, and impulse."""
+    """Update the impulses of block k by its law, and z by their change.
+
+    Args:
+        rows: Problem.
+        k: Index of the block.
+        work: Work arrays; iterates.y (impulses) and system.w (z) are changed.
+        relaxation: Factor of the change; other than 1, the result is projected.
+
+    Returns:
+        The largest change of an impulse, inf if one is not finite (z is then
+        unchanged); and the largest impulse.
+    """
     scaled, x, z = work.scaled, work.iterates.y, work.system.w
     u, change, start = work.iterates.p, work.iterates.dx, work.iterates.x
     first, count = rows.start[k], rows.count[k]
@@ -217,7 +238,18 @@ def _update(
 
 @machine_code
 def _stick(c: float, first: int, count: int, work: SolverWork) -> bool:
-    """Take the impulses with which a cone sticks; return whether they lie in it."""
+    """Set the impulses of a cone to the solution of u = 0; return whether they fit it.
+
+    Args:
+        c: Coefficient of the circular cone.
+        first, count: First row and number of rows of the block.
+        work: Work arrays; iterates.y is set from the start iterates.x and the
+            velocities iterates.p.
+
+    Returns:
+        Whether the impulses lie in the cone. False without a change if the block's
+        matrix is singular or c is 0.
+    """
     x, start, u = work.iterates.y, work.iterates.x, work.iterates.p
     factor = work.block_factor
     if not (factor[6 * first] > 0.0 and c > 0.0):
@@ -240,7 +272,11 @@ def _stick(c: float, first: int, count: int, work: SolverWork) -> bool:
 
 @machine_code
 def _slide(c: float, first: int, count: int, work: SolverWork) -> None:
-    """Let normal and tangents of a cone take turns until they rest."""
+    """Update normal and tangents of a sliding cone in turn, up to LOCAL times.
+
+    Arguments as of _stick. The iteration ends when no impulse changes by more than 1e-3
+    of the largest.
+    """
     x, start, u, rate = (
         work.iterates.y, work.iterates.x, work.iterates.p, work.iterates.rho,
     )  # fmt: skip
@@ -270,7 +306,14 @@ def _slide(c: float, first: int, count: int, work: SolverWork) -> None:
 def _velocity(
     first: int, count: int, row: int, work: SolverWork, u: FloatArray
 ) -> float:
-    """Return the velocity of a row of a block for the block's impulses of now."""
+    """Return the velocity of a block's row for the current impulses of the block.
+
+    Args:
+        first, count: First row and number of rows of the block.
+        row: Index of the row within the block.
+        work: Work arrays; impulses iterates.y, start iterates.x, block_matrix.
+        u: Velocities of all rows at the start, (rows,).
+    """
     total = u[first + row]
     for e in range(count):
         change = work.iterates.y[first + e] - work.iterates.x[first + e]
@@ -280,7 +323,7 @@ def _velocity(
 
 @machine_code
 def _follow(rows: Rows, scaled: Scaled, k: int, work: SolverWork) -> None:
-    """Let the rows of a block without a cone follow their laws, one after the other."""
+    """Update the rows of block k, not a cone, by their laws, one after the other."""
     x, u, start = work.iterates.y, work.iterates.p, work.iterates.x
     first, count, width = rows.start[k], rows.count[k], rows.support_count[k]
     a = rows.y_start[k]

@@ -1,4 +1,4 @@
-"""Coulomb's law by an interior-point method: from any start, for heaps of bodies.
+"""Coulomb's law by an interior-point method, for heaps of bodies; it needs no start.
 
 In the subset of machine code.
 """
@@ -29,13 +29,13 @@ from dyn_core.contact.solvers.newton_on_modes import (
 from dyn_core.contact.solvers.solver_memory import SolverWork
 from dyn_core.engines.machine_code import machine_code
 
-FIRM = 1e-7  # compliance of a step in rows without a law
-SHARE = 0.95  # part of the way to the nearest boundary that a step takes
-SHORT = 0.2  # steps that are tried again with more centering
-PATIENCE = 3  # such steps in a row after which the path is seen to turn back
-ENOUGH = 1e-3  # mean product of slack and impulse at which modes are tried
+FIRM = 1e-7  # compliance of a step in rows without a bound
+SHARE = 0.95  # longest step, relative to the step that reaches a boundary
+SHORT = 0.2  # steps shorter than this are repeated with more centering
+PATIENCE = 3  # short steps in succession that end the method
+ENOUGH = 1e-3  # mean product of slack and impulse at which `newton_on_modes` is tried
 SMALLEST = 1e-12  # mean product at which the method ends
-EACH = 8  # steps of a try of the modes
+EACH = 8  # largest number of steps of `newton_on_modes`
 
 
 @machine_code
@@ -50,18 +50,22 @@ def interior(
 
     The disc of friction has the radius mu lambda_n of the same step, so that the law is
     Coulomb's, not its relaxation; S is not symmetric. Each step has a predictor, and a
-    corrector of second order (Mehrotra). When e is small, `newton_on_modes` takes the
-    modes from it and ends; if that does not converge, e falls further. Coulomb's law is
-    not monotone: where e cannot fall on this path, steps become short, and it ends.
+    corrector of second order (Mehrotra). When e is small, `newton_on_modes` starts from
+    these impulses and their modes; if it does not converge, e falls further. Coulomb's
+    law is not monotone: if e cannot fall on this path, steps become short, and the
+    method ends.
 
     Args:
-        rows, blocks, m, nv: Problem, scaled in work.scaled.
-        work: Room for work; work.newton.gamma is set to the result.
-        tolerance: Of `natural_step`.
+        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
+        work: Work arrays; work.scaled is the scaled problem, work.newton.gamma is set
+            to the scaled impulses.
+        tolerance: Tolerance of `natural_step`.
         steps: Largest number of steps.
 
     Returns:
-        `natural_step` of the result, and the number of steps of both methods.
+        `natural_step` of the result, and the number of steps of both methods. The first
+        is infinite if the modes were never tried: no inequality, singular matrix,
+        values that are not finite, or too few steps.
 
     Source: S. Mehrotra 1992; T. Howell, S. Le Cleac'h et al. 2022 (Dojo), section IV.
     """
@@ -93,6 +97,7 @@ def interior(
         _slack_steps(rows, blocks, work, 0.0, False)
         step = min(1.0, _room(rows, blocks, work))
         after = _gap(rows, blocks, work, step) / float(terms)
+        # Mehrotra's rule: the cube of the reduction that the predictor promises.
         centering = max(1e-4, min(1.0, after / gap))
         centering = centering * centering * centering
         _linearise(rows, blocks, work, centering * gap, True)
@@ -112,7 +117,11 @@ def interior(
 
 @machine_code
 def _start(rows: Rows, blocks: int, work: SolverWork) -> int:
-    """Set impulses and slacks inside; return how many products there are."""
+    """Set impulses and slacks inside of all cones and bounds.
+
+    Returns:
+        Number of complementarity products; rows with equal bounds have none.
+    """
     scaled, point, x = work.scaled, work.interior, work.iterates.x
     terms = 0
     for k in range(blocks):
@@ -133,7 +142,7 @@ def _start(rows: Rows, blocks: int, work: SolverWork) -> int:
             elif above:
                 x[i] = hi - 1.0
             if below and not x[i] > lo:
-                continue  # no room: fixed
+                continue  # lo = hi: the impulse is fixed, without a slack
             if below:
                 point.slack[i] = 1.0
                 terms += 1
@@ -147,7 +156,11 @@ def _start(rows: Rows, blocks: int, work: SolverWork) -> int:
 def _velocities(
     rows: Rows, blocks: int, m: int, work: SolverWork, unknowns: int
 ) -> float:
-    """Set u to the velocities less their slacks; return the sum of all products."""
+    """Set work.newton.u to the velocities minus their slacks, and all changes to zero.
+
+    Returns:
+        Sum of all complementarity products.
+    """
     scaled, point, x, u = work.scaled, work.interior, work.iterates.x, work.newton.u
     z = work.newton.z
     for j in range(unknowns):
@@ -171,7 +184,7 @@ def _velocities(
 
 @machine_code
 def _gap(rows: Rows, blocks: int, work: SolverWork, step: float) -> float:
-    """Return the sum of the products after a step."""
+    """Return the sum of all complementarity products after a step of length `step`."""
     scaled, point, total = work.scaled, work.interior, 0.0
     x, dx = work.iterates.x, work.iterates.dx
     for k in range(blocks):
@@ -194,9 +207,13 @@ def _gap(rows: Rows, blocks: int, work: SolverWork, step: float) -> float:
 def _linearise(
     rows: Rows, blocks: int, work: SolverWork, aim: float, second: bool
 ) -> None:
-    """Set S and the d of dx = d - S Y dz, for products that become `aim`.
+    """Set S and d of dx = d - S Y dz: work.newton.slopes and work.newton.center.
 
-    second: Whether the products of the last step's changes are taken away, too.
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Work arrays; reads impulses, slacks, their changes, and velocities.
+        aim: Target e of the complementarity products.
+        second: Whether the products of the predictor's changes are subtracted.
     """
     scaled, point, slopes = work.scaled, work.interior, work.newton.slopes
     x, dx, u, d = work.iterates.x, work.iterates.dx, work.newton.u, work.newton.center
@@ -234,7 +251,7 @@ def _linearise(
 def _slack_steps(
     rows: Rows, blocks: int, work: SolverWork, aim: float, second: bool
 ) -> None:
-    """Take dx from its place in center, and set the steps of slacks that belong to it.
+    """Set dx to work.newton.center, and the changes of the slacks that follow from dx.
 
     Arguments as of _linearise.
     """
@@ -263,7 +280,10 @@ def _slack_steps(
 
 @machine_code
 def _room(rows: Rows, blocks: int, work: SolverWork) -> float:
-    """Return the part of the step after which something is at its boundary."""
+    """Return the step length at which an impulse or a slack reaches its boundary.
+
+    At most 10.
+    """
     scaled, point, least = work.scaled, work.interior, 10.0
     x, dx = work.iterates.x, work.iterates.dx
     for k in range(blocks):
@@ -283,13 +303,19 @@ def _room(rows: Rows, blocks: int, work: SolverWork) -> float:
 
 @machine_code
 def _nearer(least: float, room: float, step: float) -> float:
-    """Return the smaller of a part of a step and that after which there is no room."""
+    """Return the smaller of `least` and the step length that uses up a distance.
+
+    Args:
+        least: Step length.
+        room: Distance to a boundary.
+        step: Change of this distance in a full step; there is no limit if it is >= 0.
+    """
     return min(least, -room / step) if step < 0.0 else least
 
 
 @machine_code
 def _move(rows: Rows, blocks: int, m: int, work: SolverWork, step: float) -> None:
-    """Take a part of the step."""
+    """Add `step` times their changes to impulses and slacks."""
     point, x, dx = work.interior, work.iterates.x, work.iterates.dx
     for i in range(m):
         x[i] += step * dx[i]

@@ -1,4 +1,4 @@
-"""Coulomb's law by Newton steps that decide modes at the response of a block.
+"""Coulomb's law by a Newton method that selects modes (open, stick, slip) by block.
 
 In the subset of machine code.
 """
@@ -28,9 +28,9 @@ from dyn_core.engines.machine_code import FloatArray, any_lane, decided_by, mach
 from dyn_core.numbers.scalar import where
 
 FIRM = 1e-6  # compliance of a step, which makes impulses unique
-SOFT = 1e-4  # a larger one, for contacts that stick and slip in turn
-TRIALS = 6  # steps that are tried, each half of the one before
-PATIENCE = 4  # steps within which |F| must fall by SHRINK
+SOFT = 1e-4  # a larger one, for contacts that alternate between stick and slip
+TRIALS = 6  # trial steps; each has half the length of the previous one
+PATIENCE = 4  # steps within which |F| must fall by the factor SHRINK
 SHRINK = 0.5
 
 
@@ -44,22 +44,25 @@ def newton_on_modes(
         F(x) = x - Pi(x - u),   u = Y Y.T x + R x + b,
         lambda_n >= 0, then lambda_T in the disc of mu max(0, lambda_n - u_n)
 
-    Modes come from x - u: a velocity counts as much as the impulse that it asks for, so
-    that what is near its solution has the modes of it, and one step solves it. A small
-    compliance, whose force is zero at x, chooses among impulses that do the same.
-    Steps are halved until |F| falls.
+    Modes follow from x - u, in units of the response of a block: near the solution they
+    are its modes, and one step solves the problem. A small compliance, whose force is
+    zero at x, selects one of several impulses with the same effect. Steps are halved
+    until |F| falls.
 
     Args:
-        rows, blocks, m, nv: Problem, scaled in work.scaled.
-        work: Room for work; gamma is the start, and then the result. The order of
-            work.envelope becomes that of the contacts that press in the last step:
-            islands are those of these.
-        tolerance: Of `natural_step`.
+        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use;
+            work.scaled is the scaled problem.
+        work: Work arrays; newton.gamma is the start, and then the result. The order of
+            work.envelope is computed for the blocks used in the last step.
+        tolerance: Tolerance of `natural_step`.
         steps: Largest number of steps.
         firm: Compliance of a step, FIRM or SOFT.
 
     Returns:
-        `natural_step` of the result, and the number of steps.
+        `natural_step` of the result, inf if a value is not finite; and the number of
+        steps. The iteration also ends if the envelope does not fit its array, the
+        matrix is singular, or |F| stops falling; the first value is then above
+        `tolerance`.
 
     Source: P. Alart and A. Curnier 1991; M. Hintermüller, K. Ito and K. Kunisch 2002.
     """
@@ -104,7 +107,11 @@ def newton_on_modes(
 
 @machine_code
 def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> float:
-    """Set u to the velocities of gamma; return its `natural_step`, or infinity."""
+    """Set work.newton.u to the velocities for the impulses gamma.
+
+    Returns:
+        `natural_step` of gamma; inf if a velocity is not finite.
+    """
     scaled, newton, iterates = work.scaled, work.newton, work.iterates
     sound = 0.0
     respond_to(
@@ -123,7 +130,7 @@ def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> f
 def _squares(
     rows: Rows, blocks: int, scaled: Scaled, x: FloatArray, u: FloatArray
 ) -> float:
-    """Return |F|²."""
+    """Return |F|² for scaled impulses x and velocities u; see newton_on_modes."""
     total = 0.0
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
@@ -151,7 +158,16 @@ def _squares(
 def linearise(
     rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, firm: float
 ) -> bool:
-    """Set S and d = center of dx = d - S Y dz; return whether S is not symmetric."""
+    """Set S and d of dx = d - S Y dz: work.slopes and work.center.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        work: Work arrays; reads gamma and u.
+        firm: Compliance of a step.
+
+    Returns:
+        Whether S is not symmetric: a contact slides.
+    """
     slopes, x, u, d = work.slopes, work.gamma, work.u, work.center
     slips = False
     for k in range(blocks):
@@ -166,7 +182,7 @@ def linearise(
                 near = x[i] - u[i]
                 bound = max(scaled.lo[i], min(near, scaled.hi[i]))
                 if scaled.lo[i] == scaled.hi[i]:
-                    near = math.nan
+                    near = math.nan  # unequal to any bound: the row is fixed
                 slopes.diagonal[i] = where(near == bound, slopes.diagonal[i], 0.0)
                 d[i] = where(near == bound, d[i], bound - x[i])
     return slips
@@ -176,11 +192,13 @@ def linearise(
 def _linearise_cone(
     rows: Rows, scaled: Scaled, work: NewtonWork, k: int, firm: float
 ) -> bool:
-    """Set S and d of a cone that opens or slides; return whether it slides.
+    """Set S and d of block k, a cone, if it opens or slides; return whether it slides.
 
     With y = x - u, t = y_T / |y_T| and eta = mu y_n / |y_T|:
 
         x_t = mu x_n,   (1 - eta) x + eta u = 0 across t
+
+    A sticking cone is left unchanged, with the S and d of free rows.
     """
     slopes, x, u, d = work.slopes, work.gamma, work.u, work.center
     first, count, c = rows.start[k], rows.count[k], scaled.c[k]
@@ -215,10 +233,11 @@ def _linearise_cone(
 
 @machine_code
 def find_used(rows: Rows, blocks: int, work: SolverWork) -> None:
-    """Note the blocks with S, d or impulses: the step does not depend on others.
+    """Set work.envelope.used to 1 for blocks with non-zero S, d or impulses, else 0.
 
-    Nor does it on those whose impulses just stay, but that is known to rounding only.
+    The step does not depend on the other blocks.
     """
+    # Blocks whose impulses stay the same count, too: rounding hides that they do.
     diagonal, d = work.newton.slopes.diagonal, work.newton.center
     for k in range(blocks):
         some = 0.0
@@ -231,7 +250,19 @@ def find_used(rows: Rows, blocks: int, work: SolverWork) -> None:
 def solve_step(
     rows: Rows, blocks: int, work: SolverWork, unknowns: int, slips: bool
 ) -> bool:
-    """Factorise for S, and turn d = center into dx with du = Y dz; return success."""
+    """Assemble and factorise K = 1 + Y.T S Y, and solve for the step.
+
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Work arrays; reads newton.slopes. newton.center is d, and becomes dx;
+            newton.du becomes Y dz.
+        unknowns: Number of coordinates in the envelope.
+        slips: Whether S is not symmetric.
+
+    Returns:
+        False if K is singular, or is not positive definite though symmetric; center and
+        du are then unchanged.
+    """
     scaled, envelope, newton = work.scaled, work.envelope, work.newton
     assemble(rows, blocks, scaled, envelope, newton, unknowns, slips)
     if slips:
@@ -247,7 +278,12 @@ def solve_step(
 def solve_again(
     rows: Rows, blocks: int, work: SolverWork, unknowns: int, slips: bool
 ) -> None:
-    """Turn d = center into dx = d - S Y dz with du = Y dz, K dz = Y.T d."""
+    """Solve for a step with the factor of `solve_step`; arguments as there.
+
+        K dz = Y.T d,   du = Y dz,   dx = d - S du
+
+    newton.center is d, and becomes dx.
+    """
     scaled, envelope, newton = work.scaled, work.envelope, work.newton
     dz = newton.dz
     for j in range(min(unknowns + 1, len(dz))):

@@ -1,4 +1,4 @@
-"""Contacts by Newton's method on the coordinates, in proximal rounds.
+"""Contacts by Newton's method on the velocity changes z, in proximal rounds.
 
 In the subset of machine code.
 """
@@ -39,14 +39,14 @@ from dyn_core.contact.solvers.solver_memory import (
 )
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
-QUIET = 1e-5  # epsilon after a round of one step, in which no contact slides
-SHIFT = 10.0
-LONG = 8  # steps of a round after which epsilon is the first again
-HARDEST = 1e-7  # last epsilon
-INNER = 0.1  # a round ends where it misses less than this part of what the last moved
-ROUNDING = 1e-14  # scaled velocities that are as good as zero
-STALLED = 0.99  # part of |F| left after a step that is worth no other
-TRIALS = 8  # steps that are tried, each 0.4 of the one before
+QUIET = 1e-5  # smallest epsilon after a round of one step without sliding contacts
+SHIFT = 10.0  # epsilon after such a round, relative to the shift of velocities
+LONG = 8  # steps of a round after which epsilon is reset to its first value
+HARDEST = 1e-7  # an epsilon up to this one is not reduced any more
+INNER = 0.1  # error that ends a round, relative to the shift of the last round
+ROUNDING = 1e-14  # scaled |F| that counts as zero
+STALLED = 0.99  # ratio of |F| after and before a step above which steps are useless
+TRIALS = 8  # trial steps; each has 0.4 times the length of the previous one
 
 
 @machine_code
@@ -66,29 +66,31 @@ def newton(
 
         F(z) = z - Y.T gamma(Y z + b) = 0,   (1 + Y.T S Y) dz = -F,   S = -d gamma / du
         gamma(u): the law of each block with a compliance R + epsilon, at u - epsilon x,
-        x <- gamma,   epsilon <- epsilon / 10 where that moves u by more than 0.3 of the
-        last round
+        x <- gamma,   epsilon <- epsilon / 10 if this moves u by more than 0.3 times the
+        shift of the last round
 
-    In Coulomb's law lambda_n = max(0, y_n) and lambda_T is the nearest to y_T in the
-    disc of mu lambda_n, y = (epsilon x - u) / (R + epsilon); its slope has no symmetry
-    where a contact slides, and steps are shortened until |F| falls. The relaxation
-    projects on the cone: its slope is symmetric, its cost convex, and a step ends near
-    the smallest cost. Where only modes without a slope of their own meet (sticking, at
-    a bound, open) the factor is kept until one of them changes.
+    In Coulomb's law, lambda_n = max(0, y_n), and lambda_T is the projection of y_T on
+    the disc of mu lambda_n, y = (epsilon x - u) / (R + epsilon). Its slope is not
+    symmetric if a contact slides; steps are shortened until |F| falls. The relaxation
+    projects on the cone: its slope is symmetric, its cost convex, and a line search
+    ends near the smallest cost. If no contact slides, the slope depends on the modes
+    alone, and the factor is reused until a mode changes.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        work: Room for work.
+        work: Work arrays.
         report: Set to the five residuals, iterations, epsilon and factorisations, (8,);
-            `law` is that of the relaxation where that is solved.
-        max_iterations: Largest number of Newton steps.
+            the residual `law` refers to the solved law.
+        max_iterations: Largest number of Newton steps, and of rounds.
         tolerance: Tolerance of velocities, relative to the largest free one, scaled.
         softness: First epsilon, relative to the response of a block.
-        exact: Whether the law is Coulomb's, or its convex relaxation.
+        exact: True: Coulomb's law; False: its convex relaxation.
 
     Returns:
-        CONVERGED, MAX_ITERATIONS, INFEASIBLE, or NO_BUFFER: then nothing is solved.
+        CONVERGED; MAX_ITERATIONS, also after a singular matrix or values that are not
+        finite; INFEASIBLE; or NO_BUFFER: the work arrays are too small, and the
+        impulses are unchanged.
 
     Source: LCP-12, LCP-13 (b); P. Alart and A. Curnier 1991.
     """
@@ -150,9 +152,16 @@ def proximal_rounds(
     heaviest: float,
     exact: bool,
 ) -> int:
-    """Take Newton steps until the law holds; arguments as of `newton`.
+    """Iterate Newton steps and rounds of `newton` on the scaled problem.
 
-    heaviest: Largest weight of a scaled velocity.
+    Arguments as of `newton`; work.scaled and the start work.newton.gamma, u and
+    work.system.w = Y.T gamma are set. report[5:] is set.
+
+    heaviest: Largest weight of a scaled velocity, from `scale`.
+
+    Returns:
+        MAX_ITERATIONS for every end of the steps, converged or not; INFEASIBLE; or
+        NO_BUFFER if the work arrays are too small.
     """
     scaled, envelope, newton_work = work.scaled, work.envelope, work.newton
     unknowns, entries = order(rows, blocks, nv, envelope)
@@ -205,7 +214,7 @@ def proximal_rounds(
             continue
         if count >= max_iterations:
             break
-        if steps == LONG and epsilon < softness:
+        if steps == LONG and epsilon < softness:  # start again with the first one
             epsilon, steps, stale, quiet = softness, 0, True, False
             fresh = False
             continue
@@ -244,7 +253,7 @@ def proximal_rounds(
 
 @machine_code
 def _move(m: int, work: NewtonWork, unknowns: int, step: float) -> None:
-    """Take a part of a Newton step."""
+    """Add `step` times their changes to z and u, of `unknowns` and m entries."""
     for j in range(unknowns):
         work.z[j] += step * work.dz[j]
     for i in range(m):
@@ -261,10 +270,17 @@ def _shorten(
     epsilon: float,
     inner: float,
 ) -> tuple[float, bool]:
-    """Take the first of ever shorter steps with which |F| falls, or the shortest.
+    """Shorten a Newton step until |F| falls, or TRIALS lengths are tried; apply it.
+
+    Args:
+        rows, blocks, m: Problem, numbers of blocks and rows in use.
+        work: Work arrays; newton.z and u are changed along dz and du.
+        unknowns: Number of entries of z in use.
+        epsilon: Compliance added to R.
+        inner: |F| before the step.
 
     Returns:
-        |F|, and whether a mode is another than before one of the steps.
+        |F| after the step, and whether the slope of the law changed in a trial.
     """
     done, step, now, changed = 0.0, 1.0, inner, False
     for _ in range(TRIALS):
@@ -281,7 +297,10 @@ def _shorten(
 
 @machine_code
 def missing(rows: Rows, blocks: int, work: SolverWork, unknowns: int) -> float:
-    """Return |F|; `right` is set to -F = Y.T gamma - z."""
+    """Return |F|, and set work.newton.right to -F = Y.T gamma - z.
+
+    unknowns: Number of entries of z in use.
+    """
     right, z = work.newton.right, work.newton.z
     for j in range(unknowns):
         right[j] = -z[j]
@@ -298,10 +317,11 @@ def missing(rows: Rows, blocks: int, work: SolverWork, unknowns: int) -> float:
 def _recenter(
     rows: Rows, blocks: int, work: SolverWork, epsilon: float
 ) -> tuple[float, float]:
-    """Start a round from the impulses of now; du is set to their change.
+    """Start a round: set work.newton.center to gamma, and du to the change of center.
 
     Returns:
-        The largest velocity that this shifts, and the largest impulse.
+        The largest change of the velocity offsets epsilon center, relative to the free
+        velocities; and the largest scaled impulse.
     """
     gamma, center = work.newton.gamma, work.newton.center
     worst, largest = 0.0, 0.0

@@ -1,6 +1,6 @@
-"""Solvers of Rows by name, and the one function that calls the chosen one.
+"""Contact solvers by name, and the compiled function that calls the chosen one.
 
-In the subset of machine code, but for what makes memory.
+In the subset of machine code, except the functions that allocate arrays.
 """
 
 from __future__ import annotations
@@ -42,19 +42,23 @@ ROW_SOLVERS: Mapping[str, Mapping[str, float]] = {
     },
 }
 ADMM, NEWTON, RELAXATION, SWEEPS, IN_PYTHON = range(len(ROW_SOLVERS) + 1)
-IMPACT, PROBLEM = range(2)  # what machine code asks Python for
+IMPACT, PROBLEM = range(2)  # requests of machine code to the Python function
 RAISED = -1  # status: the Python function has raised an error
 
 
 class SolverChoice(NamedTuple):
-    """A solver with its options.
+    """A contact solver with its options, as numbers for machine code.
 
     Attributes:
-        method: ADMM, NEWTON, RELAXATION or SWEEPS; IN_PYTHON: a solver of matrices.
-        max_iterations, tolerance: Of each.
-        splittings: Of coulomb_newton.
-        factor: Penalty of admm, relaxation of projected_gauss_seidel.
-        impacts: 1 where an impact by another law than Newton's comes before a step.
+        method: ADMM, NEWTON, RELAXATION or SWEEPS, an index in ROW_SOLVERS; IN_PYTHON:
+            a solver outside ROW_SOLVERS, which machine code calls through Python.
+        max_iterations: Largest number of iterations; 0 if IN_PYTHON.
+        tolerance: Tolerance of the method; 0 if IN_PYTHON.
+        splittings: Largest number of iterations of coulomb_newton's last splitting; 0
+            for other methods.
+        factor: Initial penalty rho of admm, relaxation of projected_gauss_seidel; 0 for
+            other methods.
+        impacts: 1 if an impact by a law other than Newton's precedes each step, else 0.
     """
 
     method: int
@@ -66,15 +70,17 @@ class SolverChoice(NamedTuple):
 
 
 class ChosenSolver(NamedTuple):
-    """A solver with its memory.
+    """A contact solver with its work arrays.
 
     Attributes:
-        choice: Which, and its options.
-        work: Memory.
-        reports: Of it, and of the correction of positions, (2, 8).
-        python: Python function of IMPACT or PROBLEM, and the numbers of blocks and rows
-            of the prepared problem; it returns a status, and RAISED after an error.
-        impact: Impulses of the rows in the impact before a step.
+        choice: Method and options.
+        work: Work arrays.
+        reports: Report of the solution (row 0) and of the position correction (row 1),
+            (2, 8); see solver_memory.py for the columns.
+        python: Address of the Python function f(request, blocks, m) -> status; request
+            is IMPACT or PROBLEM, blocks and m are the numbers of blocks and rows of the
+            prepared problem. The status is RAISED after an error.
+        impact: Impulses of the rows in the impact before a step [N·s | N·m·s].
     """
 
     choice: SolverChoice
@@ -87,12 +93,13 @@ class ChosenSolver(NamedTuple):
 def choice_of(
     name: str, options: Mapping[str, float], impacts: bool = False
 ) -> SolverChoice:
-    """Return a solver by name, with some options beside the defaults.
+    """Return a solver by name, with given options in place of the defaults.
 
     Args:
-        name: One of ROW_SOLVERS; another one is called in Python, with its own options.
-        options: Of the solver.
-        impacts: Whether impacts come before the steps.
+        name: Name of a solver. A name outside ROW_SOLVERS gives the method IN_PYTHON.
+        options: Options of the solver by name. They are ignored for IN_PYTHON; so are
+            names that the solver does not have.
+        impacts: Whether an impact is solved before each step.
     """
     if name not in ROW_SOLVERS:
         return SolverChoice(IN_PYTHON, 0, 0.0, 0, 0.0, int(impacts))
@@ -109,15 +116,17 @@ def choice_of(
 
 @machine_code
 def solve_rows(rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver) -> int:
-    """Replace the impulses of a problem by the solution; return its status.
+    """Solve a problem by the chosen method; return its status.
 
     Args:
-        rows: Problem, with its warm start.
+        rows: Problem. rows.impulse is the warm start, and becomes the solution.
         blocks, m, nv: Numbers of blocks, rows and coordinates in use.
-        solver: Which, and its memory.
+        solver: Method and work arrays. solver.reports[0] is set to the five residuals,
+            iterations, penalty and factorisations.
 
     Returns:
-        Index in residuals.STATUSES, or RAISED.
+        Index in residuals.STATUSES; RAISED (-1) if the Python function of an IN_PYTHON
+        solver raised an error.
     """
     choice, work, report = solver.choice, solver.work, solver.reports[0]
     most, tolerance = choice.max_iterations, choice.tolerance
@@ -135,27 +144,29 @@ def solve_rows(rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver) -
         status = call_python(solver.python, PROBLEM, blocks, m)
         law = report[LAW]
         row_residuals(rows, blocks, nv, work.system.w, work.iterates.r, report)
-        report[LAW] = law  # of the solver's own law
+        report[LAW] = law  # the Python solver may have a law of its own
         return status
     return sweep(rows, blocks, m, nv, work, report, most, tolerance, choice.factor)
 
 
 class RowSolver:
-    """A solver of ROW_SOLVERS, tied to the arrays of a problem.
+    """A solver of ROW_SOLVERS, bound to the arrays of a problem.
 
     Attributes:
+        nv: Number of coordinates.
         report: Residuals (primal, dual, complementarity, dissipation, law), iterations,
             penalty and factorisations of the last solution, (8,).
     """
 
     def __init__(self, name: str, rows: Rows, nv: int, **options: float) -> None:
-        """Make memory.
+        """Allocate work arrays and compile the solver for the arrays `rows`.
 
         Args:
             name: One of ROW_SOLVERS.
-            rows: Arrays of the problems to come; what is in them may change, they not.
+            rows: Arrays of all problems to be solved. Their entries may change between
+                solutions; the array objects must stay the same.
             nv: Number of coordinates of the supports.
-            options: Of the solver.
+            options: Options of the solver; see ROW_SOLVERS.
         """
         work, reports = allocate_solvers(rows, nv), np.zeros((2, 8))
         choice = choice_of(name, options)
@@ -164,5 +175,12 @@ class RowSolver:
         self._solve = compiled(solve_rows).bind(rows, chosen)
 
     def solve(self, blocks: int, m: int) -> int:
-        """Replace the impulses by the solution; return its status; see solve_rows."""
+        """Replace the impulses of the bound rows by the solution; return its status.
+
+        Args:
+            blocks, m: Numbers of blocks and rows in use.
+
+        Returns:
+            Index in residuals.STATUSES.
+        """
         return int(self._solve(blocks, m, self.nv))

@@ -1,4 +1,4 @@
-"""Room for the work of the contact solvers, their statuses and reports."""
+"""Work arrays of the contact solvers, their statuses, and the columns of reports."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = map(
 )
 NO_BUFFER = STATUSES.index("no_room")  # work arrays are too small: nothing is solved
 WEDGED = STATUSES.index("wedged")
-FROZEN_FRICTION = STATUSES.index("frozen_friction")  # it has bounds of its own
-LAW, ITERATIONS, PENALTY, FACTORISATIONS = 4, 5, 6, 7  # of a report: five residuals
-REACHED = 1e-8  # relative tolerance of the law for the status CONVERGED
-SOLVED = 1e-6  # of the law of a heap
+FROZEN_FRICTION = STATUSES.index("frozen_friction")  # friction with fixed bounds
+# Columns of a report; columns 0 to 4 are the residuals of residuals.RESIDUALS.
+LAW, ITERATIONS, PENALTY, FACTORISATIONS = 4, 5, 6, 7
+REACHED = 1e-8  # residual `law` up to which the status is CONVERGED in any case
+SOLVED = 1e-6  # largest residual `law` with which a heap counts as solved
 
 
 class Iterates(NamedTuple):
-    """Vectors of rows of the splitting, each (rows,), scaled.
+    """Vectors of the operator splitting, each (rows,), scaled.
 
     Attributes:
         x, y: Impulses that obey the dynamics, and impulses that obey the laws.
-        z: Multiplier; at the end minus the velocity with De Saxce's correction.
+        z: Multiplier; when converged, minus the velocity with De Saxce's correction.
         p: Y Y.T x.
-        dx, r: Change of x, and the right side of its system.
-        s: De Saxce's correction.
+        dx, r: Change of x, and the right side of its linear system.
+        s: De Saxce's correction of the velocities, non-zero in normal rows of cones.
         rho: Penalty of each row.
     """
 
@@ -47,12 +48,15 @@ class Iterates(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """Slope S of the law of each block, as law_slopes.py has it, each (rows,).
+    """Slope S = -d impulse / d velocity of each block's law, each array (rows,).
+
+    The formula of S in these arrays is in law_slopes.py.
 
     Attributes:
-        diagonal: Its diagonal part.
-        tilt, lean: Of the tangents of a cone with its normal.
-        left, right: Of the tangents of a cone with each other.
+        diagonal: Diagonal part of S.
+        tilt, lean: Coupling of a cone's tangents to its normal: S_Tn = tilt S_nn,
+            S_nT = S_nn lean.T.
+        left, right: Coupling of a cone's tangents to each other: left right.T.
     """
 
     diagonal: FloatArray
@@ -63,18 +67,20 @@ class Slopes(NamedTuple):
 
 
 class NewtonWork(NamedTuple):
-    """Work of Newton's method, scaled.
+    """Work arrays of Newton's method, scaled.
 
     Attributes:
-        mode: Mode of each row, of a cone at its first row, (rows,).
-        gamma, center: Impulses, and those that the round starts from, (rows,).
+        mode: OPEN, STICK or SLIP of each row; a cone has its mode at its first row,
+            (rows,).
+        gamma, center: Impulses, and the impulses at the start of a round, (rows,).
         u, du: Y z and its change, (rows,).
-        z, dz: Y.T gamma when solved, its change, (nv,).
-        right: Right side of the system of dz, (nv,).
-        slope_y: Slope of the law times Y, in the places of Y.
-        square: Y.T times that, (largest support squared,).
-        upper: Upper factor of a matrix that is not symmetric, as envelope.values.
-        slopes: Slope of the law.
+        z, dz: Y.T gamma at the solution, and its change, (nv,).
+        right: Right side of the linear system of dz, (nv,).
+        slope_y: S Y, indexed like the values of Y.
+        square: Y.T S Y of one support, row by row, (largest support squared,).
+        upper: Upper factor of a matrix that is not symmetric, indexed like
+            envelope.values.
+        slopes: Slope S of the law.
     """
 
     mode: IntArray
@@ -92,15 +98,16 @@ class NewtonWork(NamedTuple):
 
 
 class ConeSlacks(NamedTuple):
-    """Slacks of an interior-point method, scaled.
+    """Slack variables of the interior-point method, scaled.
 
     Attributes:
-        slack: Velocities of a cone; of an interval the multiplier of lo, (rows,).
-        other: Multiplier of hi, (rows,).
-        slack_step, other_step: Their changes, (rows,).
-        missing: What products of a cone's tangents lack, (rows,).
-        eta, eta_step: Bound of a cone's tangent speed, its change, (blocks,).
-        constant, by_normal: Parts of eta_step, (blocks,).
+        slack: Velocities of a cone's rows; multipliers of lo of interval rows, (rows,).
+        other: Multipliers of hi of interval rows, (rows,).
+        slack_step, other_step: Changes of slack and other in a step, (rows,).
+        missing: Residuals of the tangents' complementarity products in a cone, (rows,).
+        eta, eta_step: Bound of a cone's tangent speed, and its change, (blocks,).
+        constant, by_normal: Coefficients of eta_step: constant, and times the change of
+            the normal impulse, (blocks,).
     """
 
     slack: FloatArray
@@ -115,14 +122,19 @@ class ConeSlacks(NamedTuple):
 
 
 class SolverWork(NamedTuple):
-    """Room for the work of every solver.
+    """Work arrays of all solvers; one object serves each of them.
 
     Attributes:
-        scaled, envelope, system, iterates, newton, interior: Room of its parts.
-        best, best_law: Impulses that came nearest to the law, (rows,), and their
-            residual of it, (1,).
-        block_matrix, block_factor: Matrix of a cone alone, and its factor, six values
-            a row, (6 rows,).
+        scaled: The scaled problem.
+        envelope: Sparse matrix and its factor.
+        system: Linear system of admm, and vectors that other solvers use.
+        iterates: Vectors of admm, also used by other solvers.
+        newton: Work arrays of the Newton methods.
+        interior: Slack variables of the interior-point method.
+        best, best_law: Impulses with the smallest residual of the law so far, (rows,)
+            [N·s | N·m·s], and this residual, (1,).
+        block_matrix, block_factor: Matrix Y Y.T + R of each cone, and its Cholesky
+            factor; six values for each row, (6 rows,).
     """
 
     scaled: Scaled
@@ -140,14 +152,14 @@ class SolverWork(NamedTuple):
 def allocate_solvers(
     rows: Rows, nv: int, widest: int | None = None, entries: int | None = None
 ) -> SolverWork:
-    """Return room for the solvers of problems no larger than the arrays of `rows`.
+    """Allocate work arrays for problems no larger than the arrays of `rows`.
 
     Args:
-        rows: Problem, or arrays that are long enough for all problems to come.
+        rows: Problem, or arrays long enough for all problems to be solved.
         nv: Number of coordinates.
-        widest: Most coordinates of a support; nv if None.
-        entries: Entries of an envelope; enough for every problem if None. A problem
-            that needs more has the status NO_BUFFER.
+        widest: Largest number of coordinates of a support; nv if None.
+        entries: Number of entries of the envelope; enough for every problem if None.
+            A solver returns NO_BUFFER for a problem that needs more.
     """
     blocks, m, supports = len(rows.kind), len(rows.b), len(rows.support)
     most = max(nv, min(m, 2 * nv))
@@ -212,11 +224,15 @@ def allocate_solvers(
 
 @machine_code
 def final_status(status: int, report: FloatArray, tolerance: float) -> int:
-    """Return the status: CONVERGED where the published law holds, else what it was.
+    """Return the final status of a solver: CONVERGED, MAX_ITERATIONS or INFEASIBLE.
 
-    It holds to ten times the tolerance of the method, which stops by its own measure,
-    or to REACHED.
+    Args:
+        status: Status of the iterations; INFEASIBLE is returned unchanged.
+        report: Report with the residual `law` at index 4.
+        tolerance: Tolerance of the method. CONVERGED requires law <= 10 tolerance or
+            law <= REACHED; a residual of NaN gives MAX_ITERATIONS.
     """
+    # Ten times: each method stops by a measure of its own, not by this residual.
     if status == INFEASIBLE:
         return status
     return CONVERGED if report[4] <= max(REACHED, 10.0 * tolerance) else MAX_ITERATIONS

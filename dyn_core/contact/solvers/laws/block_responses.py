@@ -1,4 +1,4 @@
-"""The law of each block with a compliance: impulses, modes, cost along a line.
+"""Law of each block with a compliance: impulses, modes, line search of the cost.
 
 In the subset of machine code.
 """
@@ -13,13 +13,24 @@ from dyn_core.contact.solvers.laws.scaling import CONE, FROZEN, INTERVALS, Scale
 from dyn_core.contact.solvers.solver_memory import NewtonWork
 from dyn_core.engines.machine_code import machine_code
 
-OPEN, STICK, SLIP = range(3)  # modes of a cone; rows are open at a bound, else stick.
-# Of a block with bounded friction the second row has the mode of the tangents.
+# Modes of a cone. A single row is OPEN at a bound, else STICK. A block with bounded
+# friction has the mode of the normal in its first row, of the tangents in its second.
+OPEN, STICK, SLIP = range(3)
 
 
 @machine_code
 def target(scaled: Scaled, work: NewtonWork, i: int, epsilon: float, a: float) -> float:
-    """Return the impulse of row i that its velocity u + a du asks for, without law."""
+    """Return the impulse of row i before its law is applied.
+
+        (epsilon center - (u + a du + b)) / (R + epsilon)
+
+    Args:
+        scaled: Scaled problem.
+        work: Work arrays u, du and center.
+        i: Index of the row.
+        epsilon: Compliance added to R.
+        a: Step length along du.
+    """
     q = work.u[i] + a * work.du[i] + scaled.b[i]
     return (epsilon * work.center[i] - q) / (scaled.R[i] + epsilon)
 
@@ -28,7 +39,20 @@ def target(scaled: Scaled, work: NewtonWork, i: int, epsilon: float, a: float) -
 def cone_response(
     c: float, n: float, size: float, Rn: float, Rt: float, exact: bool
 ) -> tuple[int, float, float]:
-    """Return the mode of a cone, its normal impulse, and a factor of the tangents."""
+    """Apply the law of a cone to target impulses.
+
+    Args:
+        c: Coefficient of the circular cone.
+        n: Target of the normal impulse.
+        size: Length of the target of the tangent impulses.
+        Rn, Rt: Compliance of the normal row and of the tangent rows.
+        exact: True: Coulomb's law; False: its convex relaxation, the projection on the
+            cone.
+
+    Returns:
+        OPEN, STICK or SLIP; the normal impulse; and the factor of the tangent targets.
+        OPEN has zero impulses.
+    """
     if size <= c * n and c * n > 0.0:
         return STICK, n, 1.0
     if exact:
@@ -51,7 +75,18 @@ def respond(
     epsilon: float,
     exact: bool,
 ) -> bool:
-    """Set gamma and the modes; return whether the slope of the law has changed."""
+    """Set work.gamma and work.mode of all blocks by their laws.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        work: Work arrays; reads u, du and center.
+        epsilon: Compliance added to R.
+        exact: True: Coulomb's law; False: its convex relaxation.
+
+    Returns:
+        Whether the slope of the law may have changed: a mode differs from the previous
+        call, or a contact slides.
+    """
     changed = False
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
@@ -99,7 +134,14 @@ def respond(
 def power_of_response(
     rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, epsilon: float, a: float
 ) -> float:
-    """Return gamma(u + a du) . du."""
+    """Return gamma(u + a du) . du, with the convex relaxation of Coulomb's law.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        work: Work arrays; reads u, du and center.
+        epsilon: Compliance added to R.
+        a: Step length along du.
+    """
     total = 0.0
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
@@ -134,9 +176,18 @@ def line(
     unknowns: int,
     epsilon: float,
 ) -> float:
-    """Return a step near the smallest cost along dz: where its slope vanishes.
+    """Return the step length near the minimum of the cost along dz, in (0, 1].
 
-    slope(a) = dz . (z + a dz) - gamma(u + a du) . du,   slope(0) = -dz . right
+        slope(a) = dz . (z + a dz) - gamma(u + a du) . du,   slope(0) = -dz . right
+
+    The search (Illinois method) ends when |slope| <= 0.3 |slope(0)|. A full step of 1
+    is returned if its slope is not above this limit.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        work: Work arrays; reads z, dz, u, du and right.
+        unknowns: Number of entries of dz in use.
+        epsilon: Compliance added to R.
     """
     power, square, start = 0.0, 0.0, 0.0
     for j in range(unknowns):
@@ -151,6 +202,7 @@ def line(
         return 1.0
     for _ in range(30):
         a = (low * at_high - high * at_low) / (at_high - at_low)
+        # Away from both ends, so that the bracket shrinks in each step.
         a = max(low + 0.02 * (high - low), min(a, high - 0.02 * (high - low)))
         slope = power + a * square
         slope -= power_of_response(rows, blocks, scaled, work, epsilon, a)

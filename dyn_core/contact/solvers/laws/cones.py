@@ -11,7 +11,16 @@ from dyn_core.engines.machine_code import machine_code
 
 @machine_code
 def row_coefficient(rows: Rows, k: int, row: int) -> float:
-    """Return the coefficient of friction of a tangent row, 1 or more, of block k."""
+    """Return the friction coefficient of a tangent row of block k, a contact.
+
+    Args:
+        rows: Problem.
+        k: Index of the block.
+        row: Index of the row within the block, 1 or more; 0 is the normal.
+
+    Returns:
+        The coefficient of sliding [1], torsion or rolling [m], by the kind of the row.
+    """
     if row < TORSION:
         return rows.mu[k, 0]
     return rows.mu[k, 1] if row < ROLLING else rows.mu[k, 2]
@@ -19,8 +28,10 @@ def row_coefficient(rows: Rows, k: int, row: int) -> float:
 
 @machine_code
 def cone_coefficient(rows: Rows, k: int) -> float:
-    """Return the largest coefficient of friction of a contact, with which T y = lambda
-    lies in a circular cone.
+    """Return the largest friction coefficient c of block k, a contact.
+
+    With c, the scaled impulses y of T y = lambda lie in a circular cone; T is
+    `row_weight`. The result is 0 for a contact without tangent rows.
     """
     c = rows.mu[k, 0] if rows.count[k] > 1 else 0.0
     if rows.count[k] > TORSION:
@@ -32,7 +43,18 @@ def cone_coefficient(rows: Rows, k: int) -> float:
 
 @machine_code
 def row_weight(rows: Rows, k: int, row: int, c: float) -> float:
-    """Return the weight T of a row of block k, a contact with largest coefficient c."""
+    """Return the weight T of a row of block k, a contact.
+
+    Args:
+        rows: Problem.
+        k: Index of the block.
+        row: Index of the row within the block; 0 is the normal.
+        c: Largest friction coefficient of the block, from `cone_coefficient`.
+
+    Returns:
+        The row's coefficient over c; 1 for the normal row, and for all rows of a
+        contact with sliding friction alone.
+    """
     if row == 0 or rows.count[k] <= TORSION:
         return 1.0
     return share(row_coefficient(rows, k, row), c)
@@ -40,13 +62,17 @@ def row_weight(rows: Rows, k: int, row: int, c: float) -> float:
 
 @machine_code
 def is_cone(rows: Rows, k: int) -> bool:
-    """Return whether a block has a normal row and tangents."""
+    """Return whether block k is a contact with tangent rows, besides the normal row."""
     return rows.kind[k] == CONTACT and rows.count[k] > 1
 
 
 @machine_code
 def row_bounds(rows: Rows, k: int, row: int) -> tuple[float, float]:
-    """Return the bounds of the impulse of a row of a block that is no cone."""
+    """Return the bounds (lo, hi) of the impulse of row `row` of block k, not a cone.
+
+    They are infinite for bilateral and prescribed blocks, (0, inf) for unilateral
+    blocks and frictionless contacts, and rows.lo, rows.hi for boxes [N·s | N·m·s].
+    """
     kind = rows.kind[k]
     if kind < UNILATERAL:
         return -math.inf, math.inf

@@ -29,7 +29,7 @@ def row_residuals(
     u: FloatArray,
     residuals: FloatArray,
 ) -> None:
-    """Compute velocities and the residuals of the exact laws, as law_residuals does.
+    """Compute velocities and the residuals of problem/residuals.py, `law_residuals`.
 
         u = Y (Y.T impulse) + b + compliance impulse
 
@@ -69,7 +69,7 @@ def row_residuals(
 
 @machine_code
 def _raise(residuals: FloatArray, k: int, value: float) -> None:
-    """Raise a residual to a larger value."""
+    """Set residuals[k] to the maximum of itself and `value`."""
     residuals[k] = max(residuals[k], value)
 
 
@@ -77,7 +77,15 @@ def _raise(residuals: FloatArray, k: int, value: float) -> None:
 def _row(
     rows: Rows, k: int, row: int, u: FloatArray, speed: float, residuals: FloatArray
 ) -> None:
-    """Take the residuals of one row without a cone into account."""
+    """Update the largest residuals by one row of a block that is not a cone.
+
+    Args:
+        rows: Problem, with the impulses to measure.
+        k, row: Index of the block, and of the row within it.
+        u: Velocities of all rows, (rows,).
+        speed: Scale of velocities, the largest free velocity [m/s].
+        residuals: Residuals so far, (5,); updated.
+    """
     i = rows.start[k] + row
     x, v = rows.impulse[i], u[i]
     response = row_response(rows, k, row)
@@ -102,7 +110,15 @@ def _row(
 def _cone(
     rows: Rows, k: int, u: FloatArray, speed: float, residuals: FloatArray
 ) -> None:
-    """Take the residuals of one friction cone into account."""
+    """Update the largest residuals by one friction cone.
+
+    Args:
+        rows: Problem, with the impulses to measure.
+        k: Index of the block.
+        u: Velocities of all rows, (rows,).
+        speed: Scale of velocities, the largest free velocity [m/s].
+        residuals: Residuals so far, (5,); updated.
+    """
     i, count = rows.start[k], rows.count[k]
     c = cone_coefficient(rows, k)
     n, v_n = rows.impulse[i], u[i]

@@ -1,13 +1,13 @@
-"""Slopes of laws, and the matrix of a Newton step, in the subset of machine code.
+"""Slopes S of contact laws, and the matrix K of a Newton step.
 
     dx = d - S w,   K = 1 + Y.T S Y
 
-S of a cone has a diagonal, and two products of vectors:
+In the subset of machine code. S of a cone has a diagonal, and two outer products:
 
     S_nn = diagonal,   S_Tn = tilt S_nn,   S_nT = S_nn lean.T,
     S_TT = diag(diagonal) + left right.T + tilt S_nn lean.T
 
-Rows of other blocks have a diagonal only.
+S of other blocks is diagonal.
 """
 
 from __future__ import annotations
@@ -32,10 +32,15 @@ def assemble(
     unknowns: int,
     slips: bool,
 ) -> None:
-    """Set the envelope to 1 + Y.T S Y, with an upper part of its own if `slips`.
+    """Set the envelope to K = 1 + Y.T S Y.
 
-    S is zero for blocks that the envelope does not use.
-    Blocks next to each other with one support are added up before they are placed.
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        envelope: Layout of the matrix; its values are set. Blocks with used = 0 count
+            as blocks with S = 0.
+        work: Work arrays; reads the slopes, overwrites slope_y and square.
+        unknowns: Number of rows of the matrix.
+        slips: Whether K is not symmetric; its upper part is then set in work.upper.
     """
     values, begin = envelope.values, envelope.begin
     for i in range(unknowns):
@@ -56,6 +61,7 @@ def assemble(
                 _place_product(rows, scaled, work, envelope, k, slips)
             k += 1
             continue
+        # Neighbours with the same support are summed up before they are scattered.
         width = rows.support_count[k]
         for e in range(width * width):
             work.square[e] = 0.0
@@ -71,7 +77,7 @@ def assemble(
 
 @machine_code
 def _alike(rows: Rows, k: int, other: int) -> bool:
-    """Return whether two blocks have the same support."""
+    """Return whether blocks k and `other` have the same support."""
     a, b, width = (
         rows.support_start[k],
         rows.support_start[other],
@@ -91,7 +97,10 @@ def _alike(rows: Rows, k: int, other: int) -> bool:
 def _add_product(
     rows: Rows, scaled: Scaled, work: NewtonWork, k: int, slips: bool
 ) -> None:
-    """Add Y.T S Y of block k to `square`, up to the diagonal if it is symmetric."""
+    """Add Y.T S Y of block k to work.square, from S Y in work.slope_y.
+
+    If not `slips`, the product is symmetric, and only its lower triangle is added.
+    """
     width, a = rows.support_count[k], rows.y_start[k]
     square, slope_y = work.square, work.slope_y
     if rows.count[k] == 3:
@@ -114,7 +123,11 @@ def _add_product(
 def _place_product(
     rows: Rows, scaled: Scaled, work: NewtonWork, envelope: Skyline, k: int, slips: bool
 ) -> None:
-    """Add Y.T S Y of block k to the envelope."""
+    """Add Y.T S Y of block k to the envelope, from S Y in work.slope_y.
+
+    If `slips`, the upper triangle is added to work.upper; else the product is symmetric
+    and only its lower triangle is added.
+    """
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
     local, begin, values = envelope.local, envelope.begin, envelope.values
     y, slope_y, count = scaled.y, work.slope_y, rows.count[k]
@@ -149,7 +162,16 @@ def _place(
     k: int,
     slips: bool,
 ) -> None:
-    """Add `square` of the support of block k to the envelope."""
+    """Add the matrix `square` on the support of block k to the envelope.
+
+    Args:
+        rows: Problem.
+        envelope: Matrix; its values are changed.
+        square: Matrix to add, row by row, (support squared,).
+        upper: Upper part of the matrix; changed if `slips`.
+        k: Index of a block with this support.
+        slips: Whether `square` is not symmetric; else its lower triangle is read.
+    """
     s, width = rows.support_start[k], rows.support_count[k]
     local, begin, values = envelope.local, envelope.begin, envelope.values
     for j in range(width):
@@ -166,7 +188,10 @@ def _place(
 
 @machine_code
 def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool:
-    """Set slope_y to S Y of block k; return whether it is not zero."""
+    """Set work.slope_y to S Y of block k; return whether S is not zero.
+
+    A cone with S = 0 leaves slope_y unchanged. In lanes, True if one lane has S != 0.
+    """
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     width, a = rows.support_count[k], rows.y_start[k]
     y, slope_y = scaled.y, work.slope_y
@@ -203,7 +228,16 @@ def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool
 def follow_slopes(
     rows: Rows, k: int, cone: bool, slopes: Slopes, w: FloatArray, dx: FloatArray
 ) -> None:
-    """Subtract S w of block k from dx."""
+    """Subtract S w of block k from dx.
+
+    Args:
+        rows: Problem.
+        k: Index of the block.
+        cone: Whether S of the block has the couplings of a cone, else its diagonal.
+        slopes: S.
+        w: Vector of rows, (rows,).
+        dx: Vector of rows, (rows,); changed.
+    """
     first, count = rows.start[k], rows.count[k]
     if not cone:
         for i in range(first, first + count):
@@ -227,7 +261,7 @@ def follow_slopes(
 def stick_slope(
     rows: Rows, scaled: Scaled, slopes: Slopes, k: int, epsilon: float
 ) -> None:
-    """Set S of block k to that of rows without a law, each with its compliance."""
+    """Set S of block k to 1 / (R + epsilon) on the diagonal, as for free rows."""
     for i in range(rows.start[k], rows.start[k] + rows.count[k]):
         slopes.diagonal[i] = 1.0 / (scaled.R[i] + epsilon)
         slopes.tilt[i], slopes.lean[i] = 0.0, 0.0
@@ -239,7 +273,17 @@ def law_slopes(
     rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, epsilon: float,
     exact: bool,
 ) -> bool:  # fmt: skip
-    """Set S to the slope of the law; return whether it is not symmetric."""
+    """Set work.slopes to the slope S of each block's law in its mode work.mode.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        work: Work arrays; reads mode, gamma, u, du and center.
+        epsilon: Compliance added to R.
+        exact: True: Coulomb's law; False: its convex relaxation.
+
+    Returns:
+        Whether S is not symmetric: a contact slides by Coulomb's law.
+    """
     slopes, slips = work.slopes, False
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
@@ -268,7 +312,7 @@ def law_slopes(
 def _slip_slope(
     rows: Rows, scaled: Scaled, work: NewtonWork, k: int, epsilon: float, exact: bool
 ) -> None:
-    """Set S of a sliding cone, with t the direction of friction.
+    """Set S of block k, a sliding cone, with t the direction of friction.
 
     Coulomb's law:   S_nn = 1 / R_n,   S_Tn = c t / R_n,   S_nT = 0,
     the relaxation:  S_nn = 1 / (R_n + c² R_t),   S_Tn = c t S_nn = S_nT.T,
@@ -288,7 +332,10 @@ def _slip_slope(
 def _across_slope(
     rows: Rows, scaled: Scaled, work: NewtonWork, k: int, epsilon: float
 ) -> None:
-    """Set S_TT = eta (1 - t t.T) of sliding tangents, eta = |gamma_T| / (|y_T| R_t)."""
+    """Set S_TT of the sliding tangents of block k; slopes.right becomes t.
+
+    S_TT = eta (1 - t t.T),   eta = |gamma_T| / (|y_T| R_t),   t = gamma_T / |gamma_T|
+    """
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     length = tangent_length(first, count, work.gamma)
     inverse = 1.0 / length if length > 0.0 else 0.0

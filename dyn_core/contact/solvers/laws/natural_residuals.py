@@ -1,4 +1,4 @@
-"""How far scaled impulses are from their laws, and proofs that there are none.
+"""Residuals of scaled impulses, and certificates that a problem is infeasible.
 
 In the subset of machine code.
 """
@@ -19,9 +19,9 @@ from dyn_core.contact.solvers.laws.scaling import (
 from dyn_core.contact.solvers.matrices.row_products import add_transposed, multiply
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
-LARGE = 1e3  # scaled impulses that are suspected to grow without bound
-ZERO = 1e-6  # relative to the largest entry of a direction
-BEYOND = 1e9  # scaled impulses that no problem asks for
+LARGE = 1e3  # scaled impulses above which unbounded growth is tested
+ZERO = 1e-6  # entries of a direction that count as zero, relative to its largest
+BEYOND = 1e9  # scaled impulses that no solution reaches
 
 
 @machine_code
@@ -29,16 +29,17 @@ def respond_to(
     rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, x: FloatArray,
     z: FloatArray, p: FloatArray, minus_u: FloatArray, s: FloatArray, exact: bool,
 ) -> None:  # fmt: skip
-    """Compute what scaled impulses x do.
+    """Compute the velocities and De Saxce's correction of scaled impulses x.
 
     Args:
-        rows, blocks, m, nv, scaled: Problem.
+        rows, blocks, m, nv, scaled: Problem, numbers of blocks, rows and coordinates in
+            use, scaled problem.
         x: Scaled impulses, (rows,).
         z: Set to Y.T x, (nv,).
         p: Set to Y z, (rows,).
         minus_u: Set to -(p + R x + b + s), (rows,).
         s: Set to De Saxce's correction, (rows,); zero if not `exact`.
-        exact: Whether the law is Coulomb's, or its convex relaxation.
+        exact: True: Coulomb's law; False: its convex relaxation.
     """
     for v in range(nv):
         z[v] = 0.0
@@ -58,12 +59,21 @@ def respond_to(
 def natural_step(
     rows: Rows, blocks: int, scaled: Scaled, y: FloatArray, z: FloatArray, exact: bool
 ) -> float:
-    """Return the largest entry of Pi(y + z) - y, weighted as `law` is.
+    """Return the largest entry of |Pi(y + z) - y|, relative to the free velocities.
 
-    The multiplier z is minus the velocity with De Saxce's correction. Of Coulomb's law
-    the step of the normal entry alone counts, too: max(0, y_n - u_n) - y_n. Of the
-    relaxation, and of bounded friction, the work that a block makes does: a small
-    coefficient beside a large one hides the velocity of its entry, but not in s.
+    The projection Pi is the law of each block. Coulomb's law adds the step of the
+    normal entry alone, max(0, y_n - u_n) - y_n. The relaxation and bounded friction add
+    the work that a block generates: where one coefficient of a block is much smaller
+    than another, the projection hides the velocity of its entry.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        y: Scaled impulses, (rows,).
+        z: Minus the scaled velocities with De Saxce's correction, (rows,).
+        exact: True: Coulomb's law; False: its convex relaxation.
+
+    Returns:
+        The largest entry times its scaled.weight [1].
     """
     worst = 0.0
     for k in range(blocks):
@@ -99,7 +109,7 @@ def natural_step(
 def _bounded_step(
     rows: Rows, scaled: Scaled, k: int, y: FloatArray, z: FloatArray
 ) -> float:
-    """Return the entry of block k, whose friction is bounded, in `natural_step`."""
+    """Return the `natural_step` of block k, whose friction has a fixed bound."""
     first, squares = rows.start[k], 0.0
     last = first + rows.count[k]
     for i in range(first + 1, last):
@@ -114,9 +124,11 @@ def _bounded_step(
 
 @machine_code
 def _work(rows: Rows, scaled: Scaled, k: int, y: FloatArray, z: FloatArray) -> float:
-    """Return the work that block k makes, as the step of an impulse, weighted likewise.
+    """Return the work that block k generates, as a step of an impulse, in `weight`.
 
-    max(0, lambda . u) / (|lambda| + speed / response)
+        max(0, lambda . u) / (|lambda| + speed / response)
+
+    Arguments as of `natural_step`.
     """
     first, work, squares = rows.start[k], 0.0, 0.0
     for i in range(first, first + rows.count[k]):
@@ -133,25 +145,27 @@ def proves_infeasible(
     rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, d: FloatArray,
     z: FloatArray, q: FloatArray, exact: bool,
 ) -> bool:  # fmt: skip
-    """Return whether a direction of growing impulses proves that there is no solution.
+    """Return whether a direction of growing impulses proves a problem infeasible.
 
-        (Y Y.T + R) d = 0,   b . d < 0,   d in all cones and within no bound
+        (Y Y.T + R) d = 0,   b . d < 0,   d in all cones, and towards no finite bound
 
-    contradict d . u >= 0, which the law asks for; of Coulomb's law where d has no
-    tangent entries. Since (Y Y.T + R) d is zero but for rounding, what is proved is
-    that no impulses up to BEYOND are a solution.
+    contradict d . u >= 0, which the law requires; Coulomb's law requires it only if d
+    has no tangent entries. (Y Y.T + R) d is zero up to rounding: the proof is that no
+    impulses up to BEYOND are a solution. A direction that is not finite proves nothing.
 
     Args:
-        rows, blocks, m, nv, scaled: Problem.
+        rows, blocks, m, nv, scaled: Problem, numbers of blocks, rows and coordinates in
+            use, scaled problem.
         d: Direction, scaled, (rows,).
-        z, q: Work, (nv,), (rows,).
-        exact: Whether the law is Coulomb's, or its convex relaxation.
+        z, q: Work arrays, (nv,), (rows,).
+        exact: True: Coulomb's law; False: its convex relaxation.
     """
     largest, power = 0.0, 0.0
     for i in range(m):
         largest = max(largest, abs(d[i]))
         power += scaled.b[i] * d[i]
     limit = ZERO * largest
+    # b . d must be negative beyond rounding; NaN or inf prove nothing.
     if not power < -1e-9 * largest or not largest < math.inf:
         return False
     for k in range(blocks):

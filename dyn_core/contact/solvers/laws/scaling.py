@@ -1,4 +1,4 @@
-"""A problem in the units of its blocks: responses of one, round cones.
+"""Scaling of a problem to unit responses and circular cones.
 
 impulse = T x,   Y <- T Y,   b <- T b / size,   R <- T² R,   bounds <- bounds / T
 """
@@ -21,24 +21,25 @@ from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 from dyn_core.numbers.scalar import where
 
 FREE, INTERVALS, CONE, FROZEN = range(4)  # laws of a block; from CONE on with tangents
-OPENING = 1e-6  # scale of a problem in which contacts only open, of their velocities
+OPENING = 1e-6  # smallest unit of velocities, relative to the largest, opening or not
 
 
 class Scaled(NamedTuple):
-    """The scaled problem: rows of a cone share one unit, other rows have their own.
+    """A scaled problem: the rows of a cone share one unit, other rows have their own.
 
     Attributes:
-        law: FREE, INTERVALS (each row between its bounds), CONE or FROZEN (the normal
-            presses, friction has a bound of its own), (blocks,).
-        c: Coefficient of the circular cone, or bound of friction, (blocks,).
-        y: Values of Y in the order of Rows.y.
+        law: FREE (no bound), INTERVALS (each row between its bounds), CONE, or FROZEN
+            (normal impulse >= 0, friction below a fixed bound), (blocks,).
+        c: Coefficient of the circular cone, or bound of FROZEN friction, (blocks,).
+        y: Values of Y, indexed like Rows.y.
         b, R: Free velocity and compliance, (rows,) [1].
-        lo, hi: Bounds of the rows of INTERVALS, (rows,) [1].
-        T: Impulse of a scaled impulse of one, (rows,) [N·s | N·m·s]; zero where a row
-            has no coefficient of friction while others of its block do.
-        weight: Velocity of a scaled velocity of one, relative to the largest free
-            velocity of the problem; of a cone that of its normal row, (rows,).
-        least: Scaled impulse below which none counts: 1 at rest, else 0, (1,).
+        lo, hi: Bounds of the rows of INTERVALS blocks, (rows,) [1].
+        T: Impulse per scaled impulse, (rows,) [N·s | N·m·s]; zero for a row without
+            friction in a cone with friction in other rows.
+        weight: Velocity per scaled velocity, relative to the largest free velocity of
+            the problem; all rows of a cone have the weight of its normal, (rows,).
+        least: Floor of the largest scaled impulse in relative tolerances: 1 for a
+            problem at rest, else 0, (1,).
     """
 
     law: IntArray
@@ -55,16 +56,16 @@ class Scaled(NamedTuple):
 
 @machine_code
 def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
-    """Fill the scaled problem; return the largest of its weights of velocities.
+    """Fill the scaled problem; return its largest weight.
 
-    Its unit is the largest velocity but of normals that open: far contacts, at a speed
-    of their gap over the step, do not say how fast the near ones are. Where all are
-    slower than `rows.rest`, the problem is at rest, and that is its unit.
+    The unit of velocities is the largest free velocity, opening normals excepted. If
+    all free velocities are below `rows.rest`, the problem is at rest, and the unit is
+    `rows.rest` at least.
 
     Args:
         rows: Problem.
         blocks: Number of blocks.
-        scaled: Filled.
+        scaled: Scaled problem; overwritten.
     """
     size, opening, speed, heaviest, longest = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(blocks):
@@ -99,6 +100,7 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
             speed = max(speed, abs(rows.b[i]))
             opening = max(opening, abs(scaled.b[i]))
             velocity = abs(scaled.b[i])
+            # A far contact opens at gap / step, which says nothing about near ones.
             if rows.kind[k] == CONTACT and row == 0:
                 velocity = where(scaled.b[i] > 0.0, 0.0, velocity)
             size = max(size, velocity)
@@ -128,13 +130,18 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
 
 @machine_code
 def _unit(response: float) -> float:
-    """Return the factor that makes a response one; of none, one."""
+    """Return 1 / sqrt(response), the factor to a unit response; 1 if it is <= 0."""
     return 1.0 / math.sqrt(response if response > 0.0 else 1.0)
 
 
 @machine_code
 def to_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
-    """Set x to the scaled impulses, within their bounds and cones."""
+    """Set x to the scaled rows.impulse, projected on bounds and cones.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        x: Scaled impulses, (rows,); overwritten. Zero where scaled.T is zero.
+    """
     for k in range(blocks):
         for row in range(rows.count[k]):
             i = rows.start[k] + row
@@ -145,7 +152,7 @@ def to_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
 
 @machine_code
 def from_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
-    """Set the impulses to those of the scaled ones."""
+    """Set rows.impulse to T x, from the scaled impulses x, (rows,)."""
     for k in range(blocks):
         for row in range(rows.count[k]):
             i = rows.start[k] + row
@@ -154,7 +161,10 @@ def from_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
 
 @machine_code
 def project(rows: Rows, scaled: Scaled, k: int, x: FloatArray) -> None:
-    """Move the scaled impulses of block k to the nearest that its law allows."""
+    """Project the scaled impulses of block k on its bounds or its cone, in place.
+
+    Blocks with the law FREE or FROZEN stay unchanged.
+    """
     first, count = rows.start[k], rows.count[k]
     if scaled.law[k] == INTERVALS:
         for i in range(first, first + count):
@@ -169,7 +179,13 @@ def project(rows: Rows, scaled: Scaled, k: int, x: FloatArray) -> None:
 
 @machine_code
 def tangent_length(first: int, count: int, x: FloatArray) -> float:
-    """Return the length of the tangent entries of a block's rows of x."""
+    """Return the norm of the tangent entries x[first + 1 : first + count] of a block.
+
+    Args:
+        first: First row of the block, its normal.
+        count: Number of rows of the block.
+        x: Vector of rows.
+    """
     squares = 0.0
     for i in range(first + 1, first + count):
         squares += x[i] * x[i]

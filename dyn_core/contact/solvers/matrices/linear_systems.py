@@ -1,8 +1,9 @@
-"""The linear system (Y Y.T + D) dx = r of scaled rows, by the smaller of two factors.
+"""Linear system (Y Y.T + D) dx = r of scaled rows, by the cheaper of two factors.
 
 In coordinates, K = 1 + Y.T D^-1 Y as an envelope:
     K w = Y.T D^-1 r,   dx = D^-1 (r - Y w),   Y Y.T dx = Y w
-or in rows, Y Y.T + D itself as a full matrix:   Y Y.T dx = r - D dx.
+In rows, Y Y.T + D as a full matrix:
+    Y Y.T dx = r - D dx
 """
 
 from __future__ import annotations
@@ -21,18 +22,17 @@ from dyn_core.contact.solvers.matrices.skyline import (
 )
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
-UNFIT = -1  # the envelope has no room for the matrix
+UNFIT = -1  # in place of a number of unknowns: the matrix does not fit its arrays
 
 
 class LinearSystem(NamedTuple):
-    """Work of the linear system.
+    """Data and work arrays of the linear system.
 
     Attributes:
-        D: Diagonal, (rows,).
-        gram: Y Y.T, rows one after the other up to the diagonal; used if the system is
-            in rows.
-        w: Vector of coordinates, (nv,).
-        g: Vector of rows, (rows,).
+        D: Diagonal matrix D, (rows,).
+        gram: Lower triangle of Y Y.T, row by row; used if the system is in rows.
+        w: Work array of coordinates, (nv,).
+        g: Work array of rows, (rows,).
     """
 
     D: FloatArray
@@ -46,16 +46,17 @@ def prepare(
     rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, envelope: Skyline,
     system: LinearSystem,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Choose the factor by the work of one solution, and lay it out.
+    """Choose the factor with the cheaper solution, and set up its layout.
 
     Args:
         rows, blocks, m, nv: Problem, and its numbers of blocks, rows, coordinates.
         scaled: Scaled problem.
-        envelope, system: Filled.
+        envelope: Set to the layout of the factor.
+        system: system.gram is set if the factor is in rows; w and g are overwritten.
 
     Returns:
-        The number of unknowns of the factor, UNFIT if arrays are too small; and whether
-        it is in rows.
+        The number of unknowns of the factor, UNFIT (-1) if its arrays are too small;
+        and whether it is in rows.
     """
     count, entries = order(rows, blocks, nv, envelope)
     products = 0
@@ -77,7 +78,10 @@ def _lay_out_rows(
     rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Skyline,
     system: LinearSystem, count: int,
 ) -> None:  # fmt: skip
-    """Fill Y Y.T, and lay out a full matrix of rows."""
+    """Set system.gram to Y Y.T, and the envelope to the layout of a full matrix.
+
+    count: Number of coordinates that `order` numbered.
+    """
     w = system.w
     for v in range(count):
         w[v] = 0.0
@@ -94,7 +98,7 @@ def _lay_out_rows(
                 system.gram[i * (i + 1) // 2 + j] = system.g[j]
             for j in range(width):
                 w[envelope.local[s + j]] = 0.0
-    envelope.kept[0] = -1  # the order goes
+    envelope.kept[0] = -1  # `first` is overwritten, so the cached order is invalid
     for i in range(m):
         envelope.first[i] = 0
     lay_out(m, envelope)
@@ -104,7 +108,15 @@ def _lay_out_rows(
 def multiply_into(
     rows: Rows, envelope: Skyline, scaled: Scaled, k: int, w: FloatArray, g: FloatArray
 ) -> None:
-    """Set the rows of block k of g to those of Y w."""
+    """Set the rows of block k of g to Y w.
+
+    Args:
+        rows, scaled: Problem, scaled problem.
+        envelope: Its `local` has the index in w of each entry of a support.
+        k: Index of the block.
+        w: Vector of coordinates in the order of elimination.
+        g: Vector of rows, (rows,); changed.
+    """
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
     for row in range(rows.count[k]):
         total = 0.0
@@ -118,7 +130,17 @@ def refactor(
     rows: Rows, blocks: int, scaled: Scaled, envelope: Skyline, system: LinearSystem,
     count: int, in_rows: bool,
 ) -> bool:  # fmt: skip
-    """Assemble and factorise for the D of now; return whether it is positive."""
+    """Assemble and factorise the matrix for system.D.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        envelope: Layout from `prepare`; its values become the factor.
+        system: D, and Y Y.T if in rows.
+        count, in_rows: Result of `prepare`.
+
+    Returns:
+        Whether the matrix is positive definite; if not, the factor is incomplete.
+    """
     values, begin = envelope.values, envelope.begin
     if in_rows:
         for e in range(count * (count + 1) // 2):
@@ -149,7 +171,15 @@ def solve_system(
     rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Skyline,
     system: LinearSystem, count: int, in_rows: bool, r: FloatArray, dx: FloatArray,
 ) -> None:  # fmt: skip
-    """Set dx to the solution of (Y Y.T + D) dx = r, and r to Y Y.T dx."""
+    """Set dx to the solution of (Y Y.T + D) dx = r, and r to Y Y.T dx.
+
+    Args:
+        rows, blocks, m, scaled: Problem, numbers of blocks and rows, scaled problem.
+        envelope, system: Factor from `refactor`, and D; system.w, g are overwritten.
+        count, in_rows: Result of `prepare`.
+        r: Right side, (rows,); overwritten.
+        dx: Solution, (rows,); overwritten.
+    """
     w, g, D = system.w, system.g, system.D
     if in_rows:
         for i in range(m):

@@ -19,8 +19,8 @@ def add_transposed(
 
     Args:
         rows: Starts and counts of the blocks.
-        index: Entry of z of each entry of the blocks' supports.
-        y: Values of Y, in the order of rows.y.
+        index: For each entry of the blocks' supports, its index in z.
+        y: Values of Y, indexed like rows.y.
         blocks: Number of blocks.
         x: Vector of rows.
         z: Vector of coordinates; changed.
@@ -36,7 +36,7 @@ def add_block(
     """Add Y.T x of the rows of block k to z; arguments as of add_transposed."""
     i, n = rows.start[k], rows.count[k]
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
-    if n == 3:
+    if n == 3:  # the usual contact, in one pass over z
         x0, x1, x2 = x[i], x[i + 1], x[i + 2]
         for j in range(width):
             more = x0 * y[a + j] + x1 * y[a + width + j] + x2 * y[a + 2 * width + j]
@@ -57,7 +57,7 @@ def multiply(
     z: FloatArray,
     u: FloatArray,
 ) -> None:
-    """Set u to Y z; arguments as of add_transposed."""
+    """Set u to Y z; u: vector of rows. Other arguments as of add_transposed."""
     for k in range(blocks):
         multiply_block(rows, index, y, k, z, u)
 
@@ -66,10 +66,10 @@ def multiply(
 def multiply_block(
     rows: Rows, index: IntArray, y: FloatArray, k: int, z: FloatArray, u: FloatArray
 ) -> None:
-    """Set the rows of block k of u to those of Y z; arguments as of add_transposed."""
+    """Set the rows of block k of u to Y z; arguments as of `multiply`."""
     i, n = rows.start[k], rows.count[k]
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
-    if n == 3:
+    if n == 3:  # the usual contact, in one pass over z
         u0, u1, u2 = 0.0, 0.0, 0.0
         for j in range(width):
             value = z[index[s + j]]
@@ -89,7 +89,7 @@ def multiply_block(
 
 @machine_code
 def row_response(rows: Rows, k: int, row: int) -> float:
-    """Return the response G_ii + R_i of a row of block k [(m/s)/(N·s)]."""
+    """Return the response G_ii + R_i of row `row` of block k [(m/s)/(N·s)]."""
     width = rows.support_count[k]
     a = rows.y_start[k] + row * width
     total = 0.0

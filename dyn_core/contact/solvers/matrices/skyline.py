@@ -1,7 +1,8 @@
-"""Sparse symmetric matrices as envelopes: order, assembly, Cholesky factor, solution.
+"""Sparse symmetric matrices as envelopes: ordering, factorisation, solution.
 
-A row is stored from its first entry that is not zero up to the diagonal; the factor
-stays within. Coordinates are numbered such that islands and branches stay apart.
+A row is stored from its first non-zero entry up to the diagonal; the factor has no
+entries outside of this envelope. Coordinates are numbered such that islands and
+branches do not couple.
 """
 
 from __future__ import annotations
@@ -14,23 +15,22 @@ from dyn_core.engines.machine_code import FloatArray, IntArray, machine_code
 
 
 class Skyline(NamedTuple):
-    """A symmetric positive definite matrix, or its factor L, row by row.
+    """A symmetric positive definite matrix, or its factor L, stored row by row.
 
     Attributes:
-        used: Whether the matrix has an entry for a block, (blocks,): others couple
-            nothing.
-        number: Number of each coordinate in the order of elimination, (nv,); -1 where
-            no used block touches it.
-        local: The same for each entry of the supports, (supports,); the number of all
-            numbered coordinates where there is none.
-        first: First column of each row, (n,).
-        begin: Where a row would have its column 0 in `values`, (n + 1,): entry (i, j)
-            is values[begin[i] + j].
-        queue, block_done, chain_start, chain: Work of the ordering, (nv,), (blocks,),
-            (nv + 1,), (values of Y,).
-        kept: What the order was made for: numbers of blocks and coordinates, what
-            `order` returned, used blocks and all supports, (4 + 2 blocks + values of
-            Y,).
+        used: 1 for each block that contributes to the matrix, else 0, (blocks,).
+        number: Index of each coordinate in the order of elimination, (nv,); -1 if no
+            used block touches it.
+        local: The same index for each entry of the supports, (supports,); for an entry
+            without one, the number of all numbered coordinates.
+        first: First stored column of each row, (n,).
+        begin: Index in `values` of each row's column 0, stored or not, (n + 1,): entry
+            (i, j) is values[begin[i] + j]. It can be negative.
+        queue, block_done, chain_start, chain: Work arrays of the ordering, (nv,),
+            (blocks,), (nv + 1,), (values of Y,).
+        kept: Key of the cached order: numbers of blocks and coordinates, the result of
+            `order`, used blocks and all supports, (4 + 2 blocks + values of Y,). Its
+            first entry is -1 if no order is cached.
         values: The entries.
         inverse: One over the diagonal of the factor, (n,).
     """
@@ -51,10 +51,15 @@ class Skyline(NamedTuple):
 
 @machine_code
 def order(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int]:
-    """Number the coordinates that blocks touch, and lay out the envelope.
+    """Number the coordinates that blocks touch, and compute the envelope's layout.
+
+    Args:
+        rows: Problem.
+        blocks, nv: Numbers of blocks and coordinates in use.
+        envelope: Layout, overwritten; all blocks are marked as used.
 
     Returns:
-        Number of coordinates, and of the entries of the envelope.
+        Number of touched coordinates, and number of entries of the envelope.
     """
     for k in range(blocks):
         envelope.used[k] = 1
@@ -63,16 +68,21 @@ def order(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int
 
 @machine_code
 def order_used(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int]:
-    """Number the coordinates that used blocks touch, and lay out the envelope.
+    """Number the coordinates that used blocks touch, and compute the envelope's layout.
 
     Breadth first over the blocks, from the smallest coordinate of each island, then
     reversed (Cuthill and McKee): in trees leaves before the base that they share, in
-    stacks one end before the other.
+    stacks one end before the other. If supports and used blocks have not changed since
+    the last call, the cached order is used.
 
-    If supports and used blocks are those of the last call, its order is kept.
+    Args:
+        rows: Problem.
+        blocks, nv: Numbers of blocks and coordinates in use.
+        envelope: Layout, overwritten; envelope.used is read.
 
     Returns:
-        Number of coordinates, and of the entries of the envelope.
+        Number of touched coordinates, and number of entries of the envelope, which may
+        exceed the length of envelope.values.
 
     Source: E. Cuthill and J. McKee 1969; A. George 1971.
     """
@@ -88,7 +98,7 @@ def order_used(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int
 
 @machine_code
 def _is_kept(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> bool:
-    """Return whether the order was made for these supports and used blocks."""
+    """Return whether the cached order has these supports and used blocks."""
     kept, place = envelope.kept, 4 + 2 * blocks
     if not (kept[0] == blocks and kept[1] == nv):
         return False
@@ -106,7 +116,10 @@ def _is_kept(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> bool:
 
 @machine_code
 def _keep(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> None:
-    """Write down what the order is made for; of supports that are too many, nothing."""
+    """Store supports and used blocks in envelope.kept, the key of the cached order.
+
+    Supports too long for envelope.kept leave no order cached.
+    """
     kept, place = envelope.kept, 4 + 2 * blocks
     kept[0] = blocks
     kept[1] = nv
@@ -124,7 +137,10 @@ def _keep(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> None:
 
 @machine_code
 def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
-    """Number the coordinates and set `first`; return how many there are."""
+    """Set envelope.number, local and first; return the number of touched coordinates.
+
+    Arguments as of order_used.
+    """
     start = envelope.chain_start
     for v in range(nv + 1):
         start[v] = 0
@@ -170,7 +186,14 @@ def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
 
 @machine_code
 def _visit(rows: Rows, nv: int, envelope: Skyline) -> int:
-    """Fill the queue with the touched coordinates, breadth first; return how many."""
+    """Fill envelope.queue with the touched coordinates, breadth first; return how many.
+
+    Args:
+        rows: Problem.
+        nv: Number of coordinates.
+        envelope: chain[chain_start[v] : chain_start[v + 1]] are the used blocks that
+            touch coordinate v; number is -1 for all; block_done is 0 for all.
+    """
     count, done = 0, 0
     for v in range(nv):
         if (
@@ -202,7 +225,10 @@ def _visit(rows: Rows, nv: int, envelope: Skyline) -> int:
 
 @machine_code
 def lay_out(count: int, envelope: Skyline) -> int:
-    """Set begin from first; return the number of entries."""
+    """Set envelope.begin from envelope.first; return the number of entries.
+
+    count: Number of rows of the matrix.
+    """
     entries = 0
     for i in range(count):
         envelope.begin[i] = entries - envelope.first[i]
@@ -212,10 +238,8 @@ def lay_out(count: int, envelope: Skyline) -> int:
 
 @machine_code
 def dot(a: FloatArray, i: int, b: FloatArray, j: int, n: int) -> float:
-    """Return the product of n entries of a from i on with those of b from j on.
-
-    In four sums, so that one addition need not wait for the other.
-    """
+    """Return the dot product of a[i : i + n] and b[j : j + n]."""
+    # Four sums, so that one addition need not wait for the other.
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     fours = n // 4
     for q in range(fours):
@@ -231,7 +255,12 @@ def dot(a: FloatArray, i: int, b: FloatArray, j: int, n: int) -> float:
 
 @machine_code
 def factorise(count: int, envelope: Skyline) -> bool:
-    """Replace the matrix by its factor L, A = L L.T; return whether it is positive.
+    """Replace the matrix A in envelope.values by its factor L, A = L L.T.
+
+    Entries below the diagonal become L; inverses of L's diagonal go to
+    envelope.inverse. Returns False at the first pivot that is not positive, else True.
+
+    count: Number of rows of the matrix.
 
     Source: A. George and J. Liu 1981, chapter 4 (envelope methods).
     """
@@ -254,7 +283,13 @@ def factorise(count: int, envelope: Skyline) -> bool:
 
 @machine_code
 def solve_factorised(count: int, envelope: Skyline, x: FloatArray) -> None:
-    """Replace x by the solution of L L.T x = b."""
+    """Replace x, the right side b, by the solution of L L.T x = b.
+
+    Args:
+        count: Number of rows of the matrix.
+        envelope: Factor from `factorise`.
+        x: Vector in the order of elimination, (count,) or longer.
+    """
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
         j = first[i]
@@ -270,13 +305,17 @@ def solve_factorised(count: int, envelope: Skyline, x: FloatArray) -> None:
 
 @machine_code
 def factorise_both(count: int, envelope: Skyline, upper: FloatArray) -> bool:
-    """Replace a matrix that is not symmetric by its factors L and U; return success.
+    """Replace a matrix that is not symmetric by its factors, A = L U, without pivoting.
 
-    The lower part and L stand in envelope.values, U column by column in `upper` in the
-    same places; the diagonal of U is one over envelope.inverse.
+    Args:
+        count: Number of rows of the matrix.
+        envelope: Its values are the lower triangle with the diagonal, and become L,
+            with a unit diagonal; envelope.inverse becomes one over U's diagonal.
+        upper: Upper triangle, column by column with the indices of envelope.values;
+            becomes U.
 
     Returns:
-        Whether all pivots are positive.
+        False at the first pivot with |pivot| <= 1e-8 or NaN, else True.
     """
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
@@ -289,7 +328,7 @@ def factorise_both(count: int, envelope: Skyline, upper: FloatArray) -> bool:
             values[row + j] = (values[row + j] - down) * envelope.inverse[j]
             upper[row + j] -= across
         pivot -= dot(values, row + left, upper, row + left, i - left)
-        if not abs(pivot) > 1e-8:
+        if not abs(pivot) > 1e-8:  # of a matrix 1 + ..., whose scale is one
             return False
         envelope.inverse[i] = 1.0 / pivot
     return True
@@ -297,7 +336,13 @@ def factorise_both(count: int, envelope: Skyline, upper: FloatArray) -> bool:
 
 @machine_code
 def solve_both(count: int, envelope: Skyline, upper: FloatArray, x: FloatArray) -> None:
-    """Replace x by the solution of L U x = b."""
+    """Replace x, the right side b, by the solution of L U x = b.
+
+    Args:
+        count: Number of rows of the matrix.
+        envelope, upper: Factors from `factorise_both`.
+        x: Vector in the order of elimination, (count,) or longer.
+    """
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
         j = first[i]
