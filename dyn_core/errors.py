@@ -1,4 +1,4 @@
-"""All exceptions of the project; messages name the fault, the place and valid values."""
+"""All exceptions of the project; messages name fault, location and valid values."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def _begins(known: str, name: str) -> bool:
-    """Check whether `known` begins with `name`, ignoring case; false for an empty name."""
+    """Check whether `known` begins with `name`, ignoring case; False for ""."""
     return bool(name) and known.lower().startswith(name[:_RUN].lower())
 
 
@@ -304,7 +304,7 @@ class RequireError(RowError, ArithmeticError):
         self.rows = None if rows is None else tuple(int(row) for row in rows)
 
     def of_rows(self, rows: Sequence[int] | None) -> RequireError:
-        """Return a copy of the error, attributes included, for other rows of a batch."""
+        """Return a copy of the error, attributes included, for other rows."""
         kind, (item, _, *more) = self.__reduce__()
         error: RequireError = kind(item, rows, *more)
         error.__dict__.update({**self.__dict__, "rows": error.rows})

@@ -123,7 +123,7 @@ class _Forks:
                 changed.notify_all()
 
     def begin(self) -> None:
-        """Wait until no other thread computes, or PATIENCE, then acquire the registered locks."""
+        """Wait for computing threads, at most PATIENCE; then acquire the locks."""
         mine, making = threading.get_ident(), self._making
         with self._changed:
             self._forking.append(mine)
@@ -226,7 +226,7 @@ else:
         """
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
-            """Return the value; threads that compute it at the same time get the first one stored."""
+            """Return the value; of several threads the first stored one counts."""
             if instance is None:
                 return self
             value = self.func(instance)

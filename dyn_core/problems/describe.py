@@ -52,7 +52,7 @@ def describe(
 
 
 def _cells(port: Port) -> tuple[str, str, str, str]:
-    """Return the table row of a Port: name, shape, unit, meaning; a scalar is "number"."""
+    """Return name, shape ("number" for a scalar), unit and meaning of a Port as text."""
     shape = ", ".join(map(str, port.shape))
     shape = (
         f"({shape},)" if len(port.shape) == 1 else f"({shape})" if shape else "number"
