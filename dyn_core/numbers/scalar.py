@@ -72,7 +72,7 @@ class Number:
     # fmt: on
 
     def refuse(self, *_: Any) -> NoReturn:
-        """Raise TraceError: a conversion, or a function of math or NumPy, is invalid."""
+        """Raise TraceError: neither conversions nor functions of math or NumPy work."""
         raise TraceError(
             "a number that is followed or recorded cannot become a Python number; use"
             " the functions of dyn_core.authoring (sin, cos, sqrt, ...), not math or"
