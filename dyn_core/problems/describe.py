@@ -52,7 +52,7 @@ def describe(
 
 
 def _cells(port: Port) -> tuple[str, str, str, str]:
-    """Return name, shape, unit and meaning of a Port as text; a scalar is a "number"."""
+    """Return name, shape ("number": a scalar), unit and meaning of a Port."""
     shape = ", ".join(map(str, port.shape))
     shape = (
         f"({shape},)" if len(port.shape) == 1 else f"({shape})" if shape else "number"
