@@ -1,7 +1,8 @@
-"""What calls return when there are several outputs: a named tuple of arrays.
+"""Named tuples of arrays, the results of calls with several outputs.
 
-Type checkers know no names of its fields, since Ports are data. They take each field of
-Results for an array, and Results for any named tuple that a caller annotates.
+Type checkers do not know the names of the fields, since Ports are data. They take each
+field of Results for an array, and accept Results as any named tuple that a caller
+annotates.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ else:
 
 @once
 def result_type(names: tuple[str, ...]) -> Any:
-    """Make the named tuple of several outputs; it pickles by its names."""
+    """Return the named tuple class for outputs of these names; it can be pickled."""
     base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
 
     def reduce(self: Any) -> tuple[Any, ...]:
