@@ -47,7 +47,12 @@ class BlockCalls:
         return np.ascontiguousarray(blocks.transpose(0, 2, 1))
 
     def from_blocks(self, blocks: np.ndarray, name: str) -> np.ndarray:
-        """Return the batch (rows, ...) of Port `name` from blocks (blocks, size, lanes)."""
+        """Return the batch (rows, ...) of a Port from blocks (blocks, size, lanes).
+
+        Args:
+            blocks: Array as `to_blocks` returns it.
+            name: Name of the Port, which must exist.
+        """
         port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
         rows = np.ascontiguousarray(blocks.transpose(0, 2, 1))
         return rows.reshape(-1, *port.shape)

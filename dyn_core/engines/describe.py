@@ -118,7 +118,7 @@ def page(program: DescribedProgram) -> str:
 
 
 def _quaternions(program: DescribedProgram) -> list[str]:
-    """Return lines about quaternion joints, then an empty line; [] without such joints."""
+    """Return help lines about quaternion joints; [] if there are none."""
     joints = getattr(program.model, "quaternion_joints", ())
     if not joints or all(port.kind != "position" for port in program.inputs):
         return []
@@ -138,7 +138,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def summary(program: DescribedProgram) -> str:
-    """Return the repr of a Program: engine, build options and Ports, at most four lines."""
+    """Return the repr of a Program: engine, build options, Ports; at most four lines."""
     lines = [f"<{_title(program)}"]
     built = _options(program.recipe.choices, _SHOWN)
     lines += [f"  built with {built}"] if built else []

@@ -1,4 +1,4 @@
-"""The interpreter in place of a large kernel during its compilation, with equal bits."""
+"""The interpreter in place of a large kernel while it is compiled, with equal bits."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Symbol(Number):
 
 
 def _record(op: str, a: Symbol, b: Any) -> Any:
-    """Record a binary operation of a Symbol; a short path for the most frequent case."""
+    """Record a binary operation of a Symbol; a short path for the frequent case."""
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
         return b.apply(op, a, b)
     tracer = a.tracer

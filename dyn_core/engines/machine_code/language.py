@@ -60,31 +60,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def machine_code(function: F) -> F:
-    """Mark a function of the subset; it runs as Python until it is compiled."""
+    """Mark a function as of the subset; it runs as Python until it is compiled."""
     function.__machine_code__ = True  # type: ignore[attr-defined]
     return function
 
 
 def any_lane(condition: bool) -> bool:
-    """Return a condition on which no result depends: it holds where work is needed.
+    """Return whether the condition holds in any lane; without lanes, the condition.
 
-    In lanes it holds where it does for one of them, and no lane is given up: work in
-    vain must not change what follows, nor a bit of it.
+    No lane is dropped. So use it only to skip work: computing without need in the other
+    lanes must not change any later bit.
     """
     return condition
 
 
 def decided_by(condition: bool, counts: bool) -> bool:
-    """Return a condition; in lanes that of those for which another one holds.
+    """Return `condition`, decided only by the lanes in which `counts` holds.
 
-    The others go with them, and are not given up: nothing that matters to them may
-    depend on the condition.
+    The other lanes follow that decision and are not dropped: their relevant results
+    must not depend on the condition. Without lanes it is the condition.
     """
     return condition
 
 
 def python_of(function: Any) -> Any:
-    """Return the Python function of one that may be compiled."""
+    """Return the Python function of a function that may be compiled; others unchanged."""
     return (
         getattr(function, "__wrapped__", function) if is_marked(function) else function
     )
