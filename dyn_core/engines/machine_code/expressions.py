@@ -93,7 +93,10 @@ class Expressions(LaneCode):
         self.begin(yes)
 
     def more_arguments(self) -> list[str]:
-        """Return the first parameters of each function: pointers to status and lane mask."""
+        """Return the leading parameters of every function: status and lane mask.
+
+        The status is there in the checked form, the mask with lanes.
+        """
         return ["ptr %status"] * self.checked + ["ptr %alive"] * bool(self.lanes)
 
     def leave(self) -> None:
@@ -122,7 +125,7 @@ class Expressions(LaneCode):
         return known is FLOAT or isinstance(self.static(node), float)
 
     def constant(self, node: ast.expr, value: Any) -> TypedValue:
-        """Return a constant; TraceError unless it is an int of 64 bits, float or bool."""
+        """Return a constant: an int of 64 bits, a float or a bool, else TraceError."""
         if isinstance(value, bool):
             return TypedValue(BOOL, ("true" if value else "false",))
         if isinstance(value, int) and -(2**63) <= value < 2**63:
@@ -136,7 +139,7 @@ class Expressions(LaneCode):
         )
 
     def value(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression; a condition is voted to one for all lanes."""
+        """Return the value of an expression; lanes vote on a condition."""
         return self.agreed(self.by_lane(node))
 
     def by_lane(self, node: ast.expr) -> TypedValue:

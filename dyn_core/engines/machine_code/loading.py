@@ -1,4 +1,4 @@
-"""Functions of the subset as machine code: compiled, cached on disk, called from Python.
+"""Functions of the subset as machine code: compiled, cached on disk, and called.
 
 A call passes a table of addresses, dimensions and numbers, which `bind` creates once.
 Where machine code is not available, the Python function is called.
@@ -77,7 +77,7 @@ def compiled(
 def _compiled(
     function: Callable[..., Any], checked: bool, lanes: int
 ) -> CompiledFunction:
-    """Return the CompiledFunction, one for each function and options in this process."""
+    """Return the CompiledFunction, one for each combination of arguments."""
     return CompiledFunction(function, checked, lanes)
 
 
@@ -134,7 +134,7 @@ class CompiledFunction:
         return self
 
     def _code(self) -> tuple[ModuleCode, bytes]:
-        """Return module and object code from disk, or compiled and stored; `ir` may be ""."""
+        """Return module and object code, from disk or compiled; from disk `ir` is ""."""
         digest = hashlib.sha256(compiler.machine().key.encode())
         digest.update(of_code(_WRITERS).encode())
         form = self._checked, self.lanes, contents(self.function)
@@ -345,7 +345,7 @@ def contents(function: Callable[..., Any]) -> list[Any]:
 
 
 def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Yield names and values that a function may refer to, also in modules and classes."""
+    """Yield names and values that a function may use, also in modules and classes."""
     names, code = function.__globals__, function.__code__
     waiting = [(name, names[name]) for name in code.co_names if name in names]
     seen = set()

@@ -307,7 +307,7 @@ class Operations(Expressions):
         self.begin(yes)
 
     def _extreme(self, node: ast.Call, condition: str) -> TypedValue:
-        """Return the first of the smallest or largest arguments, with Python's NaN rules.
+        """Return the first of the smallest or largest arguments; NaN as in Python.
 
         TraceError if types differ.
 

@@ -1,4 +1,4 @@
-"""The syntax tree of a function, if its file is the version that this process loaded."""
+"""The syntax tree of a function, from a file that is unchanged since its import."""
 
 from __future__ import annotations
 

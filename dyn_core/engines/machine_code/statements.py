@@ -46,6 +46,7 @@ class _OpenLoop:
         next: Label of the next round.
         left: Assigned variables at each exit; None for an exit that is never taken.
     """
+
     end: str
     next: str
     left: list[set[str] | None] = field(default_factory=list)
@@ -299,7 +300,7 @@ class StatementWriter(Operations):
         self.begin(end)
 
     def _range(self, node: ast.expr) -> tuple[str, str, int]:
-        """Return first number, bound and step of a range; TraceError for other iterables."""
+        """Return first number, bound and step of a range, else TraceError."""
         valid = "range(stop), range(start, stop), range(start, stop, step)"
         plain = isinstance(node, ast.Call) and not node.keywords
         if not plain or self.static(node.func) is not range:  # type: ignore[attr-defined]
@@ -331,6 +332,6 @@ def _copy(assigned: set[str] | None) -> set[str] | None:
 
 
 def _common(ways: list[set[str] | None]) -> set[str] | None:
-    """Return the variables assigned on all reachable paths; None if none is reachable."""
+    """Return the variables assigned on all reachable paths; None: none is reachable."""
     coming = [way for way in ways if way is not None]
     return set.intersection(*coming) if coming else None

@@ -105,7 +105,7 @@ def _entry(name: str, kind: FunctionType, checked: bool, lanes: int) -> str:
     reader = Operations(translate, checked, lanes)
     reader.lines = lines
     heads = ["ptr %results"] * several + reader.more_arguments()
-    heads += ["ptr %nothing"] * bool(lanes)  # calls of kernels pass three more pointers
+    heads += ["ptr %nothing"] * bool(lanes)  # scratch of a kernel call, unused here
     arguments, place = reader.more_arguments(), 0
     for x, t in kind.parameters:
         if isinstance(t, NumberType):
