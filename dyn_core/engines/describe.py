@@ -138,7 +138,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def summary(program: DescribedProgram) -> str:
-    """Return the repr of a Program: engine, build options and Ports, up to four lines."""
+    """Return the repr of a Program: engine, build options, Ports, up to four lines."""
     lines = [f"<{_title(program)}"]
     built = _options(program.recipe.choices, _SHOWN)
     lines += [f"  built with {built}"] if built else []

@@ -165,7 +165,7 @@ class TiedBatch:
 
 
 def _check(ports: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
-    """Raise ShapeError unless the arrays are contiguous float64 of the Ports' shapes."""
+    """Raise ShapeError unless arrays are contiguous float64 of the Ports' shapes."""
     for port, array in zip(ports, arrays, strict=True):
         lies = array.flags.c_contiguous and array.flags.aligned
         if array.shape != port.shape or array.dtype != np.float64 or not lies:

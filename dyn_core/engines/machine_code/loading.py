@@ -134,7 +134,7 @@ class CompiledFunction:
         return self
 
     def _code(self) -> tuple[ModuleCode, bytes]:
-        """Return module and object code, from disk or compiled; from disk `ir` is ""."""
+        """Return module and object code; `ir` is "" where they come from disk."""
         digest = hashlib.sha256(compiler.machine().key.encode())
         digest.update(of_code(_WRITERS).encode())
         form = self._checked, self.lanes, contents(self.function)
