@@ -319,7 +319,7 @@ class _Writer:
         return f"call {code.real} @llvm.fma.{code.suffix}({arguments})"
 
     def _where(self, x: tuple[int, ...]) -> tuple[str, str]:
-        """Return instruction and kind of a selection; of two conditions it is a truth."""
+        """Return instruction and kind of a selection: truth between two conditions."""
         code, condition = self.code, self.truth(x[0])
         kinds = {self._value(k)[1] for k in x[1:]}
         result = "truth" if kinds == {"truth"} else "real"
