@@ -172,7 +172,10 @@ def take_zeroed(table, count, n):
 
 
 def resize(table, address, n):
-    """Return the address of n bytes with the old content; 0 without memory (realloc)."""
+    """Return the address of n bytes with the old content; 0 without memory.
+
+    Like realloc: the old memory may be returned unchanged, else it is freed.
+    """
     if address == 0:
         return take(table, n)
     had = load(((address - HEAD) & -SLAB) + BLOCK) - HEAD

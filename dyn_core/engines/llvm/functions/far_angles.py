@@ -26,7 +26,7 @@ _BYTES = 150  # bytes of the table; the window of an angle of 2**19 is inside
 _LIMBS = 6  # words of 32 bits in a window
 _LOW = 2**32 - 1
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
-_PARTS = (1.5707963109016418, 1.5893254712295857e-08)  # first of _HALF_PI: 26 bits, rest
+_PARTS = (1.5707963109016418, 1.5893254712295857e-08)  # _HALF_PI[0]: 26 bits, rest
 _SIGN = -(2**63)
 
 
@@ -55,7 +55,9 @@ def declaration() -> str:
 
 
 def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return r, low and n for one angle from 2**19 on; r or low is NaN if not finite.
+    """Return r, low and n for one angle from 2**19 on.
+
+    If the angle is not finite, low is NaN.
 
     Args:
         b: Instructions of one lane.

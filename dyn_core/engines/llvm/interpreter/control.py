@@ -28,7 +28,7 @@ FIELDS = (
 (OPS, CODE, N_IN, INPUTS, N_OUT, OUTPUTS, WIDTH, LANES, STEP,
  VECTORS, CHECKED) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
 PORT = 16  # bytes that describe a port
-GATHER, SCATTER, BEGIN, FINISH, STILL, TILES = (8 * k for k in range(6))  # offsets in OPS
+GATHER, SCATTER, BEGIN, FINISH, STILL, TILES = (8 * k for k in range(6))  # in OPS
 ROWS = 4  # rows of a high tile
 HIGH = 2**31  # base of the two words of a maximum number of rounds
 

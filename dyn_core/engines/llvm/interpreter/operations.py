@@ -242,7 +242,10 @@ def _begin(width: int) -> str:
 
 
 def _finish(width: int) -> str:
-    """Return the operation finish: store the status of each lane, return the failures."""
+    """Return the operation finish: store the status of each lane.
+
+    It returns the number of lanes that failed.
+    """
     b = Instructions(width, False)
     b.lines += ["  %m = inttoptr i64 %s to ptr", "  %to = inttoptr i64 %status to ptr"]
     state = b.value("whole", f"load {b.whole}, ptr %m, align {8 * width}")

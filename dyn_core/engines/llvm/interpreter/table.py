@@ -279,5 +279,5 @@ def _in_groups(count: int) -> int:
 
 
 def _slots(ports: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the slot of each flat value of ports, given their sizes and first slots."""
+    """Return the slot of each flat value, from size and first slot of each port."""
     return [k for size, first in ports for k in range(first, first + size)]
