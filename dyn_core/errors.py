@@ -379,7 +379,7 @@ class StateError(DynError, ValueError):
 
 
 class IdentificationError(DynError, ValueError):
-    """Measured data are insufficient for an identification; says what is missing."""
+    """Measured data are insufficient for an identification; names the missing data."""
 
 
 class BatchError(DynError, RuntimeError):

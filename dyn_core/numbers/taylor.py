@@ -255,7 +255,7 @@ def _mul(a: Taylor, b: Taylor) -> Parts:
 
 
 def _div(a: Taylor, b: Taylor) -> Parts:
-    """Return the quotient y = a / b; its derivatives follow from those of y b = a."""
+    """Return the quotient y = a / b; its derivatives follow from y b = a."""
     y = a.x / b.x
     if a.d2 is None:
         return y, (a.d1 - y * b.d1) / b.x, None

@@ -61,7 +61,7 @@ class Registry:
         self._systems: dict[str, SystemKind] | None = None
 
     def load(self) -> None:
-        """Load every installed plugin, those of this project first."""
+        """Load every installed plugin, first the plugins of this project."""
         seen = set()
         points = entry_points(group=GROUP)
         for point in sorted(points, key=lambda point: _package(point) not in BUILT_IN):

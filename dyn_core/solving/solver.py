@@ -92,7 +92,7 @@ class Solver(ABC, Generic[Built]):
         return describe_solver(self, inputs, outputs)
 
     def refusal(self, model: Any) -> str | None:
-        """Return why this robot is not supported and what is valid; None if it is."""
+        """Return why this robot is not supported, with valid alternatives, or None."""
         return None
 
     def lack(self, model: Any, options: Mapping[str, Any]) -> str | None:
@@ -194,7 +194,7 @@ class TracedSolver(Solver):
             robots with loops are refused where forces or accelerations would be of the
             open tree.
         supports: Returns None for a supported robot, else the reason, which names the
-            joint and what is valid; None if every robot is supported.
+            joint and valid alternatives; None if every robot is supported.
         source: Literature of the algorithm; default: "Source:" of its docstring.
         reference: Whether it exists for comparison with other solvers.
         origin, lookup: See Solver.
@@ -226,7 +226,7 @@ class TracedSolver(Solver):
             _check_parameters(self)
 
     def refusal(self, model: Model) -> str | None:
-        """Return why this robot is not supported and what is valid; None if it is."""
+        """Return why this robot is not supported, with valid alternatives, or None."""
         if self.supports is None:
             return None
         with named_errors(f"{self.name} ({self.origin})" if self.origin else self.name):
@@ -415,7 +415,7 @@ def _check_parameters(solver: TracedSolver) -> None:
     try:
         taken = inspect.signature(solver.algorithm).parameters.values()
     except (TypeError, ValueError):
-        return  # a builtin that does not say what it takes
+        return  # a builtin without a signature
     kinds = inspect.Parameter
     places = [x.name for x in taken if x.kind in _POSITIONAL]
     inputs = [port.name for port in solver.signature.inputs]

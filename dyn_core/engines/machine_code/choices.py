@@ -21,7 +21,7 @@ def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
     """
     condition = writer.by_lane(node.args[0])
     if condition.type not in (BOOL, MASK):
-        writer.number(node.args[0], BOOL)  # says what it is
+        writer.number(node.args[0], BOOL)  # raises the error
     a, b = (writer.number(x) for x in node.args[1:])
     if a.type != b.type:
         what = f"'{ast.unparse(node)}' is {a.type} or {b.type}"

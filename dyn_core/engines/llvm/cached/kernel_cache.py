@@ -156,7 +156,7 @@ def _put(home: Path, key: str, content: bytes) -> None:
 
 
 def _digest(key: str, body: bytes) -> bytes:
-    """Return the digest of an entry's key and content, so that it serves no other key."""
+    """Return the digest of an entry's content with its key: it serves no other key."""
     return hashlib.sha256(key.encode() + b"\n" + body).digest()
 
 

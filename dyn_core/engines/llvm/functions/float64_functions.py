@@ -254,7 +254,7 @@ def declarations(widths: Sequence[int], sines: bool) -> list[str]:
         sines: Whether sines and cosines are among the functions.
     """
     lines = [far_angles.declaration()] if sines else []
-    # Functions of float32 may call those of float64.
+    # Float32 functions may call float64 functions: declare both.
     for width in (*widths, *map(int, widths), *([1] if sines else [])):
         lines += _declarations(width).splitlines()
     return list(dict.fromkeys(lines))

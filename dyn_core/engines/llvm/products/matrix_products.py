@@ -186,11 +186,11 @@ class Products:
         return f"@tile_{what}_{size}"
 
     def _load(self, pointer: str, masked: int) -> str:
-        """Return the instruction that loads a vector without its last `masked` entries."""
+        """Return the load of a vector without its last `masked` entries."""
         return load_part(self.lanes, pointer, masked)
 
     def _tiles(self, tile: Tile) -> str:
-        """Return the function of several tiles: `down` rows and `across` columns of them."""
+        """Return the function of `down` rows of tiles with `across` tiles each."""
         name = self._name(tile)
         down, across = tile.rows, tile.vectors * self.step * self.width
         strides = "%inner, i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row"

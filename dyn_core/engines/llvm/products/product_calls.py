@@ -1,4 +1,4 @@
-"""Products of a Schedule: stores of operands, multiplications, and copies of results."""
+"""Products of a Schedule: stores of operands, multiplication, copies of results."""
 
 from __future__ import annotations
 

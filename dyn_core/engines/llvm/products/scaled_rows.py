@@ -57,7 +57,7 @@ class ScaledRows:
         return [self._function(scaling) for scaling in sorted(self.wanted)]
 
     def _function(self, scaling: Scaling) -> str:
-        """Return the function: groups of vectors, single vectors, then a partial one."""
+        """Return the function: groups of vectors, single ones, a partial one."""
         rest = int(scaling.rest > 0)
         factor = "%number" if not scaling.negative else "%minus"
         lines = [

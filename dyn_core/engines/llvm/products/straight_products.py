@@ -120,7 +120,7 @@ class StraightProducts:
                 code.lines.append(f"  {there}")
 
     def _broadcast(self, code: FunctionCode, pointer: str) -> str:
-        """Write the load of one number into all entries of a vector; return its register."""
+        """Write a vector of the number at an address; return its register."""
         x = code.new(f"load {self.one}, ptr {pointer}, align {self.size}")
         if self.lanes == 1:
             return x
