@@ -227,7 +227,7 @@ __all__ = [
 
 __version__: str
 
-if not TYPE_CHECKING:  # with it, any misspelt name would be known to type checkers
+if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
         """Return a public name, imported now, or the version of the distribution.

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-SHOWN = 12  # names of a list of valid ones
-LONGEST = 600  # characters of a message about a file
-MOST = 4000  # characters of any other message
-_RUN = 200  # characters without a space that a message shows
+SHOWN = 12  # maximum number of valid names in a message
+LONGEST = 600  # maximum characters of a message on one line
+MOST = 4000  # maximum characters of any message
+_RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
 

@@ -32,7 +32,7 @@ class Lock:
 
     def _begin(self) -> None:
         self._lock, self._door = threading.RLock(), threading.Lock()
-        self._sharing: list[int] = []  # threads, one entry for each time
+        self._sharing: list[int] = []  # thread ids, one entry for each shared block
         self._left = threading.Condition(threading.Lock())
 
     def __enter__(self) -> None:
@@ -51,7 +51,7 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         if self._lock._is_owned():  # type: ignore[attr-defined]
-            self._lock.release()  # else a fork inside has opened it
+            self._lock.release()  # not owned after a fork inside the block opened it
 
     @contextmanager
     def shared(self) -> Iterator[None]:
@@ -63,7 +63,8 @@ class Lock:
         if self._lock._is_owned():  # type: ignore[attr-defined]
             yield
             return
-        # Through the door like exclusive users: so a waiting one is not overtaken.
+        # The door is also closed by a waiting exclusive user, who is thus not
+        # overtaken.
         with self._door, self._lock, left:
             sharing.append(mine)
         try:
@@ -93,7 +94,7 @@ class _Forks:
     wait. No wait is longer than PATIENCE, so a deadlock cannot last.
     """
 
-    PATIENCE = 60.0  # [s]
+    PATIENCE = 60.0  # maximum wait: an import or a load takes less [s]
 
     def __init__(self) -> None:
         self.locks: list[Lock] = []  # acquired during a fork
@@ -101,7 +102,7 @@ class _Forks:
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
-        self._making: list[int] = []  # threads, one entry for each value
+        self._making: list[int] = []  # thread ids, one entry for each computation
         self._forking: list[int] = []
 
     @contextmanager

@@ -364,6 +364,7 @@ class Program(Generic[Result]):
         return state
 
     def _single(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+        """Return outputs and status of one state; NaN outputs if it failed."""
         self._noted = []
         numbers = [x for array in arrays for x in array.ravel().tolist()]
         flat, state = self.run_row(numbers)

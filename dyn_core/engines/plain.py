@@ -62,6 +62,7 @@ class _Computing(Number):
         return self._compute(op, values)
 
     def _compute(self, op: str, values: Sequence[Any]) -> Any:
+        """Return the result of an operation of OPERATIONS on plain values."""
         raise NotImplementedError
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Value = typing_extensions.TypeVar("Value", covariant=True, default=np.ndarray)
 
     class Results(tuple[Value, ...], Any):
-        """Several outputs, by place and by name."""
+        """Several outputs, by index and by name."""
 
         def __getattr__(self, name: str) -> Value: ...
 
@@ -30,9 +30,9 @@ else:
     Built = TypeVar("Built", covariant=True)
 
     class Results(tuple):
-        """Several outputs, by place and by name: arrays, and floats for single numbers.
+        """Several outputs, by index and by name: arrays, and floats for single numbers.
 
-        Results[Any] is what type checkers are shown where a number is among them.
+        Type checkers see Results[Any] where a number is among them.
         """
 
         __slots__ = ()

@@ -87,6 +87,12 @@ class Record:
         places: tuple[int | None, ...],
         result: Any,
     ) -> Reverse:
+        """Append an operation and return its result as a Reverse number.
+
+        Args:
+            op, values, places: As of `note`.
+            result: Value of the result.
+        """
         self._operations.append((op, values, places))
         return Reverse(result, self, len(self._operations) - 1)
 
@@ -114,8 +120,9 @@ class Record:
                 if place is None:
                     continue
                 along = [*values]
-                # With the weight as the derivative of operand j, the result is weight *
-                # slope.
+                # With the weight as the derivative of operand j, the result is weight
+                # times the
+                # derivative along operand j.
                 along[j] = Taylor(values[j], passed[k])
                 part = derivatives(_computed(op, along))[1]
                 passed[place] = _sum(passed[place], part)
@@ -139,4 +146,5 @@ def _is_zero(x: Any) -> bool:
 
 
 def _sum(a: Any, b: Any) -> Any:
+    """Return a + b, without an operation if one of them is the constant 0."""
     return b if _is_zero(a) else a if _is_zero(b) else a + b

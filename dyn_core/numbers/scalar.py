@@ -17,7 +17,7 @@ from dyn_core.errors import RequireError, TraceError
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.product import ProductShape, unrolled_product
 
-Scalar = Any  # a float, a complex or a Number: what an algorithm computes with
+Scalar = Any  # a float, a complex or a Number, in annotations of algorithms
 
 
 class Number:

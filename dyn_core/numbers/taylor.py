@@ -305,7 +305,7 @@ _RULES: dict[str, Callable[..., Parts]] = {
     "div": _div,
     "atan2": _atan2,
 }
-# name: y = f(x);  f'(x) d;  f''(x)
+# By operation: f(x); slope(x, y, d) = f'(x) d; curvature(x, y) = f''(x); see _chain.
 _FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "sqrt": (
         sqrt,

@@ -13,12 +13,12 @@ from dyn_core.validation import known_keywords
 KINDS = (
     "position",  # (nq,) expanded to followers
     "velocity",  # (nv,) velocities, accelerations: expanded to followers
-    "joint_force",  # (nv,) outputs contracted to leaders; carries joint friction
+    "joint_force",  # (nv,) outputs contracted to leaders; includes joint friction
     "joint_matrix",  # (nv, nv) symmetric, contracted on both sides
-    "joint_slopes",  # (nv, nv) of joint forces, contracted on both sides
-    "joint_stiffness",  # the same by position; carries the slope of joint springs
-    "joint_damping",  # the same by velocity; carries the slope of joint friction
-    "symmetric",  # (nv, nv), a matrix that is no sum over joints
+    "joint_slopes",  # (nv, nv) derivatives of joint forces, contracted on both sides
+    "joint_stiffness",  # joint_slopes by position; includes joint springs
+    "joint_damping",  # joint_slopes by velocity; includes joint friction
+    "symmetric",  # (nv, nv) symmetric, not a sum over joints: not contracted
     "jacobian",  # (6, nv) columns contracted to leaders
     "wrenches",  # (nb, 6) a force on each body, in its coordinates
     "poses",  # (k, 4, 4) homogeneous transforms
@@ -26,7 +26,7 @@ KINDS = (
     "motions",  # (nb, 6) a motion of each body, in its coordinates
     "forces",  # (nb, 6) a force at each body
     "force",  # (6,)
-    "plain",  # as it is
+    "plain",  # not converted
 )
 
 PASSIVE = ("joint_friction", "joint_springs")  # options of build
@@ -42,7 +42,7 @@ _CLOSED = (  # kinds of problem of closed robots, or with solvers that close loo
     "tracking_control",
     "gravity_control",
 )
-REST = "rest"  # friction_at of what does not move
+REST = "rest"  # value of friction_at: friction and springs act at zero velocity
 
 
 @known_keywords

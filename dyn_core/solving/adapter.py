@@ -431,8 +431,8 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
     """Return flat numbers in the form of a Port: number, Vector, Matrix or Forces.
 
     Args:
-        port: Sized Port; of kind "wrenches" six numbers become one Force, an array of
-            more than two axes a Matrix of its last one.
+        port: Sized Port; of kind "wrenches" six numbers become one Force. An array of
+            two axes or more becomes a Matrix, whose rows are its last axis.
         numbers: Entries, row by row.
     """
     if port.kind == "wrenches":

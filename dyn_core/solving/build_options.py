@@ -83,7 +83,7 @@ def read_option(solver: Any, model: Any, key: str, value: Any) -> Any:
     default, rule = solver.options[key], solver.valid.get(key)
     where = f"{solver.name}: option {key}"
     if isinstance(value, Number):
-        return value  # of an algorithm that fills a slot as it runs
+        return value  # traced: passed by an algorithm to a solver in a Deferred slot
     for kind, taken, valid in _COLLECTIONS:
         if isinstance(default, kind) and not isinstance(value, taken):
             raise UnsupportedError(f"{where} is {shown(value)}; valid: {valid}")

@@ -47,9 +47,10 @@ def describe_solver(
 
 
 def summary(solver: Any) -> str:
-    """Return the first sentence of a solver's docstring, or the Signature's meaning.
+    """Return the first paragraph of a solver's docstring on one line.
 
-    A leading "Return the" is removed, and the full stop.
+    A leading "Return the" and the final full stop are removed. Without a docstring it
+    is the Signature's meaning.
     """
     lines = _docstring(solver).strip().split("\n\n")[0].split()
     sentence = " ".join(lines).rstrip(".") or solver.signature.meaning

@@ -74,6 +74,7 @@ def _div(a: Any, b: Any) -> Any:
     return a if _is(b, 1.0) else None
 
 
+# Each returns the result if a structural zero or one decides it, else None.
 _FREE: dict[str, Callable[[Any, Any], Any]] = {
     "add": _add,
     "sub": _sub,

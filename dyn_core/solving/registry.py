@@ -166,7 +166,7 @@ class Registry:
                 del self._solvers[name]
         for name, owners in list(self._taken.items()):
             if who in owners:
-                del self._taken[name]  # the other plugin was left out
+                del self._taken[name]  # the other plugin is not registered either
         for name in self._problems_of.pop(who):
             del self._problems[name]
         self._laws = self._systems = None
@@ -399,8 +399,8 @@ def _installed() -> Registry:
     return registry
 
 
-# A name of the project's own serves its own solver or, offered twice, none; so it is
-# known what calls return. Another Registry may have other solvers by these names.
+# A name of this project's solvers returns its own solver or, if offered twice, raises.
+# So the type of results is known. Another Registry may have other solvers of this name.
 @overload
 def solver(
     name: OneArray, signature: Signature | None = None
@@ -425,12 +425,15 @@ def solver(name: str | Solver, signature: Signature | None = None) -> Solver:
 def solvers(
     signature: Signature | str | None = None, references: bool = False
 ) -> list[str]:
-    """Return the names of all installed solvers, or of those of a problem.
+    """Return the names of all installed solvers, or of the solvers of one problem.
 
     Args:
-        signature: What they solve, such as dyn.problems.FORWARD_DYNAMICS or
+        signature: Kind of problem, such as dyn.problems.FORWARD_DYNAMICS or
             "forward_dynamics"; None for all.
-        references: Whether reference solvers (the sources' own forms, baselines) are
-            among them.
+        references: Whether reference solvers (original forms of the sources, baselines)
+            are included.
+
+    Raises:
+        SignatureError: The problem is unknown.
     """
     return default_registry().names(signature, references)

@@ -102,7 +102,7 @@ def missing() -> str:
         SettingError: An environment variable has an invalid value.
     """
     _warn_of_unknown_variables()
-    count_threads(), cache_limit()  # bad settings are refused now, not when they act
+    count_threads(), cache_limit()  # raise for invalid settings now, not at first use
     setting = os.environ.get(SWITCH, "")
     if setting.lower() in _OFF:
         return f"{SWITCH} is off"

@@ -179,8 +179,8 @@ def later(
     Args:
         variant, name, sizes, width: As for get.
         graph: The Graph.
-        then: Called on the background thread with the finished job, whose `result` is
-            the kernel, or whose `error` is not None.
+        then: Called after the end with the job: its `result` is the kernel, unless
+            `error` is not None.
     """
     task = partial(_make, variant, name, graph, sizes, width)
     LONG_TASKS.later(f"{variant}-{name}", task, then)

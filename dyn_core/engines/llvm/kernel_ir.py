@@ -119,11 +119,11 @@ def batch_kernel(
     emitter = Emitter(width, fused, 1)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
     lane = real_size(width) * width
-    places = []  # of the blocked copies of inputs and outputs, then of their tables
+    places = []  # byte offsets of the blocks of inputs and outputs in scratch memory
     end = emitter.top * lane
     for size in (*inputs, *outputs):
         places.append(end)
-        end += -(-size // width) * width * lane  # whole groups: see gather
+        end += -(-size // width) * width * lane  # padded: gather writes whole groups
     tables = end
     end += 8 * (len(inputs) + len(outputs))
     end = (end + 63) // 64 * 64

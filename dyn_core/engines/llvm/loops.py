@@ -279,6 +279,7 @@ class LoopCalls:
 
 
 def _holds_always(cond: Graph) -> bool:
+    """Return whether the condition is a true constant."""
     node = cond.nodes[cond.outputs[0]]
     return node.op == "const" and bool(node.data)
 

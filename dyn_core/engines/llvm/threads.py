@@ -106,9 +106,11 @@ class LongTasks:
     ) -> None:
         """Run a task in the background, after the tasks in the queue.
 
+        Where no thread can be started, it is run here.
+
         Args:
             name, task: As for result.
-            then: Called on the background thread with the job: `result` and `error`.
+            then: Called after its end with the job, which has `result` and `error`.
         """
         with self._lock:
             job = self._jobs.setdefault(name, _Job(task))

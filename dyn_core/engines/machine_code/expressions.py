@@ -219,6 +219,7 @@ class Expressions(LaneCode):
     def _field(
         self, node: ast.Attribute, owner: TypedValue, record: RecordType
     ) -> TypedValue:
+        """Return a field of the record at address `owner`; TraceError if unknown."""
         place = 0
         for name, kind in record.fields:
             if name == node.attr:

@@ -143,6 +143,13 @@ class Operations(Expressions):
     def _compare(
         self, node: ast.AST, op: ast.cmpop, a: TypedValue, b: TypedValue
     ) -> TypedValue:
+        """Return the condition a op b; TraceError if it is not in the subset.
+
+        Args:
+            node: Node of the syntax tree, for messages.
+            op: Comparison operator.
+            a, b: Numbers, both bools or none.
+        """
         if type(op) not in _COMPARE:
             self.fail(
                 node, f"'{type(op).__name__}' is not in the subset", "== < <= ..."
@@ -209,6 +216,7 @@ class Operations(Expressions):
             self.add(f"br i1 {holds}, label %{yes}, label %{no}")
 
     def _truth(self, node: ast.expr) -> str:
+        """Return the register of a number as a condition, true unless it is zero."""
         if isinstance(node, ast.BoolOp):
             return self._by_branches(node, truth=True).name
         x = self.number(node)
@@ -298,6 +306,7 @@ class Operations(Expressions):
         return TypedValue(kind.result, (register,))
 
     def _leave_after_failure(self) -> None:
+        """Write a return if the called function reported a failure."""
         code = self.new("load i64, ptr %status")
         fine = self.new(f"icmp eq i64 {code}, 0")
         yes, no = self.label(), self.label()

@@ -263,7 +263,7 @@ def constants(single: bool = False) -> dict[str, int]:
         "call": int(ctypes.cast(_vectorcall(), ctypes.c_void_p).value or 0),
         "array_type": id(np.ndarray),
         "float_type": 0 if single else id(float),  # a number is converted by Python
-        "number_type": 0 if single else id(np.float64),  # its value lies as a float's
+        "number_type": 0 if single else id(np.float64),  # same memory layout as float
         "descr": id(np.dtype(np.float32 if single else np.float64)),
         "tuple_type": id(tuple),
         "out_name": id(_OUT),

@@ -93,7 +93,7 @@ class OperationTable:
         cells: list[int] = []
         for key in sorted(lists):
             opcode, of_one = key % _KINDS, lists[key]
-            if opcode != _LOOP and opcode != _PRODUCT:  # with opcodes
+            if opcode != _LOOP and opcode != _PRODUCT:  # their words include the opcode
                 cells += opcode, len(of_one) // _LENGTHS[opcode]
             cells += of_one
         cells.append(_END)
