@@ -94,7 +94,7 @@ class _Forks:
     wait. No wait is longer than PATIENCE, so a deadlock cannot last.
     """
 
-    PATIENCE = 60.0  # maximum wait: an import or a load takes less [s]
+    PATIENCE = 60.0  # maximum wait [s]
 
     def __init__(self) -> None:
         self.locks: list[Lock] = []  # acquired during a fork

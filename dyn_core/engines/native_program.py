@@ -167,7 +167,6 @@ class NativeProgram(BlockCalls, GraphProgram):
         checked = self.facts.checked
         table[variant] = 0  # calls during the update are served by Python
         if variant == "batch":
-            # 50 steps stand for the fixed cost of a row.
             seconds = (made.steps + 50) * STEP["batch"]
             max_rows = max(int(DEAF / seconds / made.rounds), 8 * self.lanes)
             if count(self.threads) > 1:

@@ -15,7 +15,7 @@ from dyn_core.engines.plain import Counting
 from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.validation import known_keywords
 
-_LAST = 3  # points of the slope: small sizes are not in the asymptotic range
+_LAST = 3  # number of last points that determine the slope
 
 
 class Folding(Counting):

@@ -1,8 +1,8 @@
-"""Names of the solvers that come with the library, grouped by the type of a result.
+"""Names of the solvers that come with the library, by what a call returns.
 
-Made by `python docs/make_solvers.py`; read by type checkers only. The solvers are in
-packages that dyn_core does not import and are known once plugins are loaded; a type
-checker needs their names before, so they are listed here as data.
+Made by `python docs/make_solvers.py`; read by type checkers only. The solvers lie in
+packages that dyn_core does not import and are known when plugins are loaded; a type
+checker needs their names before, so they stand here as data.
 """
 
 from typing import Literal

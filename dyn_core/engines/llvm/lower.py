@@ -309,7 +309,7 @@ def _place_arrays(
         joined or (lambda a, b: False),
     )
     share_memory(arrays, schedule.chunks)
-    arrays.end += GROUP if products else 0  # vector loads may read beyond the last row
+    arrays.end += GROUP if products else 0  # spare slots: loads may read behind arrays
     for step in steps:
         for x in step.results:
             spot = arrays.spot(x)

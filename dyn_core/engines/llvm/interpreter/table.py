@@ -20,7 +20,7 @@ from dyn_core.engines.llvm.interpreter.operations import OPCODES, OPERATIONS
 from dyn_core.engines.llvm.lower import count_uses, fusions
 
 _END = -1
-_GROUP = 8  # rows of matrices are padded to groups: a vector contains one at most
+_GROUP = 8  # rows are padded to multiples of this, which one vector load may read
 _KINDS = len(OPCODES) + 1
 _LENGTHS = {OPCODES[name]: x.results + x.arity for name, x in OPERATIONS.items()}
 _SINCOS, _MOVE, _WHERE = (OPCODES[name] for name in ("sincos", "move", "where"))

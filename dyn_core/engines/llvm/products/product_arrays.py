@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dyn_core.engines.graph.graph import Graph
 
-GROUP = 8  # rows are padded to this multiple, so that vectors do not end behind them
+GROUP = 8  # rows are padded to multiples of this, which one vector load may read
 
 
 class Spot(NamedTuple):
