@@ -16,7 +16,12 @@ from dyn_core.problems.ports import PASSIVE, Port, Signature
 
 
 def _second(of: str, by: str, then: str) -> Port:
-    """Return the (nv, nv, nv) Port of the derivative of dOF_dBY by `then`."""
+    """Return the (nv, nv, nv) Port of a second derivative of `of`.
+
+    Args:
+        of: Differentiated output.
+        by, then: Variables of the first and of the second differentiation.
+    """
     meaning = f"derivative of d{of}_d{by}[i, j] by {then}[k], at [i, j, k]"
     return Port(f"d2{of}_d{by}d{then}", ("nv", "nv", "nv"), "SI", meaning=meaning)
 

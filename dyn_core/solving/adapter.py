@@ -121,7 +121,16 @@ class Adapter:
         return tuple(self._output(model, port, x, values) for port, x in outputs)
 
     def _input(self, model: Model, port: Port, values: Mapping[str, Any]) -> Any:
-        """Return an input in the form that the algorithm takes, or None if absent."""
+        """Return an input in the form that the algorithm takes.
+
+        Joint forces are reduced by friction and springs, external forces are in body
+        coordinates. An absent optional input is None, or zero forces.
+
+        Args:
+            model: Robot or other System.
+            port: Port of the input.
+            values: Inputs by name.
+        """
         value: Any = values.get(port.name)
         if port.kind == "wrenches":
             return self._wrenches(model, value, values)
@@ -183,7 +192,14 @@ class Adapter:
         return Vector.zeros(model.nv) if name in (None, REST) else values[name]
 
     def _check_parts(self, model: Model, port: Port, parts: Any) -> None:
-        """Raise ShapeError if an output by joint has wrong sizes."""
+        """Raise ShapeError if an output by joint has a wrong size.
+
+        Args:
+            model: Robot.
+            port: Port of the output.
+            parts: List by body for velocities and joint forces, mapping of columns by
+                body for a Jacobian; other kinds are not checked.
+        """
         if port.kind in ("velocity", "joint_force"):
             size, wanted = model.nb + 1, "body, entry 0 of the base unused"
             if not isinstance(parts, (list, tuple)) or len(parts) != size:

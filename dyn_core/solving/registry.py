@@ -417,7 +417,18 @@ def solver(
 def solver(name: str | Solver, signature: Signature | None = None) -> Solver: ...
 @known_keywords
 def solver(name: str | Solver, signature: Signature | None = None) -> Solver:
-    """Return the installed solver of a name; see Registry.solver."""
+    """Return the installed solver of a name.
+
+    Args:
+        name: Name; a Solver is returned unchanged.
+        signature: Kind of problem that it should solve: an error then lists only
+            solvers of it.
+
+    Raises:
+        SolverNotFound: The name is unknown; lists near names and failed plugins.
+        SignatureError: `name` is neither a name nor a Solver.
+        PluginError: Two plugins offer this name.
+    """
     return default_registry().solver(name, signature)
 
 

@@ -164,7 +164,7 @@ class Solver(ABC, Generic[Built]):
 
 
 def _look_up(lookup: Lookup, name: str, options: Mapping[str, Any]) -> Solver:
-    """Return the unpickled solver: the registered one, with its changed options."""
+    """Return the registered solver of a name, with changed options if there are any."""
     return lookup(name).with_options(**options) if options else lookup(name)
 
 
@@ -398,7 +398,17 @@ def _slot_filling(
 def _filling_of_another(
     solver: Solver, system: Any, **options: Any
 ) -> Adapter | Program[Any]:
-    """Return the Adapter or Program of a slot's solver for another kind of System."""
+    """Return the Adapter or Program of a slot's solver for another kind of System.
+
+    Args:
+        solver: Solver in the slot.
+        system: System of the solver's kind.
+        options: Build options of the solver.
+
+    Raises:
+        UnsupportedError: The System is of another kind or not supported, or an option
+            is invalid.
+    """
     solver.demand_kind(system)
     if isinstance(solver, TracedSolver):
         names = (*solver.slots, *solver.options)

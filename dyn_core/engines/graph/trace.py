@@ -49,7 +49,13 @@ class Symbol(Number):
     def product(
         self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
-        """Return the entries of a product; a large one is recorded as one operation."""
+        """Return the entries of a product of traced numbers, row by row.
+
+        A large one is recorded as one operation; a small one is written out.
+
+        Args:
+            a, b, c, shape: As of scalar.flat_product.
+        """
         row = shape.rows == shape.inner == 1
         if shape.work < (ROLLED_ROW if row else ROLLED):
             return unrolled_product(a, b, c, shape)
@@ -77,7 +83,11 @@ class Symbol(Number):
 
 
 def _record(op: str, a: Symbol, b: Any) -> Any:
-    """Record a binary operation of a Symbol; a short path for the frequent case."""
+    """Record the operation `op` of a Symbol and any number; return its result.
+
+    It repeats Symbol.apply in short form, since operators are the most frequent
+    operations.
+    """
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
         return b.apply(op, a, b)
     tracer = a.tracer
@@ -217,7 +227,13 @@ class Tracer:
     def _product(
         self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
-        """Record a product as one operation; written out where rules do not apply."""
+        """Record a product as one operation; return the Symbols of its entries.
+
+        Without folding it is written out, since every operation is wanted.
+
+        Args:
+            a, b, c, shape: As of scalar.flat_product.
+        """
         if not self.folding:
             return unrolled_product(a, b, c, shape)
         nodes = tuple([self.lift(x) for x in (*a, *b, *c)])
@@ -225,7 +241,14 @@ class Tracer:
         return self._items(node, shape.rows * shape.columns)
 
     def _require(self, condition: Any, error: type[RequireError], item: str) -> None:
-        """Record a requirement; raise TraceError in the condition of a loop."""
+        """Record a requirement.
+
+        Args:
+            condition, error, item: As of scalar.require.
+
+        Raises:
+            TraceError: This is the condition of a loop.
+        """
         if not self.requires:
             raise TraceError(
                 f"{_place()}: require() stands in the condition of a loop; valid: in"

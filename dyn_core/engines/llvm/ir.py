@@ -131,7 +131,12 @@ class Instructions:
         return self.value("real", call)
 
     def select(self, c: Value, a: Any, b: Any) -> Value:
-        """Return a where c holds, else b; a constant gets the kind of the other one."""
+        """Return a where c holds, else b, lane by lane.
+
+        Args:
+            c: Condition, of kind truth.
+            a, b: Values or constants; a constant gets the kind of the other one.
+        """
         like = a if isinstance(a, Value) else b
         name = like.kind if isinstance(like, Value) else "real"
         a, b = self.lift(a, name), self.lift(b, name)

@@ -327,7 +327,11 @@ def _blocked(
     width: int,
     begin: Sequence[str],
 ) -> str:
-    """Return the function over blocks in lane order; arguments as of _batch."""
+    """Return the function `blocked` over blocks in lane order.
+
+    Args:
+        inputs, outputs, tables, width, begin: As of _batch.
+    """
     real = kind("real", lanes_like(width, 1))
     lines = [
         "define i64 @blocked(ptr %in, ptr %out, ptr %status, i64 %first, i64 %last,"

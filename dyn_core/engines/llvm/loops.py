@@ -237,7 +237,16 @@ class LoopCalls:
         return emitter.function("loop", whole)
 
     def _look(self, code: FunctionCode, cond: Sequence[str], go_on: Slots) -> str:
-        """Write the update of the mask of active lanes; return if any is active."""
+        """Write the condition and the update of the mask of active lanes.
+
+        Args:
+            code: Function being written.
+            cond: Calls that compute the condition.
+            go_on: Slot of the condition.
+
+        Returns:
+            Register of an i1: whether any lane is active.
+        """
         zero = constant(0.0, "real", code.width)
         code.lines += cond
         holds = code.new(f"fcmp une {code.real} {code.load(go_on, 0)}, {zero}")
@@ -245,7 +254,7 @@ class LoopCalls:
         return code.any(Value(code, "truth", "%going"))
 
     def _move(self, code: FunctionCode, source: Slots, to: Slots, count: int) -> None:
-        """Write the copy of the next state to the state."""
+        """Write the copy of `count` values of the next state (source) to the state (to)."""
         if count:
             start, end = (place.address(code, 0)[0] for place in (source, to))
             self.emitter.products.move(code, start, end, count)
@@ -253,7 +262,13 @@ class LoopCalls:
     def _move_active(
         self, code: FunctionCode, source: Slots, to: Slots, count: int
     ) -> None:
-        """Write the copy of the next state to the state, in active lanes only."""
+        """Write the copy of the next state to the state, in active lanes only.
+
+        Args:
+            code: Function being written.
+            source, to: Slots of the next state and of the state.
+            count: Number of values.
+        """
         if not count:
             return
         start, end = (place.address(code, 0)[0] for place in (source, to))

@@ -176,7 +176,14 @@ def _check(ports: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
 def _in_python(
     program: Any, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> Callable[..., int]:
-    """Return a function that calls a Program and returns 0, or 1 if it raised."""
+    """Return a callback that calls a Program on bound arrays.
+
+    It returns 0, or 1 if the Program raised, and ignores its arguments.
+
+    Args:
+        program: Program.
+        inputs, outputs: An array for each Port.
+    """
 
     out = tuple(outputs) if len(outputs) > 1 else outputs[0]
 
@@ -216,5 +223,5 @@ def run_kernel(kernel: KernelAddress) -> int:
 
 @machine_code
 def call_python(kernel: KernelAddress, a: int, b: int, c: int) -> int:
-    """Call the function of a PythonKernel with three ints; return its result."""
+    """Return the result of a PythonKernel's function for the ints a, b and c."""
     return call_kernel(kernel.address, a, b, c)

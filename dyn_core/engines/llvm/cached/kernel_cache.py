@@ -143,7 +143,13 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def _put(home: Path, key: str, content: bytes) -> None:
-    """Write an entry completely or not at all, by a rename."""
+    """Write an entry completely or not at all; OSError if the disk refuses.
+
+    Args:
+        home: Folder of the cache.
+        key: Key of the entry.
+        content: Bytes of the file.
+    """
     handle, temporary = tempfile.mkstemp(dir=home, suffix=".new")
     try:
         with os.fdopen(handle, "wb") as file:

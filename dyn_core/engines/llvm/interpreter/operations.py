@@ -142,7 +142,13 @@ def _load(b: Instructions, pointer: str) -> Value:
 
 
 def _define(name: str, lines: list[str], arguments: str = _ARGUMENTS) -> str:
-    """Return the definition of function op_NAME."""
+    """Return the LLVM definition of function op_NAME.
+
+    Args:
+        name: Name of the operation.
+        lines: Instructions of the body.
+        arguments: Parameters.
+    """
     head = f"define i64 @op_{name}({arguments}) nounwind {{"
     return "\n".join([head, *lines, "}", ""])
 
@@ -181,7 +187,13 @@ def _counted(name: str, count: int, lines: list[str]) -> str:
 
 
 def _each(name: str, op: MachineOperation, width: int, fused: bool) -> str:
-    """Return the function of an operation on slots."""
+    """Return the LLVM function of an operation on slots.
+
+    Args:
+        name, op: Name and definition of the operation.
+        width: Lanes.
+        fused: Whether a multiply-add rounds once.
+    """
     b = Instructions(width, fused)
     operands = [_load(b, _slot(b, op.results + k)) for k in range(op.arity)]
     for k, value in enumerate(op.compute(b, operands)):

@@ -192,7 +192,7 @@ class _Lists:
             self._add(self.depths[k] + 1, _REQUIRE, self.slots[k], number)
 
     def _add(self, depth: int, opcode: int, *cells: int) -> None:
-        """Add the words of one operation."""
+        """Add the words `cells` of one operation at a depth of the Graph."""
         self.lists[depth * _KINDS + opcode] += cells
         self.table.steps += 1
 
@@ -218,7 +218,13 @@ class _Lists:
         self.table.steps += 1
 
     def _sincos(self, k: int, op: str, angle: int) -> None:
-        """Add sine and cosine of an angle unless they exist; set the slot of node k."""
+        """Add sine and cosine of an angle, unless they exist, and set the slot of a node.
+
+        Args:
+            k: Node.
+            op: sin or cos.
+            angle: Node of the angle.
+        """
         pair = self.angles.get(angle)
         depth = self.depths[k] = self.depths[angle] + 1
         if pair is None:

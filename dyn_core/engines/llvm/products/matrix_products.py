@@ -144,7 +144,13 @@ class Products:
                 yield (v + wide * (count - 1)) * self.step, wide, rest, 1
 
     def move(self, code: FunctionCode, start: str, end: str, count: int) -> None:
-        """Write the copy of `count` values from address `start` to address `end`."""
+        """Write the copy of values between two addresses; many are copied by a loop.
+
+        Args:
+            code: Function being written.
+            start, end: Registers of the source and target addresses.
+            count: Number of values, each of all lanes.
+        """
         numbers = count * self.width
         if numbers > _INLINE * self.lanes:
             self.moves = True

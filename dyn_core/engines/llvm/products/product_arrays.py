@@ -311,7 +311,15 @@ class ProductArrays:
         return array
 
     def _store(self, array: Array, entries: tuple[int, ...], columns: int) -> None:
-        """Record which values must be stored in an operand's own array."""
+        """Record which values must be stored in an operand's own array.
+
+        They are added to `zeros`, `leaves` or `stores`; results of products that are
+        already there are not stored again.
+
+        Args:
+            array: The array.
+            entries, columns: As of _operand.
+        """
         for n, x in enumerate(entries):
             spot, node = array.spot(*divmod(n, columns)), self.graph.nodes[x]
             if node.op == "const" and repr(node.data) == "0.0":

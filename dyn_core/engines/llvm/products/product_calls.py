@@ -86,7 +86,13 @@ class ProductCalls:
         return calls
 
     def _product(self, code: FunctionCode, step: ScheduledStep, outputs: Place) -> None:
-        """Write one product with the copies of its entries."""
+        """Write one product with the copies of its entries.
+
+        Args:
+            code: Function being written.
+            step: The product.
+            outputs: Memory of the outputs.
+        """
         schedule, (shape, _, k) = self.schedule, step.data
         places = schedule.arrays.places[k]
 
@@ -148,7 +154,13 @@ class ProductCalls:
         source: Place,
         to: Place,
     ) -> None:
-        """Write copies of runs (from, to, count) of values."""
+        """Write copies of runs of values.
+
+        Args:
+            code: Function being written.
+            runs: (from, to, count) of each run.
+            source, to: Places.
+        """
         for a, b, count in runs:
             if count == 1:
                 code.store(to, b, code.load(source, a))
