@@ -40,7 +40,7 @@ class Symbol(Number):
     # fmt: on
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Record an operation in the innermost Graph being traced."""
+        """Record an operation in the innermost Graph being traced; return its result."""
         tracer = self.tracer
         while tracer.inner is not None:
             tracer = tracer.inner

@@ -254,7 +254,7 @@ class LoopCalls:
         return code.any(Value(code, "truth", "%going"))
 
     def _move(self, code: FunctionCode, source: Slots, to: Slots, count: int) -> None:
-        """Write the copy of `count` values of the next state (source) to the state (to)."""
+        """Write the copy of the next state (source) to the state (to)."""
         if count:
             start, end = (place.address(code, 0)[0] for place in (source, to))
             self.emitter.products.move(code, start, end, count)

@@ -218,7 +218,7 @@ class _Lists:
         self.table.steps += 1
 
     def _sincos(self, k: int, op: str, angle: int) -> None:
-        """Add sine and cosine of an angle, unless they exist, and set the slot of a node.
+        """Add sine and cosine of an angle unless they exist; set a node's slot.
 
         Args:
             k: Node.
