@@ -127,7 +127,10 @@ class Program(Generic[Result]):
         """
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return (flat outputs, status) for the flat inputs of one state."""
+        """Return (flat outputs, status) for the flat inputs of one state.
+
+        The base class has no implementation; nor for run_rows.
+        """
         raise NotImplementedError
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:

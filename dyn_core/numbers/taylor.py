@@ -125,7 +125,7 @@ class Taylor(Number):
 
 
 def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
-    """Return Taylor(x, d1, d2, rank); x itself where both derivatives are 0 constants."""
+    """Return Taylor(x, d1, d2, rank), or x where both derivatives are constant 0."""
     return (
         x if _is_zero(d1) and (d2 is None or _is_zero(d2)) else Taylor(x, d1, d2, rank)
     )

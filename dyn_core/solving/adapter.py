@@ -360,9 +360,16 @@ class _Slot:
     def _call(self, args: Sequence[Any], changed: Mapping[str, Any]) -> tuple[Any, ...]:
         """Call the Program of a NumpySolver; return its outputs as a tuple.
 
+        Traced inputs record the call instead.
+
         Args:
             args: Inputs in the order of the Signature.
             changed: Parameters by path; must be empty.
+
+        Raises:
+            UnsupportedError: `changed` is not empty.
+            ShapeError: The inputs have a wrong number of entries.
+            RowError: The state has no result.
         """
         program = self.what
         if changed:

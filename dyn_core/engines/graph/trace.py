@@ -40,7 +40,14 @@ class Symbol(Number):
     # fmt: on
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Record an operation in the innermost Graph being traced; return its result."""
+        """Record an operation in the innermost Graph being traced.
+
+        Args:
+            op, operands: As of Number.apply.
+
+        Returns:
+            As of Tracer.record.
+        """
         tracer = self.tracer
         while tracer.inner is not None:
             tracer = tracer.inner

@@ -31,6 +31,8 @@ MISSING = object()
 class Expressions(LaneCode):
     """Writes the values of one function; operations.py adds the operations on them.
 
+    Methods raise TraceError for a construct that is not in the subset.
+
     Args:
         function: Python function.
         checked: Whether indices and divisors are checked.

@@ -249,7 +249,11 @@ class StatementWriter(Operations):
             self.begin(end)
 
     def _loop(self, node: ast.For | ast.While, loop: _OpenLoop) -> None:
-        """Write the body of a loop up to the jump to its next round."""
+        """Write the body of a loop up to the jump to its next round.
+
+        Raises:
+            TraceError: The loop has an `else`, or its body is not in the subset.
+        """
         if node.orelse:
             self.fail(node, "`else` of a loop", "a variable that says how it ended")
         self.loops.append(loop)
