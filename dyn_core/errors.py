@@ -336,7 +336,7 @@ class InfeasibleError(RequireError):
     """No solution exists within the tolerance.
 
     Attributes:
-        residual: Remaining error of the best approximation, or None.
+        residual: Residual of the solution attempt, or None.
     """
 
     what = "infeasible"

@@ -129,7 +129,8 @@ class Program(Generic[Result]):
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Return (flat outputs, status) for the flat inputs of one state.
 
-        The base class has no implementation; nor for run_rows.
+        Engines implement this method and `run_rows`; this class raises
+        NotImplementedError.
         """
         raise NotImplementedError
 

@@ -121,8 +121,7 @@ class Record:
                     continue
                 along = [*values]
                 # With the weight as the derivative of operand j, the result is weight
-                # times the
-                # derivative along operand j.
+                # times the derivative along operand j.
                 along[j] = Taylor(values[j], passed[k])
                 part = derivatives(_computed(op, along))[1]
                 passed[place] = _sum(passed[place], part)

@@ -4,8 +4,8 @@ With lanes a float is a vector with one number for each of several states, and a
 common to all. Where a condition differs between lanes, the branch of the majority is
 taken and the other lanes are dropped: their bits in `alive` become zero, and their
 later results are meaningless. Lanes that are alive at the end have the bits of the code
-without lanes. A selection between two floats (where, min, max, a simple `x if c else
-y`) is made in each lane and drops none.
+without lanes. A selection between two floats (where, min, max, or a simple conditional
+expression) is made in each lane and drops none.
 """
 
 from __future__ import annotations
