@@ -1,4 +1,4 @@
-"""Rigid-body dynamics for robots: models, solvers, engines, and the plugin door.
+"""Rigid-body dynamics for robots: models, solvers, engines, and plugins.
 
 Sources, by the short names used in docstrings:
 
@@ -227,10 +227,14 @@ __all__ = [
 
 __version__: str
 
-if not TYPE_CHECKING:  # with it, any misspelt name would be known to type checkers
+if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Import a public name, or the version of the installed distribution."""
+        """Return a public name, imported now, or the version of the distribution.
+
+        Raises:
+            AttributeError: `name` is not public.
+        """
         if name in _MODULE_OF:
             value = getattr(importlib.import_module(_MODULE_OF[name]), name)
             globals()[name] = value
@@ -245,5 +249,5 @@ if not TYPE_CHECKING:  # with it, any misspelt name would be known to type check
 
 
 def __dir__() -> list[str]:
-    """List the public names, whether they have been used or not."""
+    """List all public names, including those that are not imported yet."""
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

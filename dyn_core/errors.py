@@ -1,4 +1,4 @@
-"""Every exception of the project: what went wrong, where, and what would be valid."""
+"""All exceptions of the project; messages name fault, location and valid values."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-SHOWN = 12  # names of a list of valid ones
-LONGEST = 600  # characters of a message about a file
-MOST = 4000  # characters of any other message
-_RUN = 200  # characters without a space that a message shows
+SHOWN = 12  # maximum number of valid names in a message
+LONGEST = 600  # maximum characters of a message on one line
+MOST = 4000  # maximum characters of any message
+_RUN = 200  # maximum characters of a word in a message
 _LONG = re.compile(rf"\S{{{_RUN + 1},}}")
 
 
 def cut(message: str) -> str:
-    """Return a message with its lines, in which long words and a long end are cut.
+    """Return a message with long words shortened, and at most MOST characters.
 
-    Names and values of files, messages and parameters can have any length.
+    Words above 200 characters are shortened in the middle. Messages of at most 200
+    characters are returned unchanged. Names and values quoted from files, messages and
+    parameters can have any length.
     """
     if len(message) <= _RUN:
         return message
@@ -28,9 +30,9 @@ def cut(message: str) -> str:
 
 
 def one_line(message: str) -> str:
-    """Return a message in one line: what files bring in cut, control characters shown.
+    """Return a message on one line, with long words and the end shortened to LONGEST.
 
-    Names and numbers of a file can have any length and hold line ends.
+    Characters that are not printable, such as line ends of a file, become escapes.
     """
     if len(message) <= _RUN and message.isprintable():
         return message
@@ -47,23 +49,24 @@ def unknown_name(
     limit: int | None = SHOWN,
     listed_by: str = "",
 ) -> str:
-    """Return the sentence for an unknown name: the nearest valid ones, then all.
+    """Return the sentence for an unknown name: the nearest valid ones, then the list.
 
-    Names that begin with it stand before the others, and of names with dots those with
-    the same first part.
+    In the list, names that begin with the unknown one, or with its first component
+    before a dot, come first.
 
     Args:
-        kind: What the name should be of: solver, link, build option, ...
+        kind: Noun for the name: solver, link, build option, ...
         name: The unknown name.
-        valid: Every name that would do.
-        purpose: For what the valid ones are valid, if only for that.
-        limit: Most names that are listed; None for all.
-        listed_by: Command or function that lists all, where they are more.
+        valid: All valid names.
+        purpose: Restriction of the valid names ("valid for PURPOSE"); empty for none.
+        limit: Maximum number of listed names; None for all.
+        listed_by: Command or function that lists all names, mentioned where the list is
+            shortened.
     """
     names = list(valid)
     near = [repr(one_line(x)) for x in nearest(name, names)]
     guess = f"; did you mean {' or '.join(near)}?" if near else ";"
-    group = str(name).split(".")[0] + "."  # of gains.kp, that are gains.JOINT.p, ...
+    group = str(name).split(".")[0] + "."  # for gains.kp: "gains.", as gains.JOINT.p
     names.sort(key=lambda x: not (_begins(x, str(name)) or x.startswith(group)))
     shown = ", ".join(map(one_line, names[:limit])) or "none"
     cut = limit is not None and len(names) > limit
@@ -75,12 +78,15 @@ def unknown_name(
 
 
 def why_unread(error: Exception) -> str:
-    """Return why a file cannot be opened, without the words of the program."""
+    """Return the reason why a file cannot be opened, in the words of the system.
+
+    The errors without such words concern paths with invalid characters.
+    """
     return getattr(error, "strerror", None) or "no path has such characters"
 
 
 def why_no_json(error: Exception) -> str:
-    """Return what is wrong with JSON and where, without the words of the program."""
+    """Return the reason why text is not valid JSON, with its position where known."""
     if isinstance(error, RecursionError):
         return "lists and objects are nested too deep"
     line, column = getattr(error, "lineno", 0), getattr(error, "colno", 0)
@@ -89,9 +95,10 @@ def why_no_json(error: Exception) -> str:
 
 
 def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the valid names that look most like this one, the best first.
+    """Return up to `limit` valid names similar to `name`, best first; may be empty.
 
-    Those that begin with it come before those that differ in a few letters.
+    Names that begin with `name` come before those with similar spelling. Case is
+    ignored.
     """
     called = str(name)
     folded: dict[str, str] = {}
@@ -103,12 +110,17 @@ def nearest(name: object, valid: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def _begins(known: str, name: str) -> bool:
-    """Check whether a valid name begins with another one, small or capital."""
+    """Check whether `known` begins with `name`, ignoring case; False for ""."""
     return bool(name) and known.lower().startswith(name[:_RUN].lower())
 
 
 def warn(message: str, stacklevel: int = 2) -> None:
-    """Warn of what was got round; where warnings are errors, print it instead."""
+    """Issue a RuntimeWarning; where warnings are errors, print it to stderr instead.
+
+    Args:
+        message: Text of the warning.
+        stacklevel: As of warnings.warn: 1 for the caller of this function.
+    """
     try:
         warnings.warn(message, RuntimeWarning, stacklevel=stacklevel + 1)
     except RuntimeWarning:
@@ -118,7 +130,7 @@ def warn(message: str, stacklevel: int = 2) -> None:
 class DynError(Exception):
     """Base of all errors that dyn_ros raises on purpose.
 
-    What a message quotes of files, messages and parameters is cut, see `cut`.
+    Quoted text in the message is shortened; see `cut`.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -126,7 +138,7 @@ class DynError(Exception):
 
 
 class ModelError(DynError, ValueError):
-    """The robot cannot be used; names the element.
+    """A robot description is invalid; the message names the element.
 
     Attributes:
         element: Name of the link, joint or tag at fault, or None.
@@ -138,16 +150,16 @@ class ModelError(DynError, ValueError):
 
 
 class ModelWarning(UserWarning):
-    """What is doubtful about a robot that was loaded; model.warnings has all of it."""
+    """A doubtful property of a loaded robot; model.warnings lists all of them."""
 
 
 class ShapeError(DynError, ValueError):
-    """An array has the wrong size or dtype.
+    """An array or argument has the wrong shape, type or count.
 
     Attributes:
         name: The input or output at fault.
-        wanted: The shape that would be valid, in words.
-        got: The shape or type that came.
+        wanted: The valid shape or type, in words.
+        got: The actual shape or type, in words.
     """
 
     def __init__(self, name: str, wanted: str, got: str) -> None:
@@ -159,13 +171,13 @@ class ShapeError(DynError, ValueError):
 
 
 class SolverNotFound(DynError, LookupError):
-    """No solver has this name; names the nearest and what failed to load.
+    """No solver has this name; the message lists near names and plugins that failed.
 
     Attributes:
-        name: The name asked for.
-        known: Names that would be valid.
-        failures: What plugins failed at.
-        problem: Name of the problem that it should solve; empty for any.
+        name: The requested name.
+        known: Valid names.
+        failures: Messages of plugins that failed to load.
+        problem: Name of the requested Signature; empty for any.
     """
 
     def __init__(
@@ -187,10 +199,10 @@ class SolverNotFound(DynError, LookupError):
 
 
 class PluginError(DynError):
-    """A plugin cannot be loaded, offers a taken name or an unknown hook.
+    """A plugin cannot be loaded, offers a name that is in use, or fails in a hook.
 
     Attributes:
-        plugin: The distribution and module at fault.
+        plugin: Distribution and module of the plugin; or None.
     """
 
     def __init__(self, message: str, plugin: str | None = None) -> None:
@@ -199,11 +211,11 @@ class PluginError(DynError):
 
 
 class SignatureError(DynError, TypeError):
-    """A solver of one kind stands where another kind is needed."""
+    """A solver or problem of one kind was given where another kind is needed."""
 
 
 class UnsupportedError(DynError, ValueError):
-    """This solver, engine or option does not serve this model or call."""
+    """A solver, engine or option cannot be used for this model or call."""
 
 
 class FrameMismatchError(DynError, ValueError):
@@ -211,10 +223,10 @@ class FrameMismatchError(DynError, ValueError):
 
 
 class TraceError(DynError, TypeError):
-    """An algorithm did what it may not; names the solver, file and line.
+    """An algorithm did something that cannot be traced; names solver, file and line.
 
     Attributes:
-        solver: The solver and, in brackets, who offers it; None if not known.
+        solver: Solver and, in brackets, its plugin; None if not known.
     """
 
     def __init__(self, message: str, solver: str | None = None) -> None:
@@ -226,6 +238,7 @@ class TraceError(DynError, TypeError):
 
 
 def _trace_error(message: str, solver: str | None) -> TraceError:
+    """Return an unpickled TraceError: the message already contains the solver."""
     error = TraceError(message)
     error.solver = solver
     return error
@@ -239,22 +252,22 @@ class RowError(DynError):
     """A state, or some rows of a batch, have no result.
 
     Attributes:
-        rows: Rows of the batch at fault, or None for a single state.
+        rows: Indices of the rows at fault, or None for a single state.
     """
 
     rows: tuple[int, ...] | None
 
     def of_rows(self, rows: Sequence[int] | None) -> RowError:
-        """Return the same error, with all that it keeps, for rows of a batch."""
+        """Return a copy of the error for other rows; None stands for a single state."""
         raise NotImplementedError
 
 
 class NonFiniteError(RowError, ValueError):
-    """An input or result holds NaN or infinity.
+    """An input or result contains NaN or infinity.
 
     Attributes:
-        name: The input or output at fault.
-        rows: Rows of the batch at fault, or None for a single state.
+        name: The input or output at fault, or None.
+        rows: Indices of the rows at fault, or None for a single state.
     """
 
     def __init__(
@@ -265,7 +278,7 @@ class NonFiniteError(RowError, ValueError):
         self.rows = None if rows is None else tuple(int(row) for row in rows)
 
     def of_rows(self, rows: Sequence[int] | None) -> NonFiniteError:
-        """Return the same error for rows of a batch."""
+        """Return a copy of the error for other rows; None stands for a single state."""
         where = "" if rows is None else f" in rows {_first_rows(rows)}"
         what = str(self).split(" in rows ")[0]
         return NonFiniteError(what + where, self.name, rows)
@@ -276,7 +289,10 @@ class RequireError(RowError, ArithmeticError):
 
     Attributes:
         item: The joint, row or quantity at fault.
-        rows: Rows of the batch at fault, or None for a single state.
+        rows: Indices of the rows at fault, or None for a single state.
+
+    Class attributes:
+        what: Beginning of the message.
     """
 
     what = "a required condition does not hold"
@@ -288,7 +304,7 @@ class RequireError(RowError, ArithmeticError):
         self.rows = None if rows is None else tuple(int(row) for row in rows)
 
     def of_rows(self, rows: Sequence[int] | None) -> RequireError:
-        """Return the same error, with all that it keeps, for rows of a batch."""
+        """Return a copy of the error, attributes included, for other rows."""
         kind, (item, _, *more) = self.__reduce__()
         error: RequireError = kind(item, rows, *more)
         error.__dict__.update({**self.__dict__, "rows": error.rows})
@@ -299,7 +315,7 @@ class RequireError(RowError, ArithmeticError):
 
 
 class SingularError(RequireError):
-    """A pivot vanished: no unique solution; names the joint or row."""
+    """A pivot vanished, so there is no unique solution; names the joint or row."""
 
     what = "singular"
 
@@ -311,13 +327,17 @@ class QuaternionError(RequireError, ValueError):
 
 
 class RotationError(RequireError, ValueError):
-    """The rotation of a pose is none; names the input."""
+    """The rotation of a pose is not a rotation matrix; names the input."""
 
     what = "the rotation is not orthonormal with determinant 1, within 1e-6"
 
 
 class InfeasibleError(RequireError):
-    """No solution exists within the tolerance; keeps the residual."""
+    """No solution exists within the tolerance.
+
+    Attributes:
+        residual: Residual of the solution attempt, or None.
+    """
 
     what = "infeasible"
 
@@ -338,7 +358,7 @@ class SettingError(DynError, ValueError):
     """A setting of a node, a simulator or the environment is missing or out of range.
 
     Attributes:
-        setting: Its name.
+        setting: Name of the setting, or None.
     """
 
     def __init__(self, message: str, setting: str | None = None) -> None:
@@ -347,10 +367,10 @@ class SettingError(DynError, ValueError):
 
 
 class StateError(DynError, ValueError):
-    """A measured state that cannot be: beyond limits, contradictory, or too old.
+    """A measured state is invalid: beyond limits, contradictory, or too old.
 
     Attributes:
-        kind: Name of the check, by which refusals are counted.
+        kind: Name of the check that failed; refusals are counted by it.
     """
 
     def __init__(self, message: str, kind: str = "") -> None:
@@ -359,22 +379,22 @@ class StateError(DynError, ValueError):
 
 
 class IdentificationError(DynError, ValueError):
-    """Measured data do not show what is asked of them; says what they lack."""
+    """Measured data are insufficient for an identification; names the missing data."""
 
 
 class BatchError(DynError, RuntimeError):
-    """A batch cannot begin, go on or be resumed; what is done is kept, and said."""
+    """A batch cannot start, continue or resume; finished chunks remain stored."""
 
 
 class TrajectoryError(DynError, ValueError):
-    """A trajectory cannot be followed; names the point and joint."""
+    """A trajectory is invalid or cannot be followed; names the point and joint."""
 
 
 class GoalError(TrajectoryError):
-    """A goal of a trajectory is refused; says what it lacks.
+    """A goal of a trajectory is refused; the message gives the reason.
 
     Attributes:
-        code: That of dyn_core.control.reference.goals.GoalCode which tells the client.
+        code: Code sent to the client, see dyn_core.control.reference.goals.GoalCode.
     """
 
     def __init__(self, message: str, code: int = -1) -> None:
@@ -383,6 +403,6 @@ class GoalError(TrajectoryError):
 
 
 def _first_rows(rows: Sequence[int], limit: int = 8) -> str:
-    """Return the numbers of the first few rows."""
+    """Return the first `limit` row numbers as text, with ", ..." if there are more."""
     numbers = ", ".join(str(int(row)) for row in rows[:limit])
     return numbers + (", ..." if len(rows) > limit else "")

@@ -1,8 +1,8 @@
-"""Methods of core objects whose work lies in wings: the only late imports of the core.
+"""Methods of core objects that are implemented in optional packages, imported late.
 
-A Program, or a Recording, knows nothing of what exports, maps, saves or shows it. Each
-function imports its wing when it is first called. Beside the face of dyn_core, and the
-names of wings themselves, no other module imports one by name.
+A Program or a Recording does not import the code that exports, maps, saves or shows it.
+Each function imports that package at its first call. Apart from the public names of
+dyn_core, and the packages themselves, no other module imports one by name.
 """
 
 from __future__ import annotations
@@ -12,21 +12,30 @@ from typing import Any
 
 
 def export(program: Any, folder: str, **options: Any) -> Any:
-    """Write a Program as machine code or C source; see dyn_core.export."""
+    """Write a Program as machine code or C source; see dyn_core.export.export.
+
+    Args:
+        program: Program.
+        folder: Target folder.
+        options: Keyword arguments of dyn_core.export.export.
+
+    Returns:
+        The result of dyn_core.export.export.
+    """
     return importlib.import_module("dyn_core.export").export(program, folder, **options)
 
 
 def map_rows(program: Any, *args: Any, **options: Any) -> Any:
-    """Call a Program chunk by chunk; see dyn_core.batch.map_rows."""
+    """Return the results of a Program, called chunk by chunk; see dyn_core.batch."""
     batch = importlib.import_module("dyn_core.batch")
     return batch.map_rows(program, *args, **options)
 
 
 def save_run(run: Any, path: Any) -> None:
-    """Write a Recording to a file; see dyn_core.recordings."""
+    """Write a Recording to the file `path`; see dyn_core.recordings.save_run."""
     importlib.import_module("dyn_core.recordings").save_run(run, path)
 
 
 def show(robot: Any, run: Any) -> Any:
-    """Return a view of a Recording; see dyn_core.view."""
+    """Return a view of a Recording of a robot; see dyn_core.view.show."""
     return importlib.import_module("dyn_core.view").show(robot, run)

@@ -1,8 +1,8 @@
-"""What the threads of a process share: locks, and values that are made once.
+"""Objects shared by the threads of a process: locks, and results computed once.
 
-A fork copies a lock in the state it has, and in the child nobody opens a closed one.
-Every lock of a module, or of an object that more than one thread may call first, is
-therefore a Lock, and every cache without a bound is `once`.
+A fork copies a lock in its current state; a closed lock would stay closed in the child,
+because no thread of the child opens it. So every lock of a module, or of an object that
+more than one thread may call first, is a Lock, and every unbounded cache uses `once`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ Result = TypeVar("Result")
 
 
 class Lock:
-    """A lock one thread may take twice, or several share; a fork gets it anew, free.
+    """A fair lock that one thread may acquire again, or several may share.
 
-    It is fair: who releases it and takes it again comes after those who wait, and
-    nobody joins those who share it while another waits to have it alone.
+    A thread that releases it and acquires it again comes after the waiting ones; no
+    thread shares it while another waits for exclusive use. In the child of a fork it is
+    open.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,7 @@ class Lock:
 
     def _begin(self) -> None:
         self._lock, self._door = threading.RLock(), threading.Lock()
-        self._sharing: list[int] = []  # threads, one entry for each time
+        self._sharing: list[int] = []  # thread ids, one entry for each shared block
         self._left = threading.Condition(threading.Lock())
 
     def __enter__(self) -> None:
@@ -50,15 +51,20 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         if self._lock._is_owned():  # type: ignore[attr-defined]
-            self._lock.release()  # else a fork inside has opened it
+            self._lock.release()  # not owned after a fork inside the block opened it
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Share the lock: nobody has it alone meanwhile but who has it already."""
+        """Share the lock in this block: no other thread has it exclusively meanwhile.
+
+        The thread that already has the lock exclusively enters at once.
+        """
         mine, left, sharing = threading.get_ident(), self._left, self._sharing
         if self._lock._is_owned():  # type: ignore[attr-defined]
             yield
             return
+        # The door is also closed by a waiting exclusive user, who is thus not
+        # overtaken.
         with self._door, self._lock, left:
             sharing.append(mine)
         try:
@@ -73,34 +79,38 @@ _LOCKS: WeakSet[Lock] = WeakSet()
 
 
 def _open_all() -> None:
-    """Open all locks: the threads that hold them are not in a child process."""
+    """Open all locks in a child process, where the owning threads do not exist."""
     for lock in _LOCKS:
         lock._begin()
     _FORKS._begin()
 
 
 class _Forks:
-    """Forks wait while another thread makes a value once, and it waits while they fork.
+    """Coordinates forks with threads that compute a `once` result.
 
-    What it imports or loads would stay half done in the child for ever, behind locks of
-    Python's own. Who forks while it makes a value itself waits for nobody, and nobody
-    waits longer than PATIENCE: so this cannot hold anything up for ever.
+    A fork waits while another thread computes one, and such a thread waits while a fork
+    is in progress: an import or load in progress would stay unfinished in the child,
+    behind Python's own locks. A thread that forks within its own computation does not
+    wait. No wait is longer than PATIENCE, so a deadlock cannot last.
     """
 
-    PATIENCE = 60.0  # [s]
+    PATIENCE = 60.0  # maximum wait [s]
 
     def __init__(self) -> None:
-        self.locks: list[Lock] = []  # which a fork takes, too
+        self.locks: list[Lock] = []  # acquired during a fork
         self._begin()
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
-        self._making: list[int] = []  # threads, one entry for each value
+        self._making: list[int] = []  # thread ids, one entry for each computation
         self._forking: list[int] = []
 
     @contextmanager
     def kept_off(self) -> Iterator[None]:
-        """Let no other thread fork meanwhile."""
+        """Prevent other threads from forking inside this block.
+
+        The block begins when no fork is in progress, or after PATIENCE.
+        """
         mine, changed, making = threading.get_ident(), self._changed, self._making
         with changed:
             if mine not in making:
@@ -114,17 +124,17 @@ class _Forks:
                 changed.notify_all()
 
     def begin(self) -> None:
-        """Wait until a fork may be."""
+        """Wait for computing threads, at most PATIENCE; then acquire the locks."""
         mine, making = threading.get_ident(), self._making
         with self._changed:
             self._forking.append(mine)
             if mine not in making:
                 self._changed.wait_for(lambda: not making, self.PATIENCE)
-        for lock in self.locks:  # who makes a value may need them
+        for lock in self.locks:  # after the wait: a computing thread may need them
             lock.__enter__()
 
     def end(self) -> None:
-        """Let others make values again."""
+        """Release the registered locks and let other threads continue."""
         for lock in self.locks:
             lock.__exit__()
         with self._changed:
@@ -140,16 +150,18 @@ if hasattr(os, "register_at_fork"):
 
 
 def forks_wait_for(lock: Lock) -> None:
-    """Let forks take a lock first."""
+    """Register a lock that is acquired before every fork and released after it."""
     _FORKS.locks.append(lock)
 
 
 class CommonSetting:
-    """A setting of the process that is another one while any thread needs it so.
+    """A context manager for a process-wide setting, changed while any thread is inside.
 
     Args:
-        begin: Called by the first thread that needs it; returns what was before.
-        end: Called with that by the last one.
+        begin: Changes the setting and returns the previous value; called by the first
+            thread that enters.
+        end: Restores the setting from that value; called by the last thread that
+            leaves.
     """
 
     def __init__(self, begin: Callable[[], Any], end: Callable[[Any], None]) -> None:
@@ -170,12 +182,11 @@ class CommonSetting:
 
 
 class once(Generic[Result]):
-    """A function that makes its result once for each set of arguments, for all threads.
+    """A function whose result is computed once for each set of arguments.
 
-    It is functools.cache under a lock: of threads that ask at the same time one calls
-    the function, and all get its result. Two results would be two objects, and who got
-    the one that is not kept would hold the only reference to it. What such a function
-    calls must not wait for another thread that may call it.
+    It is functools.cache under a lock: of threads that call at the same time one
+    computes, and all get the same object. The function must not wait for another thread
+    that may call it. Exceptions are not cached.
 
         @once
         def machine() -> Machine: ...
@@ -188,7 +199,7 @@ class once(Generic[Result]):
         self._lock = Lock()
 
     def __call__(self, *arguments: Hashable) -> Result:
-        """Return the result for these arguments."""
+        """Return the cached result for these arguments; the first call computes it."""
         try:
             return self._results[arguments]
         except KeyError:
@@ -199,7 +210,7 @@ class once(Generic[Result]):
             return self._results[arguments]
 
     def cache_clear(self) -> None:
-        """Forget all results."""
+        """Remove all cached results."""
         with self._lock:
             self._results.clear()
 
@@ -209,13 +220,14 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):
-        """A property that is computed when first read: one object for all threads.
+        """A property that is computed when first read; all threads get one object.
 
-        The one of functools has a lock before Python 3.12 that a fork copies closed.
+        Before Python 3.12 functools.cached_property has a lock that a fork copies
+        closed.
         """
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
-            """Return the value, the same for threads that compute it side by side."""
+            """Return the value; of several threads the first stored one counts."""
             if instance is None:
                 return self
             value = self.func(instance)

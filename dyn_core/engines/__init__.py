@@ -1,4 +1,4 @@
-"""Engines: ways to run an algorithm. Each makes Programs."""
+"""Engines: methods of running an algorithm; each builds Programs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ ENGINES: dict[str, Callable[..., Program[Any]]] = {
 
 
 def available() -> list[str]:
-    """Return the names of the engines that work here."""
+    """Return the names of the engines that work on this machine, fastest last."""
     return [name for name in ENGINES if name != "native" or not compiler.missing()]
 
 
 def default_engine() -> str:
-    """Return the fastest engine that works here; warn once if it is not native."""
+    """Return the fastest engine that works on this machine.
+
+    Without machine code it is "graph", and one warning is issued.
+
+    Raises:
+        SettingError: An environment variable has an invalid value.
+    """
     if compiler.missing():
         compiler.warn_missing()
     return available()[-1]

@@ -1,4 +1,4 @@
-"""Arrays that go into Programs and come out: shape, dtype, finite numbers."""
+"""Checks of the input and output arrays of Programs: shape, dtype, finite numbers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,18 @@ from dyn_core.validation import shown
 
 
 def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
-    """Return an array of a Port's shape, with or without batch; complex stays so."""
-    if np.ma.is_masked(value):  # what lies under a mask is no number to compute with
+    """Return an input as an array of the Port's shape, with or without a batch axis.
+
+    Args:
+        port: Sized Port.
+        value: Number, nested list or array.
+        dtype: Data type of the result; complex values keep their type.
+
+    Raises:
+        ShapeError: The value is masked, ragged, not numeric, of another shape, or a
+            tensor of JAX, PyTorch or CasADi that NumPy cannot convert.
+    """
+    if np.ma.is_masked(value):  # np.asarray would use the numbers under the mask
         raise ShapeError(port.name, "an array without masked entries", "masked ones")
     try:
         array = np.asarray(value)
@@ -41,14 +51,21 @@ def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def _bridge_of(value: Any) -> str | None:
-    """Return the bridge for what another library computes with, or None."""
+    """Return jax, torch or casadi for an object of that library, else None."""
     library = type(value).__module__.split(".")[0]
     library = {"jaxlib": "jax"}.get(library, library)
     return library if library in ("jax", "torch", "casadi") else None
 
 
 def check_out(port: Port, shape: tuple[int, ...], target: Any, dtype: np.dtype) -> None:
-    """Refuse an `out` that does not fit exactly."""
+    """Raise ShapeError unless `target` is a writeable array of this shape and dtype.
+
+    Args:
+        port: Port of the output, for the message.
+        shape: Required shape, with the batch axis.
+        target: Array that the caller gave as `out`.
+        dtype: Required dtype.
+    """
     wanted = f"a writeable {dtype} array of shape {shape}"
     if not isinstance(target, np.ndarray):
         raise ShapeError(f"out {port.name}", wanted, type(target).__name__)
@@ -66,14 +83,15 @@ def check_finite(
     what: str,
     state: Any = 0,
 ) -> None:
-    """Refuse NaN and infinity; rows that failed a requirement are known already.
+    """Raise NonFiniteError if an array contains NaN or infinity.
 
-    The entry has the same rule: llvm/python_to_llvm.py.
+    Rows whose status is not 0 are skipped: their error is reported anyway. The entry
+    has the same rule: llvm/python_to_llvm.py.
 
     Args:
-        model: System of the Program, whose joints are named.
-        arrays, ports: What is checked.
-        what: input or result.
+        model: System of the Program, used to name the joint.
+        arrays, ports: Arrays and their Ports.
+        what: Noun for the message: input or result.
         state: Status of the state, or of each row.
     """
     for port, array in zip(ports, arrays, strict=True):
@@ -93,7 +111,13 @@ def check_finite(
 
 
 def _joint(model: Any, port: Port, good: np.ndarray) -> str:
-    """Name the joint of the first number of a state that is not good, if it is one."""
+    """Return " at joint NAME" for the first invalid number of one state, or "".
+
+    Args:
+        model: System.
+        port: Port of the array.
+        good: Whether each number of the array is finite.
+    """
     slices = {"position": "q_slices", "velocity": "v_slices", "joint_force": "v_slices"}
     if model.kind != "robot" or port.kind not in slices:
         return ""

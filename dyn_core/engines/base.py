@@ -1,4 +1,4 @@
-"""Programs: what an engine returns. Here arrays are checked, once per call."""
+"""Programs, the objects that engines build. They check arrays once per call."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from dyn_core.model.coordinates.matrix_forms import dense
 from dyn_core.problems import InstanceDoc, Port, Signature
 from dyn_core.sharing import cached_property
 
-ROWS_AT_A_TIME = 512  # of a batch that Python evaluates
-Function = Callable[[Sequence[Any]], Sequence[Any]]  # of flat numbers of any kind
+ROWS_AT_A_TIME = 512  # rows of a block of a batch, on engines in Python
+Function = Callable[[Sequence[Any]], Sequence[Any]]  # flat inputs to flat outputs
 Result = TypeVar("Result", covariant=True)
 Out = TypeVar("Out")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a Program was asked for; enough to build it again elsewhere.
+    """Arguments of the build of a Program, sufficient to build it again elsewhere.
 
     Attributes:
-        solver: The Solver.
-        model: The robot.
+        solver: Solver.
+        model: Robot or other System.
         choices: All keyword arguments of build.
     """
 
@@ -63,27 +63,32 @@ class Program(Generic[Result]):
         program(q, qd, qdd, out=tau)             into an array of exactly that shape
         tau, status = program(Q, Qd, Qdd, status=True)
 
-    Inputs go by position or name; one without the batch axis is shared by all rows; a
-    parameter input that is left out has the value of the Model. Several outputs come as
-    a named tuple. Where a requirement of the algorithm does not hold or, in a Program
-    built with finite=True, a number is NaN or infinite, an error is raised (for a batch
-    with `.rows`). With status=True nothing is raised: the outputs of such rows are NaN,
-    and the status is not 0 (engines/status.py); `failure` returns its error.
+    Inputs are passed by position or name. An input without the batch axis is shared by
+    all rows; a parameter input that is left out has the value of the Model. Several
+    outputs are a named tuple; for them `out` is a tuple or list of arrays.
 
-    For type checkers a Program is generic in what a call returns: np.ndarray where
-    there is one output, else Results. They know it of the solvers that come with the
-    library; annotate Programs of others, or where fields should be known by name, as
+    An error is raised (for a batch with `.rows`) where a requirement of the algorithm
+    does not hold or, in a Program built with finite=True, where a number is NaN or
+    infinite. With status=True no such error is raised: the outputs of these rows are
+    NaN, and the status is not 0 (engines/status.py); `failure` returns the error of a
+    status. Arrays of wrong shape or type raise ShapeError.
+
+    For type checkers a Program is generic in the result of a call: np.ndarray for one
+    output, else Results. They know it for the solvers of this library; annotate
+    Programs of others, or results whose fields should be known by name, as
     Program[a NamedTuple of arrays].
 
     Attributes:
-        signature, model: What is solved, for which robot.
+        signature, model: Kind of problem and System.
         inputs, outputs: Ports with their sizes.
         engine: Name of the engine.
-        threads: Most threads a batch may use; None for DYN_THREADS or all cores.
-        wait: Whether a first call waits for the compiler. If not, and its kernel is a
+        threads: Maximum number of threads of a batch; None: DYN_THREADS or all cores.
+        wait: Whether a first call waits for the compiler. If not, and the kernel is a
             large one of float64, a slower form with the same bits answers until it is
             ready.
-        dtype: Of its arrays: float64, or float32 of machine code.
+        dtype: Data type of its arrays: float64, or float32 (machine code only).
+        defaults: Value of each parameter input that may be left out.
+        finite: Whether non-finite numbers are errors.
     """
 
     engine = ""
@@ -114,7 +119,13 @@ class Program(Generic[Result]):
         self._noted: list[RowError] = []
 
     def prepare(self, batch: bool = False) -> None:
-        """Compile or load now, and wait for it; with batch also the form for rows."""
+        """Compile or load the machine code now, and wait for it.
+
+        Engines without machine code do nothing.
+
+        Args:
+            batch: Whether the code for batches is prepared too.
+        """
 
     @cached_property
     def on_one_thread(self) -> Program[Result]:
@@ -124,22 +135,40 @@ class Program(Generic[Result]):
         return _build_again(self.recipe, threads=1)
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return flat outputs and status of one state's flat inputs."""
+        """Return (flat outputs, status) for the flat inputs of one state.
+
+        Engines implement this method and `run_rows`; this class raises
+        NotImplementedError.
+        """
         raise NotImplementedError
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Return flat output columns and status of a block of rows."""
+        """Return (output columns, status of each row) for a block of rows.
+
+        Args:
+            columns: For each flat input an array (rows,), or a float shared by all
+                rows.
+            rows: Number of rows.
+        """
         raise NotImplementedError
 
     def dense(self, name: str, values: Any) -> np.ndarray:
-        """Return matrices (..., nv, nv) from an output built packed or sparse."""
+        """Return full matrices (..., nv, nv) from an output built packed or sparse.
+
+        Args:
+            name: Output, which must exist.
+            values: Its entries, (..., size).
+        """
         port = {port.name: port for port in self.outputs}[name]
         return dense(self.model, port.kind, port.places, values)
 
     def require_positions(self, numbers: Sequence[Any]) -> None:
-        """Require of one state's flat inputs that positions are such.
+        """Raise a RequireError for an invalid position in the inputs of one state.
 
-        Traced algorithms do so themselves (solving/adapter.py).
+        Traced algorithms contain these checks themselves (solving/adapter.py).
+
+        Args:
+            numbers: Flat inputs of the state.
         """
         start = 0
         for port in self.inputs:
@@ -148,16 +177,22 @@ class Program(Generic[Result]):
             start += port.size
 
     def requirements(self) -> Sequence[Requirement]:
-        """Return the requirements of the algorithm, as far as they are known ahead."""
+        """Return the requirements of the algorithm; status k is number k - 1 of them.
+
+        Empty where they are not known before a call, as on engine plain.
+        """
         return ()
 
     def failure(self, number: int, rows: Sequence[int] | None = None) -> RowError:
-        """Return the error of a status that is not 0.
+        """Return the error for a status that is not 0.
 
         Args:
-            number: The status. Errors that Python notes, as on the engine plain, have
-                numbers that hold until the next call.
-            rows: Rows of a batch that have it; None for a single state.
+            number: Status. Numbers of errors raised in Python, as on the engine plain,
+                are valid until the next call.
+            rows: Rows of a batch with this status; None for a single state.
+
+        Raises:
+            ShapeError: No error has this number.
         """
         number = int(number)
         if number in NOT_FINITE:
@@ -172,7 +207,11 @@ class Program(Generic[Result]):
         raise ShapeError("status", f"that of a row that failed ({valid})", f"{number}")
 
     def note(self, error: RowError) -> tuple[list[float], int]:
-        """Return NaN for a row that failed in Python, and the status of the error."""
+        """Store the error of a row that failed in Python.
+
+        Returns:
+            Flat outputs, all NaN, and the status of the error.
+        """
         self._noted.append(error)
         size = sum(port.size for port in self.outputs)
         return [float("nan")] * size, len(self.requirements()) + len(self._noted)
@@ -212,7 +251,15 @@ class Program(Generic[Result]):
     def __call__(
         self, *args: Any, out: Any = None, status: bool = False, **named: Any
     ) -> Any:
-        """Evaluate; see the class."""
+        """Return the outputs for one state or a batch; see the class.
+
+        Args:
+            args, named: Inputs by position and by name.
+            out: Array for the output, or a sequence of arrays for several; also
+                returned.
+            status: Whether to return (outputs, status) instead of raising for failed
+                rows.
+        """
         arrays = [
             as_array(port, value, self.dtype)
             for port, value in zip(self.inputs, self._bind(args, named), strict=True)
@@ -247,7 +294,13 @@ class Program(Generic[Result]):
     def _unexpected(
         self, name: str, names: Sequence[str], values: Mapping[str, Any]
     ) -> tuple[str, str]:
-        """Return what would be valid where an argument is not, and what came."""
+        """Return the texts "wanted" and "got" of a ShapeError about a keyword.
+
+        Args:
+            name: Unexpected keyword.
+            names: Names of all inputs.
+            values: Inputs bound so far, by name.
+        """
         wanted = f"one of {', '.join(names)}, each once"
         if name in values:
             return wanted, "a second value"
@@ -258,7 +311,12 @@ class Program(Generic[Result]):
         return wanted + guess, "an unknown name"
 
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """Put arguments in the order of the inputs."""
+        """Return the inputs in the order of the Ports, with defaults.
+
+        Raises:
+            ShapeError: An input is missing, unknown, given twice, or there are too
+                many.
+        """
         names = [port.name for port in self.inputs]
         if len(args) > len(names):
             wanted = f"{len(names)} inputs ({', '.join(names)})"
@@ -277,7 +335,11 @@ class Program(Generic[Result]):
         return [values[name] for name in names]
 
     def _rows(self, arrays: Sequence[np.ndarray]) -> int | None:
-        """Return the batch size, None for a single state."""
+        """Return the number of rows of the batch; None for a single state.
+
+        Raises:
+            ShapeError: Two inputs have different numbers of rows.
+        """
         rows = None
         for port, array in zip(self.inputs, arrays, strict=True):
             if array.ndim == len(port.shape):
@@ -292,9 +354,16 @@ class Program(Generic[Result]):
     def _marked(
         self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], state: Any
     ) -> Any:
-        """Return the status with what is not finite; set results of such rows to NaN.
+        """Return the status with marks for numbers that are not finite.
 
-        Inputs come first, as in exported code: a requirement of NaN says nothing.
+        Results of rows with a status are set to NaN. A non-finite input precedes a
+        failed requirement, as in exported code: a requirement that fails on NaN is not
+        informative.
+
+        Args:
+            arrays: Inputs.
+            results: Outputs, changed in place.
+            state: Status of the state, or of each row.
         """
         if isinstance(state, np.ndarray):
             none: Any = np.zeros_like(state)
@@ -307,6 +376,7 @@ class Program(Generic[Result]):
         return state
 
     def _single(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+        """Return outputs and status of one state; NaN outputs if it failed."""
         self._noted = []
         numbers = [x for array in arrays for x in array.ravel().tolist()]
         flat, state = self.run_row(numbers)
@@ -318,7 +388,14 @@ class Program(Generic[Result]):
     def _batch(
         self, arrays: Sequence[np.ndarray], rows: int, targets: Any
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return outputs and status of the rows; outputs may be the targets."""
+        """Return outputs and status of the rows.
+
+        Args:
+            arrays: Inputs, with or without the batch axis.
+            rows: Number of rows.
+            targets: Arrays that outputs may be written to, or None. An output may be
+                its target itself.
+        """
         flat = [
             array.reshape(
                 (len(array), port.size)
@@ -344,7 +421,7 @@ class Program(Generic[Result]):
         return self._split(values), state
 
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
-        """Cut flat values (size,) or (rows, size) into the outputs."""
+        """Return the outputs from flat values (size,) or (rows, size)."""
         results, start = [], 0
         dtype = complex if values.dtype.kind == "c" else self.dtype
         for port in self.outputs:
@@ -357,7 +434,12 @@ class Program(Generic[Result]):
         return results
 
     def _raise(self, state: Any, rows: int | None) -> None:
-        """Raise what the status names, for the first requirement that failed."""
+        """Raise the error of the first row whose status is not 0, for all such rows.
+
+        Args:
+            state: Status of the state, or of each row.
+            rows: Number of rows, None for a single state.
+        """
         if rows is None:
             if state:
                 raise self.failure(state)
@@ -367,7 +449,15 @@ class Program(Generic[Result]):
             raise self.failure(int(state[failed[0]]), failed.tolist())
 
     def _targets(self, out: Any, rows: int | None) -> list[np.ndarray] | None:
-        """Return the arrays of `out`, checked."""
+        """Return the arrays of `out` as a list, or None if it is None.
+
+        Args:
+            out: Array for one output, sequence of arrays for several.
+            rows: Number of rows, None for a single state.
+
+        Raises:
+            ShapeError: The number, shape, dtype or writability of the arrays is wrong.
+        """
         if out is None:
             return None
         targets = [out] if len(self.outputs) == 1 else list(out)
@@ -380,19 +470,26 @@ class Program(Generic[Result]):
         return targets
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
-        """Evaluate complex inputs (complex-step checks) on the plain engine."""
+        """Evaluate complex inputs (complex-step checks) on the plain engine.
+
+        Raises:
+            UnsupportedError: This engine does not support complex numbers.
+        """
         raise UnsupportedError(f"engine {self.engine} takes no complex numbers")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _build_again, (self.recipe,)
 
     def export(self, folder: str, **options: Any) -> Any:
-        """Write it as machine code or C source, for programs without Python.
+        """Write the Program as machine code or C source, for programs without Python.
 
         Args:
-            folder: Where; header, test vector and package files go there, too.
+            folder: Target folder, also of the header, test vector and package files.
             options: target, variant, form, name, multiply_add, checked; see
                 dyn_core.export.
+
+        Returns:
+            The result of dyn_core.export.export.
         """
         return forwards.export(self, folder, **options)
 
@@ -400,15 +497,15 @@ class Program(Generic[Result]):
         """Return the results of a batch of any size, computed chunk by chunk.
 
         Args:
-            args: NumPy arrays, memory maps, zarr or Dask arrays; or a function of the
-                row range that makes them.
+            args: NumPy arrays, memory maps, zarr or Dask arrays; or a function that
+                returns arrays for a row range.
             options: Inputs by name; out, status, reduce, count, scheduler, ...: see
                 dyn_core.batch.map_rows.
         """
         return forwards.map_rows(self, *args, **options)
 
     def describe(self) -> str:
-        """Return the help page: how it was built, inputs, outputs, options, source."""
+        """Return the help page: build options, inputs, outputs, options, source."""
         return page(self)
 
     def __repr__(self) -> str:
@@ -416,4 +513,5 @@ class Program(Generic[Result]):
 
 
 def _build_again(recipe: Recipe, **choices: Any) -> Program[Any]:
+    """Return a Program built from a Recipe, with some of its choices replaced."""
     return recipe.solver.build(recipe.model, **{**recipe.choices, **choices})

@@ -1,4 +1,4 @@
-"""Calls of machine code on data that is kept in blocks of lanes."""
+"""Calls of machine code on data stored in blocks of lanes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dyn_core.problems import Port
 
 
 class BlockCalls:
-    """What a NativeProgram offers for data in blocks (blocks, size, lanes).
+    """Methods of a NativeProgram for data in blocks (blocks, size, lanes).
 
     Attributes:
-        inputs, outputs, lanes, dtype: Those of the Program.
+        inputs, outputs, lanes, dtype: As of the NativeProgram.
     """
 
     inputs: tuple[Port, ...]
@@ -32,8 +32,11 @@ class BlockCalls:
         """Return a batch of an input or output as blocks: (blocks, size, lanes).
 
         Args:
-            array: Batch of a Port, its number of rows a multiple of `lanes`.
-            name: The Port.
+            array: Batch of the Port, its number of rows a multiple of `lanes`.
+            name: Name of the Port, which must exist.
+
+        Raises:
+            ShapeError: The number of rows is not a multiple of `lanes`.
         """
         port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
         rows = np.asarray(array, self.dtype).reshape(-1, port.size)
@@ -44,23 +47,28 @@ class BlockCalls:
         return np.ascontiguousarray(blocks.transpose(0, 2, 1))
 
     def from_blocks(self, blocks: np.ndarray, name: str) -> np.ndarray:
-        """Return the batch (rows, ...) that lies in blocks."""
+        """Return the batch (rows, ...) of a Port from blocks (blocks, size, lanes).
+
+        Args:
+            blocks: Array as `to_blocks` returns it.
+            name: Name of the Port, which must exist.
+        """
         port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
         rows = np.ascontiguousarray(blocks.transpose(0, 2, 1))
         return rows.reshape(-1, *port.shape)
 
     def run_blocks(self, *inputs: np.ndarray, out: Sequence[np.ndarray]) -> int:
-        """Run on data kept in blocks, without transposing; on this thread.
+        """Run on data in blocks, without transposition, on the calling thread.
 
         Args:
             inputs: One C-order array (blocks, size, lanes) for each input Port.
-            out: The same for each output Port.
+            out: One such array for each output Port; none overlaps another array.
 
         Returns:
-            How many rows failed a requirement; their outputs are not to be used.
+            Number of rows that failed a requirement; their outputs are not valid.
 
         Raises:
-            ShapeError: An array does not fit.
+            ShapeError: The number, shape, dtype or memory of an array is wrong.
         """
         arrays = (*inputs, *out)
         ports = (*self.inputs, *self.outputs)

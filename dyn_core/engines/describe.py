@@ -14,7 +14,7 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 class SolverDescription(Protocol):
-    """A solver, as far as a Program needs it."""
+    """Interface of a solver as Programs use it."""
 
     name: str
     signature: Signature
@@ -27,15 +27,15 @@ class SolverDescription(Protocol):
         inputs: Sequence[Port] | None = None,
         outputs: Sequence[Port] | None = None,
     ) -> str:
-        """Return the help page, with such Ports."""
+        """Return the help page, with these Ports instead of the Signature's."""
 
 
 class BuildRequest(Protocol):
-    """How a Program was asked for; see Recipe."""
+    """Interface of a Recipe as descriptions use it."""
 
     @property
     def solver(self) -> SolverDescription:
-        """The Solver."""
+        """The solver."""
 
     @property
     def choices(self) -> Mapping[str, Any]:
@@ -43,7 +43,7 @@ class BuildRequest(Protocol):
 
 
 class DescribedProgram(Protocol):
-    """Parts of a Program that are shown."""
+    """Interface of a Program as descriptions use it."""
 
     engine: str
     model: Any
@@ -54,11 +54,15 @@ class DescribedProgram(Protocol):
 
     @property
     def recipe(self) -> BuildRequest:
-        """How it was asked for."""
+        """Arguments of its build."""
 
 
 class CallSignature:
-    """A `__signature__` of objects: their Ports as parameters; classes have none."""
+    """A `__signature__` of instances with one parameter per Port.
+
+    Access on the class raises AttributeError, so that inspect falls back to its
+    methods.
+    """
 
     def __get__(self, instance: Any, owner: type | None = None) -> inspect.Signature:
         if instance is None:
@@ -67,7 +71,7 @@ class CallSignature:
 
 
 class _FromModel:
-    """A default in a signature: the value that the Model has."""
+    """Default of a parameter input in a call signature: the value in the Model."""
 
     def __repr__(self) -> str:
         return "<of the model>"
@@ -76,8 +80,8 @@ class _FromModel:
 def signature_of(program: DescribedProgram) -> inspect.Signature:
     """Return the signature of a Program's call.
 
-    Parameter paths such as link3.mass are no names of Python: they go by keyword, as
-    `**{"link3.mass": m}`, and stand together as `**parameters`.
+    Parameter paths such as link3.mass are not valid identifiers: they are passed as
+    `**{"link3.mass": m}` and appear together as `**parameters`.
     """
     parameters, rest = [], False
     for port in program.inputs:
@@ -97,7 +101,7 @@ def signature_of(program: DescribedProgram) -> inspect.Signature:
 
 
 def page(program: DescribedProgram) -> str:
-    """Return the help page of a Program: how it was built, and its solver's page."""
+    """Return the help page of a Program: its build options and its solver's page."""
     outputs = ", ".join(port.name for port in program.outputs)
     solver = program.recipe.solver
     built = _options(program.recipe.choices, len(program.recipe.choices))
@@ -114,7 +118,7 @@ def page(program: DescribedProgram) -> str:
 
 
 def _quaternions(program: DescribedProgram) -> list[str]:
-    """Return what is asked of a position with quaternions, and an empty line."""
+    """Return help lines about quaternion joints; [] if there are none."""
     joints = getattr(program.model, "quaternion_joints", ())
     if not joints or all(port.kind != "position" for port in program.inputs):
         return []
@@ -128,13 +132,13 @@ def _quaternions(program: DescribedProgram) -> list[str]:
 
 
 def _list(names: Sequence[str]) -> str:
-    """Return the first of some names, and how many there are."""
+    """Return the first names as text, and their number if there are more."""
     more = [f"... ({len(names)} in all)"] if len(names) > _SHOWN else []
     return ", ".join([*names[:_SHOWN], *more])
 
 
 def summary(program: DescribedProgram) -> str:
-    """Return the repr of a Program: at most four lines."""
+    """Return the repr of a Program: engine, build options, Ports, up to four lines."""
     lines = [f"<{_title(program)}"]
     built = _options(program.recipe.choices, _SHOWN)
     lines += [f"  built with {built}"] if built else []
@@ -144,26 +148,26 @@ def summary(program: DescribedProgram) -> str:
 
 
 def _title(program: DescribedProgram) -> str:
-    """Return solver, model and engine."""
+    """Return solver, model and engine as text."""
     name = program.recipe.solver.name
     return f"Program {name} for {program.model} on engine {program.engine}"
 
 
 def _options(options: Mapping[str, Any], maximum: int) -> str:
-    """Return options as they were given to build, long values cut."""
+    """Return at most `maximum` build options as text, long values shortened."""
     shown = [f"{name}={_short(value)}" for name, value in options.items()]
     more = [f"... ({len(shown)} in all)"] if len(shown) > maximum else []
     return ", ".join([*shown[:maximum], *more])
 
 
 def _short(value: Any) -> str:
-    """Return a value on one line; a Solver by its name."""
+    """Return a value on one line of at most 60 characters; for a Solver its name."""
     line = " ".join(repr(getattr(value, "name", value)).split())
     return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 def _ports(ports: Sequence[Port]) -> str:
-    """Return names and shapes; the first ones of many."""
+    """Return names and shapes of the first Ports as text, and their total number."""
     shown = [f"{port.name} {port.shape}" for port in ports[:_SHOWN]]
     more = [f"... ({len(ports)} in all)"] if len(ports) > _SHOWN else []
     return ", ".join([*shown, *more])

@@ -17,7 +17,13 @@ from dyn_core.sharing import cached_property
 
 
 class GraphProgram(Program[Any]):
-    """A Graph for one robot; serves one state and batches."""
+    """A Program that runs a Graph as Python code, for one state and for batches.
+
+    Args:
+        function: Flat function of the algorithm.
+        graph: Its Graph if already traced; None: traced at first use.
+        parts: Arguments of Program.
+    """
 
     engine = "graph"
 
@@ -31,7 +37,7 @@ class GraphProgram(Program[Any]):
 
     @cached_property
     def graph(self) -> Graph:
-        """The traced and pruned Graph."""
+        """The traced and pruned Graph; tracing may raise TraceError."""
         return trace(self.function, sum(port.size for port in self.inputs))
 
     @cached_property
@@ -43,14 +49,18 @@ class GraphProgram(Program[Any]):
         return compile_graph(self.graph, columns=True)
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Run on floats."""
+        """Return (flat outputs, status) of one state; see Program."""
         try:
             return self._floats(numbers)
-        except RowError as error:  # of a Program that it calls
+        except RowError as error:  # raised by a Program in a slot
             return self.note(error)
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Run on columns, without the rows that a Program that is called refuses."""
+        """Return (output columns, status) of a block of rows; see Program.
+
+        If a Program in a slot raises for some rows, these are run one by one and the
+        remaining rows together.
+        """
         try:
             return self._columns(columns)
         except RowError as error:
@@ -71,7 +81,7 @@ class GraphProgram(Program[Any]):
         return self.graph.requirements
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
-        """Leave complex numbers to the plain engine."""
+        """Evaluate complex inputs on the plain engine."""
         parts = ("recipe", "signature", "inputs", "outputs", "defaults", "finite")
         plain = PlainProgram(
             self.function, **{name: getattr(self, name) for name in parts}
@@ -80,6 +90,11 @@ class GraphProgram(Program[Any]):
 
 
 def _rows_of(columns: Sequence[Any], rows: Any) -> list[Any]:
-    """Return some rows of columns, or one as numbers; what all rows share stays."""
+    """Return the columns restricted to some rows; for one row, floats.
+
+    Args:
+        columns: Arrays (rows,), or floats shared by all rows.
+        rows: Row index, or array of row indices.
+    """
     parts = [x[rows] if isinstance(x, np.ndarray) else x for x in columns]
     return [x if isinstance(x, np.ndarray) else float(x) for x in parts]

@@ -1,8 +1,8 @@
 """The engine `native`: a traced algorithm as machine code, for states and batches.
 
-Most calls never come here: they go to the entry, which therefore has its own form of
-three rules (overlap of `out`, finite numbers, few rows). llvm/python_to_llvm.py lists
-them and says why.
+Most calls are served by the entry and never reach this file. The entry therefore has
+its own form of three rules (overlap of `out`, finite numbers, few rows), which
+llvm/python_to_llvm.py lists and explains.
 """
 
 from __future__ import annotations
@@ -38,24 +38,29 @@ from dyn_core.errors import UnsupportedError
 from dyn_core.problems import Port
 from dyn_core.sharing import Lock
 
-_HOLD = 100e-6  # work that keeps the GIL at most [s]
-_SPREAD = 400e-6  # work from which several threads pay [s]
-_STATES = 16384  # most rows with requirements that the entry takes at a time
+_HOLD = 100e-6  # maximum estimated time of a call that does not release the GIL [s]
+_SPREAD = 400e-6  # estimated time above which several threads are faster [s]
+_STATES = 16384  # maximum rows of an entry call with requirements: status buffer
 _ADOPTING = Lock()
 
 
 class NativeProgram(BlockCalls, GraphProgram):
-    """A Graph as machine code; compiled when first used, kept on disk.
+    """A Graph as machine code, compiled at first use and cached on disk.
+
+    Args:
+        function: Flat function of the algorithm.
+        facts: Properties of its Graph; the Graph itself is traced only if needed.
+        parts: Arguments of GraphProgram.
 
     Attributes:
-        facts: What is known of its Graph, which is traced only where it is needed.
-        lanes: States one instruction works on in a batch.
+        facts: As above.
+        lanes: States that one instruction computes in a batch.
     """
 
     engine = "native"
 
     def __new__(cls, *args: Any, **parts: Any) -> NativeProgram:
-        """Make an object whose calls go straight to the kernels, where that can be."""
+        """Return an object whose calls go to the entry, where that is possible."""
         how = entry.mode()
         if how == "python" or cls is not NativeProgram:
             return super().__new__(cls)
@@ -82,18 +87,26 @@ class NativeProgram(BlockCalls, GraphProgram):
         return tuple(made[name] for name in kernel.VARIANTS if name in made)
 
     def kernel_ir(self, variant: str) -> KernelIR:
-        """Return the LLVM IR of a kernel; variant: scalar or batch."""
+        """Return the LLVM IR of a kernel; `variant` is scalar or batch."""
         return kernel.write(self.graph, self._sizes, variant, self.lanes)
 
     def _kernel(self, variant: str, wait: bool | None = None) -> Variant:
-        """Return a kernel, or what serves until it is made where none waits."""
+        """Return a kernel, or the interpreter while the kernel is being compiled.
+
+        Args:
+            variant: scalar or batch.
+            wait: Whether to wait for the compiler; None: as built.
+
+        Raises:
+            CompileError: LLVM failed.
+        """
         made: Variant | None = self._kernels.get(variant)
         if made is None and not (self.wait if wait is None else wait):
             made = self._quick.variant(variant)
         return self._full(variant) if made is None else made
 
     def _full(self, variant: str) -> Kernel:
-        """Find or compile a kernel."""
+        """Return the kernel of a variant from memory or disk, or compiled now."""
         what = f"{self.recipe.solver.name} for {self.model.name}"
         key, sizes = self.facts.kernel, self._sizes
         made = kernel.get(variant, key, lambda: self.graph, sizes, self.lanes, what)
@@ -101,7 +114,12 @@ class NativeProgram(BlockCalls, GraphProgram):
         return made
 
     def adopt(self, variant: str, made: Variant) -> None:
-        """Let calls go to a kernel from now on; to anything else until there is one."""
+        """Use this machine code in later calls; the interpreter only until a Kernel.
+
+        Args:
+            variant: scalar or batch.
+            made: Kernel, or the interpreter in its place.
+        """
         with _ADOPTING:
             if variant not in self._kernels:
                 if isinstance(made, Kernel):
@@ -109,7 +127,7 @@ class NativeProgram(BlockCalls, GraphProgram):
                 self._offer(variant, made)
 
     def _connect(self) -> None:
-        """Let calls of this object go to the entry."""
+        """Create the Descriptor and let calls of this object go to the entry."""
         how = entry.mode()
         if type(self) is NativeProgram or how == "python":
             return
@@ -137,12 +155,17 @@ class NativeProgram(BlockCalls, GraphProgram):
         entry.connect(self, entry.fast_type(NativeProgram, how)[1], table, how, single)
 
     def _offer(self, variant: str, made: Variant) -> None:
-        """Tell the entry of machine code that is ready."""
+        """Enter machine code in the Descriptor, where the entry serves this Program.
+
+        Args:
+            variant: scalar or batch.
+            made: Kernel or interpreter.
+        """
         table = getattr(self, "_table", None)
         if table is None:
             return
         checked = self.facts.checked
-        table[variant] = 0  # a call in between is left to Python
+        table[variant] = 0  # calls during the update are served by Python
         if variant == "batch":
             seconds = (made.steps + 50) * STEP["batch"]
             max_rows = max(int(DEAF / seconds / made.rounds), 8 * self.lanes)
@@ -171,12 +194,12 @@ class NativeProgram(BlockCalls, GraphProgram):
             table["scalar"] = made.addresses["scalar"]
 
     def _returns_arrays(self) -> bool:
-        """Whether the entry can return one state: it makes no number of a float32."""
+        """Whether the entry can return one state; it cannot convert a float32."""
         arrays = all(port.shape for port in self.outputs)
         return arrays or self.dtype == np.float64
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Run on floats."""
+        """Return (flat outputs, status) of one state; see Program."""
         results, state = self._single_flat(np.array(numbers, self.dtype))
         return results.tolist(), state
 
@@ -187,7 +210,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         return self._split(values), state
 
     def _single_flat(self, numbers: np.ndarray) -> tuple[np.ndarray, int]:
-        """Run one state: flat inputs to flat outputs."""
+        """Return flat outputs and status of one state; NaN outputs if it failed."""
         made = self._kernel("scalar")
         item = self.dtype.itemsize
         values = np.empty(sum(self._sizes[1]), self.dtype)
@@ -236,7 +259,18 @@ class NativeProgram(BlockCalls, GraphProgram):
         results: Sequence[np.ndarray],
         state: np.ndarray,
     ) -> int:
-        """Run fewer rows than there are lanes: the bits are the same."""
+        """Run fewer rows than lanes with the scalar kernel, which has the same bits.
+
+        Args:
+            made: Machine code of the variant scalar.
+            arrays: Contiguous inputs.
+            strides: Bytes from row to row of each input; 0 for a shared one.
+            results: Output arrays, written.
+            state: Status of each row, written.
+
+        Returns:
+            Number of failed rows.
+        """
         memory, scalar = made.memory(), made.call["scalar"]
         inputs = [array.ctypes.data for array in arrays]
         outputs = [array.ctypes.data for array in results]
@@ -251,7 +285,11 @@ class NativeProgram(BlockCalls, GraphProgram):
         return int(np.count_nonzero(state))
 
     def _direct(self, arrays: Sequence[np.ndarray], targets: Any) -> list[Any]:
-        """The targets that results can be written to at once, None for others."""
+        """Return for each output its target if results can be written there, else None.
+
+        A target that is not contiguous, or overlaps an input or another target, is
+        filled by a copy afterwards; so are all targets where finite=True.
+        """
         if targets is None:
             return [None] * len(self.outputs)
         busy = list(arrays)
@@ -272,7 +310,15 @@ class NativeProgram(BlockCalls, GraphProgram):
         results: Sequence[np.ndarray],
         state: np.ndarray,
     ) -> int:
-        """Run all rows, on several threads where it pays; return how many failed."""
+        """Run all rows, on several threads where that is faster.
+
+        Args:
+            made, arrays, strides, results, state: As of _one_by_one, of the variant
+                batch.
+
+        Returns:
+            Number of failed rows.
+        """
         rows = len(state)
         inputs = pointers([array.ctypes.data for array in arrays])
         outputs = pointers([array.ctypes.data for array in results])
@@ -298,16 +344,22 @@ class NativeProgram(BlockCalls, GraphProgram):
 
 
 def _far(results: Sequence[np.ndarray]) -> bool:
-    """Whether results are not in the cache: they are large, or lie in old memory."""
+    """Return whether results are not in the cache: large, or in memory long unused."""
     cold = result_memory.took_cold()
     return cold or sum(x.nbytes for x in results) > result_memory_code.FAR
 
 
 def build(function: Function, **parts: Any) -> GraphProgram:
-    """Return a Program as machine code; as Python code where the Graph calls Programs.
+    """Return a NativeProgram; a GraphProgram where the Graph calls Programs.
+
+    Args:
+        function: Flat function of the algorithm.
+        parts: Arguments of Program.
 
     Raises:
-        UnsupportedError: There is no machine code on this machine.
+        UnsupportedError: Machine code is not available on this machine, or dtype is
+            float32 and the Graph calls Programs.
+        TraceError: The algorithm cannot be traced.
     """
     reason = compiler.missing()
     if reason:
@@ -331,12 +383,18 @@ def build(function: Function, **parts: Any) -> GraphProgram:
 
 
 def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
-    """Return the sizes of the inputs and of the outputs."""
+    """Return the sizes of the inputs and the sizes of the outputs."""
     return tuple(p.size for p in inputs), tuple(p.size for p in outputs)
 
 
 def graph_facts(graph: Graph, sizes: kernel.Sizes, width: int) -> GraphFacts:
-    """Return what must be known of a Graph to find and call its kernels."""
+    """Return the properties of a Graph that are needed to find and call its kernels.
+
+    Args:
+        graph: Graph.
+        sizes: Sizes of the input and output Ports.
+        width: Lanes of a batch.
+    """
     if graph.calls_programs():
         return GraphFacts("", bool(graph.requirements), calls=True, graph="")
     digest = graph.digest()

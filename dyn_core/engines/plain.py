@@ -1,7 +1,8 @@
 """The engine `plain`: the algorithm runs on Python numbers.
 
-It is the reference, and always there. Here are also the numbers it can run on besides
-floats: complex ones (derivative checks) and counting ones (operation counts).
+It is the reference and works on every machine. This file also defines the numbers other
+than floats that it runs on: complex ones (derivative checks) and counting ones
+(operation counts).
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from dyn_core.numbers.scalar import Number
 
 
 class _Computing(Number):
-    """A number that computes at once: loops and requirements run as written."""
+    """A number that is computed immediately: loops and requirements run as written.
+
+    Attributes:
+        value: Float, complex or bool.
+    """
 
     __slots__ = ("value",)
 
@@ -29,11 +34,16 @@ class _Computing(Number):
         self.value = value
 
     def truth(self) -> bool:
-        """Decide a condition."""
+        """Return the truth of a condition."""
         return bool(self.value)
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Compute, or run a loop or requirement on the spot."""
+        """Return the result of an operation, or run a loop or check a requirement.
+
+        Raises:
+            UnsupportedError: The operation is not supported.
+            RequireError: The class and item that a failed requirement names.
+        """
         if op == "require":
             condition, error, item = operands
             if not condition:
@@ -52,11 +62,12 @@ class _Computing(Number):
         return self._compute(op, values)
 
     def _compute(self, op: str, values: Sequence[Any]) -> Any:
+        """Return the result of an operation of OPERATIONS on plain values."""
         raise NotImplementedError
 
 
 class Complex(_Computing):
-    """A complex number: carries a derivative in its imaginary part."""
+    """A complex number whose imaginary part carries a derivative."""
 
     __slots__ = ()
 
@@ -69,13 +80,13 @@ class Complex(_Computing):
 
 
 class Counting(_Computing):
-    """A float that books each arithmetic operation done with it.
+    """A float that counts the arithmetic operations done with it.
 
     Class attributes:
-        counter: Where operations are counted: add, mul, div, sqrt, trig. All that the
-            algorithm executes count, those with zeros too; operations on constants of
-            the robot alone do not. One counter serves the process: count in one thread
-            at a time (solving/operation_counts.py).
+        counter: Number of operations by category: add, mul, div, sqrt, trig. All
+            executed operations count, those with zeros too; operations on constants of
+            the robot alone do not. The counter is shared by the process: count in one
+            thread at a time (solving/operation_counts.py).
 
     Source: RBD5-1.1 (cost of an algorithm).
     """
@@ -92,7 +103,7 @@ class Counting(_Computing):
 
 
 class PlainProgram(RowProgram):
-    """An algorithm on Python numbers, row by row; refuses what is not finite."""
+    """An algorithm on Python numbers, row by row; non-finite numbers are errors."""
 
     engine = "plain"
 
@@ -101,7 +112,12 @@ class PlainProgram(RowProgram):
         self.function = function
 
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
-        """Run the algorithm."""
+        """Return the flat outputs of one state.
+
+        Raises:
+            RequireError: A requirement does not hold; SingularError also for a division
+                by zero.
+        """
         self.require_positions(numbers)
         try:
             return self.function(numbers)
@@ -109,7 +125,13 @@ class PlainProgram(RowProgram):
             raise SingularError("division by zero") from error
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
-        """Run on complex numbers, one state."""
+        """Return the complex outputs of one state.
+
+        Raises:
+            UnsupportedError: A batch or `out` was given, or an operation is not
+                analytic.
+            NonFiniteError: An input is NaN or infinite.
+        """
         if out is not None or self._rows(arrays) is not None:
             raise UnsupportedError("complex numbers: one state at a time, without out")
         numbers = [complex(x) for array in arrays for x in array.ravel()]

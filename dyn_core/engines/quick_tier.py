@@ -1,4 +1,4 @@
-"""What answers while a large kernel is compiled: the interpreter, with equal bits."""
+"""The interpreter in place of a large kernel while it is compiled, with equal bits."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from dyn_core.engines.llvm.kernel import Variant
 from dyn_core.errors import warn
 from dyn_core.sharing import Lock
 
-AT_ONCE = 4000  # nodes up to which a kernel is compiled at once: a third of a second
+# Graphs up to this number of nodes are compiled at once: that takes a third of a
+# second.
+AT_ONCE = 4000
 
 
 class QuickTier:
-    """Serves one Program until its kernels are there.
+    """Provides one Program with the interpreter until its kernels are compiled.
 
     Args:
-        program: The NativeProgram, which keeps this object.
-        facts: What is known of its Graph.
-        sizes: Sizes of its ports.
+        program: NativeProgram that owns this object; referenced weakly.
+        facts: Properties of its Graph.
+        sizes: Sizes of its Ports.
     """
 
     def __init__(self, program: Any, facts: GraphFacts, sizes: kernel.Sizes) -> None:
@@ -35,15 +37,17 @@ class QuickTier:
         self._lock = Lock()
 
     def variant(self, name: str) -> Variant | None:
-        """Return what serves now and begin to make the kernel, scalar or batch.
+        """Return the interpreter and start compiling kernel `name`, scalar or batch.
 
-        None where the kernel is at hand, or so small that it can be compiled at once,
-        and for float32, which the interpreter does not know.
+        Returns:
+            None if the kernel is in memory or on disk, or small enough to be compiled
+            at once; also for float32, which the interpreter does not support.
         """
         with self._lock:
             return self._variant(name)
 
     def _variant(self, name: str) -> Variant | None:
+        """Return the interpreter or None, as `variant`; called with the lock closed."""
         made, started = self._made, (name, os.getpid())  # threads do not survive a fork
         if made is not None and started in self._started:
             return made.variants[name]
@@ -65,7 +69,12 @@ class QuickTier:
         return made.variants[name]
 
     def _deliver(self, name: str, job: Any) -> None:
-        """Let the Program have its kernel; say why there is none."""
+        """Give the finished kernel to the Program, or warn that compilation failed.
+
+        Args:
+            name: scalar or batch.
+            job: Finished job with `result` and `error`.
+        """
         program = self._program()
         if job.error is not None:
             warn(f"a kernel could not be made, a slower form serves on: {job.error}")
@@ -78,7 +87,7 @@ class QuickTier:
 
 
 def graph_size(graph: Graph) -> int:
-    """Return the number of nodes, those of loops included."""
+    """Return the number of nodes, including the nodes inside loops."""
     inside = [node.data for node in graph.nodes if node.op == "loop"]
     inner = sum(graph_size(x.body) + graph_size(x.cond) for x in inside)
     return len(graph.nodes) + inner

@@ -1,7 +1,8 @@
-"""What calls return when there are several outputs: a named tuple of arrays.
+"""Named tuples of arrays, the results of calls with several outputs.
 
-Type checkers know no names of its fields, since Ports are data. They take each field of
-Results for an array, and Results for any named tuple that a caller annotates.
+Type checkers do not know the names of the fields, since Ports are data. They take each
+field of Results for an array, and accept Results as any named tuple that a caller
+annotates.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     Value = typing_extensions.TypeVar("Value", covariant=True, default=np.ndarray)
 
     class Results(tuple[Value, ...], Any):
-        """Several outputs, by place and by name."""
+        """Several outputs, by index and by name."""
 
         def __getattr__(self, name: str) -> Value: ...
 
@@ -29,9 +30,9 @@ else:
     Built = TypeVar("Built", covariant=True)
 
     class Results(tuple):
-        """Several outputs, by place and by name: arrays, and floats for single numbers.
+        """Several outputs, by index and by name: arrays, and floats for single numbers.
 
-        Results[Any] is what type checkers are shown where a number is among them.
+        Type checkers see Results[Any] where a number is among them.
         """
 
         __slots__ = ()
@@ -39,7 +40,7 @@ else:
 
 @once
 def result_type(names: tuple[str, ...]) -> Any:
-    """Make the named tuple of several outputs; it pickles by its names."""
+    """Return the named tuple class for outputs of these names; it can be pickled."""
     base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
 
     def reduce(self: Any) -> tuple[Any, ...]:

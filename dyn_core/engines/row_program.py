@@ -1,4 +1,4 @@
-"""Programs that run row by row in Python, and note errors as a status."""
+"""Programs that run row by row in Python and convert errors to a status."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from dyn_core.errors import RowError
 
 
 class RowProgram(Program[Any]):
-    """A Program that runs row by row on the spot; errors are noted as a status."""
+    """A Program that runs row by row in Python; a RowError becomes a status."""
 
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
         """Return flat outputs of one state's flat inputs.
 
         Raises:
-            RowError: The state has none.
+            RowError: The state has no result.
         """
         raise NotImplementedError
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Return flat outputs and status; numbers that are not finite go nowhere."""
+        """Return (flat outputs, status) of one state; NaN outputs where it failed.
+
+        With finite=True an input that is not finite is refused before the algorithm
+        runs.
+        """
         if self.finite and not np.isfinite(numbers).all():
             size = sum(port.size for port in self.outputs)
             return [float("nan")] * size, NOT_FINITE_INPUT
@@ -34,7 +38,7 @@ class RowProgram(Program[Any]):
             return self.note(error)
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Run each row."""
+        """Return (output columns, status), computed row by row; see Program."""
         results, states = [], []
         for row in range(rows):
             numbers = [

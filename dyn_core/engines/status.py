@@ -1,14 +1,14 @@
 """The status of a state, or of each row of a batch: 0, or why there is no result.
 
-    0           the results are good
+    0           the results are valid
     1, 2, ...   the requirement of the algorithm with this number does not hold
     -1          an input is NaN or infinite
     -2          a result is NaN or infinite, and nothing else is wrong
 
-The last two are of Programs that were built with finite=True. Where the status is not
-0, all results of the state are NaN, and no other row is touched. Every way to call a
-Program keeps to this table: Python and `map`, the bridges to JAX, PyTorch and CasADi,
-and exported code. `Program.failure` returns the error of a status.
+Only Programs built with finite=True have the last two. Where the status is not 0, all
+results of the state are NaN, and no other row is affected. All callers of Programs use
+this table: Python and `map`, the bridges to JAX, PyTorch and CasADi, and exported code.
+`Program.failure` returns the error of a status.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ NOT_FINITE = {
     NOT_FINITE_INPUT: "an input is NaN or infinite",
     NOT_FINITE_RESULT: "a result is NaN or infinite",
 }
-Status = int | np.ndarray  # of one state, of each row
+Status = int | np.ndarray  # of one state, or (rows,) of a batch
 
 
 def mark_not_finite(
     ports: Sequence[Port], arrays: Sequence[np.ndarray], state: Any, number: int
 ) -> Any:
-    """Return a status, with a number where it is 0 and an array is not finite.
+    """Return a status with `number` where it is 0 and an array is not finite.
 
     Args:
-        ports, arrays: What is looked at; an array without rows belongs to all of them.
+        ports, arrays: Ports and their arrays; an array without rows counts for all
+            rows.
         state: Status of the state, or of each row.
         number: NOT_FINITE_INPUT or NOT_FINITE_RESULT.
     """
@@ -53,7 +54,7 @@ def mark_not_finite(
 
 
 def fill_failed(results: Sequence[np.ndarray], state: Any) -> None:
-    """Set all results to NaN where the status is not 0."""
+    """Set all results to NaN, in place, in the rows whose status is not 0."""
     failed = state != 0 if isinstance(state, np.ndarray) else ... if state else None
     if failed is not None:
         for result in results:

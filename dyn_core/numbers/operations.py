@@ -1,7 +1,7 @@
-"""The closed set of operations: one row each, with its meaning on floats and columns.
+"""The closed set of operations, each defined on floats, columns and complex numbers.
 
 Floats follow IEEE arithmetic: where the math module would raise, the result is NaN or
-infinity. Columns are NumPy arrays with one entry a state.
+infinity. Columns are NumPy arrays with one entry for each state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 
 def divide(a: float, b: float) -> float:
-    """Return a / b; a zero divisor gives infinity or NaN."""
+    """Return a / b; for b = 0 infinity, or NaN where a is 0 or NaN."""
     try:
         return a / b
     except ZeroDivisionError:
@@ -27,6 +27,8 @@ def divide(a: float, b: float) -> float:
 
 
 def _quiet(function: Callable[[float], float]) -> Callable[[float], float]:
+    """Return `function` with NaN as the result where it raises ValueError."""
+
     def quiet(x: float) -> float:
         try:
             return function(x)
@@ -74,7 +76,7 @@ def _complex_abs(z: complex) -> complex:
 
 
 def _complex_atan2(y: complex, x: complex) -> complex:
-    """Continue atan2 analytically from its real value, to first order and beyond."""
+    """Return the analytic continuation of atan2 from the real parts of y and x."""
     y, x = complex(y), complex(x)
     base = math.atan2(y.real, x.real)
     s, c = math.sin(base), math.cos(base)
@@ -83,15 +85,17 @@ def _complex_atan2(y: complex, x: complex) -> complex:
 
 @dataclass(frozen=True)
 class Operation:
-    """What an operation of the set means.
+    """The definition of one operation.
 
     Attributes:
         arity: Number of operands.
-        on_float: Meaning on Python floats.
-        on_column: Meaning on NumPy columns.
-        on_complex: Meaning on complex numbers, analytic near the real axis.
+        on_float: Function of Python floats.
+        on_column: Function of NumPy columns.
+        on_complex: Function of complex numbers, analytic near the real axis; None if
+            there is none.
         boolean: Whether the result is a condition.
-        counts: What a literal operation count books it under, or None.
+        counts: Category in operation counts (add, mul, div, sqrt, trig); None if the
+            operation is not counted.
     """
 
     arity: int
@@ -103,7 +107,7 @@ class Operation:
 
 
 def _real(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decide a comparison of complex numbers by their real parts."""
+    """Return a comparison that compares complex numbers by their real parts."""
     return lambda a, b: function(complex(a).real, complex(b).real)
 
 

@@ -2,8 +2,9 @@
 
     c_ij = a_i0 b_0j,   then   c_ij = c_ij + a_ik b_kj   for k = 1, 2, ...
 
-or all of them onto an entry that is there. Small ones are written out, operation by
-operation. Large ones are one operation of a Graph: a loop over blocks in machine code.
+or, with a third matrix C, all terms are added to its entries. Small products are
+written out, operation by operation. Large ones are one operation of a Graph: a loop
+over blocks in machine code.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ Matrices = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 
 
 class ProductShape(NamedTuple):
-    """Size of a product of matrices, its sign, and whether it is added to a matrix.
+    """Sizes of a matrix product, its sign, and whether it is added to a third matrix.
 
     Attributes:
-        rows, inner, columns: A is rows x inner, B inner x columns.
-        negative: Whether the result is -A B, or C - A B.
-        onto: Whether it is added to a matrix C, rows x columns.
+        rows, inner, columns: A is rows x inner, B is inner x columns.
+        negative: Whether the sign is changed: -A B, or C - A B.
+        onto: Whether the product is added to a matrix C, rows x columns.
     """
 
     rows: int
@@ -32,7 +33,10 @@ class ProductShape(NamedTuple):
     def split(
         self, entries: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Return the entries of A, B and C, which stand one behind the other."""
+        """Return the entries of A, B and C from one concatenated sequence, row by row.
+
+        The entries of C are empty where the sequence ends with B.
+        """
         a = self.rows * self.inner
         b = a + self.inner * self.columns
         return entries[:a], entries[a:b], entries[b:]
@@ -46,7 +50,12 @@ class ProductShape(NamedTuple):
 def unrolled_product(
     a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
 ) -> list[Any]:
-    """Return the entries of A B, operation by operation; those of C may be empty."""
+    """Return the entries of the product, row by row, from scalar operations.
+
+    Args:
+        a, b, c: Entries of A, B and C, row by row; c is read only where shape.onto.
+        shape: Sizes (inner >= 1) and signs.
+    """
     rows, inner, columns, negative, onto = shape
     result = []
     for i in range(rows):

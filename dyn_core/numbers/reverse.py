@@ -1,9 +1,9 @@
-"""Numbers that remember how they came about: reverse-mode differentiation.
+"""Numbers that record their operations: reverse-mode differentiation.
 
-An algorithm runs on them unchanged; then the derivatives of any weighted sum of its
-results by all inputs cost a few times the algorithm, however many inputs there are.
-Each operation is turned round by Taylor numbers: what an operand passes on is the
-derivative along it, times the weight of the result.
+An algorithm runs on them unchanged. The derivatives of any weighted sum of its results
+by all inputs then cost a few times the algorithm, independent of the number of inputs.
+The backward sweep uses Taylor numbers: an operand receives the derivative of the
+operation along it, times the weight of the result.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dyn_core.numbers.taylor import DIRECTION, Taylor, derivatives
 
 
 class Reverse(Number):
-    """A number and its place in a Record.
+    """A number and the index of its operation in a Record.
 
-    Its rank is that of a direction: Taylor numbers of coordinates and of time may be
-    made of such numbers, those along a direction may not.
+    It has the rank of a direction: Taylor numbers of coordinates and of time may have
+    such numbers as components; Taylor numbers along a direction may not.
 
     Attributes:
         x: Value, a number of a lower rank.
-        record: Where operations are noted.
-        place: Number of the operation that it came from.
+        record: Record of the operations.
+        place: Index in the record of the operation that computed it.
     """
 
     __slots__ = ("place", "record", "x")
@@ -36,7 +36,14 @@ class Reverse(Number):
         self.x, self.record, self.place = x, record, place
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Compute the operation and note it; conditions are those of the values."""
+        """Return the result of an operation and record it.
+
+        Comparisons and floor are evaluated on the values and not recorded: their
+        derivative is zero. "require" checks the condition on its value.
+
+        Raises:
+            UnsupportedError: The operation is not in OPERATIONS.
+        """
         if op == "require":
             condition, *rest = operands
             return _value(condition).apply(op, _value(condition), *rest)
@@ -52,24 +59,24 @@ class Reverse(Number):
 
 
 class Record:
-    """Operations in the order in which they were computed."""
+    """The operations of an algorithm in the order in which they were computed."""
 
     def __init__(self) -> None:
         self._operations: list[tuple[str, tuple[Any, ...], tuple[int | None, ...]]] = []
 
     def variables(self, x: Iterable[Any]) -> list[Reverse]:
-        """Return numbers by which results will be differentiated."""
+        """Return the independent variables, Reverse numbers with the values x."""
         return [self._new("", (y,), (), y) for y in x]
 
     def note(
         self, op: str, values: tuple[Any, ...], places: tuple[int | None, ...]
     ) -> Reverse:
-        """Return the result of an operation.
+        """Record an operation and return its result.
 
         Args:
-            op: Its name.
-            values: Of its operands.
-            places: Of its operands here; None for constants.
+            op: Name of the operation.
+            values: Values of the operands.
+            places: Indices of the operands in this record; None for constants.
         """
         return self._new(op, values, places, _computed(op, values))
 
@@ -80,20 +87,26 @@ class Record:
         places: tuple[int | None, ...],
         result: Any,
     ) -> Reverse:
+        """Append an operation and return its result as a Reverse number.
+
+        Args:
+            op, values, places: As of `note`.
+            result: Value of the result.
+        """
         self._operations.append((op, values, places))
         return Reverse(result, self, len(self._operations) - 1)
 
     def gradient(
         self, results: Iterable[Any], weights: Iterable[Any], by: Sequence[Reverse]
     ) -> list[Any]:
-        """Return the derivatives of a weighted sum of results.
+        """Return the derivatives of a weighted sum of results by each variable.
 
             d(sum_i w_i y_i) / dx_k
 
         Args:
-            results: y, numbers that came from the variables, or constants.
-            weights: w, numbers of a lower rank.
-            by: x, of `variables`.
+            results: y, numbers computed from the variables, or constants.
+            weights: w, numbers of a lower rank, as many as results.
+            by: x, numbers that `variables` returned.
         """
         passed: list[Any] = [0.0] * len(self._operations)
         for y, w in zip(results, weights, strict=True):
@@ -107,6 +120,8 @@ class Record:
                 if place is None:
                     continue
                 along = [*values]
+                # With the weight as the derivative of operand j, the result is weight
+                # times the derivative along operand j.
                 along[j] = Taylor(values[j], passed[k])
                 part = derivatives(_computed(op, along))[1]
                 passed[place] = _sum(passed[place], part)
@@ -118,7 +133,7 @@ def _value(x: Any) -> Any:
 
 
 def _computed(op: str, values: Sequence[Any]) -> Any:
-    """Return an operation on numbers; the one of the highest rank computes it."""
+    """Return an operation's result; the operand of the highest rank computes it."""
     numbers = [x for x in values if isinstance(x, Number)]
     if not numbers:
         return OPERATIONS[op].on_float(*values)
@@ -130,4 +145,5 @@ def _is_zero(x: Any) -> bool:
 
 
 def _sum(a: Any, b: Any) -> Any:
+    """Return a + b, without an operation if one of them is the constant 0."""
     return b if _is_zero(a) else a if _is_zero(b) else a + b

@@ -1,8 +1,8 @@
-"""Scalar functions for algorithms: floats, complex, counting and traced numbers alike.
+"""Scalar functions of algorithms: for floats, complex, counting and traced numbers.
 
-An algorithm uses the operators ``+ - * /``, comparisons, and the names of this file. A
-Python float is computed on the spot; anything else is a `Number`, whose class decides
-what an operation means (record it, count it, follow a complex step).
+An algorithm uses the operators ``+ - * /``, comparisons, and the names of this file.
+Python floats are computed directly. Any other number is a `Number`, whose class defines
+the operations (record, count, or propagate a derivative).
 """
 
 from __future__ import annotations
@@ -17,32 +17,39 @@ from dyn_core.errors import RequireError, TraceError
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.product import ProductShape, unrolled_product
 
-Scalar = Any  # a float, a complex or a Number: what an algorithm computes with
+Scalar = Any  # a float, a complex or a Number, in annotations of algorithms
 
 
 class Number:
-    """A number-like value: every operator becomes one call of `apply`.
+    """Base of number-like values: every operator becomes one call of `apply`.
 
     Class attributes:
-        rank: Among operands of several classes the highest rank applies: a number made
-            of others stands above them.
+        rank: Of several operand classes, the one with the highest rank computes the
+            operation. A number whose components are Numbers has a higher rank than
+            they.
     """
 
     __slots__ = ()
     rank = 0
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Return the result of operation `op` on `operands` (numbers or floats)."""
+        """Return the result of operation `op` on `operands` (numbers or floats).
+
+        Args:
+            op: Name in OPERATIONS, or "require", "loop", "product", "call"; classes
+                raise for operations that they do not support.
+            operands: Operands in order.
+        """
         raise NotImplementedError
 
     def truth(self) -> NoReturn | bool:
-        """Decide a condition; numbers that cannot raise TraceError."""
+        """Return the truth of a condition; classes without one raise."""
         raise NotImplementedError
 
     def product(
         self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
-        """Return the entries of a product of matrices; see flat_product."""
+        """Return the entries of a matrix product, row by row; see flat_product."""
         return unrolled_product(a, b, c, shape)
 
     # fmt: off
@@ -65,11 +72,7 @@ class Number:
     # fmt: on
 
     def refuse(self, *_: Any) -> NoReturn:
-        """Refuse to become a Python number, or an argument of math or NumPy.
-
-        Raises:
-            TraceError: Says what to use.
-        """
+        """Raise TraceError: neither conversions nor functions of math or NumPy work."""
         raise TraceError(
             "a number that is followed or recorded cannot become a Python number; use"
             " the functions of dyn_core.authoring (sin, cos, sqrt, ...), not math or"
@@ -81,14 +84,23 @@ class Number:
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, **options: Any
     ) -> Any:
-        """Compute the operators with NumPy's numbers and arrays; refuse functions."""
+        """Apply an operator with NumPy numbers or arrays; return an array of objects.
+
+        Raises:
+            TraceError: `ufunc` is not an operator (np.sin), is called as a method other
+                than `__call__`, or has keyword options.
+        """
         compute = _OPERATORS.get(ufunc.__name__)
         if method != "__call__" or options or compute is None:
             self.refuse()
         return np.frompyfunc(compute, len(inputs), 1)(*map(_objects, inputs))
 
     def __pow__(self, power: int) -> Any:
-        """Multiply out a small whole power; x ** 0 is 1."""
+        """Return the power by repeated multiplication; x ** 0 is 1.0.
+
+        Raises:
+            TypeError: `power` is not an int from 0 to 8.
+        """
         if not isinstance(power, int) or not 0 <= power <= 8:
             raise TypeError(
                 f"power {power!r}: valid: whole powers 0..8; others are"
@@ -111,7 +123,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def _objects(x: Any) -> np.ndarray:
-    """Return an operand as an array of objects, NumPy's numbers as Python's."""
+    """Return an operand as an array of Python objects, for element-wise operators."""
     if isinstance(x, np.ndarray) and x.ndim:
         return x.astype(object)
     entry = np.empty((), object)
@@ -120,7 +132,10 @@ def _objects(x: Any) -> np.ndarray:
 
 
 def _apply(op: str, a: Any, b: Any) -> Any:
-    """Let the operand of the higher rank compute."""
+    """Return op(a, b), computed by the operand of the higher rank.
+
+    Of equal ranks the first operand, a, computes. At least one of a and b is a Number.
+    """
     if not isinstance(a, Number):
         return b.apply(op, a, b)
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
@@ -129,7 +144,14 @@ def _apply(op: str, a: Any, b: Any) -> Any:
 
 
 def _unary(name: str, doc: str) -> Callable[[Any], Any]:
-    """Make a function of one argument that dispatches on its kind."""
+    """Return a function of one number or Number for an operation of OPERATIONS.
+
+    The function raises TypeError for other arguments.
+
+    Args:
+        name: Operation and name of the function.
+        doc: Docstring of the function.
+    """
     meaning = OPERATIONS[name].on_float
 
     def function(x: Any) -> Any:
@@ -145,7 +167,7 @@ def _unary(name: str, doc: str) -> Callable[[Any], Any]:
 
 
 def _one_number(name: str, x: Any) -> str:
-    """Return why a function refuses what is no number."""
+    """Return the message for an argument of `name` that is not a number."""
     kind = type(x).__name__
     entries = (
         f"; of each entry: {kind}(map({name}, x))" if hasattr(x, "entries") else ""
@@ -166,44 +188,47 @@ absolute = _unary("abs", "Magnitude of x.")
 
 
 def atan2(y: Any, x: Any) -> Any:
-    """Angle of the point (x, y) [rad]."""
+    """Angle of the point (x, y) from the x axis, in [-pi, pi] [rad]."""
     return _dispatch("atan2", y, x)
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """Smaller of a and b."""
+    """Smaller of a and b; b where neither is smaller or one is NaN."""
     return where(a < b, a, b)
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """Larger of a and b."""
+    """Larger of a and b; a where neither is larger or one is NaN."""
     return where(a < b, b, a)
 
 
 def equal(a: Any, b: Any) -> Any:
-    """Condition a == b (the operator itself compares identity of traced numbers)."""
+    """Condition a == b; the operator == compares the identity of traced numbers."""
     return _dispatch("eq", a, b)
 
 
 def logical_and(a: Any, b: Any) -> Any:
-    """Condition that holds where both do (Python's `and` cannot be traced)."""
+    """Condition a and b; Python's `and` cannot be traced."""
     return _dispatch("and", a, b)
 
 
 def logical_or(a: Any, b: Any) -> Any:
-    """Condition that holds where either does."""
+    """Condition a or b; Python's `or` cannot be traced."""
     return _dispatch("or", a, b)
 
 
 def logical_not(a: Any) -> Any:
-    """Condition that holds where a does not."""
+    """Condition not a; Python's `not` cannot be traced."""
     return _dispatch("not", a)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """Return a where the condition holds, else b; both are evaluated.
 
-    `a` and `b` may be spatial values or vectors: the choice is made entry by entry.
+    Args:
+        condition: Condition, a bool or a Number.
+        a, b: Numbers; or spatial values or vectors of one type, selected entry by
+            entry.
     """
     if hasattr(a, "map_with"):
         return a.map_with(lambda x, y: where(condition, x, y), b)
@@ -216,10 +241,20 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 def require(
     condition: Any, error: type[RequireError], item: str, when: Any = True
 ) -> None:
-    """Demand a condition: where it fails, the Program raises `error(item)`.
+    """Require a condition: where it is false, the Program raises `error(item)`.
 
-    Nothing is demanded where `when` does not hold. A comparison with NaN is false;
-    write the condition so that NaN passes where NaN in shall mean NaN out.
+    A comparison with NaN is false. Where NaN inputs shall give NaN outputs, write the
+    condition so that it is true for NaN.
+
+    Args:
+        condition: Condition, a bool or a Number.
+        error: Class of the error.
+        item: Joint, row or quantity that the message names.
+        when: Condition under which `condition` is required.
+
+    Raises:
+        RequireError: `error`, at once, where `condition` is a plain value that is
+            false.
     """
     if when is not True:
         condition = logical_or(condition, logical_not(when))
@@ -239,15 +274,15 @@ def loop(
 
     Args:
         state: Numbers carried from round to round.
-        body: Gives the next state, of the same length.
-        cond: Gives the condition to go on, looked at before each round.
-        max: Bound on the number of rounds.
+        body: Returns the next state, of the same length.
+        cond: Returns the condition to continue, evaluated before each round.
+        max: Maximum number of rounds.
 
     Returns:
-        The state at the end, a tuple. In a batch each row stops by itself.
+        The final state, a tuple. In a batch each row stops by its own condition.
 
-    A condition that `body` requires fails as if the loop ran in Python. Turns from a
-    state of floats alone are written out when an algorithm is traced.
+    A condition that `body` requires fails as if the loop ran in Python. While the state
+    is floats alone, tracing unrolls the rounds.
     """
     state = tuple(state)
     for turn in range(max):
@@ -271,8 +306,8 @@ def flat_product(
 
     Args:
         a, b, c: Entries of A, B and C, row by row, any numbers; c is empty where the
-            product is not added to anything.
-        shape: Sizes, of one or more each.
+            product is not added to a matrix.
+        shape: Sizes, each at least 1, and signs.
     """
     number = _number_of(*a, *b, *c)
     if number is None:
@@ -281,7 +316,7 @@ def flat_product(
 
 
 def _number_of(*values: Any) -> Number | None:
-    """Return the number of the highest rank, the first of several."""
+    """Return the Number of the highest rank, the first of several; or None."""
     numbers = [x for x in values if isinstance(x, Number)]
     return max(numbers, key=lambda x: x.rank) if numbers else None
 
@@ -294,9 +329,9 @@ def _dispatch(op: str, *operands: Any) -> Any:
 
 
 class Column(Number):
-    """One entry for each of many states: a NumPy array that computes at once.
+    """Values of one quantity for many states: a NumPy array with one entry per state.
 
-    What is not a number follows IEEE arithmetic; np.errstate says whether NumPy warns.
+    Invalid operations follow IEEE arithmetic; np.errstate decides whether NumPy warns.
     """
 
     __slots__ = ("values",)
@@ -305,12 +340,16 @@ class Column(Number):
         self.values = values
 
     def apply(self, op: str, *operands: Any) -> Column:
-        """Compute the operation on whole columns."""
+        """Return the result for all rows.
+
+        Raises:
+            TypeError: The operation is not in OPERATIONS, such as a loop.
+        """
         if op not in OPERATIONS:
             raise TypeError(f"'{op}' is not offered on columns; trace the algorithm")
         arrays = (x.values if isinstance(x, Column) else x for x in operands)
         return Column(OPERATIONS[op].on_column(*arrays))
 
     def truth(self) -> NoReturn:
-        """Refuse: the rows may differ."""
+        """Raise TypeError: a condition may differ from row to row."""
         raise TypeError("a condition on columns has no single truth; use where")

@@ -1,8 +1,9 @@
-"""Numbers that carry their derivatives by one variable: forward-mode differentiation.
+"""Numbers with derivatives by one variable: forward-mode differentiation.
 
-An algorithm or a user's function runs on Taylor numbers unchanged and gives derivatives
-with its values: along a direction, by a joint's coordinates, by time. The parts of a
-Taylor number may be Taylor numbers of another variable; the ranks say which is inside.
+An algorithm or a user's function runs on Taylor numbers unchanged and returns
+derivatives with its values: along a direction, by a joint coordinate, or by time. The
+components of a Taylor number may be Taylor numbers of another variable; the one with
+the lower rank is the component.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from dyn_core.numbers.scalar import (
     where,
 )
 
-# Ranks of variables: numbers of a higher rank are made of those of a lower one.
-DIRECTION = 1  # by how far a state and a Model went along a direction
-COORDINATE = 2  # by one coordinate
-TIME = 3  # by time, while coordinates move
+# Ranks of variables: components of a Taylor number have lower ranks than the number.
+DIRECTION = 1  # step size along a direction of states and Models
+COORDINATE = 2  # one joint coordinate
+TIME = 3  # time, with moving coordinates
 
 
 class Taylor(Number):
@@ -43,8 +44,8 @@ class Taylor(Number):
 
     Attributes:
         x, d1, d2: Value, first and second derivative; d2 is None where only the first
-            is followed.
-        rank: Of the variable; 1 or more, above traced numbers.
+            derivative is computed.
+        rank: Rank of the variable, at least 1; traced numbers have rank 0.
 
     Source: KIM-4.1 (basic derivatives), RBD5-3.4 (rates of a driven joint).
     """
@@ -57,7 +58,13 @@ class Taylor(Number):
         self.x, self.d1, self.d2, self.rank = x, d1, d2, rank
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Compute the operation and its derivatives."""
+        """Return the result of an operation with its derivatives.
+
+        Comparisons and floor return values without derivatives.
+
+        Raises:
+            UnsupportedError: The operation has no derivative rule.
+        """
         rank = self.rank
         if op == "loop":
             state, body, cond, rounds = operands
@@ -80,7 +87,12 @@ class Taylor(Number):
     def product(
         self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
-        """Compute a product of matrices and its derivatives by products."""
+        """Return the entries of a matrix product with derivatives.
+
+            (A B + C)' = A' B + A B' + C',   (A B)'' = A'' B + 2 A' B' + A B''
+
+        Each term is a product of matrices, see flat_product.
+        """
         rank, numbers = self.rank, [*a, *b, *c]
         second = any(
             isinstance(x, Taylor) and x.rank == rank and x.d2 is not None
@@ -88,6 +100,8 @@ class Taylor(Number):
         )
         A, B, C = ([derivatives(x, rank) for x in m] for m in (a, b, c))
 
+        # onto + times * (i-th derivative of A) (j-th derivative of B); zero factors are
+        # skipped.
         def added(onto: list[Any], i: int, j: int, times: float = 1.0) -> list[Any]:
             left, right = [times * x[i] for x in A], [x[j] for x in B]
             if all(map(_is_zero, left)) or all(map(_is_zero, right)):
@@ -111,19 +125,28 @@ class Taylor(Number):
 
 
 def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
-    """Return a number with its derivatives; a constant stays as it is."""
+    """Return Taylor(x, d1, d2, rank), or x where both derivatives are constant 0."""
     return (
         x if _is_zero(d1) and (d2 is None or _is_zero(d2)) else Taylor(x, d1, d2, rank)
     )
 
 
 def variables(x: Iterable[Any], k: int, rank: int = COORDINATE) -> list[Any]:
-    """Return numbers of which the k-th is the variable: its derivative is one."""
+    """Return the numbers x with the k-th as the variable: its first derivative is 1.
+
+    Args:
+        x: Values.
+        k: Index of the variable.
+        rank: Rank of the variable.
+    """
     return [Taylor(y, 1.0, None, rank) if j == k else y for j, y in enumerate(x)]
 
 
 def derivatives(x: Any, rank: int = DIRECTION) -> tuple[Any, Any, Any]:
-    """Return the value and both derivatives of a number by the variable of a rank."""
+    """Return value, first and second derivative of x by the variable of a rank.
+
+    The derivatives of a constant are 0.0; so is the second where it is not computed.
+    """
     if not isinstance(x, Taylor) or x.rank != rank:
         return x, 0.0, 0.0
     return x.x, x.d1, 0.0 if x.d2 is None else x.d2
@@ -134,7 +157,11 @@ def _is_zero(d: Any) -> bool:
 
 
 def _lifted(operands: tuple[Any, ...], rank: int) -> list[Taylor]:
-    """Return operands as Taylor numbers of one rank and order; others are constant."""
+    """Return all operands as Taylor numbers of this rank and of equal derivative order.
+
+    Other numbers become constants. The order is 2 where one operand has a second
+    derivative, else 1.
+    """
     mine = [isinstance(o, Taylor) and o.rank == rank for o in operands]
     pairs = list(zip(operands, mine, strict=True))
     order_two = any(is_mine and o.d2 is not None for o, is_mine in pairs)
@@ -143,7 +170,7 @@ def _lifted(operands: tuple[Any, ...], rank: int) -> list[Taylor]:
 
 
 class _SecondOrder(Exception):
-    """A loop's body returns second derivatives, which its state does not carry."""
+    """A loop's body returned second derivatives, which the state does not contain."""
 
 
 def _loop(
@@ -154,7 +181,15 @@ def _loop(
     rounds: int,
     second: bool = False,
 ) -> tuple[Any, ...]:
-    """Run a loop whose state is the values and the derivatives, of numbers inside."""
+    """Return the final state of a loop, run on values and derivatives.
+
+    Args:
+        rank: Rank of the variable.
+        state, body, cond: As of scalar.loop, on Taylor numbers.
+        rounds: Maximum number of rounds.
+        second: Whether the state contains second derivatives. If not, and the body
+            returns some, the loop is run again with them.
+    """
     order = 2 + second
 
     def flat(numbers: Sequence[Any]) -> tuple[Any, ...]:
@@ -185,7 +220,7 @@ def _loop(
 
 
 def _compare(op: str, *values: Any) -> Any:
-    """Compare without derivatives; the number of the highest rank decides."""
+    """Return a comparison of values; the operand of the highest rank computes it."""
     numbers = [x for x in values if isinstance(x, Number)]
     if not numbers:
         return OPERATIONS[op].on_float(*values)
@@ -196,7 +231,7 @@ Parts = tuple[Any, Any, Any]
 
 
 def _each(function: Callable[..., Any], *numbers: Taylor) -> Parts:
-    """Apply a linear function to the values and to the derivatives."""
+    """Return a linear function, applied to the values and to each derivative."""
     d2 = None
     if numbers[0].d2 is not None:
         d2 = function(*(a.d2 for a in numbers))
@@ -220,7 +255,7 @@ def _mul(a: Taylor, b: Taylor) -> Parts:
 
 
 def _div(a: Taylor, b: Taylor) -> Parts:
-    """Return the quotient y of y b = a, whose derivatives are those of a."""
+    """Return the quotient y = a / b; its derivatives follow from y b = a."""
     y = a.x / b.x
     if a.d2 is None:
         return y, (a.d1 - y * b.d1) / b.x, None
@@ -246,7 +281,14 @@ def _chain(
     slope: Callable[[Any, Any, Any], Any],
     curvature: Callable[[Any, Any], Any],
 ) -> Parts:
-    """Return y = f(u), y' = f' u', y'' = f'' u'² + f' u''."""
+    """Return y = f(u), y' = f' u', y'' = f'' u'² + f' u''.
+
+    Args:
+        u: Argument.
+        function: f(x).
+        slope: f'(x) d, called as slope(x, y, d).
+        curvature: f''(x), called as curvature(x, y).
+    """
     y = function(u.x)
     d1, d2 = slope(u.x, y, u.d1), None
     if u.d2 is not None:
@@ -263,7 +305,7 @@ _RULES: dict[str, Callable[..., Parts]] = {
     "div": _div,
     "atan2": _atan2,
 }
-# name: y = f(x);  f'(x) d;  f''(x)
+# By operation: f(x); slope(x, y, d) = f'(x) d; curvature(x, y) = f''(x); see _chain.
 _FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "sqrt": (
         sqrt,

@@ -1,6 +1,6 @@
 """Kinds of problem: inputs and outputs with name, size, unit and meaning, as data.
 
-Those of planar chains and tasks stand in dyn_core.planar.problems.
+Signatures of planar chains and of tasks are in dyn_core.planar.problems.
 """
 
 from dyn_core.errors import SignatureError, unknown_name
@@ -178,15 +178,16 @@ PROBLEMS: tuple[Signature, ...] = (
 
 
 def names() -> list[str]:
-    """Return the names of all kinds of problem of robots and contacts, sorted."""
+    """Return the names of all Signatures in PROBLEMS, sorted."""
     return sorted(problem.name for problem in PROBLEMS)
 
 
 def find(name: str) -> Signature:
-    """Return the kind of problem of a name, such as "inverse_dynamics".
+    """Return the Signature with a name, such as "inverse_dynamics"; case is ignored.
 
     Raises:
-        SignatureError: No kind has this name; says the nearest.
+        SignatureError: No Signature in PROBLEMS has this name; the message lists the
+            nearest ones.
     """
     for problem in PROBLEMS:
         if problem.name == str(name).lower():

@@ -1,7 +1,8 @@
-"""Kinds of problem of contacts and constraints: one step's impulses.
+"""Kinds of problem of contacts and constraints: the impulses of one step.
 
-A bound beyond 1e300 is none. `residuals` are RESIDUALS of contact/problem/residuals.py,
-`status` is an index into STATUSES there.
+A bound `lo` or `hi` beyond 1e300 in magnitude counts as no bound. The entries of
+`residuals` are named by RESIDUALS in contact/problem/residuals.py; `status` is an index
+into STATUSES of that file.
 """
 
 from dyn_core.problems.derivatives import STEP_DERIVATIVES
@@ -173,7 +174,7 @@ MOVED_STATE = Signature(
 
 
 def _slopes(name: str, meaning: str) -> Port:
-    """Return the Port of a matrix nv x nv of an equation of motion."""
+    """Return the Port of an (nv, nv) derivative of the equation of motion."""
     return Port(name, ("nv", "nv"), "SI", meaning=meaning)
 
 

@@ -28,13 +28,25 @@ from dyn_core.problems.ports import DYNAMICS, PASSIVE, Port, Signature
 def _slope(
     of: str, by: str, shape: tuple[str, str], unit: str = "SI", kind: str = "plain"
 ) -> Port:
-    """Return the Port of a matrix of partial derivatives."""
+    """Return the Port "dOF_dBY" of a matrix of partial derivatives.
+
+    Args:
+        of, by: Names of the differentiated output and of the variable.
+        shape: Named sizes of `of` and of `by`.
+        unit, kind: As of a Port.
+    """
     meaning = f"derivative of {of} by {by}"
     return Port(f"d{of}_d{by}", shape, unit, kind, meaning=meaning)
 
 
 def _along(name: str, unit: str, size: str = "nv") -> Port:
-    """Return the Port of a derivative along the direction."""
+    """Return the Port "dNAME": the derivative of NAME along the direction.
+
+    Args:
+        name: Differentiated quantity.
+        unit: SI unit of the derivative.
+        size: Named size of its only axis.
+    """
     return Port(f"d{name}", (size,), unit, meaning=f"change of {name} per direction")
 
 
@@ -204,7 +216,7 @@ STEP_DERIVATIVES = Signature(
 
 
 def _by_forces(of: str, unit: str) -> Port:
-    """Return the Port of the derivative by the external forces of all bodies."""
+    """Return the Port of the (nv, nb, 6) derivative of `of` by all external forces."""
     meaning = f"derivative of {of} by the force on each body, [moment; force]"
     return Port(f"d{of}_df_ext", ("nv", "nb", 6), unit, meaning=meaning)
 

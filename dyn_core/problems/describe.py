@@ -9,10 +9,12 @@ from dyn_core.problems.ports import Port, Signature
 
 
 class InstanceDoc:
-    """A `__doc__` that is the class's own for the class, the help page for an object.
+    """A `__doc__` attribute: the docstring on the class, the help page on an instance.
+
+    Instances must have a method `describe()` that returns the help page.
 
     Attributes:
-        text: Docstring of the class.
+        text: Docstring of the class, or None.
     """
 
     def __init__(self, text: str | None) -> None:
@@ -27,12 +29,12 @@ def describe(
     inputs: Sequence[Port] | None = None,
     outputs: Sequence[Port] | None = None,
 ) -> str:
-    """Return a kind of problem as text: its meaning and a table of its Ports.
+    """Return the help text of a Signature: its meaning and a table of its Ports.
 
     Args:
         signature: Kind of problem.
         inputs, outputs: Ports to show instead of the Signature's, such as the sized
-            ones of a Program.
+            ones of a Program; None for the Signature's.
     """
     inputs = signature.inputs if inputs is None else inputs
     outputs = signature.outputs if outputs is None else outputs
@@ -50,7 +52,7 @@ def describe(
 
 
 def _cells(port: Port) -> tuple[str, str, str, str]:
-    """Return the cells of a Port: name, shape, unit, meaning."""
+    """Return name, shape ("number": a scalar), unit and meaning of a Port."""
     shape = ", ".join(map(str, port.shape))
     shape = (
         f"({shape},)" if len(port.shape) == 1 else f"({shape})" if shape else "number"

@@ -1,4 +1,4 @@
-"""Kinds of problem of estimation: forces and payloads that nobody measures."""
+"""Kinds of problem of estimation: external forces and payloads from joint data."""
 
 from dyn_core.problems.joint_ports import FORCE, plain_tau, q, qd
 from dyn_core.problems.ports import PASSIVE, Port, Signature

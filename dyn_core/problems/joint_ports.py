@@ -1,4 +1,4 @@
-"""Ports that most kinds of problem of a robot share."""
+"""Ports and units shared by many Signatures of robots."""
 
 from dyn_core.problems.ports import Port
 

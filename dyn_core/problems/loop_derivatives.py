@@ -17,7 +17,12 @@ _SIZES = {
 
 
 def _slopes(results: Iterable[str], variables: Iterable[str]) -> tuple[Port, ...]:
-    """Return the Ports of derivatives of some results by some variables."""
+    """Return the Ports "dOF_dBY" of all results by all variables, results first.
+
+    Args:
+        results, variables: Keys of _SIZES. The Port of qdd by tau is a symmetric
+            matrix.
+    """
     variables = tuple(variables)
     return tuple(
         Port(

@@ -9,16 +9,16 @@ from typing import Any
 from dyn_core.errors import UnsupportedError
 from dyn_core.validation import known_keywords
 
-# What a Port's numbers are; decides how the adapter converts them.
+# Kinds of Ports; the adapter converts values by kind (solving/adapter.py).
 KINDS = (
     "position",  # (nq,) expanded to followers
     "velocity",  # (nv,) velocities, accelerations: expanded to followers
-    "joint_force",  # (nv,) outputs contracted to leaders; carries joint friction
+    "joint_force",  # (nv,) outputs contracted to leaders; includes joint friction
     "joint_matrix",  # (nv, nv) symmetric, contracted on both sides
-    "joint_slopes",  # (nv, nv) of joint forces, contracted on both sides
-    "joint_stiffness",  # the same by position; carries the slope of joint springs
-    "joint_damping",  # the same by velocity; carries the slope of joint friction
-    "symmetric",  # (nv, nv), a matrix that is no sum over joints
+    "joint_slopes",  # (nv, nv) derivatives of joint forces, contracted on both sides
+    "joint_stiffness",  # joint_slopes by position; includes joint springs
+    "joint_damping",  # joint_slopes by velocity; includes joint friction
+    "symmetric",  # (nv, nv) symmetric, not a sum over joints: not contracted
     "jacobian",  # (6, nv) columns contracted to leaders
     "wrenches",  # (nb, 6) a force on each body, in its coordinates
     "poses",  # (k, 4, 4) homogeneous transforms
@@ -26,11 +26,12 @@ KINDS = (
     "motions",  # (nb, 6) a motion of each body, in its coordinates
     "forces",  # (nb, 6) a force at each body
     "force",  # (6,)
-    "plain",  # as it is
+    "plain",  # not converted
 )
 
 PASSIVE = ("joint_friction", "joint_springs")  # options of build
-# Last parts of parameter paths: inertia, and all but geometry.
+# Last components of parameter paths, for Signature.ignores: inertial parameters, and
+# all dynamic ones (gravity and inertia, not geometry).
 OF_INERTIA = ("mass", "com", "inertia", "payload", "armature")
 DYNAMICS = ("gravity", *OF_INERTIA)
 _CLOSED = (  # kinds of problem of closed robots, or with solvers that close loops
@@ -41,21 +42,23 @@ _CLOSED = (  # kinds of problem of closed robots, or with solvers that close loo
     "tracking_control",
     "gravity_control",
 )
-REST = "rest"  # friction_at of what does not move
+REST = "rest"  # value of friction_at: friction and springs act at zero velocity
 
 
 @known_keywords
 @dataclass(frozen=True)
 class Port:
-    """One input or output.
+    """One input or output of a Signature.
 
     Attributes:
-        name: As in the call.
-        shape: Sizes, as numbers or names (nq, nv, nb, or an option's length).
-        unit: SI unit as text; [angular; linear] parts are separated by a semicolon.
+        name: Name of the argument or result.
+        shape: Sizes, as numbers or names (nq, nv, nb, or a size set by an option).
+        unit: SI unit as text. "a; b" are the units of the angular and linear half of a
+            spatial vector; "a | b" those for a revolute and for a prismatic joint.
         kind: One of KINDS.
-        optional: Zero when a Program is built without it.
-        places: Rows and columns of a matrix whose entries these are; None if all.
+        optional: Whether the input is zero in a Program built without it.
+        places: Row and column indices of the matrix entries that a packed or sparse
+            form contains; None for a dense array.
         meaning: A short noun phrase, which help pages print.
     """
 
@@ -68,7 +71,11 @@ class Port:
     meaning: str = ""
 
     def sized(self, sizes: Mapping[str, int]) -> Port:
-        """Return the Port with its sizes as numbers."""
+        """Return a copy whose shape is numbers, looked up by name in `sizes`.
+
+        Raises:
+            UnsupportedError: A name in the shape is not in `sizes`.
+        """
         shape = []
         for size in self.shape:
             if isinstance(size, str) and size not in sizes:
@@ -78,7 +85,7 @@ class Port:
 
     @property
     def size(self) -> int:
-        """Number of entries of a sized Port."""
+        """Number of entries; only for a Port whose shape is numbers."""
         count = 1
         for n in self.shape:
             count *= int(n)
@@ -93,21 +100,24 @@ class Signature:
     Attributes:
         name: In plain words with underscores.
         inputs, outputs: Ports in the order of the call.
-        friction_at: Velocity input at which joint friction and springs are added to
-            joint forces (springs at q), "rest" for none; or None: joint_friction and
-            joint_springs go to the algorithm and its slots.
-        passive: Which of joint_friction and joint_springs change an answer; builds
-            with others are refused. None: both where friction_at is set, else none.
-        of_trees: Whether loops of a robot change the answer, so that only solvers that
-            close them may give it. H, bias, gravity, frames are those of the open tree.
-        divides_by_inertia: Whether there is no answer where nothing has inertia along a
-            joint that moves freely, so that building refuses such robots.
-        system: Kind of System that its solvers are built for.
-        meaning: What is computed, a short noun phrase.
-        ignores: Last parts of parameter paths on which no answer depends, so that
-            builds with such an input are refused.
-        answers_all: Whether NaN and infinity have an answer, too, as those of a whole
-            controller have: then nothing checks for them, and finite=True is refused.
+        friction_at: Input with the velocity at which the adapter adds joint friction,
+            and springs at q, to the joint forces; "rest": at zero velocity. None: the
+            adapter adds neither, and joint_friction and joint_springs are passed to the
+            algorithm and its slots.
+        passive: Which of joint_friction and joint_springs change an output; builds
+            with the other ones are refused. None: both where friction_at is set, else
+            neither.
+        of_trees: Whether loops of a robot change the outputs, so that for a robot with
+            loops only solvers that close them are allowed. H, bias, gravity and frames
+            are defined on the open tree.
+        divides_by_inertia: Whether no solution exists where a freely moving joint has
+            no inertia; building refuses such robots.
+        system: `kind` of the System that its solvers are built for.
+        meaning: The computed quantity, as a short noun phrase.
+        ignores: Last components of parameter paths on which no output depends; builds
+            with such an input are refused.
+        answers_all: Whether NaN and infinite inputs are valid too, as for a complete
+            controller: inputs are then not checked, and finite=True is refused.
     """
 
     name: str
@@ -129,7 +139,7 @@ class Signature:
 
     @property
     def acting(self) -> tuple[str, ...]:
-        """Options of build about passive joint forces that change an answer."""
+        """Build options among PASSIVE that change an output."""
         if self.passive is not None:
             return self.passive
         return () if self.friction_at is None else PASSIVE

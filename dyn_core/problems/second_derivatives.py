@@ -1,7 +1,7 @@
 """Kinds of problem that are second derivatives of a robot's dynamics.
 
-A second derivative is that of the first one along a tangent displacement: [i, j, k] is
-entry i by coordinate j, and then by coordinate k.
+A second derivative is the derivative of the first one along a tangent displacement:
+[i, j, k] is output i, differentiated by coordinate j and then by coordinate k.
 """
 
 from dyn_core.problems.joint_ports import (
@@ -16,13 +16,24 @@ from dyn_core.problems.ports import PASSIVE, Port, Signature
 
 
 def _second(of: str, by: str, then: str) -> Port:
-    """Return the Port of the derivatives of a first derivative."""
+    """Return the (nv, nv, nv) Port of a second derivative of `of`.
+
+    Args:
+        of: Differentiated output.
+        by, then: Variables of the first and of the second differentiation.
+    """
     meaning = f"derivative of d{of}_d{by}[i, j] by {then}[k], at [i, j, k]"
     return Port(f"d2{of}_d{by}d{then}", ("nv", "nv", "nv"), "SI", meaning=meaning)
 
 
 def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
-    """Return the Port of the same, summed over entries with weights."""
+    """Return the (nv, nv) Port of a second derivative of weights . OF, a weighted sum.
+
+    Args:
+        of: Differentiated output.
+        by, then: Variables of the first and of the second differentiation.
+        kind: As of a Port.
+    """
     meaning = f"derivative of (weights . d{of}_d{by})[j] by {then}[k], at [j, k]"
     return Port(f"d2{of}_d{by}d{then}", ("nv", "nv"), "SI", kind, meaning=meaning)
 

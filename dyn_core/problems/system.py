@@ -1,4 +1,4 @@
-"""What a Solver is built for: a robot, a planar chain, a task, or a plugin's own."""
+"""Systems that Solvers are built for: robots, planar chains, tasks, and others."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 
 
 class System(ABC):
-    """Something with dynamics: named sizes of arrays, and numbers that have paths.
+    """Base of dynamical systems: named array sizes, and parameters addressed by paths.
 
-    A Signature says by `system` for which kind its solvers are; a Model of a robot is
-    of the kind "robot".
+    A Model of a robot has the kind "robot". A Solver accepts Systems whose `kind` is
+    the `system` of its Signature.
 
     Class attributes:
-        kind: Which Signatures fit.
+        kind: Name of the kind.
 
     Attributes:
-        name: Its name.
+        name: Name of the system.
     """
 
     kind: ClassVar[str] = ""
@@ -32,47 +32,63 @@ class System(ABC):
     @property
     @abstractmethod
     def sizes(self) -> Mapping[str, int]:
-        """Named sizes of Ports."""
+        """Named sizes that Ports refer to, such as nq."""
 
     @abstractmethod
     def parameter(self, path: str) -> list[Any]:
-        """Return the numbers of a parameter path, flat; ModelError if unknown."""
+        """Return the numbers of a parameter path, flat.
+
+        Raises:
+            ModelError: The path is unknown.
+        """
 
     @abstractmethod
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter path."""
+        """Return the SI unit of a parameter path as text."""
 
     @abstractmethod
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> System:
-        """Return it with some parameters replaced by numbers or symbols, unchecked."""
+        """Return a copy with some parameters replaced, without checks.
+
+        Args:
+            values: By parameter path, flat numbers or symbols.
+        """
 
     def value(self, path: str) -> np.ndarray:
-        """Return the own value of a parameter path, flat."""
+        """Return the current value of a parameter path as a flat float array."""
         return np.array(self.parameter(path), float)
 
     def resisting(self, friction: bool, springs: bool) -> System:
-        """Return it with only the passive joint forces that are asked for."""
+        """Return the system with joint friction and springs only where asked for.
+
+        The base class has no such forces and returns itself.
+        """
         return self
 
     def require_position(self, q: Sequence[Any]) -> Sequence[Any]:
-        """Return a position; what makes numbers one is required by leaves."""
+        """Return the position q after a check.
+
+        The base class checks nothing. Leaves raise RequireErrors for invalid positions,
+        such as quaternions that are not of unit length.
+        """
         return q
 
     def missing(self, inputs: Sequence[str]) -> str | None:
-        """Return which input a Program cannot do without, or None."""
+        """Return a message if a required input is not among `inputs`, else None."""
         return None
 
 
 @dataclass(frozen=True)
 class SystemKind:
-    """A kind of System, and how its solvers are put to the test.
+    """A kind of System, and the functions by which its solvers are tested.
 
     Attributes:
         name: `kind` of its Systems, `system` of their Signatures.
-        case: Makes what a law looks at: case(solver, system, engine, rng), a
-            dyn_core.testing.case.SystemCase or a leaf of it.
-        sample: Draws a random system: sample(seed, size=..., **restriction).
-        restrictions: From none to much, for solvers that do not serve every system.
+        case: Returns the argument of laws: case(solver, system, engine, rng) returns a
+            dyn_core.testing.case.SystemCase or an object of a subclass.
+        sample: Returns a random system: sample(seed, size=..., **restriction).
+        restrictions: Keyword arguments of `sample`, from unrestricted to strict, for
+            solvers that do not serve every system.
     """
 
     name: str

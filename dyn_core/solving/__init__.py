@@ -1,1 +1,1 @@
-"""Solvers: what they are, how arrays reach them, how plugins offer them."""
+"""Solvers: their definition, conversion of arrays, and offers of plugins."""

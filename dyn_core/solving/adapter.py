@@ -1,8 +1,8 @@
-"""Adapters: an algorithm with its surroundings fixed, as a function of flat numbers.
+"""Adapters: an algorithm with slots and options bound, as a function of flat numbers.
 
-Here, and only here, coordinates are split by joint, followers are expanded and
-contracted, external forces change frames, joint friction and springs are added, and
-what an algorithm returns is checked. The algorithm sees one problem and none of this.
+Only this module splits coordinates by joint, expands and contracts followers, changes
+the frame of external forces, adds joint friction and springs, and checks the results of
+an algorithm. The algorithm itself sees only its mathematical problem.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ _JOIN: dict[str, Callable[..., Any]] = {
     "jacobian": coordinates.join_columns,
 }
 _BY_BODY = ("position", "velocity", "joint_force", "wrenches")
+# Modules whose frames are skipped when an error names the line of an algorithm.
 _BELOW = ("dyn_core.numbers", "dyn_core.spatial", "dyn_core.engines", __name__)
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """An algorithm with its slots and options filled, between flat numbers.
+    """An algorithm with slots and options bound, between flat numbers.
 
     Attributes:
-        name: Solver and, in brackets, who offers it; errors name it.
+        name: Solver and, in brackets, its plugin; used in errors.
         algorithm: Called as algorithm(model, *inputs, **slots, **options).
-        signature: What it solves.
+        signature: Kind of problem that it solves.
         by_joint: Whether the algorithm takes coordinates split by joint.
-        slots: What fills each slot: an Adapter, or a Program of a NumpySolver.
+        slots: By name, the Adapter, Program of a NumpySolver, or Deferred in each slot.
         options: Options of the algorithm.
-        joint_friction: Whether joint forces carry damping and dry friction here.
-        joint_springs: Whether they carry springs and the user's forces here.
-        f_ext_frame: body or base.
+        joint_friction: Whether damping and dry friction are added to joint forces here.
+        joint_springs: Whether springs and the user's forces are added here.
+        f_ext_frame: Frame of external forces: body or base.
         regrouped: Whether the algorithm gets a Model with inertia moved to the parents.
         matrices: Form of joint-space matrices (model/coordinates/matrix_forms.py).
     """
@@ -80,16 +81,30 @@ class Adapter:
         """Return the function of flat numbers that an engine runs or traces.
 
         Args:
-            model: Robot.
+            model: Robot or other System.
             inputs, outputs: Sized Ports of the Program, parameter paths last.
-            paths: Which of the inputs are parameter paths.
-            checked: Whether positions are required to be such.
+            paths: Names of the inputs that are parameter paths.
+            checked: Whether positions are checked, such as the length of quaternions.
         """
         ports = tuple(inputs), tuple(outputs)
         return FlatFunction(self, model, *ports, tuple(paths), checked)
 
     def apply(self, model: Model, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the outputs, as Vectors, Matrices and numbers, for such inputs."""
+        """Return the outputs, structured and in independent coordinates.
+
+        Args:
+            model: Robot or other System.
+            values: Inputs by name, structured as their Ports; optional ones may be
+                absent.
+
+        Returns:
+            One Vector, Matrix or number for each output Port.
+
+        Raises:
+            ShapeError: The algorithm returned a wrong number of outputs or a wrong
+                size.
+            TraceError: The algorithm raised an error that is not a DynError.
+        """
         inputs = [self._input(model, port, values) for port in self.signature.inputs]
         slots = {name: _Slot(name, what, model) for name, what in self.slots.items()}
         robot = regroup(model) if self.regrouped else model
@@ -106,7 +121,16 @@ class Adapter:
         return tuple(self._output(model, port, x, values) for port, x in outputs)
 
     def _input(self, model: Model, port: Port, values: Mapping[str, Any]) -> Any:
-        """Return an input as the algorithm wants it."""
+        """Return an input in the form that the algorithm takes.
+
+        Joint forces are reduced by friction and springs, external forces are in body
+        coordinates. An absent optional input is None, or zero forces.
+
+        Args:
+            model: Robot or other System.
+            port: Port of the input.
+            values: Inputs by name.
+        """
         value: Any = values.get(port.name)
         if port.kind == "wrenches":
             return self._wrenches(model, value, values)
@@ -123,7 +147,20 @@ class Adapter:
     def _output(
         self, model: Model, port: Port, result: Any, values: Mapping[str, Any]
     ) -> Any:
-        """Return an output of the algorithm in independent coordinates."""
+        """Return an output of the algorithm in independent coordinates.
+
+        Friction, springs and their slopes are added, and packed or sparse entries
+        selected.
+
+        Args:
+            model: Robot or other System.
+            port: Port of the output.
+            result: Value returned by the algorithm.
+            values: Inputs by name, for the state at which friction acts.
+
+        Raises:
+            ShapeError: A part by joint is missing or has a wrong length.
+        """
         if self.by_joint and port.kind in _JOIN and not isinstance(result, Vector):
             self._check_parts(model, port, result)
             with named_errors(self.name):
@@ -143,19 +180,26 @@ class Adapter:
         return result
 
     def _friction(self, model: Model, values: Mapping[str, Any]) -> Vector:
-        """Return what friction and springs take at this Signature's state, or zeros."""
+        """Return the resistance of friction and springs; zeros where none acts."""
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is None or not any(acts):
             return Vector.zeros(model.nv)
         return resistance(model, values["q"], self._speed(model, values), *acts)
 
     def _speed(self, model: Model, values: Mapping[str, Any]) -> Vector:
-        """Return the velocity at which friction and springs act."""
+        """Return the velocity at which friction acts; zeros at rest."""
         name = self.signature.friction_at
         return Vector.zeros(model.nv) if name in (None, REST) else values[name]
 
     def _check_parts(self, model: Model, port: Port, parts: Any) -> None:
-        """Refuse an output by joint whose sizes are not those of the joints."""
+        """Raise ShapeError if an output by joint has a wrong size.
+
+        Args:
+            model: Robot.
+            port: Port of the output.
+            parts: List by body for velocities and joint forces, mapping of columns by
+                body for a Jacobian; other kinds are not checked.
+        """
         if port.kind in ("velocity", "joint_force"):
             size, wanted = model.nb + 1, "body, entry 0 of the base unused"
             if not isinstance(parts, (list, tuple)) or len(parts) != size:
@@ -169,7 +213,7 @@ class Adapter:
                 self._check_part(model, port, i, columns)
 
     def _check_part(self, model: Model, port: Port, i: int, part: Any) -> None:
-        """Refuse what has another number of coordinates than joint i."""
+        """Raise ShapeError unless `part` has one number per velocity of joint i."""
         wanted = model.joint[i].nv
         if not hasattr(part, "__len__") or len(part) != wanted:
             joint = f"{self.name}: {port.name} of joint '{model.names[i]}'"
@@ -181,7 +225,13 @@ class Adapter:
     def _wrenches(
         self, model: Model, value: Sequence[Force] | None, values: Mapping[str, Any]
     ) -> Sequence[Force]:
-        """Return external forces in body coordinates; entry 0 is unused."""
+        """Return external forces in body coordinates, behind an unused entry 0.
+
+        Args:
+            model: Robot.
+            value: Forces of all bodies; None: all zero.
+            values: Inputs by name; q is read where forces come in base coordinates.
+        """
         if value is None:
             return [Force.zero()] * (model.nb + 1)
         forces = [Force.zero(), *value]
@@ -197,13 +247,13 @@ class Adapter:
 
 @dataclass(frozen=True)
 class FlatFunction:
-    """An Adapter for one robot: a function of flat numbers.
+    """An Adapter bound to one robot: a function of flat numbers.
 
     Attributes:
-        adapter, model: What is applied, to which robot.
+        adapter, model: Adapter, and the System it is applied to.
         inputs, outputs: Sized Ports, parameter paths last.
-        paths: Which of the inputs are parameter paths.
-        checked: Whether positions are required to be such, as unit quaternions are.
+        paths: Names of the inputs that are parameter paths.
+        checked: Whether positions are checked, such as the length of quaternions.
     """
 
     adapter: Adapter
@@ -214,7 +264,12 @@ class FlatFunction:
     checked: bool = False
 
     def __call__(self, numbers: Sequence[Any]) -> list[Any]:
-        """Return the flat outputs."""
+        """Return the flat outputs for flat inputs, both in the order of the Ports.
+
+        Raises:
+            ShapeError: An output of the algorithm has a wrong number of entries.
+            RequireError: A position is invalid, where positions are checked.
+        """
         values, changed, start = {}, {}, 0
         for port in self.inputs:
             part = numbers[start : start + port.size]
@@ -239,13 +294,13 @@ class FlatFunction:
 
 @dataclass(frozen=True)
 class Deferred:
-    """A slot for another kind of system: the algorithm says at the call for which.
+    """A slot for another kind of System, which the algorithm passes at each call.
 
-    The first argument of the call is the System; the rest are the Signature's inputs,
-    and by keyword options of the solver.
+    The first argument of the call is the System, then follow the Signature's inputs;
+    keywords are options of the solver.
 
     Attributes:
-        solver: What fills the slot.
+        solver: Solver in the slot.
         fill: Returns an Adapter or a Program: fill(solver, system, **options).
     """
 
@@ -254,19 +309,30 @@ class Deferred:
 
 
 class _Slot:
-    """Another solver inside an algorithm: called with the values of its Signature.
+    """A solver inside an algorithm, called with the inputs of its Signature.
 
-    Coordinates may be Vectors of all independent ones, or lists by body; external
-    forces may have an entry 0 or not. The result is in independent coordinates.
+    Coordinates may be Vectors of all independent coordinates, or lists by body;
+    external forces may include an entry 0 or not. The result is in independent
+    coordinates.
 
     A keyword that is a parameter path (such as armature) replaces that parameter.
+
+    Args:
+        name: Name of the slot.
+        what: Adapter, Program of a NumpySolver, or Deferred.
+        model: System of the surrounding algorithm.
     """
 
     def __init__(self, name: str, what: Any, model: Model) -> None:
         self.name, self.what, self.model = name, what, model
 
     def __call__(self, *args: Any, **changed: Sequence[Any]) -> Any:
-        """Return the result: one value, or a tuple of several."""
+        """Return the result: one value, or a tuple of several.
+
+        Raises:
+            UnsupportedError: A parameter is passed to the Program of a NumpySolver.
+            ShapeError: The inputs of a Program have a wrong number of entries.
+        """
         if isinstance(self.what, Deferred):
             system, *inputs = args
             filling = self.what.fill(self.what.solver, system, **changed)
@@ -279,7 +345,7 @@ class _Slot:
         return results[0] if len(results) == 1 else results
 
     def _by_name(self, signature: Signature, args: Sequence[Any]) -> dict[str, Any]:
-        """Return the inputs by name, without what lists by body say of the base."""
+        """Return the inputs by name, without the base entry of lists by body."""
         inputs = {}
         for port, x in zip(signature.inputs, args, strict=False):
             by_body = isinstance(x, (list, tuple)) and port.kind in _BY_BODY
@@ -292,7 +358,19 @@ class _Slot:
         return inputs
 
     def _call(self, args: Sequence[Any], changed: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Call the Program of a NumpySolver."""
+        """Call the Program of a NumpySolver; return its outputs as a tuple.
+
+        Traced inputs record the call instead.
+
+        Args:
+            args: Inputs in the order of the Signature.
+            changed: Parameters by path; must be empty.
+
+        Raises:
+            UnsupportedError: `changed` is not empty.
+            ShapeError: The inputs have a wrong number of entries.
+            RowError: The state has no result.
+        """
         program = self.what
         if changed:
             raise UnsupportedError(
@@ -320,11 +398,14 @@ class _Slot:
 def named_errors(
     name: str, kind: Callable[[str, str], DynError] = TraceError
 ) -> Iterator[None]:
-    """Turn what an algorithm did wrong into one of our errors: solver, file and line.
+    """Convert errors of an algorithm into a DynError with solver, file and line.
+
+    Other DynErrors, MemoryError and RecursionError pass through; a TraceError without a
+    solver gets the name.
 
     Args:
-        name: Solver and, in brackets, who offers it.
-        kind: Makes the error of a message and that name.
+        name: Solver and, in brackets, its plugin.
+        kind: Returns the error for a message and that name.
     """
     try:
         yield
@@ -349,7 +430,11 @@ def named_errors(
 
 
 def _run(program: Any, values: Sequence[float]) -> list[float]:
-    """Call a Program with flat floats."""
+    """Return the flat results of a Program for flat floats.
+
+    Raises:
+        RowError: The status of the state is not 0.
+    """
     results, state = program.run_row(values)
     if state:
         raise program.failure(state)
@@ -357,7 +442,7 @@ def _run(program: Any, values: Sequence[float]) -> list[float]:
 
 
 def _count(value: Any) -> str:
-    """Return how many values there are, for an error."""
+    """Return the number of values as text, or the type where there is no length."""
     if isinstance(value, (Number, float, int)):
         return "a number"
     if not hasattr(value, "__len__"):
@@ -366,7 +451,13 @@ def _count(value: Any) -> str:
 
 
 def _structured(port: Port, numbers: Sequence[Any]) -> Any:
-    """Return flat numbers in the form of a Port: number, Vector, Matrix or Forces."""
+    """Return flat numbers in the form of a Port: number, Vector, Matrix or Forces.
+
+    Args:
+        port: Sized Port; of kind "wrenches" six numbers become one Force. An array of
+            two axes or more becomes a Matrix, whose rows are its last axis.
+        numbers: Entries, row by row.
+    """
     if port.kind == "wrenches":
         rows = range(0, len(numbers), 6)
         return [Force.of(numbers[k : k + 6]) for k in rows]
@@ -379,7 +470,7 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
 
 
 def flat_numbers(value: Any) -> list[Any]:
-    """Return the numbers of a value, row by row."""
+    """Return the numbers of a value as a list; matrices and nested lists row by row."""
     if isinstance(value, Matrix):
         return [x for row in value.rows for x in row]
     if isinstance(value, (list, tuple)):

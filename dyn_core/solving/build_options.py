@@ -1,4 +1,4 @@
-"""Options that every `build` understands, checked once."""
+"""Options accepted by every `build`, and checks of all options."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from dyn_core.validation import Quantity, kind_like, shown
 
 @dataclass(frozen=True, repr=False)
 class Required:
-    """The default of an option of a solver that must be given: there is none.
+    """The default of a solver option that must be given.
 
     Attributes:
-        meaning: What to give, such as "the name of a link".
+        meaning: Description of the option's value, such as "the name of a link".
     """
 
     meaning: str
@@ -38,12 +38,16 @@ class Required:
 
 
 def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of each option of a solver; refuse what it does not take.
+    """Return a checked value for each option of a solver.
 
     Args:
-        solver: Its `options` have the defaults, its `valid` what else is asked of some.
-        model: System that it is built for; None where that is not known yet.
-        chosen: Options that are given.
+        solver: Its `options` are the defaults, its `valid` the further rules.
+        model: System that it is built for; None if it is not known yet: required
+            options are then left out.
+        chosen: Options given to build.
+
+    Raises:
+        UnsupportedError: A required option is missing, or a value is invalid.
     """
     values = {}
     for key, default in solver.options.items():
@@ -62,14 +66,24 @@ def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[st
 
 
 def read_option(solver: Any, model: Any, key: str, value: Any) -> Any:
-    """Return the value of an option that was given, checked.
+    """Return the checked value of a given option.
 
-    It is of the type of the default, and what the solver's `valid` says.
+    The value must have the type of the default and satisfy the solver's `valid`; a
+    traced Number is returned unchecked.
+
+    Args:
+        solver: Its `options` are the defaults.
+        model: System that it is built for, or None; passed to a rule of `valid`.
+        key: Name of the option.
+        value: Value of the option.
+
+    Raises:
+        UnsupportedError: The value is invalid. A function in `valid` may raise others.
     """
     default, rule = solver.options[key], solver.valid.get(key)
     where = f"{solver.name}: option {key}"
     if isinstance(value, Number):
-        return value  # of an algorithm that fills a slot as it runs
+        return value  # traced: passed by an algorithm to a solver in a Deferred slot
     for kind, taken, valid in _COLLECTIONS:
         if isinstance(default, kind) and not isinstance(value, taken):
             raise UnsupportedError(f"{where} is {shown(value)}; valid: {valid}")
@@ -93,13 +107,13 @@ _COLLECTIONS: tuple[tuple[type, tuple[type, ...], str], ...] = (
 
 
 def _option(default: Any, meaning: str) -> Any:
-    """Return a field with the sentence that help pages print."""
+    """Return a dataclass field with a default and its sentence on help pages."""
     return field(default=default, metadata={"meaning": meaning})
 
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """Options of every `build`; the meaning of each stands beside its default."""
+    """Options of every `build`; the description of each is beside its default."""
 
     engine: str | None = _option(
         None, "native (default where LLVM is installed), graph or plain"
@@ -136,12 +150,20 @@ class BuildOptions:
     def parse(
         cls, solver: Any, options: Mapping[str, Any], solver_names: Sequence[str]
     ) -> tuple[BuildOptions, dict[str, Any]]:
-        """Return the common options and the solver's own; refuse unknown ones.
+        """Return the checked common options, and a dict of the solver's own.
 
         Args:
             solver: Solver that is built.
             options: All keyword arguments of build.
             solver_names: Names of the solver's slots and options.
+
+        Returns:
+            The common options; the remaining ones by name, whose values are not
+            checked.
+
+        Raises:
+            UnsupportedError: An option is unknown, or a common one has an invalid value
+                or no effect.
         """
         names = [item.name for item in fields(cls)]
         common = {key: value for key, value in options.items() if key in names}
@@ -154,7 +176,7 @@ class BuildOptions:
         return result, rest
 
     def _check(self, name: str) -> None:
-        """Refuse values that no option takes."""
+        """Raise UnsupportedError for invalid values; `name` is the solver's name."""
         for option, valid in (
             ("f_ext_frame", ("body", "base")),
             ("matrices", FORMS),
@@ -182,7 +204,12 @@ class BuildOptions:
             self.refuse_native(name, f"on engine '{self.engine}'")
 
     def refuse_native(self, name: str, where: str) -> None:
-        """Refuse options that only machine code follows."""
+        """Raise UnsupportedError for options that only machine code supports.
+
+        Args:
+            name: Solver, for the message.
+            where: Context for the message, such as "on engine 'graph'".
+        """
         native = {"threads": None, "wait": False, "dtype": "float64"}
         for option, default in native.items():
             value = getattr(self, option)
@@ -193,7 +220,10 @@ class BuildOptions:
                 )
 
     def _check_acting(self, name: str, signature: Signature) -> None:
-        """Refuse options that change nothing, or too much, in a kind of problem."""
+        """Raise UnsupportedError for options without effect on this kind of problem.
+
+        finite=True is refused as well where the Signature answers non-finite inputs.
+        """
         if self.finite and signature.answers_all:
             raise UnsupportedError(
                 f"{name}: finite=True; valid: False, since {signature.name} has an"
@@ -230,7 +260,17 @@ class BuildOptions:
     def ports(
         self, model: Any, signature: Signature, sizes: Mapping[str, int]
     ) -> tuple[list[Port], list[Port], list[str]]:
-        """Return sized inputs, outputs, and which inputs are parameter paths."""
+        """Return sized inputs, sized outputs, and the names of parameter inputs.
+
+        Args:
+            model: System.
+            signature: Kind of problem.
+            sizes: Named sizes in addition to model.sizes.
+
+        Raises:
+            UnsupportedError: A parameter has no effect, or a size is unknown.
+            ModelError: A parameter path is unknown.
+        """
         optional = [port.name for port in signature.inputs if port.optional]
         paths = [name for name in self.inputs if name not in optional]
         sizes = {**model.sizes, **sizes}
@@ -250,7 +290,13 @@ class BuildOptions:
         return inputs, outputs, paths
 
     def _check_influence(self, model: Any, path: str, signature: Signature) -> None:
-        """Refuse a parameter of a robot on which nothing in this build depends."""
+        """Raise UnsupportedError for a parameter of a robot that changes no output.
+
+        Args:
+            model: System; other kinds than robots are not checked.
+            path: Parameter path.
+            signature: Kind of problem.
+        """
         what = path.rpartition(".")[2]
         if model.kind != "robot":
             return
@@ -283,7 +329,11 @@ class BuildOptions:
 
 
 def _input_names(solver: str, inputs: Any) -> tuple[str, ...]:
-    """Return the names of optional inputs, each of which stands there once."""
+    """Return the names in option `inputs` as a tuple; a string counts as one name.
+
+    Raises:
+        UnsupportedError: Not a list of names, or a name occurs twice.
+    """
     names = (inputs,) if isinstance(inputs, str) else inputs
     listed = isinstance(names, (list, tuple, set, frozenset))
     if not listed or not all(isinstance(name, str) for name in names):
@@ -302,7 +352,18 @@ def _input_names(solver: str, inputs: Any) -> tuple[str, ...]:
 def _parameter_port(
     model: Any, path: str, signature: Signature, optional: Sequence[str]
 ) -> Port:
-    """Return the Port of a parameter that becomes an input."""
+    """Return the Port of a parameter that becomes an input; one number is a scalar.
+
+    Args:
+        model: System.
+        path: Parameter path.
+        signature: Kind of problem.
+        optional: Names of its optional inputs, for messages.
+
+    Raises:
+        UnsupportedError: The name is an input already.
+        ModelError: The path is unknown.
+    """
     if any(path == port.name for port in signature.inputs):
         raise UnsupportedError(
             f"inputs: '{path}' is an input of {signature.name} already; valid:"
@@ -324,12 +385,12 @@ def _parameter_port(
 
 
 def check_names(what: str, names: Iterable[str], valid: Sequence[str]) -> None:
-    """Refuse names that are not valid ones; say the nearest and all.
+    """Raise UnsupportedError for invalid names; the message lists near and valid names.
 
     Args:
-        what: How the sentence begins.
+        what: Beginning of the message.
         names: Names to check.
-        valid: Names that would do.
+        valid: All valid names.
     """
     unknown = [name for name in names if name not in valid]
     if unknown:

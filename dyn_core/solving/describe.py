@@ -1,4 +1,4 @@
-"""Help pages of solvers, made of the Signature, the docstring and the options."""
+"""Help pages of solvers, from the Signature, the docstring and the options."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _SECTIONS = (
     "Inputs and outputs:",
     "Source:",
 )
+# One entry of an Args section: names at 4 spaces, continuation lines at 8.
 _ENTRY = re.compile(r"^ {4}(\w[\w, ]*): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -31,7 +32,8 @@ def describe_solver(
 
     Args:
         solver: Solver.
-        inputs, outputs: Sized Ports of a Program of it, instead of the Signature's.
+        inputs, outputs: Sized Ports of one of its Programs, to show instead of the
+            Signature's; None for the Signature's.
     """
     doc = _docstring(solver)
     parts = [f"{solver.name}: {_before_sections(doc)}"]
@@ -45,7 +47,11 @@ def describe_solver(
 
 
 def summary(solver: Any) -> str:
-    """Return one sentence: what a solver computes and how."""
+    """Return the first paragraph of a solver's docstring on one line.
+
+    A leading "Return the" and the final full stop are removed. Without a docstring it
+    is the Signature's meaning.
+    """
     lines = _docstring(solver).strip().split("\n\n")[0].split()
     sentence = " ".join(lines).rstrip(".") or solver.signature.meaning
     start = sentence.removeprefix("Return ").removeprefix("the ")
@@ -53,7 +59,7 @@ def summary(solver: Any) -> str:
 
 
 def _docstring(solver: Any) -> str:
-    """Return the docstring of the algorithm, or of a NumpySolver's class and solve."""
+    """Return the docstring of the algorithm, or of a NumpySolver and its `solve`."""
     algorithm = getattr(solver, "algorithm", None)
     if algorithm is not None:
         return inspect.cleandoc(algorithm.__doc__ or "")
@@ -63,7 +69,7 @@ def _docstring(solver: Any) -> str:
 
 
 def _before_sections(doc: str) -> str:
-    """Return the docstring's sentences and equations, without its sections."""
+    """Return the part of a docstring before the first section such as "Args:"."""
     paragraphs = []
     for paragraph in doc.split("\n\n"):
         if paragraph.startswith(_SECTIONS):
@@ -73,7 +79,7 @@ def _before_sections(doc: str) -> str:
 
 
 def _entries(doc: str) -> dict[str, str]:
-    """Return what the section Args of a docstring says of each argument."""
+    """Return the descriptions in the Args sections of a docstring, by argument."""
     said: dict[str, str] = {}
     for section in re.findall(r"^Args:\n((?: {4}.*\n?)+)", doc, re.MULTILINE):
         for names, text in _ENTRY.findall(section):
@@ -83,7 +89,7 @@ def _entries(doc: str) -> dict[str, str]:
 
 
 def _slots(solver: Any) -> list[str]:
-    """Return the table of the slots, if there are any."""
+    """Return the table of the slots in a list; an empty list without slots."""
     fills = getattr(solver, "fills", {})
     rows = [
         (f"{name}={getattr(fills.get(name), 'name', fills.get(name))!r}",
@@ -94,7 +100,12 @@ def _slots(solver: Any) -> list[str]:
 
 
 def _options(solver: Any, doc: str) -> list[str]:
-    """Return the table of the solver's own options, if there are any."""
+    """Return the table of the solver's own options in a list; empty without options.
+
+    Args:
+        solver: Solver.
+        doc: Docstring whose Args section describes the options.
+    """
     said = _entries(doc)
     rows = [
         (f"{name}={default!r}", said.get(name, ""))
@@ -113,7 +124,7 @@ def _build_options() -> str:
 
 
 def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    """Return a title and two columns."""
+    """Return a title and the rows in two aligned columns; `rows` must not be empty."""
     width = max(len(left) for left, _ in rows)
     lines = [f"    {left.ljust(width)}  {right}".rstrip() for left, right in rows]
     return "\n".join([title, *lines])

@@ -1,4 +1,4 @@
-"""The hooks a plugin may implement, and the markers to do it with."""
+"""The hooks that a plugin may implement, and pluggy's markers for them."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def dyn_solvers() -> list[Solver]:
-    """Offer solvers: a list of Solver objects, each with a name of its own."""
+    """Offer solvers: return a list of Solver objects with unique names."""
     return []
 
 
 @hookspec
 def dyn_problems() -> Sequence[Signature]:
-    """Offer kinds of problem: a list of Signatures, each with a name of its own."""
+    """Offer kinds of problem: return a list of Signatures with unique names."""
     return []
 
 
 @hookspec
 def dyn_laws() -> Mapping[Signature, Sequence[Law]]:
-    """Offer laws by Signature, of problems of one's own or of others.
+    """Offer laws by Signature, for problems of this plugin or of others.
 
-    A law is a function of a case (that of the Signature's kind of System) which yields
-    pairs of arrays that must agree; its name says what it states. It is asked for when
-    solvers are put to the test, not before: import there what laws alone need.
+    A law is a function of a case (see SystemKind.case) that yields pairs of arrays
+    which must agree; its name states the law. The hook is called when solvers are
+    tested: import modules that only laws need inside it.
     """
     return {}
 
 
 @hookspec
 def dyn_systems() -> Sequence[SystemKind]:
-    """Offer kinds of System: a list of SystemKinds, each with a name of its own.
+    """Offer kinds of System: return a list of SystemKinds with unique names.
 
-    Asked for when solvers are put to the test, like laws.
+    The hook is called when solvers are tested, like dyn_laws.
     """
     return []
 
@@ -56,7 +56,7 @@ def dyn_commands(subparsers: Any) -> None:
     """Add subcommands to the `dyn` command.
 
     Args:
-        subparsers: The object that argparse's add_subparsers returns. Each subcommand
-            sets `run=function(arguments) -> int` with set_defaults. Where one lacks it,
-            or takes the name of an existing command, none of the plugin's are added.
+        subparsers: Return value of argparse's add_subparsers. Each subcommand sets
+            `run=function(arguments) -> int` with set_defaults. If one lacks it, or has
+            the name of an existing command, none of this plugin's commands are added.
     """

@@ -25,10 +25,10 @@ from dyn_core.validation import float_array
 class ArraySolver(Solver):
     """A Solver that computes one state at a time from arrays, without being traced.
 
-    A leaf writes `outputs`, or derives from NumpySolver and writes `solve`. Joint
-    friction and springs are added around it where the Signature says at which velocity;
-    elsewhere the model that it gets has those that were asked for, and no others.
-    RequireErrors that it raises become the status of the row.
+    A leaf implements `outputs`, or derives from NumpySolver and implements `solve`.
+    Where the Signature has friction_at, joint friction and springs are added outside of
+    `outputs`; otherwise its model has exactly those asked for. A RequireError that it
+    raises becomes the status of the row.
 
     Attributes:
         options: Options with their defaults.
@@ -37,7 +37,7 @@ class ArraySolver(Solver):
     options: Mapping[str, Any] = {}
 
     def sizes(self, model: Model, options: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return named sizes of Ports that depend on options."""
+        """Return named sizes of Ports that depend on options; empty in this class."""
         return {}
 
     @abstractmethod
@@ -46,29 +46,42 @@ class ArraySolver(Solver):
 
         Args:
             model: Robot, or another System.
-            inputs: Arrays shaped like the Ports; optional ones are None unless asked
-                for.
-            options: Each of `options`.
+            inputs: Arrays shaped like the Ports; optional inputs are None unless the
+                Program was built with them.
+            options: A value of each entry of `options`.
+
+        Returns:
+            One array, or a tuple of arrays in the order of the Ports.
         """
 
     def read_options(
         self, model: Any, options: Mapping[str, Any]
     ) -> tuple[BuildOptions, dict[str, Any]]:
-        """Return the options of every build, and a value of each of its own.
+        """Return the common build options, and a value of each option of the solver.
 
         Args:
-            model: Robot, or another System; None where it is not known yet.
-            options: Those that are given.
+            model: Robot, or another System; None if it is not known yet.
+            options: Keyword arguments of build.
 
         Raises:
-            UnsupportedError: An option is unknown, or does not take the value.
+            UnsupportedError: An option is unknown, needs tracing, or has an invalid
+                value.
         """
         common, chosen = BuildOptions.parse(self, dict(options), tuple(self.options))
         self._refuse_what_needs_tracing(common)
         return common, option_values(self, model, chosen)
 
     def build(self, model: Any, **options: Any) -> Program[Any]:
-        """Return a Program; parameter inputs are refused."""
+        """Return a Program that runs state by state.
+
+        Args:
+            model: System of the Signature's kind.
+            options: Options of every build (BuildOptions) and of the solver.
+
+        Raises:
+            UnsupportedError: The system is of another kind or not supported, or an
+                option is invalid, such as inputs that are parameter paths, or threads.
+        """
         self.demand_kind(model)
         common, chosen = self.read_options(model, options)
         reason = self.refusal(model) or self.lack(model, chosen)
@@ -91,7 +104,7 @@ class ArraySolver(Solver):
         )
 
     def _refuse_what_needs_tracing(self, common: BuildOptions) -> None:
-        """Refuse options that only a TracedSolver can follow."""
+        """Raise UnsupportedError for options that only a TracedSolver supports."""
         common.refuse_native(self.name, "in a NumpySolver")
         optional = {port.name for port in self.signature.inputs if port.optional}
         refused = sorted({*common.inputs} - optional)
@@ -108,8 +121,9 @@ class ArraySolver(Solver):
 class NumpySolver(ArraySolver):
     """A Solver that computes one state at a time with NumPy, or calls a library.
 
-    A leaf writes `solve(model, *inputs, **options)`: arrays shaped like the Ports
-    (optional ones are None unless asked for) come in, an array or a tuple goes out.
+    A leaf implements `solve(model, *inputs, **options)`: inputs are arrays shaped like
+    the Ports (optional ones None unless built with them), the result is an array or a
+    tuple.
 
     Attributes:
         options: Options of `solve` with their defaults.
@@ -120,12 +134,17 @@ class NumpySolver(ArraySolver):
         """Return the outputs of one state, float arrays in independent coordinates."""
 
     def outputs(self, model: Model, *inputs: Any, **options: Any) -> Any:
-        """Return what `solve` returns."""
+        """Return the result of `solve`."""
         return self.solve(model, *inputs, **options)
 
 
 class _ArrayProgram(RowProgram):
-    """The Program of an ArraySolver."""
+    """The Program of an ArraySolver.
+
+    Args:
+        parts: Arguments of RowProgram, then (acts, options, robot): whether friction
+            and springs act, option values, and the model for the solver.
+    """
 
     engine = "array"
 
@@ -134,7 +153,13 @@ class _ArrayProgram(RowProgram):
         self.acts, self.options, self.robot = parts[-1]
 
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
-        """Solve one state."""
+        """Return flat outputs of one state's flat inputs.
+
+        Raises:
+            PluginError: The solver raised an error that is not a DynError.
+            ShapeError: The solver returned a wrong number or shape of arrays.
+            RowError: The state has no result.
+        """
         values, start = {}, 0
         for port in self.inputs:
             part = np.array(numbers[start : start + port.size], float)
@@ -154,7 +179,15 @@ class _ArrayProgram(RowProgram):
         return self._flat(results, friction)
 
     def _flat(self, results: Any, friction: Any) -> list[Any]:
-        """Return the flat outputs of the arrays that `solve` returned, checked."""
+        """Return the flat outputs, checked, with friction added to joint forces.
+
+        Args:
+            results: One array or a tuple of arrays, as the solver returned them.
+            friction: Resistance to add, (nv,) or 0.0.
+
+        Raises:
+            ShapeError: The number, type or shape of the arrays is wrong.
+        """
         name = self.recipe.solver.name
         results = results if isinstance(results, tuple) else (results,)
         if len(results) != len(self.outputs):
@@ -174,6 +207,7 @@ class _ArrayProgram(RowProgram):
         return flat
 
     def _friction(self, values: Mapping[str, np.ndarray]) -> Any:
+        """Return the resistance of friction and springs, (nv,), or 0.0."""
         velocity = self.signature.friction_at
         if not any(self.acts) or velocity is None:
             return 0.0
@@ -184,5 +218,5 @@ class _ArrayProgram(RowProgram):
 
 
 def solve_failed(message: str, name: str) -> PluginError:
-    """Return the error of a solver whose `solve` raised."""
+    """Return the PluginError for a solver whose `solve` raised `message`."""
     return PluginError(f"{name}: solve failed: {message}", name)

@@ -1,4 +1,4 @@
-"""Checks of what plugins offer: each refusal names the plugin and what is valid."""
+"""Checks of the objects that plugins offer; errors name the plugin and valid values."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from dyn_core.problems import Signature
 from dyn_core.problems.system import SystemKind
 from dyn_core.solving.solver import Solver
 
-Law = Callable[[Any], Iterator[tuple[Any, Any]]]  # of a case: pairs that must agree
+Law = Callable[[Any], Iterator[tuple[Any, Any]]]  # yields pairs that must agree
 
 
 @contextmanager
 def isolated(who: str, what: str) -> Iterator[None]:
-    """Turn whatever a plugin raises into a PluginError; Ctrl-C goes through.
+    """Convert errors of a plugin into a PluginError, except KeyboardInterrupt.
 
     Args:
-        who: Distribution and module.
-        what: What it failed at.
+        who: Distribution and module of the plugin.
+        what: Failed action, for the message.
+
+    Raises:
+        PluginError: The block raised any exception, SystemExit included.
     """
     try:
         yield
@@ -35,7 +38,7 @@ def isolated(who: str, what: str) -> Iterator[None]:
 
 
 def shown(value: Any, show: Callable[[Any], str] = repr) -> str:
-    """Return a plugin's object as text, even where its own repr fails."""
+    """Return a plugin's object as text by `show`, or its type where `show` raises."""
     try:
         return show(value)
     except Exception:
@@ -43,10 +46,15 @@ def shown(value: Any, show: Callable[[Any], str] = repr) -> str:
 
 
 def solvers(offer: Any, who: str) -> list[Solver]:
-    """Return what dyn_solvers returned, checked.
+    """Return the Solvers in an offer of the hook dyn_solvers, checked.
+
+    Args:
+        offer: Return value of the hook.
+        who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: Something is no Solver, or would spoil the list of all solvers.
+        PluginError: An object is not a Solver, a name is invalid or occurs twice, or a
+            signature is not a Signature.
     """
     offered: list[Solver] = _named(offer, Solver, "solver", "dyn_solvers", who)
     for solver in offered:
@@ -60,19 +68,38 @@ def solvers(offer: Any, who: str) -> list[Solver]:
 
 
 def new_problems(known: Any, offer: Any, who: str) -> dict[str, Signature]:
-    """Return the problems that dyn_problems returned, by name, none of them known."""
+    """Return the Signatures offered by dyn_problems, by name.
+
+    Args:
+        known: Names of problems that exist already.
+        offer: Return value of the hook.
+        who: Distribution and module of the plugin.
+
+    Raises:
+        PluginError: An object or name is invalid, or a name exists already.
+    """
     return _new(known, offer, Signature, "problem", "dyn_problems", who)
 
 
 def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
-    """Return the kinds of System that dyn_systems returned, none of them known."""
+    """Return the SystemKinds offered by dyn_systems, by name; see new_problems."""
     return _new(known, offer, SystemKind, "kind of system", "dyn_systems", who)
 
 
 def more_laws(
     known: Mapping[Signature, tuple[Law, ...]], offer: Any, who: str
 ) -> dict[Signature, tuple[Law, ...]]:
-    """Return the laws of the problems of which dyn_laws returned some, all of them."""
+    """Return, for each problem in an offer of dyn_laws, its known and its new laws.
+
+    Args:
+        known: Laws so far, by Signature.
+        offer: Return value of the hook.
+        who: Distribution and module of the plugin.
+
+    Raises:
+        PluginError: The offer is not a mapping of Signatures to functions, or two laws
+            of a problem have one name.
+    """
     if not isinstance(offer, Mapping):
         raise PluginError(
             f"{who}: dyn_laws gave {shown(offer)};"
@@ -102,7 +129,12 @@ def more_laws(
 def _new(
     known: Any, offer: Any, kind: type, what: str, hook: str, who: str
 ) -> dict[str, Any]:
-    """Return offered objects by name; one that is known spoils the offer."""
+    """Return offered objects by name; raise PluginError if a name exists already.
+
+    Args:
+        known: Names that exist already.
+        offer, kind, what, hook, who: As of _named.
+    """
     offered = {item.name: item for item in _named(offer, kind, what, hook, who)}
     for name in offered:
         if name in known:
@@ -115,7 +147,18 @@ def _new(
 
 
 def _named(offer: Any, kind: type, what: str, hook: str, who: str) -> list[Any]:
-    """Return a list of objects of a type, with names of their own."""
+    """Return the offered objects of one type as a list, with valid and unique names.
+
+    Args:
+        offer: Return value of the hook.
+        kind: Type of the objects.
+        what: Noun for the objects in messages.
+        hook: Name of the hook.
+        who: Distribution and module of the plugin.
+
+    Raises:
+        PluginError: A type or name is invalid, or a name occurs twice.
+    """
     offered = list(offer)
     for item in offered:
         if not isinstance(item, kind):
@@ -134,7 +177,7 @@ def _named(offer: Any, kind: type, what: str, hook: str, who: str) -> list[Any]:
 
 
 def _refuse_twice(what: str, names: list[str], who: str) -> None:
-    """Refuse a name that stands in a list twice."""
+    """Raise PluginError if a name occurs twice; `what` is the noun of the message."""
     for name in names:
         if names.count(name) > 1:
             raise PluginError(f"{who} offers the {what} '{name}' twice", who)

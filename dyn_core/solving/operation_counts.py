@@ -1,4 +1,4 @@
-"""Operations of an algorithm, counted as it runs, and how they grow with the robot."""
+"""Operation counts of algorithms, and their growth with the size of the robot."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dyn_core.engines.plain import Counting
 from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.validation import known_keywords
 
-_LAST = 3  # points that a slope is taken from
+_LAST = 3  # number of last points that determine the slope
 
 
 class Folding(Counting):
-    """A Counting number for which structural zeros and ones are free.
+    """A Counting number for which operations with structural zeros and ones are free.
 
         0 x = 0,  x + 0 = x,  1 x = x,  x / 1 = x,  0 / x = 0
 
-    Structural is what is a plain float, as the zeros of a joint's axis are: it does not
-    depend on the state. A zero that a state happens to bring is counted.
+    Plain floats are structural, such as the zeros of a joint axis: they do not depend
+    on the state. A zero that results from the state is counted.
 
     Source: RBD5-1.1.
     """
@@ -32,7 +32,7 @@ class Folding(Counting):
     __slots__ = ()
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Compute; where a structural zero or one decides, for nothing."""
+        """Return the result; operations with structural zeros and ones are free."""
         if op in ("add", "sub", "mul", "div"):
             a, b = operands
             free = _FREE[op](a, b)
@@ -74,6 +74,7 @@ def _div(a: Any, b: Any) -> Any:
     return a if _is(b, 1.0) else None
 
 
+# Each returns the result if a structural zero or one decides it, else None.
 _FREE: dict[str, Callable[[Any, Any], Any]] = {
     "add": _add,
     "sub": _sub,
@@ -85,10 +86,10 @@ KINDS: dict[str, type[Counting]] = {"literal": Counting, "folded": Folding}
 
 @contextmanager
 def counting() -> Iterator[Counter[str]]:
-    """Return a fresh counter of what Counting numbers do until the block ends.
+    """Yield a fresh counter of the operations of Counting numbers inside the block.
 
-    Blocks nest: what an inner one counted, the outer one counts, too. Not for several
-    threads at a time.
+    Blocks nest: the counts of an inner block are added to the outer one. The counter is
+    shared by all threads, so count in one thread at a time.
 
     Source: RBD5-1.1.
     """
@@ -114,11 +115,15 @@ def count(
     Args:
         what: A Program of a TracedSolver, or a function of a list of numbers.
         numbers: Its flat inputs.
-        how: literal (every operation executed) or folded (structural zeros and ones
-            free).
+        how: literal (every operation executed) or folded (operations with structural
+            zeros and ones are free).
 
     Returns:
-        Operations by kind: add (and sub), mul, div, sqrt, trig; all: `.total()`.
+        Number of operations by category: add (and sub), mul, div, sqrt, trig; their sum
+        is `.total()`.
+
+    Raises:
+        UnsupportedError: `how` is unknown, or the Program is of a NumpySolver.
 
     Source: RBD5-1.1 (cost of an algorithm).
     """
@@ -141,9 +146,14 @@ def fit_order(ns: Sequence[float], costs: Sequence[float]) -> float:
 
         n, m = g(n) = n^2:   cost ~ n^p = m^(p/2)
 
+    The slope is the least-squares fit of the last three points.
+
     Args:
-        ns: Sizes, three or more, ascending.
-        costs: Cost at each.
+        ns: Sizes, three or more, positive and ascending.
+        costs: Cost at each size, positive.
+
+    Raises:
+        UnsupportedError: Sizes or costs are invalid.
 
     Source: RBD5-1.2, RBD5-1.3.
     """
@@ -161,12 +171,15 @@ def polynomial_degree(ns: Sequence[int], costs: Sequence[int]) -> int | None:
     Divided differences of whole numbers have no rounding; equal steps are not needed.
 
     Args:
-        ns: Sizes, ascending whole numbers.
-        costs: Operations at each.
+        ns: Sizes, three or more, ascending positive whole numbers.
+        costs: Number of operations at each size, positive.
 
     Returns:
-        The smallest d whose differences of order d + 1 vanish, at one point at least;
-        None where there are too few points for that.
+        The smallest d for which all differences of order d + 1 vanish; None if there
+        are too few points to show one.
+
+    Raises:
+        UnsupportedError: Sizes or costs are invalid or not whole.
 
     Source: RBD5-1.2.
     """
@@ -197,10 +210,13 @@ def is_order(
         C_min f(n) <= cost(n) <= C_max f(n)    for all n > n_min
 
     Args:
-        costs: Cost by size, three sizes or more; some above n_min.
-        f: The order.
+        costs: Cost by size, ascending; three sizes or more, some above n_min.
+        f: Order of growth, a function of the size.
         C_min, C_max: Positive constants.
-        n_min: Size from which on it holds.
+        n_min: Size above which the bounds must hold.
+
+    Raises:
+        UnsupportedError: Costs or constants are invalid, or no size is above n_min.
 
     Source: RBD5-1.2.
     """
@@ -214,7 +230,10 @@ def is_order(
 
 
 def _check(ns: Sequence[float], costs: Sequence[float]) -> None:
-    """Refuse sizes and costs from which no order of growth follows."""
+    """Raise UnsupportedError for sizes and costs without an order of growth.
+
+    Valid: at least three sizes, ascending, with as many costs, all positive.
+    """
     if len(ns) != len(costs):
         raise UnsupportedError(f"{len(ns)} sizes and {len(costs)} costs do not match")
     if len(ns) < 3:

@@ -1,4 +1,4 @@
-"""Registry of plugins: finds them, leaves out broken ones, returns solvers by name."""
+"""Registry of plugins: loads them, isolates broken ones, returns solvers by name."""
 
 from __future__ import annotations
 
@@ -32,16 +32,21 @@ from dyn_core.validation import known_keywords, shown
 
 GROUP = "dyn_core"
 BUILT_IN = ("dyn_plugins", "ros_nodes")
-LEFT_OUT = "plugin left out"  # how the warning of a failure begins
+LEFT_OUT = "plugin left out"  # beginning of the warning of a failure
 
 
 class Registry:
     """Plugins and their solvers.
 
-    Built-ins and third parties come through the same entry points, group dyn_core: a
-    module, or a package whose modules (without leading underscore) are all taken.
-    Whatever fails is kept in `failures` and warned of once; the rest serves. A plugin
-    that ends the process (sys.exit) has failed; Ctrl-C is the user's and goes through.
+    Built-in and third-party plugins are entry points of the group dyn_core: a module,
+    or a package of which every module without leading underscore is loaded. An error of
+    a plugin is stored in `failures` and reported by one warning; other plugins are not
+    affected. A plugin that calls sys.exit has failed too; KeyboardInterrupt passes
+    through.
+
+    Attributes:
+        failures: PluginErrors so far.
+        manager: pluggy's manager of the plugins.
     """
 
     def __init__(self) -> None:
@@ -56,7 +61,7 @@ class Registry:
         self._systems: dict[str, SystemKind] | None = None
 
     def load(self) -> None:
-        """Load every installed plugin, the project's own first."""
+        """Load every installed plugin, first the plugins of this project."""
         seen = set()
         points = entry_points(group=GROUP)
         for point in sorted(points, key=lambda point: _package(point) not in BUILT_IN):
@@ -66,6 +71,7 @@ class Registry:
                 self._load(point)
 
     def _load(self, point: EntryPoint) -> None:
+        """Load and register the plugin of an entry point; report its errors."""
         distribution = normalized(point.dist.name) if point.dist else "unknown"
         who = f"{distribution} ({point.value})"
         try:
@@ -81,7 +87,12 @@ class Registry:
                 self.report(error)
 
     def _modules(self, plugin: Any, who: str) -> Iterator[Any]:
-        """Return the plugin itself and, of a package, each public module."""
+        """Yield the plugin itself and, for a package, each public module, recursively.
+
+        Args:
+            plugin: Module or object.
+            who: Distribution and entry point, for messages.
+        """
         yield plugin
         if not isinstance(plugin, ModuleType):
             return
@@ -97,18 +108,23 @@ class Registry:
             yield from self._modules(module, who) if entry.ispkg else (module,)
 
     def report(self, error: PluginError) -> None:
-        """Keep what a plugin did wrong and warn of it, once."""
+        """Store an error of a plugin in `failures` and warn, once per message."""
         if str(error) not in map(str, self.failures):
             self.failures.append(error)
             warn(f"{LEFT_OUT}: {error}", stacklevel=3)
 
     def register(self, plugin: Any, who: str | None = None) -> None:
-        """Take a module or object with hook implementations.
+        """Register a module or object with hook implementations.
+
+        Args:
+            plugin: Module or object.
+            who: Distribution and module, for messages; None: the name of the plugin.
 
         Raises:
-            PluginError: An unknown hook, a failing hook, something that is no Solver,
-                or a name that is taken. The plugin is then left out as a whole; a name
-                offered twice serves neither, so that no robot moves by the wrong one.
+            PluginError: It is registered already, has an unknown or failing hook, or
+                offers an invalid object or a name that is in use. The plugin is then
+                left out completely. A solver name offered twice serves neither plugin,
+                so that no robot moves by the wrong solver.
         """
         who = who or _name(plugin)
         if self._has(plugin):
@@ -136,7 +152,7 @@ class Registry:
         self._laws = self._systems = None
 
     def unregister(self, plugin: Any) -> None:
-        """Forget a plugin with all that it offers.
+        """Remove a plugin with all its offers.
 
         Raises:
             PluginError: It is not registered.
@@ -150,17 +166,23 @@ class Registry:
                 del self._solvers[name]
         for name, owners in list(self._taken.items()):
             if who in owners:
-                del self._taken[name]  # the other plugin was left out
+                del self._taken[name]  # the other plugin is not registered either
         for name in self._problems_of.pop(who):
             del self._problems[name]
         self._laws = self._systems = None
 
     def _has(self, plugin: Any) -> bool:
-        """Check whether a plugin is registered."""
+        """Check whether this object is registered as a plugin."""
         return any(plugin is known for known in self.manager.get_plugins())
 
     def _refuse_taken(self, names: list[str], who: str) -> None:
-        """Refuse names of solvers that another plugin offers; serve neither."""
+        """Raise PluginError if another plugin offers a solver of these names.
+
+        Such names are recorded, so that neither plugin serves them.
+
+        Args:
+            names: Names of solvers that plugin `who` offers.
+        """
         taken = [name for name in names if name in self._solvers or name in self._taken]
         for name in taken:
             first = self._solvers.get(name)
@@ -175,24 +197,26 @@ class Registry:
             )
 
     def commands(self) -> list[pluggy.HookImpl]:
-        """Return the dyn_commands hooks of all plugins in the order of loading."""
+        """Return the dyn_commands hooks of all plugins, in loading order."""
         return self._hooks("dyn_commands")
 
     def _hooks(self, name: str) -> list[pluggy.HookImpl]:
-        """Return the implementations of a hook in the order of loading."""
+        """Return the implementations of a hook, in loading order."""
         hooks = getattr(self.manager.hook, name).get_hookimpls()
         known = [name for name, _ in self.manager.list_name_plugin()]
         return sorted(hooks, key=lambda hook: known.index(hook.plugin_name))
 
     def solver(self, name: str | Solver, signature: Signature | None = None) -> Solver:
-        """Return the solver of a name; a Solver is returned as it is.
+        """Return the solver of a name; a Solver is returned unchanged.
 
         Args:
             name: Name, or a Solver.
-            signature: What it should solve: an error then lists solvers of it alone.
+            signature: Kind of problem that it should solve: an error then lists only
+                solvers of it. It is not checked here.
 
         Raises:
-            SolverNotFound: Lists the nearest names and what failed to load.
+            SolverNotFound: The name is unknown; lists near names and failed plugins.
+            SignatureError: `name` is neither a name nor a Solver.
             PluginError: Two plugins offer this name.
         """
         if isinstance(name, Solver):
@@ -211,10 +235,10 @@ class Registry:
         return self._solvers[name]
 
     def problem(self, name: str | Signature) -> Signature:
-        """Return the kind of problem of a name; a Signature is returned as it is.
+        """Return the kind of problem of a name; a Signature is returned unchanged.
 
         Raises:
-            SignatureError: Says the nearest names.
+            SignatureError: The name is unknown; lists near names.
         """
         if isinstance(name, Signature):
             return name
@@ -228,7 +252,7 @@ class Registry:
         return [self._problems[name] for name in sorted(self._problems)]
 
     def laws(self, problem: Signature) -> tuple[Law, ...]:
-        """Return the laws that every solver of a kind of problem keeps.
+        """Return the laws that every solver of a kind of problem must satisfy.
 
         Raises:
             PluginError: No plugin offers this problem, or no law of it.
@@ -250,10 +274,10 @@ class Registry:
         return laws[problem]
 
     def system(self, name: str) -> SystemKind:
-        """Return the kind of System of a name.
+        """Return the SystemKind of a name.
 
         Raises:
-            PluginError: No plugin offers it; lists those that are known.
+            PluginError: No plugin offers it; lists the known ones.
         """
         systems = self._systems
         if systems is None:
@@ -270,7 +294,12 @@ class Registry:
     def _collected(
         self, hook: str, read: Callable[..., dict[Any, Any]]
     ) -> dict[Any, Any]:
-        """Call a hook of all plugins; one with a bad offer is reported and left out."""
+        """Return the offers of a hook from all plugins; report and skip invalid ones.
+
+        Args:
+            hook: Name of the hook.
+            read: Checks one offer: read(collected, offer, who) returns its entries.
+        """
         collected: dict[Any, Any] = {}
         for offer in self._hooks(hook):
             who = offer.plugin_name
@@ -284,17 +313,20 @@ class Registry:
     def names(
         self, signature: Signature | str | None = None, references: bool = False
     ) -> list[str]:
-        """Return the names of all solvers, or of those of a problem, sorted.
+        """Return the names of all solvers, or of the solvers of one problem, sorted.
 
         Args:
-            signature: What they solve, a Signature or its name; None for all.
-            references: Whether reference solvers are among them.
+            signature: Signature or its name; None for all problems.
+            references: Whether reference solvers are included.
+
+        Raises:
+            SignatureError: The problem is unknown.
         """
         problem = None if signature is None else self.problem(signature)
         return self._of_signature(problem, references)
 
     def _of_signature(self, signature: Signature | None, references: bool) -> list[str]:
-        """Return the names of the solvers of a Signature, or of all."""
+        """Return the sorted names of the solvers of a Signature; None for all."""
         return sorted(
             name
             for name, solver in self._solvers.items()
@@ -304,36 +336,41 @@ class Registry:
 
 
 def _call(plugin: Any, hook: str) -> Any:
-    """Call a plugin's own hook; nothing where it has none."""
+    """Return the result of a plugin's hook; () if it does not implement the hook."""
     function = getattr(plugin, hook, None)
     return function() if function is not None and _is_hook(function) else ()
 
 
 def _name(plugin: Any) -> str:
-    """Return the name of a module, or of an object's class."""
+    """Return the name of a module, or the class name of another object."""
     name = getattr(plugin, "__name__", None)
     return name if isinstance(name, str) else type(plugin).__name__
 
 
 def normalized(distribution: str) -> str:
-    """Return a distribution's name as wheels spell it.
+    """Return the name of a distribution as spelled in wheels: lower case, underscores.
 
-    `My.Dyn-Solvers` and `my_dyn_solvers` are one name (PEP 503), and metadata may have
+    `My.Dyn-Solvers` and `my_dyn_solvers` are one name (PEP 503); metadata may have
     either.
     """
     return re.sub(r"[-_.]+", "_", distribution).lower()
 
 
 def _package(point: EntryPoint) -> str:
+    """Return the top-level package of an entry point."""
     return point.value.partition(":")[0].partition(".")[0]
 
 
 def _is_hook(function: Any) -> bool:
+    """Check whether a function is marked by `hookimpl`."""
     return getattr(function, f"{hookspecs.PROJECT}_impl", None) is not None
 
 
 def _check_hooks(plugin: Any, who: str) -> None:
-    """Refuse hook implementations that no hook asks for."""
+    """Raise PluginError if a marked function of the plugin has an unknown hook name.
+
+    Functions imported from other modules are ignored.
+    """
     hooks = [
         name
         for name in dir(hookspecs)
@@ -351,7 +388,7 @@ def _check_hooks(plugin: Any, who: str) -> None:
 
 
 def default_registry() -> Registry:
-    """Return the Registry of the installed plugins, loaded at the first call."""
+    """Return the Registry of the installed plugins; the first call loads them."""
     return _installed()
 
 
@@ -362,8 +399,8 @@ def _installed() -> Registry:
     return registry
 
 
-# A name of the project's own serves its own solver or, offered twice, none; so it is
-# known what calls return. Another Registry may have other solvers by these names.
+# A name of this project's solvers returns its own solver or, if offered twice, raises.
+# So the type of results is known. Another Registry may have other solvers of this name.
 @overload
 def solver(
     name: OneArray, signature: Signature | None = None
@@ -380,7 +417,18 @@ def solver(
 def solver(name: str | Solver, signature: Signature | None = None) -> Solver: ...
 @known_keywords
 def solver(name: str | Solver, signature: Signature | None = None) -> Solver:
-    """Return the installed solver of a name; see Registry.solver."""
+    """Return the installed solver of a name.
+
+    Args:
+        name: Name; a Solver is returned unchanged.
+        signature: Kind of problem that it should solve: an error then lists only
+            solvers of it.
+
+    Raises:
+        SolverNotFound: The name is unknown; lists near names and failed plugins.
+        SignatureError: `name` is neither a name nor a Solver.
+        PluginError: Two plugins offer this name.
+    """
     return default_registry().solver(name, signature)
 
 
@@ -388,12 +436,15 @@ def solver(name: str | Solver, signature: Signature | None = None) -> Solver:
 def solvers(
     signature: Signature | str | None = None, references: bool = False
 ) -> list[str]:
-    """Return the names of all installed solvers, or of those of a problem.
+    """Return the names of all installed solvers, or of the solvers of one problem.
 
     Args:
-        signature: What they solve, such as dyn.problems.FORWARD_DYNAMICS or
+        signature: Kind of problem, such as dyn.problems.FORWARD_DYNAMICS or
             "forward_dynamics"; None for all.
-        references: Whether reference solvers (the sources' own forms, baselines) are
-            among them.
+        references: Whether reference solvers (original forms of the sources, baselines)
+            are included.
+
+    Raises:
+        SignatureError: The problem is unknown.
     """
     return default_registry().names(signature, references)

@@ -1,4 +1,4 @@
-"""Solvers: a name, a Signature, and a way to become a Program."""
+"""Solvers: named implementations of a Signature that build Programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dyn_core.solving.build_options import BuildOptions, option_values, read_opt
 from dyn_core.solving.describe import describe_solver
 
 Lookup = Callable[..., "Solver"]
-_PIVOT_FLOAT32 = 1e-6  # Tree.pivot where numbers have 24 bits
+_PIVOT_FLOAT32 = 1e-6  # Tree.pivot for float32: its mantissa has 24 bits
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -33,23 +33,26 @@ _POSITIONAL = (
 
 
 class Solver(ABC, Generic[Built]):
-    """Something that solves the problem of its Signature for any robot it supports.
+    """An implementation of a Signature for every System that it supports.
 
-    A leaf states `name` and `signature` and writes `build`. Most are TracedSolvers; one
-    that calls a library for each state derives from NumpySolver. `help(solver)` prints
-    what `describe` returns. Type checkers see what its Programs return as Solver[...].
+    A leaf states `name` and `signature` and implements `build`. Most are TracedSolvers;
+    one that calls a library for each state derives from NumpySolver. `help(solver)`
+    prints the result of `describe`. For type checkers Solver[X] means that calls of its
+    Programs return X.
 
     Attributes:
-        name: By which it is asked for.
-        signature: What it solves.
-        source: Where the algorithm is from.
-        reference: Whether it is there to compare other solvers with; lists of solvers
-            leave it out unless they are asked for references.
-        origin: Distribution and module that offered it; the registry notes it.
+        name: Unique name.
+        signature: Kind of problem that it solves.
+        source: Literature of the algorithm.
+        reference: Whether it exists for comparison with other solvers; lists of solvers
+            leave it out unless references are asked for.
+        origin: Distribution and module that offered it; set by the registry.
+        lookup: Returns the solver of a name; set by the registry, else None.
         changed_options: Options that with_options changed.
-        valid: By option: a Kind of dyn_core.validation, or a function (model, value)
-            that raises what is wrong, its model None where that is not known yet; other
-            options take what has the type of the default, if that is no None or tuple.
+        valid: By option, a Kind of dyn_core.validation, or a function (model, value)
+            that raises for an invalid value; its model is None if it is not known yet.
+            Options without a rule must have the type of their default, unless that is
+            None or a tuple.
     """
 
     name: str
@@ -70,9 +73,9 @@ class Solver(ABC, Generic[Built]):
         """Return a Program for a robot or another System.
 
         Args:
-            model: Robot, or System of the kind that the Signature says.
-            options: Those of every build (BuildOptions), and the solver's own slots
-                and options.
+            model: System of the Signature's kind.
+            options: Options of every build (BuildOptions), and slots and options of the
+                solver.
         """
 
     def describe(
@@ -83,22 +86,28 @@ class Solver(ABC, Generic[Built]):
         """Return the help page: problem, inputs and outputs, options, source, plugin.
 
         Args:
-            inputs, outputs: Sized Ports of a Program instead of the Signature's.
+            inputs, outputs: Sized Ports of a Program to show instead of the
+                Signature's.
         """
         return describe_solver(self, inputs, outputs)
 
     def refusal(self, model: Any) -> str | None:
-        """Why this robot is not served and what would be valid; None if it is."""
+        """Return why this robot is not supported, with valid alternatives, or None."""
         return None
 
     def lack(self, model: Any, options: Mapping[str, Any]) -> str | None:
-        """Why there is no solution for this robot: inertia that it would divide by."""
+        """Return why no solution exists for lack of inertia, or None.
+
+        Args:
+            model: Robot.
+            options: Options of the solver.
+        """
         if not self.signature.divides_by_inertia:
             return None
         return lack_of_inertia(model, options)
 
     def demand_kind(self, system: System) -> None:
-        """Refuse a system of another kind than the Signature's."""
+        """Raise UnsupportedError if the system's kind differs from the Signature's."""
         if getattr(system, "kind", None) != self.signature.system:
             wanted = self.signature.system
             valid = f"a System of the kind '{wanted}'"
@@ -110,19 +119,24 @@ class Solver(ABC, Generic[Built]):
             )
 
     def bound(self, origin: str, lookup: Lookup) -> Solver[Built]:
-        """Return the Solver with what the registry knows."""
+        """Set origin and lookup, and return this Solver.
+
+        Args:
+            origin: Distribution and module that offered it.
+            lookup: Returns the solver of a name.
+        """
         self.origin, self.lookup = origin, lookup
         return self
 
     def with_options(self, **options: Any) -> Solver[Built]:
-        """Return the solver with other values where `build` is given none.
+        """Return a copy of the solver with other defaults of its options.
 
         Args:
-            options: Values of its own options; each of the type of the default.
+            options: New defaults; each of the type of the present default.
 
         Raises:
-            UnsupportedError: It has no such option, or does not take the value; the
-                message says what is valid.
+            UnsupportedError: The option does not exist or the value is invalid; the
+                message lists valid ones.
         """
         defaults = dict(getattr(self, "options", {}))
         for key, value in options.items():
@@ -150,6 +164,7 @@ class Solver(ABC, Generic[Built]):
 
 
 def _look_up(lookup: Lookup, name: str, options: Mapping[str, Any]) -> Solver:
+    """Return the registered solver of a name, with changed options if there are any."""
     return lookup(name).with_options(**options) if options else lookup(name)
 
 
@@ -162,25 +177,27 @@ class TracedSolver(Solver):
     """A Solver whose algorithm can be traced and compiled.
 
     Attributes:
-        algorithm: Called as algorithm(model, *inputs, **slots, **options): an optional
-            input has its place, too.
-        slots: Signature of each slot.
-        fills: What fills a slot unless build says otherwise: a name or a Solver.
+        algorithm: Called as algorithm(model, *inputs, **slots, **options); an absent
+            optional input is passed as None, or as zero forces.
+        slots: By slot, the Signature of its solver.
+        fills: By slot, the default solver: a name or a Solver.
         options: Options of the algorithm with their defaults.
-        sizes: Returns named sizes of Ports that depend on options.
-        valid: What is asked of options, see Solver.
+        sizes: Returns named sizes of Ports that depend on options: sizes(model,
+            options).
+        valid: Rules for option values, see Solver.
         by_joint: Whether the algorithm takes coordinates split by joint; else it takes
             Vectors of independent coordinates.
         regrouped: Whether the algorithm may get a Model whose inertia was moved towards
-            the base (model/assembly/regroup_inertia.py): right where only joint forces,
-            accelerations and H come out.
+            the base (model/assembly/regroup_inertia.py): correct where only joint
+            forces, accelerations and H are outputs.
         closes_loops: Whether it satisfies the loop-closure constraints of a robot; else
-            robots with loops are refused where forces or accelerations would be those
-            of the open tree.
-        supports: Returns why a robot is not served, in words that name the joint and
-            what would be valid, or None; None if every robot is served.
-        source: Where the algorithm is from.
-        reference: Whether it is there to compare other solvers with.
+            robots with loops are refused where forces or accelerations would be of the
+            open tree.
+        supports: Returns None for a supported robot, else the reason, which names the
+            joint and valid alternatives; None if every robot is supported.
+        source: Literature of the algorithm; default: "Source:" of its docstring.
+        reference: Whether it exists for comparison with other solvers.
+        origin, lookup: See Solver.
     """
 
     name: str
@@ -209,24 +226,25 @@ class TracedSolver(Solver):
             _check_parameters(self)
 
     def refusal(self, model: Model) -> str | None:
-        """Why this robot is not served and what would be valid; None if it is."""
+        """Return why this robot is not supported, with valid alternatives, or None."""
         if self.supports is None:
             return None
         with named_errors(f"{self.name} ({self.origin})" if self.origin else self.name):
             return self.supports(model)
 
     def build(self, model: Any, **options: Any) -> Program[Any]:
-        """Return a Program for a robot.
+        """Return a Program for a robot or another System.
 
         Args:
-            model: Robot.
-            options: Those of every build (BuildOptions); slots (a solver's name or a
+            model: System of the Signature's kind.
+            options: Options of every build (BuildOptions); slots (a solver's name or a
                 Solver) and options of the algorithm.
 
         Raises:
             SignatureError: A slot is filled with a solver of another kind.
-            UnsupportedError: An unknown option or engine, or a robot that the algorithm
-                does not serve.
+            UnsupportedError: An option or engine is unknown or invalid, or the
+                algorithm does not support the robot.
+            ModelError: A parameter path in `inputs` is unknown.
         """
         common, chosen = BuildOptions.parse(self, options, [*self.slots, *self.options])
         self.demand_kind(model)
@@ -259,7 +277,17 @@ class TracedSolver(Solver):
     def _adapter(
         self, model: Model, common: BuildOptions, chosen: Mapping[str, Any]
     ) -> Adapter:
-        """Return the Adapter of the algorithm with its slots filled for a robot."""
+        """Return the Adapter of the algorithm with its slots filled for a robot.
+
+        Args:
+            model: System.
+            common: Options of every build.
+            chosen: Slots and options of the algorithm.
+
+        Raises:
+            UnsupportedError: The robot is not supported, or an option is invalid.
+            SignatureError: A slot is filled with a solver of another kind.
+        """
         reason = (
             self.refusal(model)
             or _open(self, model)
@@ -291,7 +319,17 @@ class TracedSolver(Solver):
         )
 
     def _fill(self, slot: str, wanted: Signature, what: Any) -> Solver:
-        """Find the Solver for a slot and check its kind."""
+        """Return the Solver for a slot.
+
+        Args:
+            slot: Name of the slot.
+            wanted: Required Signature.
+            what: Solver, or the name of one.
+
+        Raises:
+            SignatureError: Not a Solver, one of another Signature, or a name without a
+                registry to look it up.
+        """
         if isinstance(what, str):
             if self.lookup is None:
                 why = f"no plugin offers {self.name}; valid: dyn.solver('{what}')"
@@ -310,11 +348,11 @@ class TracedSolver(Solver):
 
 
 def _open(solver: TracedSolver, model: Model) -> str | None:
-    """Return why a solver for trees does not serve a robot with loops, or None."""
+    """Return why a solver for trees does not support a robot with loops, or None."""
     if solver.closes_loops or model.kind != "robot" or not model.loops:
         return None
     if any(slot.of_trees for slot in solver.slots.values()):
-        return None  # what fills the slot is asked itself
+        return None  # the solver in the slot is checked itself
     if not solver.signature.of_trees:
         return None
     names = ", ".join(loop.name for loop in model.loops)
@@ -328,7 +366,19 @@ def _open(solver: TracedSolver, model: Model) -> str | None:
 def _slot_filling(
     solver: Solver, model: Any, common: BuildOptions
 ) -> Adapter | Program[Any] | Deferred:
-    """Return a TracedSolver as an Adapter to trace inline, others as a Program."""
+    """Return a solver for a slot in callable form.
+
+    A TracedSolver becomes an Adapter, which is traced inline; a NumpySolver a Program;
+    one for another kind of System a Deferred.
+
+    Args:
+        solver: Solver in the slot.
+        model: System of the outer algorithm.
+        common: Build options of the outer solver.
+
+    Raises:
+        UnsupportedError: Parameter inputs cannot be passed to a NumpySolver.
+    """
     if solver.signature.system != model.kind:
         return Deferred(solver, _filling_of_another)
     if isinstance(solver, TracedSolver):
@@ -348,7 +398,17 @@ def _slot_filling(
 def _filling_of_another(
     solver: Solver, system: Any, **options: Any
 ) -> Adapter | Program[Any]:
-    """Return what fills a slot for a system of another kind than the outer one."""
+    """Return the Adapter or Program of a slot's solver for another kind of System.
+
+    Args:
+        solver: Solver in the slot.
+        system: System of the solver's kind.
+        options: Build options of the solver.
+
+    Raises:
+        UnsupportedError: The System is of another kind or not supported, or an option
+            is invalid.
+    """
     solver.demand_kind(system)
     if isinstance(solver, TracedSolver):
         names = (*solver.slots, *solver.options)
@@ -358,11 +418,14 @@ def _filling_of_another(
 
 
 def _check_parameters(solver: TracedSolver) -> None:
-    """Refuse an algorithm that does not take its inputs, slots and options."""
+    """Raise SignatureError if an algorithm does not take inputs, slots and options.
+
+    A builtin without an inspectable signature is accepted.
+    """
     try:
         taken = inspect.signature(solver.algorithm).parameters.values()
     except (TypeError, ValueError):
-        return  # a builtin that does not say what it takes
+        return  # a builtin without a signature
     kinds = inspect.Parameter
     places = [x.name for x in taken if x.kind in _POSITIONAL]
     inputs = [port.name for port in solver.signature.inputs]

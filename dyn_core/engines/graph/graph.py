@@ -1,14 +1,15 @@
-"""The Graph: an algorithm for one robot as a list of operations. It prints and it runs.
+"""The Graph: an algorithm for one robot as a list of operations.
 
-A node is (op, operands, data). Operands are numbers of earlier nodes. Besides the rows
-of operations.py there are
+A node is (op, operands, data). Operands are indices of earlier nodes. In addition to
+the operations of operations.py there are
 
     const   data: a float or bool         input   data: index into the flat inputs
     loop    data: Region                  call    data: Call (of a Program)
-    product data: ProductShape            item    data: k, of a loop, call or product
+    product data: ProductShape            item    data: index k of a result of a loop,
+                                                  call or product
 
-A product has the entries of its two or three matrices as operands, row by row; its
-items are those of the result.
+The operands of a product are the entries of its two or three matrices, row by row; its
+items are the entries of the result.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from dyn_core.problems import Port
 
 
 class Node(NamedTuple):
-    """One operation."""
+    """One operation.
+
+    Attributes:
+        op: Name of the operation.
+        operands: Indices of earlier nodes.
+        data: See the module.
+    """
 
     op: str
     operands: tuple[int, ...] = ()
@@ -36,7 +43,13 @@ class Node(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """A condition node that must hold, and what to raise where it does not."""
+    """A condition that must hold, and the error where it does not.
+
+    Attributes:
+        condition: Index of its node.
+        error: Class of the error.
+        item: Joint, row or quantity that the error names.
+    """
 
     condition: int
     error: type[RequireError]
@@ -45,13 +58,13 @@ class Requirement(NamedTuple):
 
 @dataclass(frozen=True)
 class Region:
-    """Body and condition of a loop; both read state, then captured values.
+    """Body and condition of a loop; inputs of both are the state, then captured values.
 
     Attributes:
         width: Number of state values.
         body: Graph whose outputs are the next state.
-        cond: Graph whose output says whether to go on.
-        max: Bound on the rounds.
+        cond: Graph with one output: the condition to continue.
+        max: Maximum number of rounds.
     """
 
     width: int
@@ -61,24 +74,29 @@ class Region:
 
 
 class Callee(Protocol):
-    """A Program, as far as a Graph needs it."""
+    """Interface of a Program as Graphs use it."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 
     def __call__(self, *arrays: np.ndarray) -> Any:
-        """Return one output or a tuple of them."""
+        """Return one output, or a tuple of outputs."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A Program called inside a Graph: flat operands in, flat results out."""
+    """A Program called inside a Graph: flat operands in, flat results out.
+
+    Attributes:
+        program: Program.
+        width: Number of flat results.
+    """
 
     program: Callee
     width: int
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Return the flat results for floats or columns."""
+        """Return the flat results for floats, or for columns of a batch."""
         arrays, start = [], 0
         batch = np.broadcast_shapes(*(np.shape(x) for x in operands))
         for port in self.program.inputs:
@@ -102,13 +120,13 @@ _OTHERS = ("const", "input", "loop", "call", "product", "item")
 
 @dataclass
 class Graph:
-    """Operations in order, the flat outputs, and what must hold.
+    """Operations in order, the flat outputs, and the requirements.
 
     Attributes:
         width: Number of flat inputs.
-        nodes: Operations; operands stand before their users.
-        outputs: Nodes of the flat outputs.
-        requirements: Conditions, in the order of the algorithm.
+        nodes: Operations; operands precede the nodes that use them.
+        outputs: Indices of the nodes of the flat outputs.
+        requirements: Requirements in the order of the algorithm.
     """
 
     width: int
@@ -117,10 +135,10 @@ class Graph:
     requirements: list[Requirement] = field(default_factory=list)
 
     def run(self, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
-        """Return outputs and status for flat inputs: floats, or columns of a batch.
+        """Return (outputs, status) for flat inputs: floats, or columns of a batch.
 
-        The status is 0, or the number (from 1) of the first requirement that failed,
-        one for each row of a batch.
+        The status is 0, or the number (from 1) of the first requirement that failed;
+        for a batch, an array with one per row.
         """
         columns = any(isinstance(x, np.ndarray) for x in inputs)
         values: list[Any] = []
@@ -135,7 +153,7 @@ class Graph:
         return [values[k] for k in self.outputs], status
 
     def check(self) -> None:
-        """Check that the Graph is well formed; ValueError where it is not."""
+        """Raise ValueError if the Graph is not well formed."""
         for number, node in enumerate(self.nodes):
             if any(not 0 <= k < number for k in node.operands):
                 raise ValueError(f"node {number} reads a node that is not before it")
@@ -156,7 +174,7 @@ class Graph:
             raise ValueError("an output or requirement names a node that is not there")
 
     def calls_programs(self) -> bool:
-        """Return whether Programs are called, inside loops too."""
+        """Return whether the Graph calls Programs, inside loops too."""
         regions = [node.data for node in self.nodes if node.op == "loop"]
         inside = any(
             x.body.calls_programs() or x.cond.calls_programs() for x in regions
@@ -164,16 +182,16 @@ class Graph:
         return inside or any(node.op == "call" for node in self.nodes)
 
     def counts(self) -> dict[str, int]:
-        """Count the nodes by operation."""
+        """Return the number of nodes by operation, without the nodes inside loops."""
         counts: dict[str, int] = {}
         for node in self.nodes:
             counts[node.op] = counts.get(node.op, 0) + 1
         return counts
 
     def digest(self) -> bytes:
-        """Return 32 bytes that tell this Graph from any other, in any process.
+        """Return a SHA-256 digest (32 bytes), equal in every process.
 
-        Graphs that call Programs have none.
+        ValueError for Graphs that call Programs: they have no digest.
         """
         return hashlib.sha256(marshal.dumps(self._plain(), 2)).digest()
 
@@ -211,7 +229,13 @@ class Graph:
 
 
 def first_failure(status: Any, holds: Any, number: int) -> Any:
-    """Keep the first failed requirement; `holds` is a condition or a column of them."""
+    """Return the status, with `number` where it is 0 and the requirement does not hold.
+
+    Args:
+        status: Status of one state, or of each row.
+        holds: Condition, or a column of conditions.
+        number: Number of the requirement.
+    """
     if isinstance(holds, np.ndarray) or isinstance(status, np.ndarray):
         return np.where((np.asarray(status) == 0) & ~np.asarray(holds), number, status)
     return number if status == 0 and not holds else status
@@ -220,7 +244,14 @@ def first_failure(status: Any, holds: Any, number: int) -> Any:
 def _evaluate(
     node: Node, operands: list[Any], inputs: Sequence[Any], columns: bool
 ) -> Any:
-    """Return the meaning of one node."""
+    """Return the value of one node; for a loop, call or product the list of its items.
+
+    Args:
+        node: Node.
+        operands: Values of its operands.
+        inputs: Flat inputs of the Graph.
+        columns: Whether values may be columns of a batch.
+    """
     if node.op == "const":
         return node.data
     if node.op == "input":
@@ -238,7 +269,7 @@ def _evaluate(
 
 
 def run_product(shape: ProductShape, operands: Sequence[Any]) -> list[Any]:
-    """Multiply matrices of floats or columns."""
+    """Return the entries of a product of matrices of floats or columns."""
     a, b, c = shape.split(operands)
     return unrolled_product(a, b, c, shape)
 
@@ -248,7 +279,15 @@ def run_loop(
     operands: Sequence[Any],
     run: Callable[[Graph, Sequence[Any]], Sequence[Any]],
 ) -> list[Any]:
-    """Run a loop on floats or columns; each row stops by its own condition."""
+    """Return the final state of a loop on floats or columns.
+
+    In a batch each row stops by its own condition.
+
+    Args:
+        region: Body and condition.
+        operands: State, then captured values.
+        run: Returns the outputs of a Graph: run(graph, inputs).
+    """
     state, captured = list(operands[: region.width]), list(operands[region.width :])
     active: Any = True
     for _ in range(region.max):

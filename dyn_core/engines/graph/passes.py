@@ -1,9 +1,9 @@
-"""Rewriting of Graphs: folding, common terms, dead code. All of it keeps `run()`.
+"""Rewriting of Graphs: constant folding, common subexpressions, dead code.
 
 The Builder applies the rules, and shares equal nodes, while an algorithm is traced;
-`prune` drops what is not needed when it has ended. Departures from IEEE arithmetic are
-marked: 0*x -> 0 hides a NaN or infinity in x, and x+0 -> x,
-0-x -> -x give another sign of zero.
+`prune` removes unused nodes at the end. The results of `run()` stay the same, except
+for departures from IEEE arithmetic, which are marked: 0*x -> 0 hides a NaN or infinity
+in x, and x+0 -> x, 0-x -> -x give another sign of zero.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Builder:
     Args:
         width: Number of flat inputs.
         folding: Whether rules apply and equal nodes are shared; if not, the Graph has
-            every operation as it was asked for.
+            every operation as requested.
 
     Attributes:
         graph: The Graph so far.
-        values: Value of each node that is a constant, None for the others.
+        values: By node, the value of a constant, or None.
         has_zero: Whether rules apply and the constant 0.0 has a node.
     """
 
@@ -39,7 +39,7 @@ class Builder:
         self._known: dict[Any, int] = {}
 
     def const(self, value: Any) -> int:
-        """Return the node of a constant."""
+        """Return the index of the node of a constant."""
         value = value if isinstance(value, bool) else float(value)
         # True equals 1.0, zeros of either sign are equal, NaN does not equal itself.
         alike = value in (0.0, 1.0) or value != value
@@ -51,7 +51,13 @@ class Builder:
         return self._append(Node("const", (), value), key)
 
     def node(self, op: str, operands: tuple[int, ...], data: Any = None) -> int:
-        """Return the node of an operation, simplified where a rule applies."""
+        """Return the index of an operation's node, simplified where a rule applies.
+
+        Args:
+            op: Name of the operation.
+            operands: Indices of nodes.
+            data: As of a Node.
+        """
         if not self.folding or op in ("loop", "call"):
             return self._append(Node(op, _ordered(op, operands), data), None)
         key = (op, operands, data)
@@ -72,12 +78,24 @@ class Builder:
         return result
 
     def require(self, condition: int, error: Any, item: str) -> None:
-        """Note a condition that must hold."""
+        """Add a requirement; one that always holds is omitted.
+
+        Args:
+            condition: Index of its node.
+            error: Class of the error.
+            item: Joint, row or quantity that the error names.
+        """
         if self.folding and self.values[condition] is True:
             return
         self.graph.requirements.append(Requirement(condition, error, item))
 
     def _append(self, node: Node, key: Any) -> int:
+        """Add a node and return its index.
+
+        Args:
+            node: Node.
+            key: Later nodes with this key share the node; None: it is never shared.
+        """
         number = len(self.values)
         if self.folding and key is not None:
             self._known[key] = number
@@ -86,6 +104,7 @@ class Builder:
         return number
 
     def _simplify(self, op: str, operands: tuple[int, ...]) -> int | None:
+        """Return the index of a simpler node with the same value, or None."""
         values = self.values
         constants = tuple([values[k] for k in operands])
         if None not in constants:
@@ -95,7 +114,7 @@ class Builder:
 
 
 def _ordered(op: str, operands: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the operands in one order where that does not matter."""
+    """Return the operands in ascending order where the operation is commutative."""
     if op in COMMUTES and operands[0] > operands[1]:
         return operands[::-1]
     return operands
@@ -105,7 +124,7 @@ Rule = Callable[[Builder, tuple[int, ...], tuple[Any, ...]], "int | None"]
 
 
 def _negated(b: Builder, k: int) -> int | None:
-    """Return x where node k is -x."""
+    """Return the index of x if node k is -x, else None."""
     node = b.graph.nodes[k]
     return node.operands[0] if node.op == "neg" else None
 
@@ -190,6 +209,8 @@ def _or(b: Builder, x: tuple[int, ...], c: tuple[Any, ...]) -> int | None:
     return x[0] if x[0] == x[1] else None  # c or c -> c
 
 
+# A rule takes the Builder, the operands and their constant values (None if not
+# constant); it returns the index of the simplified node, or None if it does not apply.
 RULES: dict[str, Rule] = {
     "add": _add,
     "sub": _sub,
@@ -204,7 +225,10 @@ RULES: dict[str, Rule] = {
 
 
 def prune(graph: Graph) -> Graph:
-    """Drop what no output or requirement needs, inside loops too."""
+    """Return a copy without unused nodes, inside loops too.
+
+    Used is a node on which an output or a requirement depends.
+    """
     needed = bytearray(len(graph.nodes))
     for k in (*graph.outputs, *(r.condition for r in graph.requirements)):
         needed[k] = True

@@ -1,4 +1,4 @@
-"""Graph -> straight-line Python: the same operations as `run`, without its loop."""
+"""Graph to straight-line Python: the operations of Graph.run without its loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ Runner = Callable[[Sequence[Any]], tuple[list[Any], Any]]
 
 
 def compile_graph(graph: Graph, columns: bool) -> Runner:
-    """Return a function equal to `graph.run` on floats, or on columns of a batch."""
+    """Return a function equal to `graph.run`, on floats or on columns of a batch.
+
+    Args:
+        graph: Graph.
+        columns: Whether inputs are columns; then NumPy's warnings are off.
+    """
     templates = _ON_COLUMNS if columns else _ON_FLOATS
     names: dict[str, Any] = {"inf": float("inf"), "nan": float("nan")}
     names["first_failure"] = first_failure
@@ -57,7 +62,15 @@ def compile_graph(graph: Graph, columns: bool) -> Runner:
 def _expression(
     k: int, node: Node, templates: dict[str, str], names: dict[str, Any], columns: bool
 ) -> str:
-    """Return the Python expression of one node."""
+    """Return the Python expression of one node.
+
+    Args:
+        k: Index of the node.
+        node: Node.
+        templates: Expressions by operation.
+        names: Globals of the compiled function; called functions are added.
+        columns: Whether values are columns.
+    """
     operands = [f"v{x}" for x in node.operands]
     if node.op == "const":
         return repr(node.data)

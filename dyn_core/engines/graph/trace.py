@@ -1,4 +1,4 @@
-"""Tracing: a function runs on symbols, and what it does becomes a Graph."""
+"""Tracing: a function runs on symbols, and its operations become a Graph."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.product import ProductShape, unrolled_product
 from dyn_core.numbers.scalar import Number
 
-_FAILURE = -1  # input of a loop's body: which of its conditions failed
-ROLLED = 120  # multiplications from which a product is one operation
-ROLLED_ROW = 64  # those of a number and a row, of which nothing stays in registers
+_FAILURE = -1  # input of a loop's body: number of its requirement that failed
+ROLLED = 120  # multiplications above which a product is one operation
+ROLLED_ROW = 64  # the same for a number times a row, where no sum stays in registers
 
 
 class Symbol(Number):
-    """A number that is not known yet: a node of the Graph being traced."""
+    """An unknown number: a node of the Graph being traced.
+
+    Attributes:
+        tracer: Tracer of its Graph.
+        node: Index of its node.
+    """
 
     __slots__ = ("node", "tracer")
 
@@ -35,7 +40,14 @@ class Symbol(Number):
     # fmt: on
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Record an operation in the innermost Graph being traced."""
+        """Record an operation in the innermost Graph being traced.
+
+        Args:
+            op, operands: As of Number.apply.
+
+        Returns:
+            As of Tracer.record.
+        """
         tracer = self.tracer
         while tracer.inner is not None:
             tracer = tracer.inner
@@ -44,21 +56,27 @@ class Symbol(Number):
     def product(
         self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
-        """Record a product: a large one as one operation."""
+        """Return the entries of a product of traced numbers, row by row.
+
+        A large one is recorded as one operation; a small one is written out.
+
+        Args:
+            a, b, c, shape: As of scalar.flat_product.
+        """
         row = shape.rows == shape.inner == 1
         if shape.work < (ROLLED_ROW if row else ROLLED):
             return unrolled_product(a, b, c, shape)
         return self.apply("product", a, b, c, shape)
 
     def truth(self) -> NoReturn:
-        """Refuse: an algorithm may not branch on a value."""
+        """Raise TraceError: an algorithm may not branch on a traced value."""
         raise TraceError(
             f"{_place()}: the truth of a traced value is not known; use"
             " where(c, a, b), loop(...) or require(...)"
         )
 
     def refuse(self, *_: Any) -> NoReturn:
-        """Refuse, and name the line; see Number."""
+        """Raise TraceError with the line of the algorithm; see Number.refuse."""
         raise TraceError(
             f"{_place()}: a traced value cannot become a Python number;"
             " algorithms use the functions of dyn_core.authoring, not math or numpy"
@@ -72,7 +90,11 @@ class Symbol(Number):
 
 
 def _record(op: str, a: Symbol, b: Any) -> Any:
-    """Record an operation of a Symbol: the way of most, and therefore a short one."""
+    """Record the operation `op` of a Symbol and any number; return its result.
+
+    It repeats Symbol.apply in short form, since operators are the most frequent
+    operations.
+    """
     if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
         return b.apply(op, a, b)
     tracer = a.tracer
@@ -82,7 +104,14 @@ def _record(op: str, a: Symbol, b: Any) -> Any:
 
 
 class Tracer:
-    """Makes one Graph, and the Graphs of the loops within."""
+    """Traces one Graph, and the Graphs of the loops in it.
+
+    Args:
+        width: Number of flat inputs.
+        outer: Tracer of the surrounding Graph, in a loop.
+        folding: Whether rules apply, see Builder.
+        requires: Whether require() is allowed; not in the condition of a loop.
+    """
 
     def __init__(
         self,
@@ -98,7 +127,16 @@ class Tracer:
         self.inputs = [self._input(k) for k in range(width)]
 
     def record(self, op: str, operands: Sequence[Any]) -> Any:
-        """Record an operation; return its Symbol."""
+        """Record an operation and return its result.
+
+        Args:
+            op: Name in OPERATIONS, or loop, call, product, require.
+            operands: Its arguments.
+
+        Returns:
+            A Symbol, or a float where the result is constant; for a loop, call or
+            product the list or tuple of results; None for require.
+        """
         if op in OPERATIONS:
             if (op == "mul" or op == "add") and self.builder.has_zero:
                 result = self._with_zero(op, *operands)
@@ -115,10 +153,10 @@ class Tracer:
         return self._require(*operands)
 
     def _with_zero(self, op: str, a: Any, b: Any) -> Any:
-        """Return a sum or product with 0.0 at once: most of spatial algebra are such.
+        """Return a sum or product with 0.0 without a node: frequent in spatial algebra.
 
-        The rules of the Builder say the same, later; None leaves it to them, as for
-        -0.0, whose node then stands where it stood.
+        The Builder has the same rules. None leaves the operation to it, as for -0.0,
+        whose node then keeps its position.
         """
         if type(b) is float:
             a, b = b, a
@@ -127,12 +165,16 @@ class Tracer:
         return 0.0 if op == "mul" else b
 
     def symbol(self, node: int) -> Any:
-        """Return a node as the algorithm sees it: constants as plain floats."""
+        """Return the Symbol of a node, or the plain float of a constant."""
         constant = self.builder.values[node] if self.folding else None
         return Symbol(self, node) if constant is None else constant
 
     def lift(self, x: Any) -> int:
-        """Return the node of a number or of a Symbol of this or an outer Graph."""
+        """Return the node of a number or of a Symbol of this or an outer Graph.
+
+        Raises:
+            TraceError: x is not a number, or is a Symbol of another trace.
+        """
         if type(x) is float:
             return self.builder.const(x)
         if not isinstance(x, Symbol):
@@ -149,14 +191,14 @@ class Tracer:
         return self._capture(x)
 
     def call(self, program: Callee, operands: Sequence[Any]) -> list[Any]:
-        """Record the call of a Program that is not traced."""
+        """Record the call of a Program that is not traced; return its flat results."""
         width = sum(port.size for port in program.outputs)
         nodes = tuple(self.lift(x) for x in operands)
         node = self.builder.node("call", nodes, Call(program, width))
         return self._items(node, width)
 
     def finish(self, outputs: Sequence[Any]) -> Graph:
-        """Return the Graph with these outputs."""
+        """Return the Graph with these outputs, pruned where rules apply."""
         self.builder.graph.outputs = [self.lift(x) for x in outputs]
         graph = self.builder.graph
         return prune(graph) if self.folding else graph
@@ -165,7 +207,11 @@ class Tracer:
         return Symbol(self, self.builder.node("input", (), k))
 
     def _capture(self, x: Symbol) -> int:
-        """Make a Symbol of an outer Graph an input of this loop's Graph."""
+        """Return the input node of this loop's Graph for a Symbol of an outer Graph.
+
+        Raises:
+            TraceError: The Symbol is of another trace.
+        """
         above = self.outer
         while above is not None and above is not x.tracer:
             above = above.outer
@@ -180,6 +226,7 @@ class Tracer:
         return self.inputs[-1].node
 
     def _items(self, node: int, width: int) -> list[Any]:
+        """Return the Symbols of the `width` items of a node."""
         return [
             Symbol(self, self.builder.node("item", (node,), k)) for k in range(width)
         ]
@@ -187,7 +234,13 @@ class Tracer:
     def _product(
         self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
-        """Record a product; where every operation is wanted, write it out."""
+        """Record a product as one operation; return the Symbols of its entries.
+
+        Without folding it is written out, since every operation is wanted.
+
+        Args:
+            a, b, c, shape: As of scalar.flat_product.
+        """
         if not self.folding:
             return unrolled_product(a, b, c, shape)
         nodes = tuple([self.lift(x) for x in (*a, *b, *c)])
@@ -195,6 +248,14 @@ class Tracer:
         return self._items(node, shape.rows * shape.columns)
 
     def _require(self, condition: Any, error: type[RequireError], item: str) -> None:
+        """Record a requirement.
+
+        Args:
+            condition, error, item: As of scalar.require.
+
+        Raises:
+            TraceError: This is the condition of a loop.
+        """
         if not self.requires:
             raise TraceError(
                 f"{_place()}: require() stands in the condition of a loop; valid: in"
@@ -209,10 +270,14 @@ class Tracer:
         cond: Callable[[tuple[Any, ...]], Any],
         rounds: int,
     ) -> tuple[Any, ...]:
-        """Record a loop; what its body requires is required behind it.
+        """Record a loop and return its final state; requirements of its body follow it.
 
-        The last number of the state then says which condition of the body failed first,
-        by turn and then by place, counted from one.
+        For them the state gets one more number: which requirement of the body failed
+        first, by round and then by order, counted from 1; 0 if none did.
+
+        Args:
+            state, body, cond: As of scalar.loop.
+            rounds: Maximum number of rounds.
         """
         count = width = len(state)
         turn, following = self._traced(body, count, count)
@@ -244,7 +309,17 @@ class Tracer:
         length: int,
         requires: bool = True,
     ) -> tuple[Tracer, list[Any]]:
-        """Trace the body or the condition of a loop; return its Tracer and results."""
+        """Trace the body or the condition of a loop; return its Tracer and results.
+
+        Args:
+            part: Body or condition.
+            width: Number of state values.
+            length: Required number of results.
+            requires: Whether require() is allowed.
+
+        Raises:
+            TraceError: The number of results is wrong.
+        """
         inner = Tracer(width, self, self.folding, requires)
         self.inner = inner
         try:
@@ -259,7 +334,7 @@ class Tracer:
         return inner, results
 
     def first_failure(self, requirements: Sequence[Requirement]) -> Symbol:
-        """Return which condition of a loop's body failed first, 0.0 if none did."""
+        """Return which requirement of a loop's body failed first, from 1; 0.0: none."""
         node, const = self.builder.node, self.builder.const
         none = this = const(0.0)
         for number in range(len(requirements), 0, -1):
@@ -271,19 +346,20 @@ class Tracer:
 
 
 def _rank(x: Any) -> int:
+    """Return the rank of a Number, 0 for other values."""
     return x.rank if isinstance(x, Number) else 0
 
 
 def _renumbered(
     tracer: Tracer, graph: Graph, count: int, width: int, captured: Sequence[Symbol]
 ) -> Graph:
-    """Number the inputs of body and condition alike: state, failure, captured values.
+    """Return the Graph with inputs in common order: state, failure, captured values.
 
     Args:
-        tracer: Of the Graph.
-        graph: Body or condition.
-        count, width: Numbers of the state as it was traced, and with the failure.
-        captured: Values of body and condition from outside.
+        tracer: Tracer of the Graph.
+        graph: Body or condition, changed in place.
+        count, width: Size of the state as traced, and including the failure number.
+        captured: Captured values of body and condition together.
     """
     place = {(id(x.tracer), x.node): width + k for k, x in enumerate(captured)}
     numbers = {_FAILURE: count}
@@ -299,14 +375,23 @@ def _renumbered(
 def trace(
     function: Callable[..., Sequence[Any]], width: int, folding: bool = True
 ) -> Graph:
-    """Return the Graph of a function of `width` numbers that returns a flat list."""
+    """Return the Graph of a function of `width` numbers that returns a flat list.
+
+    Args:
+        function: Called with a list of Symbols.
+        width: Number of flat inputs.
+        folding: Whether rules apply, see Builder.
+
+    Raises:
+        TraceError: The function cannot be traced; the message names file and line.
+    """
     with seldom_collected():
         tracer = Tracer(width, folding=folding)
         return tracer.finish(list(function(tracer.inputs)))
 
 
 def _place() -> str:
-    """Name file and line of the algorithm that is being traced."""
+    """Return file and line of the algorithm that is being traced."""
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")

@@ -1,4 +1,4 @@
-"""Blocks of rows: a batch is a few calls of its kernel, so that Ctrl-C can end it."""
+"""Blocks of rows: a batch is divided into calls of its kernel, so that Ctrl-C works."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from time import perf_counter
 
 from dyn_core.engines.llvm.kernel import Variant
 
-STEP = {"scalar": 0.15e-9, "batch": 0.07e-9}  # rough time of an operation, per row [s]
-DEAF = 2e-3  # work that Ctrl-C waits for where nobody has looked at the clock [s]
-_BLOCK = 10e-3  # time of a block of rows [s]
-_SHARE = 50e-6  # least time of a block where several threads take them [s]
-_TURNS = 8  # blocks that each thread takes, about
+STEP = {"scalar": 0.15e-9, "batch": 0.07e-9}  # estimated time of an operation [s]
+DEAF = 2e-3  # estimated time of a first call, during which Ctrl-C waits [s]
+_BLOCK = 10e-3  # desired time of a block of rows [s]
+_SHARE = 50e-6  # minimum estimated time of a block with several threads [s]
+_TURNS = 8  # approximate number of blocks for each thread
 
 
 class Blocks:
-    """Blocks of rows that one thread or several take, one after the other.
+    """Blocks of rows, processed in order by one or several threads.
 
-    Ctrl-C reaches Python between two calls of a kernel, so a call lasts a hundredth of
-    a second; the first ones are short where a loop hides how long a row takes. Several
-    threads take smaller ones: a thread that starts late, or loses its core for a while,
-    does fewer of them, and nobody waits for its half.
+    Ctrl-C reaches Python between two calls of a kernel, so a call should last a
+    hundredth of a second; the first blocks are short, because loops make the time of a
+    row unknown. Several threads use smaller blocks: a thread that starts late, or loses
+    its core, then processes fewer of them, and the others do not wait for it.
 
     Attributes:
         made: Machine code that is called.
-        step: Rows of a block are a multiple of this, but for the last one.
-        first, last: Rows that no thread has taken.
-        size: Rows of the next block.
+        step: Block sizes are multiples of this, except for the last block.
+        first, last: Range of rows that no thread has started.
+        size: Number of rows of the next block.
     """
 
     def __init__(self, made: Variant, step: int, rows: int, threads: int = 1) -> None:
@@ -40,15 +40,15 @@ class Blocks:
         self._lock = threading.Lock()
 
     def _whole(self, rows: int) -> int:
-        """Return a size of blocks: a multiple of the step, and not too much."""
+        """Return a block size of at least one step, at most the maximum."""
         return max(min(rows, self._most) // self.step, 1) * self.step
 
     def stop(self) -> None:
-        """Let all loops over blocks end."""
+        """End all loops over blocks after their current block."""
         self.last = 0
 
     def _take(self) -> tuple[int, int]:
-        """Return first and last row of the next block; none are left where equal."""
+        """Return the row range (first, end) of the next block, or (0, 0)."""
         with self._lock:
             first, last = self.first, self.last
             if first >= last:
@@ -58,7 +58,10 @@ class Blocks:
             return first, end
 
     def __call__(self) -> Iterator[tuple[int, int, int]]:
-        """Return first and last row of each block, and scratch memory."""
+        """Yield (first row, end row, address of scratch memory) of each block.
+
+        The size adapts to the measured time of blocks.
+        """
         memory = self.made.memory()
         try:
             first, end = self._take()

@@ -1,4 +1,4 @@
-"""The compiler: what machine this is, LLVM IR to object code, object code to memory."""
+"""The compiler: properties of this machine, LLVM IR to object code, loading of code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dyn_core.errors import CompileError, SettingError, unknown_name, warn
 from dyn_core.sharing import Lock, forks_wait_for, once
 
 SWITCH = "DYN_NATIVE"  # environment: off forbids machine code
-VARIABLES = (  # every setting of the environment; others that begin so are warned of
+VARIABLES = (  # all environment variables; other names DYN_... cause a warning
     SWITCH,
     "DYN_THREADS",
     "DYN_CACHE_DIR",
@@ -30,10 +30,10 @@ VARIABLES = (  # every setting of the environment; others that begin so are warn
 )
 _OFF = ("off", "0", "no", "false")
 _ON = ("on", "1", "yes", "true", "")
-_PATIENCE = 1.0  # a build that takes longer reports so [s]
-_CONSTANTS = b"rodata", b"const", b"literal"  # parts of names of sections
-_BY_STEP = 1e-4  # what LLVM takes for a step of a kernel, on a machine of 2024 [s]
-# Modules that decide what code is written: all whose change makes other kernels. That
+_PATIENCE = 1.0  # time after which progress is reported [s]
+_CONSTANTS = b"rodata", b"const", b"literal"  # substrings of section names
+_BY_STEP = 1e-4  # compile time per step of a kernel, on a machine of 2024 [s]
+# Modules that determine the code of kernels; a change of one makes other kernels. That
 # none is left out is tested in tests/engines/test_digests.py.
 _WRITERS = tuple(
     f"dyn_core.engines.llvm.{name}"
@@ -65,8 +65,8 @@ _WRITERS = tuple(
         "value_tables",
     )
 )
-# LLVM at work would not survive a fork, nor the end of the process: both wait for it.
-# Who has this lock makes no value once: machine() is called before it is taken.
+# A compilation would not survive a fork or the end of the process: both wait for it.
+# No `once` result is computed under this lock: machine() is called before.
 _lock = Lock()
 atexit.register(_lock.__enter__)
 forks_wait_for(_lock)
@@ -74,15 +74,15 @@ forks_wait_for(_lock)
 
 @dataclass(frozen=True)
 class Machine:
-    """What code is made for.
+    """Properties of the machine that code is compiled for.
 
     Attributes:
-        cpu, features: As LLVM names them.
+        cpu, features: Names as in LLVM.
         width: Lanes of a batch kernel.
-        pack: Sines and cosines taken at once for a single state.
-        fused: Whether multiply-add is an instruction.
-        llvm: Release of LLVM.
-        key: Digest of everything the code depends on besides its Graph.
+        pack: Number of sines and cosines computed at once for a single state.
+        fused: Whether multiply-add is one instruction.
+        llvm: Version of LLVM.
+        key: Digest of everything besides the Graph that determines the code.
     """
 
     cpu: str
@@ -96,13 +96,13 @@ class Machine:
 
 @once
 def missing() -> str:
-    """Return why there is no machine code here; empty where there is.
+    """Return why machine code is not available here; empty where it is.
 
     Raises:
-        SettingError: DYN_NATIVE is neither on nor off, or another setting is bad.
+        SettingError: An environment variable has an invalid value.
     """
     _warn_of_unknown_variables()
-    count_threads(), cache_limit()  # bad settings are refused now, not when they act
+    count_threads(), cache_limit()  # raise for invalid settings now, not at first use
     setting = os.environ.get(SWITCH, "")
     if setting.lower() in _OFF:
         return f"{SWITCH} is off"
@@ -131,7 +131,7 @@ def missing() -> str:
 
 @once
 def _warn_of_unknown_variables() -> None:
-    """Say once which settings of the environment are none: they change nothing."""
+    """Warn once of environment variables DYN_... that do not exist."""
     for name in sorted(os.environ):
         if name.startswith("DYN_") and name not in VARIABLES:
             warn(f"{unknown_name('environment variable', name, VARIABLES)}; ignored")
@@ -139,13 +139,13 @@ def _warn_of_unknown_variables() -> None:
 
 @once
 def warn_missing() -> None:
-    """Say once that Programs run without machine code."""
+    """Warn once that Programs run without machine code."""
     warn(f"Programs run on engine 'graph', some hundred times slower: {missing()}")
 
 
 @once
 def machine() -> Machine:
-    """Return the machine this process runs on."""
+    """Return the properties of this machine."""
     import llvmlite
     import llvmlite.binding as llvm
 
@@ -164,7 +164,10 @@ def machine() -> Machine:
 
 
 def _target(host: Machine, level: int) -> Any:
-    """Make a code generator at an optimisation level; loaded code owns one."""
+    """Return LLVM's code generator for an optimisation level, 1 or 2.
+
+    Each loaded code needs one of its own, because it takes ownership.
+    """
     import llvmlite.binding as llvm
 
     target = llvm.Target.from_triple(llvm.get_process_triple())
@@ -183,7 +186,7 @@ def compile_ir(ir: str, inline: bool = False) -> bytes:
 
     Args:
         ir: LLVM IR.
-        inline: Whether LLVM's own passes run too; traced code has no use for them.
+        inline: Whether LLVM's optimisation passes run; traced code does not need them.
 
     Raises:
         CompileError: LLVM refuses the IR.
@@ -201,10 +204,11 @@ def compile_ir(ir: str, inline: bool = False) -> bytes:
 
 
 def _free(name: str) -> Any:
-    """Return a function of llvmlite's library without the lock that it puts around it.
+    """Return a function of llvmlite's library without llvmlite's global lock.
 
-    LLVM itself works on several threads where each has its own context and target.
-    Other releases of llvmlite may have no such lock, or hide it: then as they offer it.
+    LLVM may run on several threads where each has its own context and target. Releases
+    of llvmlite without such a lock, or with a hidden one, return their function
+    unchanged.
     """
     from llvmlite.binding import ffi
 
@@ -213,7 +217,7 @@ def _free(name: str) -> Any:
 
 
 def _optimise(target: Any, module: Any) -> None:
-    """Run LLVM's own passes; what they keep of the module ends before it does."""
+    """Run LLVM's optimisation passes; their objects are released before the module."""
     import llvmlite.binding as llvm
 
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -222,7 +226,10 @@ def _optimise(target: Any, module: Any) -> None:
 
 
 def _parsed(ir: str, context: Any) -> Any:
-    """Return the module of LLVM IR; see parse_assembly of llvmlite."""
+    """Return the module of LLVM IR; CompileError if it is invalid.
+
+    A copy of llvmlite's parse_assembly without its lock.
+    """
     import llvmlite.binding as llvm
     from llvmlite.binding import ffi
 
@@ -237,7 +244,10 @@ def _parsed(ir: str, context: Any) -> Any:
 
 
 def _object_code(target: Any, module: Any) -> bytes:
-    """Return the object code of a module; see TargetMachine.emit_object of llvmlite."""
+    """Return the object code of a module; CompileError if LLVM fails.
+
+    A copy of llvmlite's TargetMachine.emit_object without its lock.
+    """
     from llvmlite.binding import ffi
 
     with ffi.OutputString() as error:
@@ -255,9 +265,9 @@ def _object_code(target: Any, module: Any) -> bytes:
 
 
 def code_size(code: bytes) -> int:
-    """Return the bytes of instructions and constants in object code.
+    """Return the number of bytes of instructions and constants in object code.
 
-    The rest, a quarter, is what the loader needs: symbols and relocations.
+    The rest, about a quarter, is symbols and relocations for the loader.
     """
     import llvmlite.binding as llvm
 
@@ -271,7 +281,7 @@ def code_size(code: bytes) -> int:
 
 
 def assembly(ir: str) -> str:
-    """Return the machine instructions of a module, to be read."""
+    """Return the assembly text of a module, for reading."""
     import llvmlite.binding as llvm
 
     host = machine()
@@ -280,7 +290,10 @@ def assembly(ir: str) -> str:
 
 
 class Loaded:
-    """Object codes in memory; they live as long as this object."""
+    """Object codes in memory; their functions are valid while this object exists.
+
+    Raises CompileError if a code cannot be loaded.
+    """
 
     def __init__(self, *codes: bytes) -> None:
         import llvmlite.binding as llvm
@@ -297,7 +310,7 @@ class Loaded:
                 raise CompileError(f"object code cannot be loaded: {error}") from error
 
     def address(self, name: str) -> int:
-        """Return the address of a function."""
+        """Return the address of a function; CompileError if it does not exist."""
         with _lock:
             address = self._engine.get_function_address(name)
         if not address:
@@ -306,7 +319,7 @@ class Loaded:
 
 
 def _terminal() -> Callable[[str], object] | None:
-    """Return what writes to the terminal; None where errors go to a file or nowhere."""
+    """Return the function that writes to the terminal; None if stderr is not one."""
     stream = sys.stderr
     return stream.write if stream is not None and stream.isatty() else None
 
@@ -315,10 +328,14 @@ def _terminal() -> Callable[[str], object] | None:
 def progress(
     what: str, report: Callable[[str], object] | None = None
 ) -> Iterator[Callable[[int], None]]:
-    """Report on a terminal how long something has taken, once it takes long.
+    """Report the elapsed time on a terminal, once it exceeds one second.
 
-    Yields a function that takes the number of steps of a kernel: the report then says
-    how long it will take, about.
+    Yields a function of the number of steps of a kernel; after its call the report
+    includes an estimate of the total time.
+
+    Args:
+        what: Description of the work.
+        report: Function that writes a text; None: stderr, if it is a terminal.
     """
     write = _terminal() if report is None else report
     if write is None:

@@ -1,7 +1,7 @@
-"""Schedule -> LLVM IR: the operations, for any number of lanes.
+"""Schedule to LLVM IR: the operations, for any number of lanes.
 
-No fast-math flag is used: what rounds where is decided in lower.py, the same for one
-state and for lanes. A condition in memory is 1.0 or 0.0.
+No fast-math flag is used: lower.py determines all rounding, equal for one state and for
+lanes. A condition in memory is 1.0 or 0.0.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dyn_core.engines.llvm.products.matrix_products import Products
 from dyn_core.engines.llvm.products.product_calls import ProductCalls
 from dyn_core.engines.llvm.value_tables import ValueTables
 
-HOLDS = 2**30  # status while no requirement has failed
+HOLDS = 2**30  # status while no requirement has failed: above all their numbers
 ARGUMENTS = "ptr %in, ptr %out, ptr %s"
 _PARAMETERS = "ptr noalias %in, ptr noalias %out, ptr noalias %s"
 _INFIX = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -40,12 +40,19 @@ _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq"}
 class Emitter:
     """Writes the functions of one kernel.
 
+    Args:
+        width: Lanes of a value.
+        fused: Whether a multiply-add is one instruction.
+        pack: Number of sines and cosines computed at once for a single state.
+        vector: Entries of a row in one vector of a product of a single state.
+
     Attributes:
         ir: Lines of LLVM IR so far.
         top: Number of scratch slots in use; slot 0 is the status.
         steps: Number of operations written.
         zeros: Slots that are read as zeros and never written.
         last: Instructions of the last function written.
+        functions: Name and lanes of each mathematical function that is called.
     """
 
     def __init__(self, width: int, fused: bool, pack: int, vector: int = 1) -> None:
@@ -61,12 +68,17 @@ class Emitter:
         self._count = 0
 
     def name(self, what: str) -> str:
-        """Return a new name of a function."""
+        """Return a new function name that starts with `what`."""
         self._count += 1
         return f"@{what}{self._count}_{self.width}"
 
     def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
-        """Write the functions of a Graph; return the calls that run them in order."""
+        """Write the functions of a Graph; return the calls that run them in order.
+
+        Args:
+            graph: Graph without calls of Programs.
+            inputs, outputs: Memory of the flat inputs and outputs.
+        """
         readable = isinstance(outputs, (Ports, BehindPointer))
         joined = outputs.joined if readable else None
         schedule = lower(graph, self.fused, self.pack, joined)
@@ -96,11 +108,15 @@ class Emitter:
         return [*calls, *loops.deliver(outputs)]
 
     def _steps_of(self, product: ScheduledStep) -> int:
-        """Return how many operations a product counts for."""
+        """Return the number of operations that a product counts for."""
         return 1 + int(product.data[0].work) // self.products.step
 
     def close(self, *more: int) -> str:
-        """Return the IR of all functions, with the mathematical functions called."""
+        """Return the IR of all functions, with declarations and mathematical functions.
+
+        Args:
+            more: Further lane widths whose intrinsics are declared.
+        """
         called = definitions(sorted(self.functions), self.fused)
         widths = [self.width, *(w for _, w in self.functions), *more]
         products = self.products.definitions()
@@ -112,7 +128,7 @@ class Emitter:
         return "\n".join([*head, *called, *products, *self.ir])
 
     def function(self, what: str, code: Instructions) -> str:
-        """Write a function; return its call."""
+        """Write a function with this name prefix and code; return its call."""
         name = self.name(what)
         self.last = code.lines
         head = f"define internal void {name}({_PARAMETERS}) nounwind {{"
@@ -121,7 +137,14 @@ class Emitter:
 
 
 class _Writer:
-    """Writes chunks of one Schedule."""
+    """Writes chunks of one Schedule.
+
+    Args:
+        emitter: Writer of the kernel.
+        schedule: Schedule.
+        inputs, outputs: Memory of the flat inputs and outputs.
+        base: Scratch memory of the Schedule's slots.
+    """
 
     def __init__(
         self,
@@ -137,7 +160,12 @@ class _Writer:
         self.ends, self.conditions = schedule.ends, schedule.conditions
 
     def function(self, steps: list[ScheduledStep], first: bool = False) -> str:
-        """Write the function of some steps; return its call."""
+        """Write the function of some steps; return its call.
+
+        Args:
+            steps: Steps of a chunk.
+            first: Whether it also writes constants and inputs that are outputs.
+        """
         if first:
             self._leaves()
         for step in steps:
@@ -148,7 +176,10 @@ class _Writer:
         return self.emitter.function("part", self.code)
 
     def _leaves(self) -> None:
-        """Deliver constants and inputs; many zeros first, with all of their arrays."""
+        """Write constants and inputs that are outputs or requirements.
+
+        Many zeros are written first, by setting whole output arrays to zero.
+        """
         nodes, tables = self.schedule.graph.nodes, self.emitter.tables
         wanted = {*self.ends, *self.conditions}
         leaves = [k for k in wanted if nodes[k].op in ("const", "input")]
@@ -162,7 +193,7 @@ class _Writer:
             self.deliver(k)
 
     def real(self, k: int) -> str:
-        """Return the name of a value as a real."""
+        """Return the register of a value as a real; a condition becomes 1.0 or 0.0."""
         code = self.code
         name, kind_name = self._value(k)
         if kind_name == "real":
@@ -174,7 +205,7 @@ class _Writer:
         return real
 
     def truth(self, k: int) -> str:
-        """Return the name of a value as a condition; NaN counts as true."""
+        """Return the register of a value as a condition; NaN counts as true."""
         code = self.code
         name, kind_name = self._value(k)
         if kind_name == "truth":
@@ -183,7 +214,7 @@ class _Writer:
         return code.new(f"fcmp une {code.real} {name}, {zero}")
 
     def _value(self, k: int) -> tuple[str, str]:
-        """Return name and kind of a value, loaded if it is not here yet."""
+        """Return register and kind (real, truth) of a value; the first use loads it."""
         value = self.code.values.get(k)
         if value is None:
             node = self.schedule.graph.nodes[k]
@@ -200,7 +231,7 @@ class _Writer:
         return value
 
     def _keep(self, k: int) -> None:
-        """Store a value where it is wanted later, and deliver it."""
+        """Store a value in its slots, and as output and requirement."""
         first = self.schedule.slots.get(k)
         places = [] if first is None else [first]
         for place in (*places, *self.schedule.copies.get(k, ())):
@@ -208,14 +239,18 @@ class _Writer:
         self.deliver(k)
 
     def deliver(self, k: int) -> None:
-        """Store a value as output, note it as a requirement."""
+        """Store a value in its outputs, and note it as a requirement."""
         code = self.code
         for index in self.ends.get(k, ()):
             code.store(self.outputs, index, self.real(k))
         self.require(k)
 
     def require(self, k: int) -> None:
-        """Note a value as a requirement, where it is one."""
+        """Write the status update for a value that is a requirement; else nothing.
+
+        The status becomes the minimum of its value and the number of the failed
+        requirement.
+        """
         code, number = self.code, self.conditions.get(k)
         if number is not None:
             w = code.width
@@ -235,7 +270,7 @@ class _Writer:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation."""
+        """Write one operation; ValueError if it has no machine form."""
         if step.op == "sincos":
             self._sincos(step)
             return
@@ -273,7 +308,7 @@ class _Writer:
         code.values[step.results[0]] = code.new(instruction), result
 
     def _fused(self, op: str, x: tuple[int, ...]) -> str:
-        """Return a multiply-add: x0 x1 + x2 with signs."""
+        """Return the instruction of a multiply-add: x0 x1 + x2 with signs by `op`."""
         code = self.code
         a, b, c = (self.real(k) for k in x)
         if op == "fnma":
@@ -284,7 +319,7 @@ class _Writer:
         return f"call {code.real} @llvm.fma.{code.suffix}({arguments})"
 
     def _where(self, x: tuple[int, ...]) -> tuple[str, str]:
-        """Return a choice; between two conditions it is a condition."""
+        """Return instruction and kind of a selection: truth between two conditions."""
         code, condition = self.code, self.truth(x[0])
         kinds = {self._value(k)[1] for k in x[1:]}
         result = "truth" if kinds == {"truth"} else "real"
@@ -294,7 +329,7 @@ class _Writer:
         return f"select {code.truth} {condition}, {of} {a}, {of} {b}", result
 
     def _sincos(self, step: ScheduledStep) -> None:
-        """Write sines and cosines: of all lanes, or for one state side by side."""
+        """Write sines and cosines: a call per angle in lanes, a vector for a state."""
         code = self.code
         n = len(step.operands)
         alone = code.width == 1
@@ -329,11 +364,11 @@ class _Writer:
 
 
 def _rolled(chunk: tuple[int, list[ScheduledStep]]) -> str:
-    """Return which operation a chunk consists of, if it is a rolled one."""
+    """Return loop or product for a chunk that is one, else ""."""
     steps = chunk[1]
     return steps[0].op if steps and steps[0].op in ROLLED else ""
 
 
 def _power_of_two(n: int) -> int:
-    """Return the least power of two that is not below n."""
+    """Return the smallest power of two that is at least n."""
     return 1 << (n - 1).bit_length()

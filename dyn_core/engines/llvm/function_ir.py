@@ -1,4 +1,4 @@
-"""One LLVM function being written, and the memory its values come from and go to."""
+"""One LLVM function being written, and the memory of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from dyn_core.engines.llvm.ir import Instructions, kind, lanes_like, real_size
 
 
 class FunctionCode(Instructions):
-    """One function being written; knows which values it holds."""
+    """Instructions of one function, with the values and pointers in registers.
+
+    Attributes:
+        pointers: By parameter and port, the register of the port's address.
+        values: By node, register and kind of its value.
+    """
 
     def __init__(self, width: int, fused: bool) -> None:
         super().__init__(width, fused)
@@ -17,41 +22,41 @@ class FunctionCode(Instructions):
         self.values: dict[int, tuple[str, str]] = {}
 
     def shifted(self, base: str, count: int) -> str:
-        """Return a pointer `count` values of all lanes behind a base."""
+        """Return a pointer `count` values (of all lanes) behind `base`."""
         if count == 0:
             return base
         number, offset = kind("real", lanes_like(self.width, 1)), count * self.width
         return self.new(f"getelementptr {number}, ptr {base}, i64 {offset}")
 
     def load(self, place: Place, k: int) -> str:
-        """Load a value."""
+        """Write the load of value k of a Place; return its register."""
         pointer, align = place.address(self, k)
         return self.new(f"load {self.real}, ptr {pointer}, align {align}")
 
     def store(self, place: Place, k: int, name: str) -> None:
-        """Store a real value."""
+        """Write the store of register `name` to value k of a Place."""
         pointer, align = place.address(self, k)
         self.lines.append(f"  store {self.real} {name}, ptr {pointer}, align {align}")
 
 
 class Place(Protocol):
-    """Where values lie in memory: Ports or Slots."""
+    """Memory of numbered values: Ports, Slots, or memory behind a pointer."""
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment of value k."""
+        """Return pointer and alignment [bytes] of value k."""
 
     def joined(self, a: int, b: int) -> bool:
-        """Return whether value b = a + 1 lies right behind value a."""
+        """Return whether value b = a + 1 is adjacent to value a in memory."""
 
     def part(self, k: int) -> int:
-        """Return the number of the array that value k lies in."""
+        """Return the index of the array that contains value k."""
 
 
 class Ports:
-    """Where the flat inputs or outputs lie: behind a table of pointers.
+    """Memory of the flat inputs or outputs: arrays behind a table of pointers.
 
     Args:
-        table: Name of the table's parameter.
+        table: Register of the table.
         sizes: Number of values of each port.
     """
 
@@ -70,7 +75,7 @@ class Ports:
         return code.shifted(base, index), real_size(code.width)
 
     def joined(self, a: int, b: int) -> bool:
-        """Return whether both are of one port."""
+        """Return whether both values are of one port."""
         return self.part(a) == self.part(b)
 
     def part(self, k: int) -> int:
@@ -79,7 +84,7 @@ class Ports:
 
 
 class Slots:
-    """Values in the scratch memory, from a slot on."""
+    """Values in the scratch memory, from slot `base` on."""
 
     def __init__(self, base: int) -> None:
         self.base = base
@@ -89,9 +94,9 @@ class Slots:
         return code.shifted("%s", self.base + k), real_size(code.width) * code.width
 
     def joined(self, a: int, b: int) -> bool:
-        """Slots lie one behind the other."""
+        """Return True: slots are contiguous."""
         return True
 
     def part(self, k: int) -> int:
-        """Slots are one array."""
+        """Return 0: slots are one array."""
         return 0

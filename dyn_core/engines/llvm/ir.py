@@ -10,42 +10,48 @@ import numpy as np
 
 _NAMES = {"real": "double", "whole": "i64", "truth": "i1"}
 _SINGLE = {"real": "float", "whole": "i32", "truth": "i1"}
-_LEAST = 2.0**-126  # of float32, but for numbers that are less exact
+_LEAST = 2.0**-126  # smallest normal float32
 
 
 class Lanes(int):
-    """A number of lanes that are float32; any other int stands for float64."""
+    """A number of float32 lanes; any other int is a number of float64 lanes."""
 
 
 def is_single(width: int) -> bool:
-    """Whether lanes are float32."""
+    """Return whether lanes are float32."""
     return isinstance(width, Lanes)
 
 
 def lanes_like(width: int, count: int) -> int:
-    """Return a number of lanes of the same real numbers."""
+    """Return `count` lanes with the type of real numbers of `width`."""
     return Lanes(count) if is_single(width) else count
 
 
 def real_size(width: int) -> int:
-    """Return the bytes of a real number, or of a whole one."""
+    """Return the size of a real or whole number [bytes]."""
     return 4 if is_single(width) else 8
 
 
 def suffix(width: int) -> str:
-    """Return how names of LLVM's intrinsics end for floats."""
+    """Return the type suffix of LLVM's intrinsics for real numbers."""
     one = "f32" if is_single(width) else "f64"
     return one if width == 1 else f"v{width}{one}"
 
 
 def kind(name: str, width: int) -> str:
-    """Return the LLVM type of a kind (real, whole, truth) at a lane width."""
+    """Return the LLVM type of a kind (real, whole, truth) with a number of lanes."""
     base = (_SINGLE if is_single(width) else _NAMES)[name]
     return base if width == 1 else f"<{width} x {base}>"
 
 
 def rounded_constant(x: float, single: bool) -> float:
-    """Return a constant as it is used; what is not zero stays so."""
+    """Return a constant as used in code; float32 constants other than zero stay so.
+
+    Args:
+        x: Constant; NaN and zero are returned unchanged.
+        single: Whether code is of float32: x is rounded, tiny ones to the smallest
+            normal.
+    """
     if not single or x == 0.0 or x != x:
         return x
     if abs(x) < _LEAST:
@@ -55,7 +61,13 @@ def rounded_constant(x: float, single: bool) -> float:
 
 
 def constant(x: Any, name: str, width: int) -> str:
-    """Return a constant of a kind, the same in every lane."""
+    """Return an LLVM constant of a kind, the same in every lane.
+
+    Args:
+        x: Number or condition.
+        name: Kind: real, whole or truth.
+        width: Lanes.
+    """
     one = lanes_like(width, 1)
     if name == "real":
         number = struct.pack("<d", rounded_constant(float(x), is_single(width)))
@@ -73,7 +85,10 @@ class Instructions:
     Attributes:
         width: Lanes of its values.
         fused: Whether a multiply-add is one instruction that rounds once.
-        lines: Those written so far.
+        lines: Instructions written so far.
+        named: Number of registers so far.
+        real, whole, truth: LLVM types of the three kinds.
+        suffix: Type suffix of LLVM's intrinsics.
     """
 
     def __init__(self, width: int, fused: bool) -> None:
@@ -86,7 +101,7 @@ class Instructions:
         self.suffix = suffix(width)
 
     def new(self, instruction: str) -> str:
-        """Append an instruction; return the name of its result."""
+        """Append an instruction; return its register."""
         self.named += 1
         name = f"%n{self.named}"
         self.lines.append(f"  {name} = {instruction}")
@@ -97,13 +112,13 @@ class Instructions:
         return Value(self, kind_name, self.new(instruction))
 
     def lift(self, x: Any, kind_name: str = "real") -> Value:
-        """Return a Value: itself, or a constant of a kind."""
+        """Return a Value unchanged, or a constant of a kind."""
         if isinstance(x, Value):
             return x
         return Value(self, kind_name, constant(x, kind_name, self.width))
 
     def fma(self, x: Any, y: Any, z: Any) -> Value:
-        """Return x*y + z, rounded once where the machine can."""
+        """Return x*y + z, rounded once where `fused`, else twice."""
         x, y, z = self.lift(x), self.lift(y), self.lift(z)
         if not self.fused:
             return x * y + z
@@ -111,12 +126,17 @@ class Instructions:
         return self.value("real", f"call {self.real} @llvm.fma.{self.suffix}({args})")
 
     def intrinsic(self, name: str, x: Value) -> Value:
-        """Call an LLVM intrinsic of one real argument."""
+        """Return the result of an LLVM intrinsic of one real argument, such as fabs."""
         call = f"call {self.real} @llvm.{name}.{self.suffix}({self.real} {x.name})"
         return self.value("real", call)
 
     def select(self, c: Value, a: Any, b: Any) -> Value:
-        """Return a where c holds, else b."""
+        """Return a where c holds, else b, lane by lane.
+
+        Args:
+            c: Condition, of kind truth.
+            a, b: Values or constants; a constant gets the kind of the other one.
+        """
         like = a if isinstance(a, Value) else b
         name = like.kind if isinstance(like, Value) else "real"
         a, b = self.lift(a, name), self.lift(b, name)
@@ -125,34 +145,45 @@ class Instructions:
         return self.value(name, instruction)
 
     def horner(self, x: Value, coefficients: tuple[float, ...]) -> Value:
-        """Return the polynomial with these coefficients, the constant one first."""
+        """Return the polynomial in x with these coefficients, constant term first."""
         result = self.lift(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             result = self.fma(result, x, c)
         return result
 
     def any(self, c: Value) -> str:
-        """Return the name of an i1: whether c holds in some lane."""
+        """Return the register of an i1: whether c holds in any lane."""
         if self.width == 1:
             return c.name
         bits = self.new(f"bitcast {self.truth} {c.name} to i{self.width}")
         return self.new(f"icmp ne i{self.width} {bits}, 0")
 
     def word(self, table: str, byte: Value) -> Value:
-        """Return 32 bits of a table of bytes as a whole number; one lane only."""
+        """Return 32 bits of a byte table as an unsigned whole number; one lane only.
+
+        Args:
+            table: Name of the table.
+            byte: Index of the first byte.
+        """
         place = self.new(f"getelementptr i8, ptr {table}, i64 {byte.name}")
         bits = self.new(f"load i32, ptr {place}, align 1")
         return self.value("whole", f"zext i32 {bits} to i64")
 
     def lane(self, x: Value, k: int) -> str:
-        """Return the name of one lane."""
+        """Return the register of lane k of a real."""
         if self.width == 1:
             return x.name
         return self.new(f"extractelement {self.real} {x.name}, i32 {k}")
 
 
 class Value:
-    """An LLVM value with Python's operators; `kind` is real, whole or truth."""
+    """An LLVM value with Python's operators.
+
+    Attributes:
+        instructions: Function that it belongs to.
+        kind: real, whole or truth.
+        name: Register or constant.
+    """
 
     __slots__ = ("instructions", "kind", "name")
 
@@ -184,11 +215,11 @@ class Value:
 
     @property
     def type(self) -> str:
-        """Its LLVM type."""
+        """LLVM type of the value."""
         return kind(self.kind, self.instructions.width)
 
     def logical(self, k: int) -> Value:
-        """Return a whole number shifted right, zeros before it."""
+        """Return a whole number shifted right by k bits, filled with zeros."""
         return self._two("lshr", k)
 
     def __neg__(self) -> Value:
@@ -200,7 +231,12 @@ class Value:
         return f"f{name}" if self.kind == "real" else name
 
     def compare(self, how: str, other: Any) -> Value:
-        """Return a condition: how is lt, le, gt, eq (ordered) or ne (true for NaN)."""
+        """Return a condition of two values.
+
+        Args:
+            how: lt, le, gt, ge, eq (false for NaN) or ne (true for NaN).
+            other: Value or constant of the same kind.
+        """
         other = self.instructions.lift(other, self.kind)
         if self.kind == "real":
             code = "fcmp " + ("une" if how == "ne" else f"o{how}")
@@ -212,7 +248,7 @@ class Value:
         )
 
     def bits(self) -> Value:
-        """Return the bits of a real as a whole number, and back."""
+        """Return the bits of a real as a whole number, or the reverse."""
         to = "whole" if self.kind == "real" else "real"
         a, b = (
             kind(self.kind, self.instructions.width),

@@ -1,4 +1,4 @@
-"""Kernels: the machine code of one Graph in one variant, found, made and kept."""
+"""Kernels: machine code of one Graph in one variant, loaded, compiled and cached."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Sizes = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Variant:
-    """A Graph for one state or for rows, to be called as kernel_ir.py says.
+    """Callable form of a Graph for one state or for rows, see kernel_ir.py.
 
     Attributes:
-        addresses: Of its functions.
-        call: Its functions, called without the GIL.
-        scratch: Bytes of scratch memory a call needs.
-        steps: Operations of a row, those of a loop counted once.
-        rounds: How often a loop runs them at most.
+        addresses: Address of each function, by name.
+        call: The functions as ctypes, which release the GIL.
+        scratch: Bytes of scratch memory of a call.
+        steps: Operations of a row; operations in a loop count once.
+        rounds: Maximum number of executions of an operation in a loop.
     """
 
     def __init__(
@@ -53,10 +53,15 @@ class Variant:
         self._free: list[tuple[Any, int]] = []
 
     def fill(self, memory: np.ndarray, address: int) -> None:
-        """Write what new scratch memory must hold, from an address in it on."""
+        """Initialise new scratch memory, which is zero; this class does nothing.
+
+        Args:
+            memory: Array that contains the scratch memory.
+            address: Address of its first byte.
+        """
 
     def memory(self) -> tuple[Any, int]:
-        """Take scratch memory for one thread: its owner and its address."""
+        """Return (owner, address) of scratch memory for one thread; see give_back."""
         try:
             return self._free.pop()
         except IndexError:
@@ -67,17 +72,21 @@ class Variant:
             return memory, address
 
     def give_back(self, memory: tuple[Any, int]) -> None:
-        """Take scratch memory back."""
+        """Return scratch memory for use by later calls."""
         self._free.append(memory)
 
 
 class Kernel(Variant):
     """Machine code of one Graph.
 
+    Args:
+        codes: Object codes in the order of loading.
+        note: entries, scratch, steps, rounds, as in a Variant.
+
     Attributes:
         size: Bytes of machine code and its constants.
-        seconds: What it took to compile or load it.
-        compiled: Whether it was compiled now, not found on disk.
+        seconds: Time of compilation or loading.
+        compiled: Whether this process compiled it; False if it was cached on disk.
     """
 
     def __init__(self, codes: Sequence[bytes], note: dict[str, Any]) -> None:
@@ -93,13 +102,19 @@ _LOADING = Lock()
 
 
 def lanes(dtype: np.dtype) -> int:
-    """Return the lanes of a batch of float64, or of float32: twice as many."""
+    """Return the lanes of a batch: of float64, or twice as many of float32."""
     width = compiler.machine().width
     return Lanes(2 * width) if dtype == np.float32 else width
 
 
 def key(graph: bytes, sizes: Sizes, width: int) -> str:
-    """Return a digest of a Graph's digest, its ports, and all the code depends on."""
+    """Return a hex digest of everything that determines a kernel.
+
+    Args:
+        graph: Digest of the Graph.
+        sizes: Sizes of the input and output ports.
+        width: Lanes of a batch; only its real type counts.
+    """
     digest = hashlib.sha256(graph)
     digest.update(repr((sizes, is_single(width))).encode())
     digest.update(compiler.machine().key.encode())
@@ -107,7 +122,14 @@ def key(graph: bytes, sizes: Sizes, width: int) -> str:
 
 
 def write(graph: Graph, sizes: Sizes, variant: str, width: int) -> KernelIR:
-    """Return the LLVM IR of a kernel; variant: scalar or batch; width: see lanes."""
+    """Return the LLVM IR of a kernel.
+
+    Args:
+        graph: Graph without calls of Programs.
+        sizes: Sizes of the input and output ports.
+        variant: scalar or batch.
+        width: Lanes of a batch, see `lanes`.
+    """
     host = compiler.machine()
     if variant == "scalar":
         one = lanes_like(width, 1)
@@ -123,15 +145,18 @@ def get(
     width: int,
     what: str,
 ) -> Kernel:
-    """Return a kernel: one in memory, from the disk, or compiled now.
+    """Return a kernel from memory or disk, or compiled now.
 
     Args:
         variant: scalar or batch.
         name: Key of the Graph.
-        graph: Returns the Graph; called where it is compiled.
+        graph: Returns the Graph; called only to compile.
         sizes: Sizes of the input and output ports.
         width: Lanes of a batch.
-        what: Name of the solver and the robot, for the message while it takes long.
+        what: Solver and robot, for the progress report.
+
+    Raises:
+        CompileError: LLVM failed.
     """
     kernel = at_hand(variant, name)
     if kernel is None:
@@ -154,15 +179,15 @@ def later(
     Args:
         variant, name, sizes, width: As for get.
         graph: The Graph.
-        then: Called at the end, there, with an object that has `result`, the kernel,
-            or `error`.
+        then: Called after the end with the job: its `result` is the kernel, unless
+            `error` is not None.
     """
     task = partial(_make, variant, name, graph, sizes, width)
     LONG_TASKS.later(f"{variant}-{name}", task, then)
 
 
 def at_hand(variant: str, name: str) -> Kernel | None:
-    """Return a kernel in memory or from the disk, None where there is none."""
+    """Return a kernel from memory or disk; None if there is none."""
     full = f"{variant}-{name}"
     with _LOADING:
         kernel = _known.get(full)
@@ -170,7 +195,7 @@ def at_hand(variant: str, name: str) -> Kernel | None:
 
 
 def _from_disk(full: str) -> Kernel | None:
-    """Load a kernel from the disk, if it is there."""
+    """Return a kernel from disk, or None; `full` is its variant and key."""
     start = perf_counter()
     entry = kernel_cache.load(full)
     if entry is None:
@@ -191,7 +216,12 @@ def _make(
     width: int,
     expect: Callable[[int], None] = lambda steps: None,
 ) -> Kernel:
-    """Compile a kernel, if it is not there; `expect` gets the number of steps."""
+    """Return a kernel, compiled unless another thread has made it meanwhile.
+
+    Args:
+        variant, name, graph, sizes, width: As for later.
+        expect: Called with the number of steps before compilation.
+    """
     full, start = f"{variant}-{name}", perf_counter()
     ready = at_hand(variant, name)  # another thread may have ended meanwhile
     if ready is not None:
@@ -213,23 +243,31 @@ def _make(
 
 
 def most_rounds(graph: Graph) -> int:
-    """Return how often the loops of a Graph repeat what is in them, at most."""
+    """Return the maximum number of executions of an operation in nested loops.
+
+    It is 1 without loops.
+    """
     loops = [node.data for node in graph.nodes if node.op == "loop"]
     return max((x.max * most_rounds(x.body) for x in loops), default=1)
 
 
 def forget() -> None:
-    """Let the next builds find kernels on disk or make them."""
+    """Remove all kernels from memory; later builds load them from disk or compile."""
     _known.clear()
 
 
 def pointers(addresses: Sequence[int]) -> Any:
-    """Return a table of pointers."""
+    """Return a ctypes table of addresses."""
     return (_P * len(addresses))(*addresses)
 
 
 def offsets(sizes: Sequence[int], item: int) -> list[int]:
-    """Return the bytes from the first of some ports to each, one behind the other."""
+    """Return the offset of each port in contiguous memory [bytes].
+
+    Args:
+        sizes: Numbers of values of the ports.
+        item: Bytes of a value.
+    """
     end, starts = 0, []
     for size in sizes:
         starts.append(end)

@@ -1,16 +1,16 @@
-"""Kernels: the functions that are called from outside, for one state and for batches.
+"""Kernels: the LLVM functions called from outside, for one state and for batches.
 
     scalar(in, out, s) -> status
         in, out: tables of pointers to the ports; s: scratch memory
     batch(in, strides, out, status, first, last, s) -> number of rows that failed
-        rows first..last of C-order arrays; at least `width` of them. strides: bytes
-        from row to row of each input, 0 where all rows share it
+        rows first..last - 1 of C-order arrays, at least `width` of them. strides:
+        bytes from row to row of each input, 0 for an input shared by all rows
     streamed(...) -> as batch, for results that are not in the cache: they are written
         past it where the blocks of an array begin at a multiple of a vector's size
     blocked(in, out, status, first, last, s) -> as batch
-        blocks first..last of arrays (blocks, size, width)
+        blocks first..last - 1 of arrays (blocks, size, width)
 
-The last block of `batch` overlaps the one before it where the rows do not fill it: rows
+Where the rows do not fill the last block of `batch`, it overlaps the block before: rows
 do not depend on each other, so the same bits are written twice.
 """
 
@@ -33,7 +33,7 @@ from dyn_core.engines.llvm.rows_ir import (
     stream,
 )
 
-_NEAR = 16  # slots between two that one call sets to zero
+_NEAR = 16  # maximum gap of slots within one memset of zeros
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class KernelIR:
     """LLVM IR of one kernel.
 
     Attributes:
-        ir: The module.
+        ir: LLVM module.
         entries: Names of the functions to call.
-        scratch: Bytes of scratch memory a call needs, 64-byte aligned.
+        scratch: Bytes of scratch memory of a call, 64-byte aligned.
         steps: Number of operations.
     """
 
@@ -63,9 +63,17 @@ def scalar_kernel(
     one: int = 1,
     zeroed: bool = True,
 ) -> KernelIR:
-    """Write the kernel for one state; inputs, outputs: sizes of ports; one: a lane.
+    """Return the kernel for one state.
 
-    zeroed: Whether scratch memory begins as zeros; if not, those needed are set.
+    Args:
+        graph: Graph without calls of Programs.
+        inputs, outputs: Sizes of the ports.
+        fused: Whether multiply-adds are formed.
+        pack: Number of sines and cosines computed at once.
+        vector: Entries of a row in one vector of a matrix product.
+        one: One lane, of float64 or float32.
+        zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
+            slots that need it.
     """
     emitter = Emitter(one, fused, pack, vector)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
@@ -102,18 +110,20 @@ def batch_kernel(
     width: int,
     zeroed: bool = True,
 ) -> KernelIR:
-    """Write the kernels for batches of at least `width` rows, and for blocks.
+    """Return the kernels for batches of at least `width` rows, and for blocks.
 
-    Arguments as of scalar_kernel.
+    Args:
+        graph, inputs, outputs, fused, zeroed: As of scalar_kernel.
+        width: Lanes.
     """
     emitter = Emitter(width, fused, 1)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
     lane = real_size(width) * width
-    places = []  # of the blocked copies of inputs and outputs, then of their tables
+    places = []  # byte offsets of the blocks of inputs and outputs in scratch memory
     end = emitter.top * lane
     for size in (*inputs, *outputs):
         places.append(end)
-        end += -(-size // width) * width * lane  # whole groups: see gather
+        end += -(-size // width) * width * lane  # padded: gather writes whole groups
     tables = end
     end += 8 * (len(inputs) + len(outputs))
     end = (end + 63) // 64 * 64
@@ -139,7 +149,7 @@ def batch_kernel(
 
 
 def _zeros(emitter: Emitter) -> list[str]:
-    """Write what sets the slots that must be zero, whole runs of near ones."""
+    """Return instructions that set the required slots to zero, near ones together."""
     runs: list[list[int]] = []
     for slot in sorted(emitter.zeros):
         if runs and slot - runs[-1][1] < _NEAR:
@@ -158,14 +168,25 @@ def _zeros(emitter: Emitter) -> list[str]:
 
 
 def _widened(result: str, value: str, width: int) -> list[str]:
-    """Write whole numbers as those of 64 bits."""
+    """Return the instruction that converts whole numbers to 64 bits.
+
+    Args:
+        result, value: Registers.
+        width: Lanes.
+    """
     how = "zext" if is_single(width) else "bitcast"
     of, to = kind("whole", width), kind("whole", int(width))
     return [f"  {result} = {how} {of} {value} to {to}"]
 
 
 def _step_function(calls: Sequence[str], width: int, checked: bool) -> str:
-    """Write the function of one block: the status of its rows, how many failed."""
+    """Return the function of one block; it stores row statuses, returns their failures.
+
+    Args:
+        calls: Calls that compute the Graph.
+        width: Lanes.
+        checked: Whether the Graph has requirements; else the status is not written.
+    """
     real = kind("whole", width)
     align = real_size(width) * width
     holds = constant(HOLDS, "whole", width)
@@ -199,15 +220,16 @@ def _batch(
     begin: Sequence[str],
     rows: int | None = None,
 ) -> str:
-    """Write the driver over rows of C-order arrays.
+    """Return the function over rows of C-order arrays, `batch` or `streamed`.
 
     Args:
         inputs, outputs: Sizes of the ports.
-        places: Bytes in the scratch memory to the block of each port.
-        tables: Bytes to the tables of the blocks.
+        places: Byte offset of each port's block in the scratch memory.
+        tables: Byte offset of the tables of block addresses.
         width: Lanes.
         begin: Instructions before the first block.
-        rows: Bytes to memory for the rows of a block, where results are streamed.
+        rows: Byte offset of memory for the rows of a block, in `streamed`; None:
+            `batch`.
     """
     name = "batch" if rows is None else "streamed"
     real = kind("real", lanes_like(width, 1))
@@ -305,7 +327,11 @@ def _blocked(
     width: int,
     begin: Sequence[str],
 ) -> str:
-    """Write the driver over blocks that already lie as lanes."""
+    """Return the function `blocked` over blocks in lane order.
+
+    Args:
+        inputs, outputs, tables, width, begin: As of _batch.
+    """
     real = kind("real", lanes_like(width, 1))
     lines = [
         "define i64 @blocked(ptr %in, ptr %out, ptr %status, i64 %first, i64 %last,"

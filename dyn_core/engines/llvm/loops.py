@@ -1,7 +1,7 @@
-"""Loops of a Schedule: the state is stored before, the rounds go over it in its place.
+"""Loops of a Schedule: the initial state is stored, and the rounds update it in place.
 
-What a loop carries may be thousands of numbers, such as a Jacobian. So they are filled
-and moved by loops of their own, and what follows reads them where they lie.
+The state of a loop may be thousands of numbers, such as a Jacobian. It is filled and
+moved by loops in machine code, and later steps read it where it is.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dyn_core.engines.llvm.ir import Value, constant, kind, lanes_like, real_siz
 from dyn_core.engines.llvm.lower import CHUNK, Schedule, ScheduledStep
 from dyn_core.engines.llvm.products.product_calls import FunctionWriter
 
-_FILLED = 32  # equal constants from which on a loop stores them
+_FILLED = 32  # minimum number of equal constants stored by a loop
 
 
 class BehindPointer:
-    """Values behind a pointer that a function gets."""
+    """Contiguous values behind a pointer parameter of a function."""
 
     def __init__(self, pointer: str) -> None:
         self.pointer = pointer
@@ -31,12 +31,17 @@ class BehindPointer:
         return code.shifted(self.pointer, k), real_size(code.width) * code.width
 
     def joined(self, a: int, b: int) -> bool:
-        """They lie one behind the other."""
+        """Return True: values are contiguous."""
         return True
 
 
 class _State:
-    """State behind the pointer %in; captured values stay in their slots."""
+    """Inputs of a loop's body: state behind the pointer %in, captured values in slots.
+
+    Args:
+        width: Number of state values.
+        state: Slots of the initial state and of the captured values behind it.
+    """
 
     def __init__(self, width: int, state: Slots) -> None:
         self.width, self.now, self.captured = width, BehindPointer("%in"), state
@@ -47,7 +52,7 @@ class _State:
         return place.address(code, k)
 
     def joined(self, a: int, b: int) -> bool:
-        """Return whether both are state, or both captured."""
+        """Return whether both are state values, or both captured values."""
         return (a < self.width) == (b < self.width)
 
 
@@ -56,10 +61,10 @@ class LoopCalls:
     """Writes functions for the loops of a Schedule, and returns their calls.
 
     Attributes:
-        emitter: Writes the functions of the kernel.
-        schedule: Whose loops.
-        base: Where its slots are.
-        writer: Makes a FunctionWriter whose outputs go to a Place.
+        emitter: Writer of the kernel's functions.
+        schedule: Schedule of the loops.
+        base: Scratch memory of its slots.
+        writer: Returns a FunctionWriter whose outputs go to a Place.
         copies: Writes functions that copy values; see ProductCalls.
     """
 
@@ -70,9 +75,10 @@ class LoopCalls:
     copies: Callable[[Sequence[tuple[int, int]], Place, Place], list[str]]
 
     def loop(self, step: ScheduledStep) -> list[str]:
-        """Write a loop: store its operands, run it, copy items to arrays of products.
+        """Write a loop and return its calls: store operands, run it, copy items.
 
-        Its items have their slots in the state from now on.
+        Items that are entries of products are copied into those arrays. The slots of
+        all items in the Schedule are set to the loop's state.
         """
         region, which, _ = step.data
         emitter, schedule = self.emitter, self.schedule
@@ -93,7 +99,7 @@ class LoopCalls:
         return calls
 
     def deliver(self, outputs: Place) -> list[str]:
-        """Write what stores results of loops that are outputs or conditions."""
+        """Return calls that store loop results as outputs and check requirements."""
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "loop"]
         results = [x for step in steps for x in step.results]
@@ -109,7 +115,14 @@ class LoopCalls:
         return calls
 
     def _stored(self, nodes: Sequence[int], state: Slots) -> Iterator[str]:
-        """Write what stores values as the state, many equal constants by a loop."""
+        """Yield calls that store values as the initial state.
+
+        Many equal constants are stored by a loop.
+
+        Args:
+            nodes: Nodes of the values.
+            state: Slots of the state.
+        """
         single: list[tuple[int, int]] = []
         place = 0
         for x, run in groupby(nodes):
@@ -127,7 +140,13 @@ class LoopCalls:
             yield self.emitter.function("copy", before.code)
 
     def _fill(self, value: Any, state: Slots, first: int, count: int) -> str:
-        """Write what stores a constant as some neighbours of the state."""
+        """Return a call that stores a constant in neighbouring slots of the state.
+
+        Args:
+            value: Constant.
+            state: Slots of the state.
+            first, count: First slot and number of slots.
+        """
         code = self._code()
         width = code.width
         numbers, lanes = count * width, self.emitter.products.lanes
@@ -152,10 +171,10 @@ class LoopCalls:
         return self.emitter.function("fill", code)
 
     def _rounds(self, region: Region, state: Slots) -> str:
-        """Write the loop itself, over state and captured values; return its call.
+        """Write the function of a loop with a condition; return its call.
 
-        Lanes go on until all have stopped. A lane that has stopped keeps its state;
-        what the body computes for it is dropped.
+        It runs until all lanes have stopped. A lane that has stopped keeps its state;
+        results of the body for it are discarded.
         """
         emitter, whole = self.emitter, self._code()
         truth, yes = whole.truth, constant(True, "truth", whole.width)
@@ -188,9 +207,10 @@ class LoopCalls:
         return emitter.function("loop", whole)
 
     def _counted(self, region: Region, state: Slots) -> str:
-        """Write a loop whose condition always holds, of one round or more.
+        """Write the function of a loop with a constant number of rounds, at least one.
 
-        State and next state change places instead of being moved.
+        Its condition always holds. State and next state swap their memory instead of
+        being copied.
         """
         emitter, whole = self.emitter, self._code()
         following = Slots(emitter.top)
@@ -217,7 +237,16 @@ class LoopCalls:
         return emitter.function("loop", whole)
 
     def _look(self, code: FunctionCode, cond: Sequence[str], go_on: Slots) -> str:
-        """Write which lanes go on; return whether one does."""
+        """Write the condition and the update of the mask of active lanes.
+
+        Args:
+            code: Function being written.
+            cond: Calls that compute the condition.
+            go_on: Slot of the condition.
+
+        Returns:
+            Register of an i1: whether any lane is active.
+        """
         zero = constant(0.0, "real", code.width)
         code.lines += cond
         holds = code.new(f"fcmp une {code.real} {code.load(go_on, 0)}, {zero}")
@@ -225,7 +254,7 @@ class LoopCalls:
         return code.any(Value(code, "truth", "%going"))
 
     def _move(self, code: FunctionCode, source: Slots, to: Slots, count: int) -> None:
-        """Write what moves the next state to its place."""
+        """Write the copy of the next state (source) to the state (to)."""
         if count:
             start, end = (place.address(code, 0)[0] for place in (source, to))
             self.emitter.products.move(code, start, end, count)
@@ -233,7 +262,13 @@ class LoopCalls:
     def _move_active(
         self, code: FunctionCode, source: Slots, to: Slots, count: int
     ) -> None:
-        """Write what moves the next state to its place in the lanes that go on."""
+        """Write the copy of the next state to the state, in active lanes only.
+
+        Args:
+            code: Function being written.
+            source, to: Slots of the next state and of the state.
+            count: Number of values.
+        """
         if not count:
             return
         start, end = (place.address(code, 0)[0] for place in (source, to))
@@ -259,10 +294,11 @@ class LoopCalls:
 
 
 def _holds_always(cond: Graph) -> bool:
+    """Return whether the condition is a true constant."""
     node = cond.nodes[cond.outputs[0]]
     return node.op == "const" and bool(node.data)
 
 
 def _chunks(values: Sequence[Any]) -> list[Sequence[Any]]:
-    """Return values in lists that one function takes."""
+    """Return values in lists of at most CHUNK, for one function each."""
     return [values[k : k + CHUNK] for k in range(0, len(values), CHUNK)]

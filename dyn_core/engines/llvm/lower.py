@@ -1,9 +1,9 @@
-"""Graph -> Schedule: what one kernel does, in which order, with which scratch memory.
+"""Graph to Schedule: steps of a kernel, their order, and their scratch memory.
 
-A multiplication that only one addition uses becomes its multiply-add; sines and cosines
-are packed into one vector call; the steps are cut into chunks, each an LLVM function
-later, and values that live across chunks get a slot of the scratch memory. All of this
-happens before the number of lanes matters: one state and a lane have equal bits.
+A multiplication used by a single addition becomes its multiply-add; sines and cosines
+are packed into vector calls; the steps are cut into chunks, each of which becomes an
+LLVM function, and values used by other chunks get a slot of the scratch memory. None of
+this depends on the number of lanes: one state and a lane have equal bits.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from dyn_core.engines.llvm.products.product_arrays import GROUP, ProductArrays
 from dyn_core.engines.llvm.products.shared_memory import share_memory
 
 CHUNK = 400  # steps in one function; compile time grows faster than linearly beyond
-MEMORY = 250  # values that one function reads and delivers, of which the same holds
-ROLLED = ("loop", "product")  # steps with items that run in loops of their own
+MEMORY = 250  # values that one function reads and writes, for the same reason
+ROLLED = ("loop", "product")  # steps that run in loops of machine code and have items
 _LEAVES = ("const", "input")
 
 
 class ScheduledStep(NamedTuple):
-    """One operation of a Schedule: a row of the operations table, or one of
+    """One step of a Schedule: an operation of operations.py, or one of
 
     fma (x y + z), fms (x y - z), fnma (z - x y)
-    sincos: of each operand; results are its sine and its cosine, or None
+    sincos: for each operand; results are its sine and its cosine, or None if unused
     loop, product: results are the items used; data is (Region or ProductShape, items,
         node)
     """
@@ -42,14 +42,15 @@ class Schedule:
     """Steps of a Graph in order.
 
     Attributes:
-        graph: What is computed; operands and results are its node numbers.
+        graph: Graph; operands and results are indices of its nodes.
         chunks: Steps of each function; a loop or product is a chunk of its own.
-        slots: Slot of each value that lives across chunks; those of a loop's items
-            are known when the loop is written.
-        outputs: By value, the output that it is read from: an item that lies there.
-        copies: Further slots of a value: the arrays of products that it is part of.
+        slots: Slot of each value used by other chunks; slots of a loop's items are set
+            when the loop is written.
+        outputs: By item of a product that is stored only among the outputs, the output
+            to read it from.
+        copies: By value, further slots: entries of matrices that it is part of.
         size: Number of slots.
-        arrays: Where the matrices of products lie, behind the other slots.
+        arrays: Memory of the matrices of products, behind the other slots.
         ends: By value, the outputs that it is.
         conditions: By value, the number of the first requirement that it is.
     """
@@ -84,10 +85,10 @@ def lower(
     """Return the Schedule of a Graph.
 
     Args:
-        graph: Without calls of Programs.
+        graph: Graph without calls of Programs.
         fused: Whether multiply-adds are formed.
-        pack: How many sines and cosines are taken at once.
-        joined: Returns whether two outputs lie in one array; None where outputs cannot
+        pack: Number of sines and cosines computed at once.
+        joined: Returns whether two outputs are in one array; None where outputs cannot
             be read again.
     """
     steps = _Ordering(graph, fused, pack).steps()
@@ -98,7 +99,7 @@ def lower(
 
 
 class _Ordering:
-    """Puts the nodes in an order in which sines and cosines stand together."""
+    """Orders the nodes so that sines and cosines are next to each other."""
 
     def __init__(self, graph: Graph, fused: bool, pack: int) -> None:
         self.graph, self.pack = graph, pack
@@ -113,7 +114,7 @@ class _Ordering:
                 self.items.setdefault(node.operands[0], []).append(k)
 
     def steps(self) -> list[ScheduledStep]:
-        """Return the steps."""
+        """Return the steps in order."""
         nodes, steps = self.graph.nodes, []
         done = [node.op in _LEAVES for node in nodes]
         for root in range(len(nodes)):
@@ -139,7 +140,7 @@ class _Ordering:
         return steps
 
     def _step(self, k: int) -> ScheduledStep:
-        """Return the step that yields node k."""
+        """Return the step that computes node k."""
         node = self.graph.nodes[k]
         if k in self.fusions:
             op, operands = self.fusions[k]
@@ -161,8 +162,9 @@ class _Ordering:
     def _packs(self) -> dict[int, tuple[Any, ...]]:
         """Return for each sine and cosine the members of its pack.
 
-        A member is (angle, node of the sine or None, node of the cosine or None). Those
-        of one pack have as many sines and cosines behind them, so none needs another.
+        A member is (angle, node of the sine or None, node of the cosine or None).
+        Members of a pack have equal depth, counted in sines, cosines and loops, so none
+        depends on another.
         """
         nodes, depth = self.graph.nodes, [0] * len(self.graph.nodes)
         levels: dict[int, dict[int, list[Any]]] = {}
@@ -189,11 +191,15 @@ class _Ordering:
 def fusions(
     graph: Graph, uses: list[int]
 ) -> tuple[dict[int, tuple[str, tuple[int, ...]]], set[int]]:
-    """Return the multiply-adds of a Graph, and the multiplications that go into them.
+    """Return the multiply-adds of a Graph, and the multiplications that they absorb.
 
     Args:
-        graph: Its nodes are read.
-        uses: How often each of them is used.
+        graph: Graph.
+        uses: Number of uses of each node.
+
+    Returns:
+        By addition or subtraction, operation (fma, fms, fnma) and operands; the set of
+        absorbed multiplications.
     """
     nodes, absorbed = graph.nodes, set()
     made: dict[int, tuple[str, tuple[int, ...]]] = {}
@@ -217,7 +223,7 @@ def fusions(
 
 
 def count_uses(graph: Graph) -> list[int]:
-    """Count how often each node is used."""
+    """Return the number of uses of each node, as operand, output or requirement."""
     uses = [0] * len(graph.nodes)
     for node in graph.nodes:
         for x in node.operands:
@@ -228,11 +234,11 @@ def count_uses(graph: Graph) -> list[int]:
 
 
 def _cut(schedule: Schedule, steps: list[ScheduledStep]) -> list[list[ScheduledStep]]:
-    """Cut the steps into chunks; loops and products stand alone.
+    """Return the steps in chunks; loops and products are chunks of their own.
 
-    A chunk ends with CHUNK steps, or where its steps have read MEMORY values of others
-    and made so many outputs and entries of matrices: LLVM orders every two that touch
-    memory, so that the time for a function grows with the square of their number.
+    A chunk ends with CHUNK steps, or when its steps have accessed MEMORY values of
+    other chunks, outputs and entries of matrices: LLVM orders every pair of memory
+    accesses, so the compile time of a function grows with the square of their number.
     """
     writes = {x: len(places) for x, places in schedule.ends.items()}
     for step in steps:
@@ -263,7 +269,7 @@ def _is_rolled(chunk: list[ScheduledStep]) -> bool:
 def _assign_slots(
     schedule: Schedule, joined: Callable[[int, int], bool] | None
 ) -> None:
-    """Assign a slot to each value that a later chunk reads; slots are used again."""
+    """Assign a slot to each value that a later chunk reads; free slots are reused."""
     last: dict[int, int] = {}
     for number, chunk in enumerate(schedule.chunks):
         for step in chunk:
@@ -290,10 +296,10 @@ def _assign_slots(
 def _place_arrays(
     schedule: Schedule, joined: Callable[[int, int], bool] | None
 ) -> None:
-    """Place the matrices of products behind the slots of single values."""
+    """Assign memory to the matrices of products, behind the slots of single values."""
     steps = [step for step in schedule.rolled() if step.op == "product"]
     products = [step.data[2] for step in steps]
-    # Results of loops become outputs at the end.
+    # With loops, outputs cannot be used as matrices: loops write theirs at the end.
     late = joined is None or len(steps) < len(schedule.rolled())
     arrays = ProductArrays(
         schedule.graph,
@@ -303,7 +309,7 @@ def _place_arrays(
         joined or (lambda a, b: False),
     )
     share_memory(arrays, schedule.chunks)
-    arrays.end += GROUP if products else 0  # behind what is read of them
+    arrays.end += GROUP if products else 0  # spare slots: loads may read behind arrays
     for step in steps:
         for x in step.results:
             spot = arrays.spot(x)

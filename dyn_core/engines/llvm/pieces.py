@@ -1,8 +1,9 @@
-"""A large module in pieces: several at once, and others get the compiler in between.
+"""Compilation of a large module in pieces, in parallel.
 
-While LLVM compiles, no other thread can load code, the process cannot fork, and it
-cannot end: its threads would work on with an LLVM that is gone. So a kernel of many
-functions is compiled some functions at a time, on as many threads as there are cores.
+While LLVM compiles, other threads cannot load code and the process can neither fork nor
+end, since its threads would continue with an LLVM that no longer exists. So a kernel of
+many functions is compiled a few functions at a time, on as many threads as there are
+cores.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from dyn_core.engines.llvm import compiler
 from dyn_core.engines.llvm.rows_ir import NONTEMPORAL
 from dyn_core.engines.llvm.threads import COMPILERS, count
 
-PIECE = 4000  # lines of a piece, about; a tenth of a second
+PIECE = 4000  # approximate lines of a piece: a tenth of a second of compilation
 _FUNCTION = re.compile(r"^define .*?^}$", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"@[\w.]+")
 
 
 def compile_pieces(ir: str) -> list[bytes]:
-    """Return the object codes of a module, to be loaded in this order."""
+    """Return the object codes of a module, in the order in which they must be loaded.
+
+    Raises:
+        CompileError: LLVM failed.
+    """
     pieces = split(ir)
     codes = [b""] * len(pieces)
     left = list(reversed(range(len(pieces))))
@@ -38,10 +43,10 @@ def compile_pieces(ir: str) -> list[bytes]:
 
 
 def split(ir: str) -> list[str]:
-    """Return modules that together are one; callers come before what they call.
+    """Return the pieces of a module; callers are in earlier pieces than their callees.
 
-    So a call of another piece is of a symbol that is not known yet when it is loaded:
-    the loader then makes a jump that reaches any distance.
+    A call into another piece then refers to a symbol that is unknown when it is loaded:
+    the loader inserts a jump with unlimited range.
     """
     functions = _FUNCTION.findall(ir)
     groups: list[list[str]] = []
@@ -63,7 +68,12 @@ def split(ir: str) -> list[str]:
 
 
 def _module(functions: list[str], declared: dict[str, str]) -> str:
-    """Return functions with the declarations of all others that they call."""
+    """Return a module of these functions, with declarations of their callees.
+
+    Args:
+        functions: Definitions.
+        declared: By name, the declaration of every function of the whole module.
+    """
     body = "\n".join(functions)
     here = {_name(function) for function in functions}
     called = {name for name in _NAME.findall(body) if name in declared} - here
@@ -72,6 +82,6 @@ def _module(functions: list[str], declared: dict[str, str]) -> str:
 
 
 def _name(definition: str) -> str:
-    """Return the name of the function that is defined or declared."""
+    """Return the name of a function from its definition or declaration; "" if none."""
     match = _NAME.search(definition)
     return match.group() if match else ""

@@ -1,11 +1,11 @@
-"""Rows of C-order arrays to blocks of lanes and back, as LLVM functions.
+"""LLVM functions that transpose rows of C-order arrays to blocks of lanes and back.
 
 gather(from, stride, n, to)     `group` rows of n numbers -> n vectors
 scatter(from, n, to)            n vectors -> `group` rows of n numbers
 stream(from, n, to)             a copy of n vectors to memory, past the cache
 
-A group is a part of the lanes of a vector, eight at most: robots have fewer coordinates
-than a vector of float32 may have lanes.
+A group is a part of the lanes of a vector, eight at most: robots may have fewer
+coordinates than a vector of float32 has lanes.
 """
 
 from __future__ import annotations
@@ -15,18 +15,27 @@ from collections.abc import Callable
 from dyn_core.engines.llvm.ir import kind, lanes_like, real_size, suffix
 
 _GROUP = 8
-NONTEMPORAL = "!0 = !{i32 1}"  # behind the functions of a module with a stream
+NONTEMPORAL = "!0 = !{i32 1}"  # metadata at the end of a module with a stream
 
 
 def group_of(width: int) -> int:
-    """Return how many rows are transposed at once."""
+    """Return the number of rows that are transposed at once."""
     return lanes_like(width, min(width, _GROUP))
 
 
 def gather_calls(
     width: int, tag: str, start: str, stride: str, n: int, to: str
 ) -> list[str]:
-    """Write the calls that make a block of `width` rows."""
+    """Return the calls that convert `width` rows to a block.
+
+    Args:
+        width: Lanes.
+        tag: Prefix of registers.
+        start: Register of the first row's address.
+        stride: Register of the bytes from row to row.
+        n: Number of columns.
+        to: Register of the block's address.
+    """
     group, lines = group_of(width), []
     for k in range(width // group):
         lines += [
@@ -41,7 +50,15 @@ def gather_calls(
 
 
 def scatter_calls(width: int, tag: str, start: str, n: int, to: str) -> list[str]:
-    """Write the calls that make `width` rows of a block."""
+    """Return the calls that convert a block to `width` rows.
+
+    Args:
+        width: Lanes.
+        tag: Prefix of registers.
+        start: Register of the block's address.
+        n: Number of columns.
+        to: Register of the first row's address.
+    """
     group, size, lines = group_of(width), real_size(width), []
     for k in range(width // group):
         lines += [
@@ -53,7 +70,17 @@ def scatter_calls(width: int, tag: str, start: str, n: int, to: str) -> list[str
 
 
 def _transpose(rows: list[str], width: int, lines: list[str], tag: str) -> list[str]:
-    """Write the transposition of `width` vectors: swap blocks of 1, 2, 4, ..."""
+    """Write the transposition of `width` vectors by swaps of blocks of 1, 2, 4, ...
+
+    Args:
+        rows: Registers of the vectors.
+        width: Number and lanes of the vectors.
+        lines: Code, extended here.
+        tag: Prefix of registers.
+
+    Returns:
+        Registers of the transposed vectors.
+    """
     size = 1
     while size < width:
         following = list(rows)
@@ -78,14 +105,15 @@ def _transpose(rows: list[str], width: int, lines: list[str], tag: str) -> list[
 
 
 def _over_columns(head: str, width: int, body: Callable[[str, str], list[str]]) -> str:
-    """Write a function over groups of `width` columns; an odd rest comes first.
+    """Return a function over groups of `width` columns; a partial group comes first.
 
     Args:
-        head: Name and arguments, %n among them: the number of columns.
+        head: Name and parameters, with %n: the number of columns.
         width: Lanes.
-        body: Gives the lines for a group, from a prefix of names and the name of its
-            first column. The prefix is `group` for a whole one, `few` where n is below
-            half the lanes, else `most`; then %mask tells which columns exist.
+        body: Returns the lines for a group, from a prefix of registers and the register
+            of its first column. The prefix is `group` for a full group; for a partial
+            one it is `few` where n is below half the lanes, else `most`, and %mask
+            marks the existing columns.
     """
     counting = ", ".join(f"i64 {k}" for k in range(width))
     lines = [
@@ -125,7 +153,14 @@ def _over_columns(head: str, width: int, body: Callable[[str, str], list[str]]) 
 
 
 def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
-    """Write pointers %TAGwK to the vectors of a block that belong to a group."""
+    """Return pointers %TAGwK to the vectors of a block that belong to a group.
+
+    Args:
+        tag: Prefix of registers.
+        first: Register of the first column.
+        block: Register of the block's address.
+        width: Lanes.
+    """
     number, lines = kind("real", lanes_like(width, 1)), []
     for k in range(group_of(width)):
         lines += [
@@ -137,7 +172,7 @@ def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
 
 
 def gather(lanes: int) -> str:
-    """Write rows -> block: `to` gets n vectors, and more up to a whole group."""
+    """Return the function rows -> block; `to` gets n vectors, rounded up to a group."""
     width, number = group_of(lanes), kind("real", lanes_like(lanes, 1))
     of, end, size = kind("real", width), f"{suffix(width)}.p0", real_size(width)
 
@@ -164,10 +199,10 @@ def gather(lanes: int) -> str:
 
 
 def scatter(lanes: int) -> str:
-    """Write block -> rows: n vectors at `from` become `width` rows of n numbers.
+    """Return the function block -> rows: n vectors at `from` become rows of n numbers.
 
-    Masked stores are slow on many machines. A whole vector at the odd end of a row
-    reaches into the next rows, which are written later; only the last row needs a mask,
+    Masked stores are slow on many machines. A full vector at the partial end of a row
+    extends into the next rows, which are written later; only the last row needs a mask,
     and where n is small every row.
     """
     width, number = group_of(lanes), kind("real", lanes_like(lanes, 1))
@@ -195,7 +230,7 @@ def scatter(lanes: int) -> str:
 
 
 def stream(width: int) -> str:
-    """Write a copy of n vectors to memory past the cache."""
+    """Return the function that copies n vectors to memory, past the cache."""
     of, align = kind("real", width), real_size(width) * width
     lines = [
         "define internal void @stream(ptr noalias %from, i64 %n, ptr %to) nounwind {",

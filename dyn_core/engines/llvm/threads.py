@@ -1,4 +1,4 @@
-"""Threads for batches and for the compiler, made when needed; a fork starts anew."""
+"""Threads for batches and for the compiler, started when needed; forks start anew."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from dyn_core.errors import SettingError
 
 Result = TypeVar("Result")
 
-VARIABLE = "DYN_THREADS"  # environment: threads a batch may use
+VARIABLE = "DYN_THREADS"  # environment variable: maximum threads of a batch
 
 
 def count(asked: int | None = None) -> int:
-    """Return how many threads a batch may use: as asked, environment, or all cores."""
+    """Return the number of threads of a batch: `asked`, DYN_THREADS, or all cores.
+
+    Raises:
+        SettingError: DYN_THREADS is not a whole number >= 1.
+    """
     if asked is not None:
         return asked
     setting = os.environ.get(VARIABLE, "")
@@ -32,14 +36,14 @@ def count(asked: int | None = None) -> int:
 
 
 class _Job:
-    """One task and its end.
+    """One task and its outcome.
 
     Attributes:
         done: Set when the task has ended.
-        result: What the task returned.
-        error: What it raised instead, or None.
-        taken: Whether a thread runs it or has run it.
-        then: What is called with the job after its end.
+        result: Return value of the task.
+        error: Exception that it raised, or None.
+        taken: Whether a thread has started it.
+        then: Functions called with the job after its end.
     """
 
     def __init__(self, task: Callable[[], Any]) -> None:
@@ -51,7 +55,7 @@ class _Job:
         self.then: list[Callable[[_Job], None]] = []
 
     def run(self) -> None:
-        """Run the task; keep what it raises for the caller."""
+        """Run the task; store its result or exception."""
         try:
             self.result = self.task()
         except BaseException as error:
@@ -63,9 +67,9 @@ class _Job:
 class LongTasks:
     """Long tasks by name, on threads of their own.
 
-    Ctrl-C ends the wait of the main thread, not the task: who asks for the same name
-    next waits for it and gets its result. Tasks that nobody waits for are done one
-    after the other; one that has not started when somebody asks for it is done at once.
+    Ctrl-C ends the wait of the main thread, not the task: the next request of the same
+    name waits for the task and gets its result. Background tasks run one after the
+    other; a task that has not started when its result is requested is run at once.
     """
 
     def __init__(self) -> None:
@@ -74,14 +78,17 @@ class LongTasks:
             os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        """Forget all tasks: a child process has no thread that ends them."""
+        """Remove all tasks: a child process has no thread that runs them."""
         self._jobs: dict[str, _Job] = {}
         self._queue: list[tuple[str, _Job]] = []
         self._working = False
         self._lock = threading.Lock()
 
     def result(self, name: str, task: Callable[[], Result]) -> Result:
-        """Return what a task returns; raise what it raises."""
+        """Return the result of a task, run now unless one of this name is in progress.
+
+        Any exception of the task is raised.
+        """
         job = self._jobs.setdefault(name, _Job(task))
         if not job.taken:
             run = partial(self._run, name, job)
@@ -97,11 +104,13 @@ class LongTasks:
     def later(
         self, name: str, task: Callable[[], Any], then: Callable[[_Job], None]
     ) -> None:
-        """Do a task after those before it.
+        """Run a task in the background, after the tasks in the queue.
+
+        Where no thread can be started, it is run here.
 
         Args:
             name, task: As for result.
-            then: Called at its end, with an object that has `result` and `error`.
+            then: Called after its end with the job, which has `result` and `error`.
         """
         with self._lock:
             job = self._jobs.setdefault(name, _Job(task))
@@ -115,7 +124,7 @@ class LongTasks:
             self._work()
 
     def _work(self) -> None:
-        """Do what stands in the queue."""
+        """Run the tasks in the queue until it is empty."""
         while True:
             with self._lock:
                 if not self._queue:
@@ -129,7 +138,7 @@ class LongTasks:
             self._jobs.pop(name, None)
 
     def _run(self, name: str, job: _Job) -> None:
-        """Run a job where no other thread does."""
+        """Run a job unless a thread has started it."""
         with self._lock:
             if job.taken:
                 return
@@ -146,7 +155,7 @@ class Workers:
             os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        """Forget all threads: a child process has none of them."""
+        """Start without threads: a child process has none of its parent's."""
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
@@ -154,11 +163,14 @@ class Workers:
     def run(
         self, tasks: Sequence[Callable[[], None]], stop: Callable[[], None]
     ) -> None:
-        """Run tasks side by side, the last of them here; raise what one raised.
+        """Run tasks in parallel, the last one on this thread.
+
+        The first exception of a task is raised after all tasks have ended.
 
         Args:
-            tasks: What to run; where no thread can be had, all of it runs here.
-            stop: Asks all tasks to end soon; called after Ctrl-C, and where one failed.
+            tasks: Functions; all run on this thread where no thread can be started.
+            stop: Requests all tasks to end soon; called after Ctrl-C, and where the
+                task on this thread failed.
         """
         jobs = [_Job(task) for task in tasks]
         with self._lock:
@@ -191,7 +203,7 @@ class Workers:
 
 
 def _started(thread: threading.Thread) -> bool:
-    """Start a thread; return whether the process may have one more."""
+    """Start a thread; return False if the process cannot have one more."""
     try:
         thread.start()
     except (RuntimeError, MemoryError):

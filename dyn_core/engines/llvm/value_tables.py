@@ -1,7 +1,7 @@
-"""Values that are copied or set by a loop over a table, where lines would be too many.
+"""Copies and zeros of many values, by a loop over a table instead of instructions.
 
-A result of a hundred thousand numbers, most of them zeros, or entries of products in
-another order, would be as many instructions to compile.
+A result of a hundred thousand numbers, mostly zeros, or entries of products in another
+order, would otherwise be as many instructions to compile.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from itertools import groupby
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place
 from dyn_core.engines.llvm.ir import kind, real_size
 
-MANY = 2000  # copies from which they stand in a table
-_AT_ONCE = 4  # pairs of a round of the loop
+MANY = 2000  # number of copies above which a table is used
+_AT_ONCE = 4  # pairs per round of the loop
 _SET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
@@ -22,8 +22,8 @@ class ValueTables:
 
     Attributes:
         width: Lanes of a value.
-        head: Lines of the tables.
-        sets: Whether something is set to zero.
+        head: Definitions of the tables.
+        sets: Whether memory is set to zero, so that memset must be declared.
     """
 
     def __init__(self, width: int) -> None:
@@ -38,7 +38,13 @@ class ValueTables:
         pairs: Sequence[tuple[int, int]],
         to: Place,
     ) -> None:
-        """Write copies of values, by pairs of numbers in two places."""
+        """Write copies of values between two places.
+
+        Args:
+            code: Function being written.
+            start, to: Source and target.
+            pairs: Indices of each value in source and target.
+        """
         for _, group in groupby(
             pairs, key=lambda pair: (start.part(pair[0]), to.part(pair[1]))
         ):
@@ -56,13 +62,17 @@ class ValueTables:
     def zeros(
         self, code: FunctionCode, to: Place, numbers: Sequence[int], count: int
     ) -> bool:
-        """Write what sets values to zero, with all of their arrays, if they are many.
+        """Write memsets of whole arrays that contain zeros, if these are many.
 
         Args:
-            code: Function that is written, before all others that store to the place.
-            to: Place of `count` values.
-            numbers: Of the values.
-            count: Of all values of the place.
+            code: Function being written, which runs before all others that store to
+                `to`.
+            to: Place with `count` values.
+            numbers: Indices of the zeros.
+            count: Number of all values of the place.
+
+        Returns:
+            False if there are fewer than MANY zeros; then nothing is written.
         """
         if len(numbers) < MANY:
             return False
@@ -76,11 +86,11 @@ class ValueTables:
         return True
 
     def declarations(self) -> list[str]:
-        """Return the lines that stand before all functions."""
+        """Return the lines before all functions: memset and tables."""
         return [*([_SET] if self.sets else []), *self.head]
 
     def definitions(self) -> list[str]:
-        """Return the function that copies go by, where there are some."""
+        """Return the function that copies by a table; empty if there are no tables."""
         if not self.head:
             return []
         of, align = kind("real", self.width), real_size(self.width)

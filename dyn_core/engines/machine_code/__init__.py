@@ -1,15 +1,16 @@
 """Functions of numbers and arrays that run as Python and as machine code, same bits.
 
-An algorithm whose work depends on its data (how many contacts there are, which pairs
-are near, how many sweeps a solver needs) cannot be traced into one Graph. It is written
-in a subset of Python over NumPy arrays, and compiled once for each machine, not for
-each robot: the robot is a record of arrays.
+An algorithm whose work depends on its data (number of contacts, pairs of near bodies,
+number of sweeps of a solver) cannot be traced into one Graph. It is written in a subset
+of Python over NumPy arrays, and compiled once for each machine, not for each robot: the
+robot is a record of arrays.
 
-language.py is the subset: its types and the decorator `machine_code`. `compiled` makes
-machine code of a function: types.py reads annotations, lanes.py, expressions.py,
-operations.py, statements.py and translate.py turn its syntax tree (source.py) into LLVM
-IR, loading.py compiles, keeps and calls that with arguments.py; kernels.py lets it call
-Programs. In lanes (lanes.py) the same function works on several states at once.
+language.py defines the subset: its types and the decorator `machine_code`. `compiled`
+returns the machine code of a function: types.py reads annotations; lanes.py,
+expressions.py, operations.py, statements.py and translate.py convert the syntax tree
+(source.py) to LLVM IR; loading.py compiles, caches and calls it with arguments.py;
+kernels.py lets it call Programs. With lanes (lanes.py) the same function computes
+several states at once.
 """
 
 from dyn_core.engines.machine_code.arguments import in_lanes

@@ -19,13 +19,22 @@ from dyn_core.engines.machine_code.types import (
 )
 from dyn_core.errors import ShapeError
 
-_LINE = 64  # bytes of a line of the cache, and of the widest vector
+_LINE = 64  # bytes of a cache line, and of the widest vector
 
 _DTYPES = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def number(kind: NumberType, value: Any, name: str) -> int | float | bool:
-    """Return a number as an argument."""
+    """Return a number as a Python int, float or bool.
+
+    Args:
+        kind: INT, FLOAT or BOOL.
+        value: Number of Python or NumPy; an int is valid for FLOAT.
+        name: Name for messages.
+
+    Raises:
+        ShapeError: The value has another type, or an int exceeds 64 bits.
+    """
     fits: Any = {
         INT: (int, np.integer),
         FLOAT: (float, int, np.floating, np.integer),
@@ -45,7 +54,17 @@ def number(kind: NumberType, value: Any, name: str) -> int | float | bool:
 def table(
     kind: Type, value: Any, name: str, lanes: int
 ) -> Iterator[tuple[bytes, list[Any]]]:
-    """Yield the words of an argument, and the arrays that they point to."""
+    """Yield the packed words of an argument, with the arrays they point to.
+
+    Args:
+        kind: Type of the argument; records yield once for each field.
+        value: Record, array or number.
+        name: Name for messages.
+        lanes: Lanes as last axis of float arrays; 0: no such axis.
+
+    Raises:
+        ShapeError: A value has another type, dtype, number of axes or memory layout.
+    """
     if isinstance(kind, RecordType):
         if not isinstance(value, kind.python):
             raise ShapeError(name, f"a {kind}", type(value).__name__)
@@ -62,7 +81,14 @@ def table(
 
 
 def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
-    """Refuse what is not the array that a type says."""
+    """Raise ShapeError unless `value` is a contiguous, writeable array of this type.
+
+    Args:
+        kind: Type of the argument.
+        value: Any object.
+        name: Name for messages.
+        lanes: Required last axis; 0: none.
+    """
     dtype = _DTYPES[kind.item is FLOAT]
     behind = (lanes,) if lanes else ()
     if not isinstance(value, np.ndarray):
@@ -80,14 +106,21 @@ def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
 
 
 def _wanted(kind: ArrayType, lanes: int) -> str:
-    """Return what an array must be, for an error."""
+    """Return the description of a valid array, for messages."""
     dtype = _DTYPES[kind.item is FLOAT]
     more = f", behind them {lanes} lanes" if lanes else ""
     return f"{kind}: a {dtype} array of {kind.axes} axes, contiguous, writeable{more}"
 
 
 def refuse_overlap(arrays: list[Any], name: str) -> None:
-    """Refuse whole and real numbers in the same memory: LLVM takes them as apart."""
+    """Raise ShapeError if an int array and a float array share memory.
+
+    LLVM may assume that they do not: see the alias metadata in lanes.py.
+
+    Args:
+        arrays: Arrays of int64 or float64.
+        name: Name for the message.
+    """
     spans = sorted(
         (array.__array_interface__["data"][0], array.nbytes, array.dtype.kind)
         for array in arrays
@@ -100,13 +133,13 @@ def refuse_overlap(arrays: list[Any], name: str) -> None:
 
 
 def in_lanes(value: Any, lanes: int, known: dict[int, tuple[Any, Any]]) -> Any:
-    """Return a record whose arrays of floats have lanes as a last axis, all alike.
+    """Return a copy of a record with equal lanes as last axis of its float arrays.
 
     Args:
         value: Record, array or number.
-        lanes: How many.
-        known: Each array and that in lanes, by its id: what is shared stays shared.
-            Arrays of ints are copied.
+        lanes: Number of lanes.
+        known: By id, each array and its copy, extended here: an array that occurs twice
+            has one copy. Arrays of ints are copied without lanes.
     """
     if isinstance(value, tuple):
         parts = [in_lanes(part, lanes, known) for part in value]
@@ -124,7 +157,7 @@ def in_lanes(value: Any, lanes: int, known: dict[int, tuple[Any, Any]]) -> Any:
 
 
 def _aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """Return zeros that begin with a line of the cache."""
+    """Return an array of zeros that starts at a cache line."""
     size = int(np.prod(shape))
     room = np.zeros(size + _LINE // 8)
     first = -room.ctypes.data % _LINE // 8

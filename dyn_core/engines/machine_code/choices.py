@@ -1,6 +1,7 @@
-"""Functions of traced numbers that the subset has, too: where, minimum, maximum.
+"""LLVM IR of where, minimum, maximum, any_lane and decided_by.
 
-So a formula can be an algorithm's, and part of machine code.
+The first three are functions of traced numbers too, so one formula serves algorithms
+and machine code.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from dyn_core.numbers.scalar import maximum, minimum, where
 
 
 def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `where(condition, a, b)`; both are evaluated."""
+    """Return the value of `where(condition, a, b)`; both are evaluated.
+
+    TraceError if a and b have different types.
+    """
     condition = writer.by_lane(node.args[0])
     if condition.type not in (BOOL, MASK):
-        writer.number(node.args[0], BOOL)  # says what it is
+        writer.number(node.args[0], BOOL)  # raises the error
     a, b = (writer.number(x) for x in node.args[1:])
     if a.type != b.type:
         what = f"'{ast.unparse(node)}' is {a.type} or {b.type}"
@@ -26,13 +30,13 @@ def write_where(writer: Expressions, node: ast.Call) -> TypedValue:
 
 
 def write_minimum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `minimum(a, b)` of floats: b where neither is smaller."""
+    """Return the value of `minimum(a, b)` of floats: b where neither is smaller."""
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, a, b)
 
 
 def write_maximum(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `maximum(a, b)` of floats: a where neither is larger."""
+    """Return the value of `maximum(a, b)` of floats: a where neither is larger."""
     a, b, smaller = _compared(writer, node)
     return writer.select(smaller, b, a)
 
@@ -40,14 +44,14 @@ def write_maximum(writer: Expressions, node: ast.Call) -> TypedValue:
 def _compared(
     writer: Expressions, node: ast.Call
 ) -> tuple[TypedValue, TypedValue, TypedValue]:
-    """Return two floats, and whether the first is smaller."""
+    """Return the two arguments as floats, and the condition a < b."""
     a, b = (writer.convert(writer.number(x, INT, FLOAT)) for x in node.args)
     smaller = writer.condition(f"fcmp olt {writer.float} {a.name}, {b.name}")
     return a, b, smaller
 
 
 def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `any_lane(condition)`."""
+    """Return the value of `any_lane(condition)`."""
     condition = writer.by_lane(node.args[0])
     if condition.type is not MASK:
         return writer.number(node.args[0], BOOL)
@@ -55,7 +59,7 @@ def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
 
 
 def write_decided(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `decided_by(condition, counts)`."""
+    """Return the value of `decided_by(condition, counts)`."""
     condition, counts = map(writer.by_lane, node.args)
     if condition.type is MASK and counts.type is MASK:
         return writer.vote(condition, counts)
@@ -64,6 +68,7 @@ def write_decided(writer: Expressions, node: ast.Call) -> TypedValue:
     return writer.number(node.args[0], BOOL)
 
 
+# function: minimum and maximum number of arguments, writer.
 CHOICES = {
     decided_by: (2, 2, write_decided),
     any_lane: (1, 1, write_any),

@@ -1,4 +1,4 @@
-"""Names, constants, records and arrays of the subset: the type and code of each."""
+"""Code of names, constants, records and arrays of the subset."""
 
 from __future__ import annotations
 
@@ -24,12 +24,26 @@ from dyn_core.engines.machine_code.types import (
 )
 from dyn_core.errors import TraceError
 
-_ALIAS = {INT: "!tbaa !4", FLOAT: "!tbaa !3"}  # what the metadata of a module says
+_ALIAS = {INT: "!tbaa !4", FLOAT: "!tbaa !3"}  # metadata of lanes.declarations
 MISSING = object()
 
 
 class Expressions(LaneCode):
-    """The values of one function; operations.py has what is done with them."""
+    """Writes the values of one function; operations.py adds the operations on them.
+
+    Methods raise TraceError for a construct that is not in the subset.
+
+    Args:
+        function: Python function.
+        checked: Whether indices and divisors are checked.
+        lanes: As of LaneCode.
+
+    Attributes:
+        variables: By name, the type and the stack addresses of its components.
+        assigned: Names that have a value at this point; None: unreachable code.
+        result: Type of the function's result.
+        callee: Returns LLVM name and signature of a called function.
+    """
 
     result: Type = NOTHING
     callee: Callable[[Callable[..., Any]], tuple[str, FunctionType]]
@@ -40,14 +54,20 @@ class Expressions(LaneCode):
         super().__init__(lanes)
         self.function, self.checked = function, checked
         self.variables: dict[str, tuple[Type, tuple[str, ...]]] = {}
-        self.assigned: set[str] | None = set()  # have a value here; None: never here
+        self.assigned: set[str] | None = set()
 
     def note(self, what: str, line: int) -> int:
-        """Return the status that says what failed in which line."""
+        """Return a new status number for this failure in this line."""
         raise NotImplementedError
 
     def fail(self, node: ast.AST, what: str, valid: str) -> NoReturn:
-        """Raise the error that says where and what is not in the subset."""
+        """Raise TraceError with the source line.
+
+        Args:
+            node: Faulty node of the syntax tree.
+            what: Fault.
+            valid: Valid alternative.
+        """
         where = f"{self.function.__code__.co_filename}:{getattr(node, 'lineno', '?')}"
         name = self.function.__qualname__
         raise TraceError(f"{where}: {name}: {what}; valid: {valid}")
@@ -55,7 +75,14 @@ class Expressions(LaneCode):
     # Code
 
     def require(self, holds: str, node: ast.AST, what: str, *noted: str) -> None:
-        """Leave the function where a condition does not hold, in the checked form."""
+        """Write a check of the checked form: return from the function if it fails.
+
+        Args:
+            holds: Register of the condition.
+            node: Node of the syntax tree, for its line.
+            what: Text for the failure.
+            noted: Registers of whole numbers that are stored behind the status.
+        """
         code = self.note(what, getattr(node, "lineno", 0))
         no, yes = self.label(), self.label()
         self.add(f"br i1 {holds}, label %{yes}, label %{no}")
@@ -68,18 +95,21 @@ class Expressions(LaneCode):
         self.begin(yes)
 
     def more_arguments(self) -> list[str]:
-        """Return what each function takes first: where it notes failures or lanes."""
+        """Return the leading parameters of every function: status and lane mask.
+
+        The status is there in the checked form, the mask with lanes.
+        """
         return ["ptr %status"] * self.checked + ["ptr %alive"] * bool(self.lanes)
 
     def leave(self) -> None:
-        """Return zeros."""
+        """Write a return of zeros."""
         kind = self.result_type(self.result)
         self.add("ret void" if kind == "void" else f"ret {kind} zeroinitializer")
 
     # Names and constants
 
     def static(self, node: ast.expr) -> Any:
-        """Return the object of the module that names stand for, or MISSING."""
+        """Return the module-level object that names refer to, or MISSING."""
         code = self.function.__code__
         if isinstance(node, ast.Name) and node.id not in code.co_varnames:
             names = self.function.__globals__
@@ -91,13 +121,13 @@ class Expressions(LaneCode):
         return MISSING
 
     def is_float(self, name: str) -> bool:
-        """Return whether a name stands for a float."""
+        """Return whether a name refers to a float variable or constant."""
         known = self.variables.get(name, (None,))[0]
         node = ast.Name(name, ast.Load())
         return known is FLOAT or isinstance(self.static(node), float)
 
     def constant(self, node: ast.expr, value: Any) -> TypedValue:
-        """Return a number of the source or of the module."""
+        """Return a constant: an int of 64 bits, a float or a bool, else TraceError."""
         if isinstance(value, bool):
             return TypedValue(BOOL, ("true" if value else "false",))
         if isinstance(value, int) and -(2**63) <= value < 2**63:
@@ -111,11 +141,14 @@ class Expressions(LaneCode):
         )
 
     def value(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression; lanes agree on a bool."""
+        """Return the value of an expression; lanes vote on a condition."""
         return self.agreed(self.by_lane(node))
 
     def by_lane(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression; a bool may differ from lane to lane."""
+        """Return the value of an expression; a condition may be a mask of lanes.
+
+        TraceError if the expression is not in the subset.
+        """
         method = getattr(self, f"_on_{type(node).__name__.lower()}", None)
         if method is None:
             self.fail(
@@ -128,7 +161,12 @@ class Expressions(LaneCode):
         return value
 
     def number(self, node: ast.expr, *kinds: NumberType) -> TypedValue:
-        """Return the value of an expression that must be a number of some type."""
+        """Return the value of an expression that must be a number; else TraceError.
+
+        Args:
+            node: Expression.
+            kinds: Valid types; none: int, float or bool.
+        """
         value = self.value(node)
         if value.type not in (kinds or (INT, FLOAT, BOOL)):
             wanted = " or ".join(map(str, kinds)) or "a number"
@@ -136,7 +174,7 @@ class Expressions(LaneCode):
         return value
 
     def convert(self, value: TypedValue) -> TypedValue:
-        """Return an int as a float, a float as it is."""
+        """Return an int converted to float, or a float unchanged."""
         if value.type is FLOAT:
             return value
         if value.name.lstrip("-").isdigit():
@@ -183,6 +221,7 @@ class Expressions(LaneCode):
     def _field(
         self, node: ast.Attribute, owner: TypedValue, record: RecordType
     ) -> TypedValue:
+        """Return a field of the record at address `owner`; TraceError if unknown."""
         place = 0
         for name, kind in record.fields:
             if name == node.attr:
@@ -192,7 +231,13 @@ class Expressions(LaneCode):
         return self.fail(node, f"{record} has no field '{node.attr}'", fields)
 
     def load_argument(self, kind: Type, table: str, place: int) -> TypedValue:
-        """Return what lies in a table of arguments from a word on."""
+        """Return a value loaded from a table of arguments.
+
+        Args:
+            kind: Its type; for a record the address in the table is returned.
+            table: Register of the table's address.
+            place: Index of its first word of 8 bytes.
+        """
         first = self.new(f"getelementptr inbounds i64, ptr {table}, i64 {place}")
         if isinstance(kind, RecordType):
             return TypedValue(kind, (first,))
@@ -211,7 +256,11 @@ class Expressions(LaneCode):
     # Arrays
 
     def element(self, node: ast.Subscript) -> TypedValue:
-        """Return a place in an array: a row, or the address of one number."""
+        """Return an element's address, as an array of zero axes, or a row of an array.
+
+        TraceError for slices, negative constants, too many indices, and values that are
+        not arrays. The checked form tests each index.
+        """
         array = self.value(node.value)
         if not isinstance(array.type, ArrayType):
             self.fail(node, f"'{ast.unparse(node.value)}' is {array.type}", "array[i]")
@@ -245,7 +294,7 @@ class Expressions(LaneCode):
         return TypedValue(kind, (place, *dims[len(nodes) :]))
 
     def load(self, place: TypedValue) -> TypedValue:
-        """Return the number in a place of an array."""
+        """Return the number at the address of an element."""
         assert isinstance(place.type, ArrayType)
         item = place.type.item
         what = f"{self.llvm(item)}, ptr {place.name}{self.aligned}"
@@ -253,7 +302,15 @@ class Expressions(LaneCode):
         return TypedValue(item, (number,))
 
     def store(self, node: ast.AST, place: TypedValue, value: TypedValue) -> None:
-        """Put a number into a place of an array."""
+        """Write a store to an element; an int is converted for a float array.
+
+        TraceError if a whole row is assigned, or the type differs.
+
+        Args:
+            node: Node of the syntax tree, for messages.
+            place: Address of the element.
+            value: Number.
+        """
         assert isinstance(place.type, ArrayType)
         item = place.type.item
         if place.type.axes:

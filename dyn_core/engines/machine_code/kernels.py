@@ -1,4 +1,4 @@
-"""Programs that machine code calls: the address of a kernel, tables of its arrays."""
+"""Calls of Programs from machine code: kernel addresses and tables of arrays."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FUNCTION = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
 
 
 class KernelAddress(NamedTuple):
-    """Machine code of a Program for one state, tied to arrays.
+    """Address of a Program's machine code for one state, with its bound arrays.
 
     Attributes:
-        address: Of the function; 0: there is none.
-        inputs, outputs: Addresses of the tables of addresses of its arrays.
-        scratch: Address of memory for its work.
+        address: Address of the function; 0: none.
+        inputs, outputs: Addresses of tables with the addresses of the arrays.
+        scratch: Address of scratch memory.
     """
 
     address: int
@@ -37,38 +37,42 @@ NO_KERNEL = KernelAddress(0, 0, 0, 0)
 
 
 class PythonKernel:
-    """A Python function of three whole numbers, for machine code.
+    """A Python function of three ints that machine code can call.
 
-    It must not raise: nobody would hear of it.
+    Exceptions in it are ignored: the function must not raise.
 
     Attributes:
-        kernel: Valid as long as this object is kept; see call_python.
+        kernel: Valid while this object exists; see call_python.
     """
 
     def __init__(self, function: Callable[[int, int, int], int]) -> None:
-        """Make the address."""
+        """Create the callback.
+
+        Args:
+            function: Takes three ints and returns an int.
+        """
         self._function = _FUNCTION(function)
         address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
         self.kernel = KernelAddress(address, 0, 0, 0)
 
 
 class TiedKernel:
-    """A Program for one state, tied to the arrays that it reads and writes.
+    """A Program for one state, bound to the arrays that it reads and writes.
 
     Attributes:
-        kernel: For machine code, valid as long as this object is kept. Where the
-            Program is no machine code, it calls back into Python.
+        kernel: Address for machine code, valid while this object exists. Where the
+            Program is not machine code, it is a callback into Python.
     """
 
     def __init__(
         self, program: Any, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
-        """Compile the Program, if it is to be.
+        """Bind a Program, which is compiled if its engine does so.
 
         Args:
-            program: Its numbers are float64.
-            inputs, outputs: An array of each Port's shape, contiguous and aligned,
-                which stays where it is.
+            program: Program of dtype float64.
+            inputs, outputs: An array of each Port's shape, contiguous and aligned; its
+                memory must not move.
 
         Raises:
             ShapeError: An array does not fit.
@@ -89,28 +93,28 @@ class TiedKernel:
         self.kernel = KernelAddress(made.addresses["scalar"], *tables, memory[1])
 
     def _table(self, arrays: Sequence[np.ndarray]) -> int:
-        """Return the address of a table of addresses."""
+        """Return the address of a table with the addresses of the arrays."""
         table = (_WORD * max(1, len(arrays)))(*(x.ctypes.data for x in arrays))
         self._kept.append(table)
         return ctypes.addressof(table)
 
 
 class TiedBatch:
-    """A Program for many states, tied to the arrays that it reads and writes.
+    """A Program for many states, bound to the arrays that it reads and writes.
 
-    A call costs a few microseconds, and checks nothing. It works on one thread.
+    A call costs a few microseconds, checks nothing and runs on one thread.
     """
 
     def __init__(
         self, program: Any, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
-        """Compile the Program, if it is to be.
+        """Bind a Program, which is compiled if its engine does so.
 
         Args:
-            program: Its numbers are float64.
-            inputs: An array of each Port's shape, or of as many rows of it as
-                `outputs` have, contiguous and aligned, which stays where it is.
-            outputs: Arrays of rows; none of them shares memory with another.
+            program: Program of dtype float64.
+            inputs: For each Port an array of its shape, or with as many rows as
+                `outputs`; contiguous and aligned, in memory that does not move.
+            outputs: For each Port an array with rows; no two share memory.
 
         Raises:
             ShapeError: An array does not fit.
@@ -135,9 +139,9 @@ class TiedBatch:
             self._call = batch.call["batch"]
 
     def __call__(self, rows: int) -> None:
-        """Fill the outputs of the first rows; where a requirement fails, with NaN.
+        """Compute the outputs of the first `rows` rows; NaN where a requirement fails.
 
-        Some rows behind them are computed, too.
+        Rows behind them, up to a multiple of the lanes, are overwritten too.
         """
         if self._call is None:
             self._in_python(rows)
@@ -161,7 +165,7 @@ class TiedBatch:
 
 
 def _check(ports: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
-    """Refuse arrays that are not those of ports."""
+    """Raise ShapeError unless arrays are contiguous float64 of the Ports' shapes."""
     for port, array in zip(ports, arrays, strict=True):
         lies = array.flags.c_contiguous and array.flags.aligned
         if array.shape != port.shape or array.dtype != np.float64 or not lies:
@@ -172,14 +176,21 @@ def _check(ports: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
 def _in_python(
     program: Any, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> Callable[..., int]:
-    """Return a function that calls a Program and returns 0, or 1 where that raised."""
+    """Return a callback that calls a Program on bound arrays.
+
+    It returns 0, or 1 if the Program raised, and ignores its arguments.
+
+    Args:
+        program: Program.
+        inputs, outputs: An array for each Port.
+    """
 
     out = tuple(outputs) if len(outputs) > 1 else outputs[0]
 
     def run(*_tables: int) -> int:
         try:
             program(*inputs, out=out)
-        except Exception:  # which the caller sees by the same call in Python
+        except Exception:  # the caller repeats the call in Python to see the error
             return 1
         return 0
 
@@ -189,13 +200,14 @@ def _in_python(
 def call_kernel(address: int, inputs: int, outputs: int, scratch: int) -> int:
     """Run a kernel; return 0, or the number of a requirement that does not hold.
 
-    In the subset: machine code calls the same function.
+    Machine code calls the function directly. All arguments are addresses, as in
+    KernelAddress.
     """
     return int(_FUNCTION(address)(inputs, outputs, scratch))
 
 
 def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Write `call_kernel` as LLVM IR."""
+    """Return the value of a `call_kernel` call in LLVM IR."""
     addresses = [writer.number(inner, INT).name for inner in node.args]
     pointers = [writer.new(f"inttoptr i64 {word} to ptr") for word in addresses]
     function, *tables = pointers
@@ -205,11 +217,11 @@ def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
 
 @machine_code
 def run_kernel(kernel: KernelAddress) -> int:
-    """Run a kernel on its arrays; see call_kernel."""
+    """Run a kernel on its arrays; return 0 or a failed requirement's number."""
     return call_kernel(kernel.address, kernel.inputs, kernel.outputs, kernel.scratch)
 
 
 @machine_code
 def call_python(kernel: KernelAddress, a: int, b: int, c: int) -> int:
-    """Call the function of a PythonKernel; return its result."""
+    """Return the result of a PythonKernel's function for the ints a, b and c."""
     return call_kernel(kernel.address, a, b, c)

@@ -1,11 +1,11 @@
-"""The code of one function: its lines, and how floats stand in it, alone or in lanes.
+"""LLVM code of one function: its lines, and the representation of floats in lanes.
 
-With lanes a float is a vector with the number of each of several states, and a whole
-number is one for all of them. Where their conditions differ, the way of most lanes is
-taken, and the others are given up: their bits in `alive` become zero, and what they
-compute from there on means nothing. What is alive at the end has the bits of the code
-without lanes. A choice between two floats (where, min, max, a plain `x if c else y`)
-is made for each lane, and gives up none.
+With lanes a float is a vector with one number for each of several states, and an int is
+common to all. Where a condition differs between lanes, the branch of the majority is
+taken and the other lanes are dropped: their bits in `alive` become zero, and their
+later results are meaningless. Lanes that are alive at the end have the bits of the code
+without lanes. A selection between two floats (where, min, max, or a simple conditional
+expression) is made in each lane and drops none.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dyn_core.engines.machine_code.types import (
     Type,
 )
 
-ALIVE = "!tbaa !7"  # of the mask of lanes: no array reaches it
-_CHOOSES = (  # what is computed for both ways of a choice: nothing that reads memory
+ALIVE = "!tbaa !7"  # alias metadata of the lane mask: no array overlaps it
+_CHOOSES = (  # nodes evaluated for both branches of a selection: none reads memory
     ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop,
     ast.expr_context,
 )  # fmt: skip
@@ -39,9 +39,9 @@ class TypedValue:
 
     Attributes:
         type: Its type.
-        names: A number: its register or constant. An array: its address and
-            dimensions. A record: its address.
-        items: The values of a tuple.
+        names: For a number its register or constant; for an array its address and
+            dimensions; for a record its address.
+        items: For a tuple, its values.
     """
 
     type: Type
@@ -50,19 +50,20 @@ class TypedValue:
 
     @property
     def name(self) -> str:
-        """The register or constant of a number."""
+        """Register or constant of a number."""
         return self.names[0]
 
 
 class LaneCode:
-    """Lines of code, and what lanes change in them.
+    """Lines of one function's code, and the instructions that lanes change.
 
     Attributes:
-        lanes: How many; 0: floats stand alone.
-        float: LLVM's type of a float.
-        suffix: Of LLVM's functions of floats.
-        aligned: What loads and stores say of addresses.
-        lines, block, count: The code, the block that it is in, registers and labels.
+        lanes: Number of lanes; 0: floats are scalars.
+        float: LLVM type of a float.
+        suffix: Suffix of LLVM's float intrinsics.
+        aligned: Alignment of float loads and stores, as LLVM text.
+        lines, block: Instructions so far, and the label of the current block.
+        count: Number of registers and labels so far.
     """
 
     def __init__(self, lanes: int) -> None:
@@ -74,11 +75,11 @@ class LaneCode:
         self.block, self.count = "start", 0
 
     def add(self, instruction: str) -> None:
-        """Write an instruction without a result."""
+        """Append an instruction without a result."""
         self.lines.append(f"  {instruction}")
 
     def new(self, instruction: str) -> str:
-        """Write an instruction; return its register."""
+        """Append an instruction; return its register."""
         self.count += 1
         self.lines.append(f"  %t{self.count} = {instruction}")
         return f"%t{self.count}"
@@ -89,7 +90,7 @@ class LaneCode:
         return f"l{self.count}"
 
     def begin(self, label: str) -> None:
-        """Begin the block of a label."""
+        """Start the block of a label."""
         self.lines.append(f"{label}:")
         self.block = label
 
@@ -100,13 +101,13 @@ class LaneCode:
         return self.float if kind is FLOAT else kind.llvm
 
     def parts(self, kind: Type) -> list[str]:
-        """Return the LLVM types of a value's names."""
+        """Return the LLVM type of each of a value's `names`."""
         if isinstance(kind, NumberType):
             return [self.llvm(kind)]
         return ["ptr"] + ["i64"] * (kind.axes if isinstance(kind, ArrayType) else 0)
 
     def result_type(self, kind: Type) -> str:
-        """Return the LLVM type of what a function returns."""
+        """Return the LLVM type of a function's result."""
         if isinstance(kind, TupleType):
             if not kind.items:
                 return "void"
@@ -115,14 +116,14 @@ class LaneCode:
         return self.llvm(kind)
 
     def real(self, x: float) -> str:
-        """Return a float as LLVM writes it, all bits."""
+        """Return a float constant in LLVM syntax with all bits, in every lane."""
         word = f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
         return f"splat (double {word})" if self.lanes else word
 
     # Lanes
 
     def in_all_lanes(self, name: str) -> str:
-        """Return a single float as it stands in the code."""
+        """Return a scalar float broadcast to all lanes; unchanged without lanes."""
         return self._in_all_lanes(name, "double") if self.lanes else name
 
     def _in_all_lanes(self, name: str, llvm: str) -> str:
@@ -132,20 +133,20 @@ class LaneCode:
         return self.new(f"shufflevector {kind} {first}, {kind} poison, {places}")
 
     def condition(self, code: str) -> TypedValue:
-        """Write a comparison; return its condition."""
+        """Append a comparison; return its condition, a MASK for floats in lanes."""
         by_lane = self.lanes and code.startswith("fcmp")
         return TypedValue(MASK if by_lane else BOOL, (self.new(code),))
 
     def agreed(self, condition: TypedValue) -> TypedValue:
-        """Return a condition for all lanes."""
+        """Return one condition for all lanes, by a vote where they may differ."""
         return self.vote(condition) if condition.type is MASK else condition
 
     def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:
-        """Return the condition of most lanes; those with another are given up.
+        """Return the condition of the majority; lanes with the other value are dropped.
 
         Args:
             value: Condition of each lane.
-            counts: Which lanes decide, and may be given up; None: all.
+            counts: Lanes that vote and may be dropped; None: all.
         """
         word = f"i{self.lanes}"
         mask = self.new(f"bitcast <{self.lanes} x i1> {value.name} to {word}")
@@ -167,7 +168,7 @@ class LaneCode:
         return TypedValue(BOOL, (holds,))
 
     def any_of(self, value: TypedValue) -> TypedValue:
-        """Return whether a condition holds in a lane that is not given up."""
+        """Return whether a condition holds in a lane that is alive."""
         word = f"i{self.lanes}"
         mask = self.new(f"bitcast <{self.lanes} x i1> {value.name} to {word}")
         alive = self.new(f"load {word}, ptr %alive, {ALIVE}")
@@ -175,9 +176,10 @@ class LaneCode:
         return TypedValue(BOOL, (self.new(f"icmp ne {word} {yes}, 0"),))
 
     def to_whole(self, x: TypedValue) -> TypedValue:
-        """Return a float without fraction as an int; any where none is near.
+        """Return a float without fraction as an int; an arbitrary one if out of range.
 
-        Of lanes that of the first; those that have another are given up.
+        In lanes it is the int of the first lane that is alive; lanes with another are
+        dropped.
         """
         whole = f"<{self.lanes} x i64>" if self.lanes else "i64"
         number = self.new(f"fptosi {self.float} {x.name} to {whole}")
@@ -197,7 +199,10 @@ class LaneCode:
         return TypedValue(INT, (single,))
 
     def select(self, condition: TypedValue, a: TypedValue, b: TypedValue) -> TypedValue:
-        """Return one of two numbers, both of which are computed."""
+        """Return a or b by a condition; both are computed.
+
+        For ints a MASK is voted to one condition.
+        """
         assert isinstance(a.type, NumberType)
         if condition.type is MASK and a.type is not FLOAT:
             condition = self.vote(condition)
@@ -207,7 +212,15 @@ class LaneCode:
         return TypedValue(a.type, (self.new(code),))
 
     def chooses(self, node: ast.IfExp, is_local: Callable[[str], bool]) -> bool:
-        """Return whether both ways of a choice may be computed, for lanes."""
+        """Return whether `x if c else y` may be a selection in each lane.
+
+        It may if c is one comparison and both branches are arithmetic without memory
+        access.
+
+        Args:
+            node: Conditional expression.
+            is_local: Returns whether a name is a float variable or constant.
+        """
         test = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
         return bool(self.lanes and test) and all(
             isinstance(inner, _CHOOSES)
@@ -219,7 +232,7 @@ class LaneCode:
 
 
 def declarations(lanes: int) -> str:
-    """Return the declarations of LLVM's functions, and of what memory holds."""
+    """Return LLVM's declarations of intrinsics, and the alias metadata."""
     code = LaneCode(lanes)
     x, end = code.float, code.suffix
     lines = [

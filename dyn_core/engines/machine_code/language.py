@@ -1,45 +1,45 @@
-"""The subset of Python that is compiled: its types, and how a function is marked.
+"""The subset of Python that is compiled: types, statements, and the decorator.
 
 Arguments
     int, float, bool; arrays FloatArray (n,), FloatArray2 (n, m), FloatArray3 (n, m, k)
     of float64 and IntArray (n,), IntArray2 (n, m), IntArray3 (n, m, k) of int64,
     contiguous and writeable; and records: classes derived from typing.NamedTuple whose
-    fields are of these types or records. Each argument has its annotation, and so has
-    the result: nothing, a number, or a tuple of numbers. No default values. An int is
-    not passed or returned as a float: 0.0, not 0.
+    fields are of these types or records. Each argument is annotated, and so is the
+    result: nothing, a number, or a tuple of numbers. No default values. An int is not
+    passed or returned as a float: 0.0, not 0.
 
 Statements
     name = value; a, b = values; array[i] = x; array[i, j] = x; +=, -=, *=, ... of each;
     if, while, for name in range(...), break, continue, return, pass, a call. A variable
-    has one type, that of its first value, and a value wherever it is read: one that
-    only a branch or a loop assigns has none after it. A range has a constant step.
-    A row of an array may have a name, row = array[i], which may become another row's.
+    has one type, the type of its first value, and must have a value wherever it is
+    read: a variable assigned only in a branch or a loop has none after it. A range has
+    a constant step. A row of an array may have a name, row = array[i], which may be
+    assigned another row later.
 
 Values
-    + - * / of floats, and of a float and an int, which is taken as a float; + - * // %
-    of ints (// and % as in Python), comparisons (a < b < c, too), and, or, not,
-    x if c else y of one type, abs, min and max of one type, int(x) of a float (towards
-    zero) or bool, float(n), bool(x), len(array), array.shape, array[i] of one row of
-    several, array[i, j], record.field; math.sqrt, fabs, floor, ceil, copysign, isnan,
-    isfinite, inf, nan, pi; where, maximum, minimum of numbers.scalar; any_lane and
-    decided_by of this module; numbers of the module, of other modules and of classes by
-    module.NAME; calls of other such functions, and of Programs by run_kernel.
-    Conditions may be numbers in `if`, `while` and `not`:
-    zero is false.
+    + - * / of floats, and of a float and an int, which is converted to a float;
+    + - * // % of ints (// and % as in Python), comparisons (a < b < c, too), and, or,
+    not, x if c else y of one type, abs, min and max of one type, int(x) of a float
+    (towards zero) or bool, float(n), bool(x), len(array), array.shape, array[i] of one
+    row of several, array[i, j], record.field; math.sqrt, fabs, floor, ceil, copysign,
+    isnan, isfinite, inf, nan, pi; where, maximum, minimum of numbers.scalar; any_lane
+    and decided_by of this module; numbers of the module, of other modules and of
+    classes by module.NAME; calls of other such functions, and of Programs by
+    run_kernel. A number is a valid condition in `if`, `while` and `not`: zero is false.
 
-What is not there
-    New arrays: what is needed for work is an argument. Slices, sums of rows, strings,
-    exceptions: a status is returned. Recursion. ** and what else has other bits from
-    library to library: sin, cos, exp. Indices are not checked in machine code: they are
-    by NumPy, in tests, as Python, and by `compiled(function, checked=True)`. No
-    negative index.
+Not supported
+    New arrays: work arrays are arguments. Slices, sums of rows, strings. Exceptions: a
+    status is returned. Recursion. ** and functions whose bits differ from library to
+    library: sin, cos, exp. Negative indices. Indices are not checked in machine code:
+    NumPy checks them in tests, as Python, and so does
+    `compiled(function, checked=True)`.
 
-Where machine code and Python differ
-    Python's ints have any size, those of machine code and of NumPy 64 bits. A division
-    by zero and the root of a negative number give inf, nan, or for // and % 0, as those
-    of NumPy do, where Python's own numbers raise an error. int, floor and ceil of what
-    no int of 64 bits is near (nan, inf, 1e300) give any int. The sign of a nan is any.
-    Arrays of floats and of ints may not share memory.
+Differences between machine code and Python
+    Python's ints have any size; ints of machine code and of NumPy have 64 bits. A
+    division by zero and the root of a negative number give inf or nan, or 0 for // and
+    %, as in NumPy, where Python's own numbers raise an error. int, floor and ceil of
+    nan, inf and numbers beyond 64 bits give an arbitrary int. The sign of a nan is
+    arbitrary. Arrays of floats and of ints may not share memory.
 """
 
 from __future__ import annotations
@@ -60,31 +60,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def machine_code(function: F) -> F:
-    """Mark a function of the subset; it runs as Python until it is compiled."""
+    """Mark a function as of the subset; it runs as Python until it is compiled."""
     function.__machine_code__ = True  # type: ignore[attr-defined]
     return function
 
 
 def any_lane(condition: bool) -> bool:
-    """Return a condition on which no result depends: it holds where work is needed.
+    """Return whether the condition holds in any lane; without lanes, the condition.
 
-    In lanes it holds where it does for one of them, and no lane is given up: work in
-    vain must not change what follows, nor a bit of it.
+    No lane is dropped. So use it only to skip work: computing without need in the other
+    lanes must not change any later bit.
     """
     return condition
 
 
 def decided_by(condition: bool, counts: bool) -> bool:
-    """Return a condition; in lanes that of those for which another one holds.
+    """Return `condition`, decided only by the lanes in which `counts` holds.
 
-    The others go with them, and are not given up: nothing that matters to them may
-    depend on the condition.
+    The other lanes follow that decision and are not dropped: their relevant results
+    must not depend on the condition. Without lanes it is the condition.
     """
     return condition
 
 
 def python_of(function: Any) -> Any:
-    """Return the Python function of one that may be compiled."""
+    """Return the Python function of a marked function; other objects unchanged."""
     return (
         getattr(function, "__wrapped__", function) if is_marked(function) else function
     )

@@ -1,7 +1,7 @@
-"""Functions of the subset as machine code: compiled, kept on disk, called from Python.
+"""Functions of the subset as machine code: compiled, cached on disk, and called.
 
-A call takes a table of addresses, dimensions and numbers, which is made once by `bind`.
-Where there is no machine code, the Python function serves.
+A call passes a table of addresses, dimensions and numbers, which `bind` creates once.
+Where machine code is not available, the Python function is called.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dyn_core.engines.machine_code.types import (
 from dyn_core.errors import ShapeError, TraceError
 from dyn_core.sharing import Lock, once
 
-_WRITERS = ("dyn_core.engines.machine_code",)  # what decides which code is made
+_WRITERS = ("dyn_core.engines.machine_code",)  # packages that determine the code
 _C_TYPES: dict[NumberType, Any] = {
     INT: ctypes.c_int64,
     FLOAT: ctypes.c_double,
@@ -49,21 +49,23 @@ _STATUS = ctypes.c_int64 * 3
 def compiled(
     function: Callable[..., Any], checked: bool = False, lanes: int = 0
 ) -> CompiledFunction:
-    """Return the machine code of a function of the subset, the same bits.
+    """Return the machine code of a function of the subset, with the same bits.
 
-    It is compiled once for each machine, at its first use, with all that it calls, and
-    found again on disk. Where machine code is off, the Python function serves.
+    It is compiled once for each machine, at its first use, with all functions that it
+    calls, and cached on disk. Where machine code is off, the Python function is called.
 
     Args:
-        function: One that is marked by `machine_code`.
-        checked: Whether each index and divisor is checked, which is for tests:
-            IndexError names function and line.
-        lanes: How many states it takes at once, see lanes.py; 0: one. It is called by
-            `tied`, takes arrays and records only, and returns an int.
+        function: Function marked by `machine_code`.
+        checked: Whether each index and divisor is checked, for tests: IndexError and
+            ZeroDivisionError name function and line.
+        lanes: Number of states computed at once, see lanes.py; 0: one. With lanes the
+            function is called by `tied`, takes only arrays and records, and returns an
+            int.
 
     Raises:
-        TraceError: The function is not marked, or an argument is not of the subset; the
-            first use refuses what else is not: names file, line and what is valid.
+        TraceError: The function is not marked, or an argument type is not in the
+            subset. Other constructs outside of the subset are refused at the first use.
+            Messages name file, line and valid alternatives.
     """
     if not is_marked(function):
         name = getattr(function, "__qualname__", repr(function))
@@ -75,20 +77,22 @@ def compiled(
 def _compiled(
     function: Callable[..., Any], checked: bool, lanes: int
 ) -> CompiledFunction:
+    """Return the CompiledFunction, one for each combination of arguments."""
     return CompiledFunction(function, checked, lanes)
 
 
 class CompiledFunction:
     """A function of the subset as machine code.
 
-    It is called as the function itself, and then converts its arguments each time; what
-    `bind` returns does not. The interpreter's lock is released while it runs. Numbers
-    divided by zero and roots of negative ones are not refused: they give inf and nan.
+    It is called like the function, and then converts its arguments each time; the
+    result of `bind` does not. The GIL is released while it runs. Division by zero and
+    roots of negative numbers give inf and nan.
 
     Attributes:
-        function, name: The Python function and its name.
-        signature: What it takes and returns.
-        fresh: Whether it was compiled by this process, not found on disk.
+        function, name: Python function and its qualified name.
+        signature: Types of arguments and result.
+        lanes: Number of states computed at once; 0: one.
+        fresh: Whether this process compiled it; False if it was cached on disk.
     """
 
     def __init__(
@@ -115,10 +119,11 @@ class CompiledFunction:
         return not compiler.missing()
 
     def prepare(self) -> CompiledFunction:
-        """Compile now, not at the first use; return this function.
+        """Compile now instead of at the first use; return this object.
 
         Raises:
-            TraceError: Something is not in the subset.
+            TraceError: A construct is not in the subset.
+            CompileError: LLVM failed.
         """
         with self._lock:  # code that another thread runs must not be loaded anew
             if self.native and self._loaded is None:
@@ -129,7 +134,7 @@ class CompiledFunction:
         return self
 
     def _code(self) -> tuple[ModuleCode, bytes]:
-        """Return the object code, from the disk or compiled."""
+        """Return module and object code; `ir` is "" where they come from disk."""
         digest = hashlib.sha256(compiler.machine().key.encode())
         digest.update(of_code(_WRITERS).encode())
         form = self._checked, self.lanes, contents(self.function)
@@ -145,7 +150,11 @@ class CompiledFunction:
         return module, code
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the function."""
+        """Return the result for all arguments, in the order of the function.
+
+        Raises:
+            ShapeError: A wrong number of arguments, or an argument of a wrong type.
+        """
         if len(arguments) != len(self._names):
             wanted = f"{len(self._names)} arguments ({', '.join(self._names)})"
             raise ShapeError(self.name, wanted, str(len(arguments)))
@@ -160,16 +169,18 @@ class CompiledFunction:
         return self.bind(*others)(*numbers)
 
     def bind(self, *arguments: Any) -> Callable[..., Any]:
-        """Return the function for some arrays and records: it takes the numbers only.
+        """Return a function of the numbers alone, bound to these arrays and records.
 
-        The arrays are kept, and used where they lie: their numbers may change between
-        calls, their sizes and the fields of records may not.
+        The arrays are referenced, not copied: their numbers may change between calls;
+        their sizes and the fields of records may not.
 
         Args:
-            arguments: Those that are no numbers, in order.
+            arguments: All arguments that are not numbers, in order.
 
         Raises:
-            ShapeError: An argument has another type, dtype, number of axes or layout.
+            ShapeError: An argument has another type, dtype, number of axes or layout,
+                or int and float arrays share memory.
+            TraceError: A construct is not in the subset.
         """
         content, arrays = self._content(arguments)
         if not self.native:
@@ -179,7 +190,11 @@ class CompiledFunction:
         return self._connect(memory, (arguments, arrays))
 
     def _content(self, arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
-        """Return the table of arrays and records, and the arrays."""
+        """Return the table of arrays and records as bytes, and the arrays.
+
+        Raises:
+            ShapeError: As `bind`.
+        """
         if len(arguments) != len(self._bound):
             names = ", ".join(name for name, _ in self._bound)
             wanted = f"{len(self._bound)} arrays and records ({names})"
@@ -193,20 +208,25 @@ class CompiledFunction:
         return b"".join(content) or b"0", arrays
 
     def tied(self, *arguments: Any) -> TiedFunction:
-        """Return the function in lanes for some arrays and records, as a kernel.
+        """Return the function with lanes, bound to arrays and records, as a kernel.
 
         Args:
-            arguments: As of `bind`; arrays of floats have the lanes as a last axis.
+            arguments: As of `bind`; float arrays have the lanes as last axis.
 
         Raises:
-            ShapeError: As `bind` does.
+            ShapeError: As `bind`.
         """
         content, arrays = self._content(arguments)
         self.prepare()
         return TiedFunction(self, self._address, content, arrays)
 
     def _connect(self, memory: Any, kept: Any) -> Callable[..., Any]:
-        """Return what calls the machine code with a table."""
+        """Return a function of the numbers that calls the machine code.
+
+        Args:
+            memory: ctypes buffer of the table.
+            kept: Objects to keep alive.
+        """
         kinds = [kind for _, kind in self.signature.parameters]
         numbers = [_C_TYPES[kind] for kind in kinds if isinstance(kind, NumberType)]
         result, several = self.signature.result, None
@@ -224,7 +244,12 @@ class CompiledFunction:
         return self._with_status(call, bool(several)) if self._checked else call
 
     def _with_status(self, call: Callable[..., Any], several: bool) -> Any:
-        """Return a call that raises what the checked form finds."""
+        """Return a call of the checked form that raises the failure it reports.
+
+        Args:
+            call: Call that takes the status buffer first.
+            several: Whether the result is a tuple; without effect here.
+        """
 
         def checked(*numbers: Any) -> Any:
             status = _STATUS()
@@ -243,7 +268,7 @@ class CompiledFunction:
         return checked
 
     def _in_python(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return what calls the Python function with numbers in their places."""
+        """Return a function of the numbers that calls the Python function."""
 
         def call(*numbers: Any) -> Any:
             others, rest = iter(arguments), iter(numbers)
@@ -256,13 +281,13 @@ class CompiledFunction:
 
 
 class TiedFunction:
-    """A function in lanes, tied to arrays.
+    """A function with lanes, bound to arrays.
 
     Attributes:
-        alive: Bits of the lanes that are wanted, and after a call of those that have
-            results, (1,).
-        kernel: For machine code (run_kernel), valid as long as this object is kept. It
-            returns what the function does.
+        alive: One int64, (1,): before a call the bits of the wanted lanes, afterwards
+            the bits of the lanes with valid results.
+        kernel: Address for machine code (run_kernel), valid while this object exists.
+            It returns the result of the function.
     """
 
     def __init__(
@@ -276,7 +301,7 @@ class TiedFunction:
 
 
 def _with_results(call: Any, layout: struct.Struct) -> Callable[..., Any]:
-    """Return a call whose results come as a tuple."""
+    """Return a call that returns the results as a tuple."""
     memory = ctypes.c_char * layout.size
 
     def several(*numbers: Any) -> Any:
@@ -292,10 +317,10 @@ def _address(memory: Any) -> int:
 
 
 def contents(function: Callable[..., Any]) -> list[Any]:
-    """Return all that machine code depends on, as it is loaded in this process.
+    """Return everything that the machine code depends on, as loaded in this process.
 
-    That is the code of the function and of all that it calls, their types, and the
-    constants of their modules.
+    That is the code of the function and of all functions that it calls, their types,
+    and the constants of their modules.
     """
     entries: list[Any] = []
     order, numbers = [function], {function: 0}
@@ -320,7 +345,7 @@ def contents(function: Callable[..., Any]) -> list[Any]:
 
 
 def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Yield what a function's names may stand for, in modules and classes, too."""
+    """Yield names and values that a function may use, also in modules and classes."""
     names, code = function.__globals__, function.__code__
     waiting = [(name, names[name]) for name in code.co_names if name in names]
     seen = set()
@@ -334,7 +359,7 @@ def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _shape(kind: Any) -> Any:
-    """Return a type as text, without Python's classes."""
+    """Return a type as text and lists, independent of Python's classes."""
     if isinstance(kind, RecordType):
         return [str(kind), [(name, _shape(inner)) for name, inner in kind.fields]]
     if hasattr(kind, "parameters"):

@@ -1,8 +1,8 @@
-"""Arithmetic, comparisons, choices and calls of the subset to LLVM IR.
+"""Arithmetic, comparisons, selections and calls of the subset as LLVM IR.
 
-Python's and NumPy's rules decide: `min` and `max` take the first of equal numbers, a
-comparison with NaN is false, // and % round down, a whole number divided by zero gives
-zero. No flag lets LLVM change the order of operations or contract two into one.
+The rules are Python's and NumPy's: `min` and `max` return the first of equal numbers, a
+comparison with NaN is false, // and % round down, an int divided by zero gives zero. No
+flag lets LLVM reorder operations or contract two into one.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _COMPARE: dict[type, tuple[str, str]] = {
     ast.Eq: ("eq", "oeq"), ast.NotEq: ("ne", "une"), ast.Lt: ("slt", "olt"),
     ast.LtE: ("sle", "ole"), ast.Gt: ("sgt", "ogt"), ast.GtE: ("sge", "oge"),
 }  # fmt: skip
+# Alternatives that errors suggest for operators that a type does not have.
 _VALID: dict[type, str] = {
     ast.Pow: "x * x, math.sqrt(x)",
     ast.FloorDiv: "math.floor(a / b)",
@@ -48,7 +49,7 @@ _VALID: dict[type, str] = {
 
 
 class Operations(Expressions):
-    """What is computed from the values of one function."""
+    """Writes the operations on values of one function."""
 
     # Arithmetic
 
@@ -60,7 +61,15 @@ class Operations(Expressions):
     def arithmetic(
         self, node: ast.AST, op: type, a: TypedValue, b: TypedValue
     ) -> TypedValue:
-        """Return a op b; a whole number with a float is taken as a float."""
+        """Return a op b; an int combined with a float is converted to float.
+
+        TraceError if the operator is not in the subset for these types.
+
+        Args:
+            node: Node of the syntax tree, for messages.
+            op: Class of the operator, such as ast.Add.
+            a, b: Numbers.
+        """
         whole = a.type is INT and b.type is INT
         if whole and op in _WHOLES:
             return TypedValue(INT, (self.new(f"{_WHOLES[op]} i64 {a.name}, {b.name}"),))
@@ -74,11 +83,18 @@ class Operations(Expressions):
         return self.fail(node, what, _VALID.get(op, "+ - * / // %"))
 
     def _floor_division(self, node: ast.AST, rest: bool, a: str, b: str) -> TypedValue:
-        """Return a // b or a % b, rounded down; zero where b is zero, as in NumPy."""
+        """Return a // b, or a % b, rounded down; zero where b is zero, as in NumPy.
+
+        Args:
+            node: Node of the syntax tree, for the check of the checked form.
+            rest: Whether the remainder is wanted.
+            a, b: Registers of the ints.
+        """
         if self.checked:
             divides = self.new(f"icmp ne i64 {b}, 0")
             self.require(divides, node, "division by zero")
-        # Of 0 and -1, which a processor may refuse, the quotient is taken afterwards.
+        # Divisors 0 and -1 may trap in a processor: they are replaced by 1 here, and
+        # the quotient is corrected at the end.
         plus = self.new(f"add i64 {b}, 1")
         special = self.new(f"icmp ult i64 {plus}, 2")
         divisor = self.new(f"select i1 {special}, i64 1, i64 {b}")
@@ -127,6 +143,13 @@ class Operations(Expressions):
     def _compare(
         self, node: ast.AST, op: ast.cmpop, a: TypedValue, b: TypedValue
     ) -> TypedValue:
+        """Return the condition a op b; TraceError if it is not in the subset.
+
+        Args:
+            node: Node of the syntax tree, for messages.
+            op: Comparison operator.
+            a, b: Numbers, both bools or none.
+        """
         if type(op) not in _COMPARE:
             self.fail(
                 node, f"'{type(op).__name__}' is not in the subset", "== < <= ..."
@@ -146,7 +169,12 @@ class Operations(Expressions):
         return self._by_branches(node)
 
     def _by_branches(self, node: ast.expr, truth: bool = False) -> TypedValue:
-        """Return a condition whose later parts are not computed in vain."""
+        """Return a condition with short-circuit evaluation.
+
+        Args:
+            node: `and`, `or`, or a chained comparison.
+            truth: As of `branch`.
+        """
         yes, no, end = self.label(), self.label(), self.label()
         self.branch(node, yes, no, truth)
         for label in (yes, no):
@@ -158,12 +186,12 @@ class Operations(Expressions):
         )
 
     def branch(self, node: ast.expr, yes: str, no: str, truth: bool = True) -> None:
-        """Go to one of two labels.
+        """Write a jump to label `yes` or `no`, with short-circuit evaluation.
 
         Args:
-            node: The condition.
-            yes, no: The labels.
-            truth: Whether a number will do: it holds unless it is zero.
+            node: Condition.
+            yes, no: Labels.
+            truth: Whether a number is valid as a condition: true unless it is zero.
         """
         if isinstance(node, ast.BoolOp):
             both = isinstance(node.op, ast.And)
@@ -188,6 +216,7 @@ class Operations(Expressions):
             self.add(f"br i1 {holds}, label %{yes}, label %{no}")
 
     def _truth(self, node: ast.expr) -> str:
+        """Return the register of a number as a condition, true unless it is zero."""
         if isinstance(node, ast.BoolOp):
             return self._by_branches(node, truth=True).name
         x = self.number(node)
@@ -277,6 +306,7 @@ class Operations(Expressions):
         return TypedValue(kind.result, (register,))
 
     def _leave_after_failure(self) -> None:
+        """Write a return if the called function reported a failure."""
         code = self.new("load i64, ptr %status")
         fine = self.new(f"icmp eq i64 {code}, 0")
         yes, no = self.label(), self.label()
@@ -286,7 +316,14 @@ class Operations(Expressions):
         self.begin(yes)
 
     def _extreme(self, node: ast.Call, condition: str) -> TypedValue:
-        """Return the first of the smallest or largest, as Python does with NaN, too."""
+        """Return the first of the smallest or largest arguments; NaN as in Python.
+
+        TraceError if types differ.
+
+        Args:
+            node: Call of min or max.
+            condition: lt for the smallest, gt for the largest.
+        """
         values = [self.number(inner, INT, FLOAT) for inner in node.args]
         best = values[0]
         for value in values[1:]:
@@ -370,7 +407,7 @@ def _shown(function: Any) -> str:
     return f"{module}{function.__name__}"
 
 
-# Python's functions: fewest and most arguments, and the code.
+# function: minimum and maximum number of arguments, writer.
 _CALLS: dict[Any, tuple[int, int, Callable[[Operations, ast.Call], TypedValue]]] = {
     abs: (1, 1, Operations._abs),
     min: (2, 99, Operations._min),

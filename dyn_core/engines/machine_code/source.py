@@ -1,4 +1,4 @@
-"""The source of a function: its syntax tree, if it is what runs in this process."""
+"""The syntax tree of a function, from a file that is unchanged since its import."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
     """Return the syntax tree of a function.
 
     Raises:
-        TraceError: The source is not there, or is not what runs in this process.
+        TraceError: The function is a lambda or a closure, its source is not available,
+            or the file changed since it was imported.
     """
     where, code = place_of(function), function.__code__
     if code.co_freevars or code.co_name == "<lambda>":
@@ -38,14 +39,19 @@ def source_of(function: Callable[..., Any]) -> ast.FunctionDef:
     return nodes[key]
 
 
-_Key = tuple[int, str]  # the first line of a function, its name
+_Key = tuple[int, str]  # first line of a function (with decorators), its name
 
 
 @lru_cache(maxsize=8)
 def _of_file(
     source: str, name: str
 ) -> tuple[dict[_Key, ast.FunctionDef], dict[_Key, CodeType]]:
-    """Return the syntax trees and codes of the functions of a file, by first line."""
+    """Return syntax trees and code objects of a file's functions; empty if invalid.
+
+    Args:
+        source: Content of the file.
+        name: Path of the file.
+    """
     try:
         tree = ast.parse(source)
         waiting = [compile(source, name, "exec", dont_inherit=True)]
@@ -65,6 +71,6 @@ def _of_file(
 
 
 def _content(code: CodeType) -> tuple[Any, ...]:
-    """Return what a function does, without its lines and its docstring."""
+    """Return the behaviour of a code object, without line numbers and docstring."""
     numbers = [x for x in code.co_consts if isinstance(x, int | float)]
     return code.co_code, code.co_names, code.co_varnames, repr(numbers)

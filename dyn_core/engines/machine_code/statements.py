@@ -1,8 +1,8 @@
-"""Statements of the subset to LLVM IR.
+"""Statements of the subset as LLVM IR.
 
-Variables are memory, which LLVM's own passes turn into registers. A variable has one
-type, and a value wherever it is read: which variables have one is followed through all
-branches.
+Variables are stack memory, which LLVM's passes convert to registers. A variable has one
+type, and must have a value wherever it is read: the set of assigned variables is
+tracked through all branches.
 """
 
 from __future__ import annotations
@@ -33,24 +33,35 @@ _STATEMENTS = (
     "name = value, a, b = values, array[i] = x, +=, -=, *= of each, if, while, "
     "for name in range(...), break, continue, return, a call, pass"
 )
-Place = tuple[str, str, int]  # what failed, the function, the line
+Place = tuple[str, str, int]  # failure text, function, line
 Callee = Callable[[Callable[..., Any]], tuple[str, FunctionType]]
 
 
 @dataclass
 class _OpenLoop:
+    """A loop being written.
+
+    Attributes:
+        end: Label behind the loop.
+        next: Label of the next round.
+        left: Assigned variables at each exit; None for an exit that is never taken.
+    """
+
     end: str
     next: str
     left: list[set[str] | None] = field(default_factory=list)
 
 
 class StatementWriter(Operations):
-    """One function being translated.
+    """Writes one function.
 
-    Attributes:
-        kind: What it takes and returns.
-        callee: Returns name and signature of another function.
-        places: What each status from 1 on says; None where nothing is checked.
+    Args:
+        function: Python function.
+        kind: Its signature.
+        callee: Returns LLVM name and signature of another function.
+        places: List of failures, extended here: failure k has status k + 1. None: not
+            the checked form.
+        lanes: As of LaneCode.
     """
 
     def __init__(
@@ -69,12 +80,16 @@ class StatementWriter(Operations):
         self.loops: list[_OpenLoop] = []
 
     def note(self, what: str, line: int) -> int:
-        """Return the status that says what failed in which line."""
+        """Return a new status number for this failure in this line."""
         self.places.append((what, self.function.__qualname__, line))
         return len(self.places)
 
     def define(self, name: str) -> str:
-        """Return the LLVM definition."""
+        """Return the LLVM definition of the function under this name.
+
+        Raises:
+            TraceError: A construct is not in the subset, or a path has no return.
+        """
         node = source_of(self.function)
         heads = self.more_arguments()
         for x, kind in self.kind.parameters:
@@ -98,16 +113,27 @@ class StatementWriter(Operations):
     # Statements
 
     def statement(self, node: ast.stmt) -> None:
-        """Write the code of a statement."""
+        """Write the code of a statement; unreachable ones are omitted.
+
+        TraceError if it is not in the subset.
+        """
         method = getattr(self, f"_do_{type(node).__name__.lower()}", None)
         if method is None:
             shown = ast.unparse(node).split("\n")[0]
             self.fail(node, f"'{shown}' is not in the subset", _STATEMENTS)
-        if self.assigned is not None:  # what cannot be reached is left out
+        if self.assigned is not None:
             method(node)
 
     def assign(self, node: ast.AST, name: str, value: TypedValue) -> None:
-        """Give a variable a value; its first decides its type."""
+        """Write an assignment to a variable; its first value determines its type.
+
+        TraceError for a tuple, or a value of another type.
+
+        Args:
+            node: Node of the syntax tree, for messages.
+            name: Variable.
+            value: Value.
+        """
         if isinstance(value.type, TupleType):
             self.fail(node, f"'{name}' is {value.type}", "a, b = values")
         if name not in self.variables:
@@ -127,7 +153,10 @@ class StatementWriter(Operations):
             self.assigned.add(name)
 
     def _put(self, target: ast.expr, value: TypedValue) -> None:
-        """Assign to a name, a place of an array, or several of them."""
+        """Write an assignment to a name, an array element, or a tuple of them.
+
+        TraceError for other targets, a wrong number of values or a wrong type.
+        """
         if isinstance(target, ast.Name):
             self.assign(target, target.id, value)
         elif isinstance(target, ast.Subscript):
@@ -220,7 +249,11 @@ class StatementWriter(Operations):
             self.begin(end)
 
     def _loop(self, node: ast.For | ast.While, loop: _OpenLoop) -> None:
-        """Write the body of a loop, up to where it begins anew."""
+        """Write the body of a loop up to the jump to its next round.
+
+        Raises:
+            TraceError: The loop has an `else`, or its body is not in the subset.
+        """
         if node.orelse:
             self.fail(node, "`else` of a loop", "a variable that says how it ended")
         self.loops.append(loop)
@@ -271,7 +304,7 @@ class StatementWriter(Operations):
         self.begin(end)
 
     def _range(self, node: ast.expr) -> tuple[str, str, int]:
-        """Return first number, bound and step of a range."""
+        """Return first number, bound and step of a range, else TraceError."""
         valid = "range(stop), range(start, stop), range(start, stop, step)"
         plain = isinstance(node, ast.Call) and not node.keywords
         if not plain or self.static(node.func) is not range:  # type: ignore[attr-defined]
@@ -303,6 +336,6 @@ def _copy(assigned: set[str] | None) -> set[str] | None:
 
 
 def _common(ways: list[set[str] | None]) -> set[str] | None:
-    """Return what has a value on every way that comes here; None where none does."""
+    """Return the variables assigned on all reachable paths; None: none is reachable."""
     coming = [way for way in ways if way is not None]
     return set.intersection(*coming) if coming else None

@@ -1,4 +1,4 @@
-"""A function of the subset, and all that it calls, to one module of LLVM IR."""
+"""A function of the subset, and all functions that it calls, as one LLVM module."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from dyn_core.errors import TraceError
 
 @dataclass
 class ModuleCode:
-    """LLVM IR of a function and of all that it calls.
+    """LLVM IR of a function and of all functions that it calls.
 
     Attributes:
         ir: The IR; its function `entry` takes a table of arguments.
-        places: In the checked form, what each status from 1 on says.
+        places: Failure text, function and line of status k + 1; empty unless checked.
     """
 
     ir: str
@@ -37,15 +37,15 @@ class ModuleCode:
 def translate(
     function: Callable[..., Any], checked: bool = False, lanes: int = 0
 ) -> ModuleCode:
-    """Return the LLVM IR of a function and of all that it calls.
+    """Return the LLVM IR of a function and of all functions that it calls.
 
     Args:
-        function: One that is marked by `machine_code`.
+        function: Function marked by `machine_code`.
         checked: Whether indices and divisors are checked.
-        lanes: How many states at once; 0: one.
+        lanes: Number of states computed at once; 0: one.
 
     Raises:
-        TraceError: Something is not in the subset.
+        TraceError: A construct is not in the subset.
     """
     work = _ModuleWriter(checked, lanes)
     name, kind = work.callee(function)
@@ -55,7 +55,7 @@ def translate(
 
 
 class _ModuleWriter:
-    """The functions of one module, each translated once, after those that it calls."""
+    """Writes the functions of one module, each once, called ones first."""
 
     def __init__(self, checked: bool, lanes: int) -> None:
         self.lanes = lanes
@@ -65,7 +65,11 @@ class _ModuleWriter:
         self.open: list[Callable[..., Any]] = []
 
     def callee(self, function: Callable[..., Any]) -> tuple[str, FunctionType]:
-        """Return name and signature of a function; translate it if it is new."""
+        """Return LLVM name and signature of a function, which is translated if new.
+
+        Raises:
+            TraceError: Recursion, or a construct that is not in the subset.
+        """
         if function in self.open:
             names = " -> ".join(f.__name__ for f in [*self.open, function])
             raise TraceError(
@@ -86,18 +90,22 @@ class _ModuleWriter:
 
 
 def _entry(name: str, kind: FunctionType, checked: bool, lanes: int) -> str:
-    """Return the function that Python calls.
+    """Return the LLVM definition of `entry`, the function that Python calls.
 
-    It takes the table of arrays and records, memory for a tuple of results, memory for
-    the status or for the mask of lanes, then the numbers; what is not needed is left
-    out.
+    Its parameters are the table of arrays and records, memory for a tuple of results,
+    memory for the status or the lane mask, then the numbers; unneeded ones are omitted.
+
+    Args:
+        name: LLVM name of the translated function.
+        kind: Its signature.
+        checked, lanes: As of translate.
     """
     lines: list[str] = []
     several = isinstance(kind.result, TupleType) and bool(kind.result.items)
     reader = Operations(translate, checked, lanes)
     reader.lines = lines
     heads = ["ptr %results"] * several + reader.more_arguments()
-    heads += ["ptr %nothing"] * bool(lanes)  # as a kernel is called
+    heads += ["ptr %nothing"] * bool(lanes)  # scratch of a kernel call, unused here
     arguments, place = reader.more_arguments(), 0
     for x, t in kind.parameters:
         if isinstance(t, NumberType):

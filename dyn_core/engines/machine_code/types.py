@@ -1,4 +1,4 @@
-"""The types of the subset, read from annotations, and the signature of a function."""
+"""Types of the subset, read from annotations, and signatures of functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from dyn_core.errors import TraceError
 
 @dataclass(frozen=True)
 class NumberType:
-    """A number: its name in Python and its LLVM type."""
+    """A type of number.
+
+    Attributes:
+        name: Name in Python.
+        llvm: LLVM type.
+        letter: Format of the struct module in a tuple of results.
+    """
 
     name: str
     llvm: str
@@ -34,7 +40,7 @@ _NUMBERS = {int: INT, float: FLOAT, bool: BOOL}
 
 @dataclass(frozen=True)
 class ArrayType:
-    """An array of whole or real numbers."""
+    """An array of ints or floats with a number of axes; `axes` 0 is one element."""
 
     item: NumberType
     axes: int
@@ -46,7 +52,12 @@ class ArrayType:
 
 @dataclass(frozen=True)
 class RecordType:
-    """A NamedTuple of arrays, numbers and records."""
+    """A NamedTuple of arrays, numbers and records.
+
+    Attributes:
+        python: The class.
+        fields: Name and type of each field.
+    """
 
     python: type
     fields: tuple[tuple[str, Type], ...]
@@ -57,7 +68,7 @@ class RecordType:
 
 @dataclass(frozen=True)
 class TupleType:
-    """Several numbers, as a function returns them; none for nothing."""
+    """A tuple of numbers as a function's result; without items: no result."""
 
     items: tuple[NumberType, ...]
 
@@ -77,14 +88,14 @@ VALID = (
 
 @dataclass(frozen=True)
 class FunctionType:
-    """What a function takes and returns."""
+    """Types of a function's arguments, by name, and of its result."""
 
     parameters: tuple[tuple[str, Type], ...]
     result: Type
 
 
 def size(kind: Type) -> int:
-    """Return how many words of 8 bytes hold a value as an argument."""
+    """Return the number of 8-byte words of a value in a table of arguments."""
     if isinstance(kind, ArrayType):
         return 1 + kind.axes
     if isinstance(kind, RecordType):
@@ -93,10 +104,14 @@ def size(kind: Type) -> int:
 
 
 def of_annotation(annotation: Any, where: str) -> Type:
-    """Return the type that an annotation of an argument or a field names.
+    """Return the type of an annotated argument or field.
+
+    Args:
+        annotation: Annotation.
+        where: Place for the message.
 
     Raises:
-        TraceError: It names none of the subset.
+        TraceError: The annotation is not in the subset.
     """
     if isinstance(annotation, type) and annotation in _NUMBERS:
         return _NUMBERS[annotation]
@@ -118,7 +133,7 @@ def of_annotation(annotation: Any, where: str) -> Type:
 
 
 def _of_result(annotation: Any, where: str) -> Type:
-    """Return the type of what is returned."""
+    """Return the type of an annotated result; TraceError if it is not in the subset."""
     if annotation in (None, NoneType):
         return NOTHING
     if typing.get_origin(annotation) is tuple:
@@ -134,7 +149,7 @@ def _of_result(annotation: Any, where: str) -> Type:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Return file, line and name of a function."""
+    """Return file, first line and name of a function as text."""
     code = function.__code__
     return f"{code.co_filename}:{code.co_firstlineno}: {function.__qualname__}"
 
@@ -143,7 +158,8 @@ def of_function(function: Callable[..., Any]) -> FunctionType:
     """Return the signature of a function, from its annotations.
 
     Raises:
-        TraceError: An annotation is missing or not of the subset.
+        TraceError: An annotation is missing or not in the subset, or the function has
+            default values, *args, **kwargs or keyword-only arguments.
     """
     where = place_of(function)
     code, hints = function.__code__, _hints(function, where)
@@ -165,6 +181,7 @@ def of_function(function: Callable[..., Any]) -> FunctionType:
 
 
 def _hints(thing: Any, where: str) -> dict[str, Any]:
+    """Return the resolved annotations; TraceError if a name is not in the module."""
     try:
         return typing.get_type_hints(thing, include_extras=True)
     except NameError as error:

@@ -1,1 +1,1 @@
-"""Machine code on disk, and the digests under which it is found."""
+"""Machine code on disk, and the digests by which it is found."""

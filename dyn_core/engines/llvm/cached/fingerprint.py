@@ -1,8 +1,8 @@
-"""Digests of code as it is loaded in this process, changed functions included.
+"""Digests of code as loaded in this process, including functions changed at run time.
 
-Files on disk may be newer than what runs; a cache entry must follow from what runs.
-Digesting takes long, looking whether all is still in its place does not: a digest is
-kept, with every object that it was made from, until one of them is another.
+Files on disk may be newer than the loaded code; a cache entry must follow from the
+loaded code. Digesting is slow, comparing object identities is not: a digest is stored
+with every object that it was computed from, until one of them is replaced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _NO_REFERENCES = 0  # the marshal version whose bytes follow from values alone
-_HIDDEN = ("__func__", "__wrapped__", "fget", "func")  # where wrappers keep functions
+_HIDDEN = ("__func__", "__wrapped__", "fget", "func")  # attributes of wrappers
 _kept: dict[tuple[str, ...], _Reading] = {}
 _values = methodcaller("values")
 _content = attrgetter("cell_contents")
@@ -29,13 +29,13 @@ _PARTS = tuple(map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__")))
 
 
 def of_code(modules: tuple[str, ...]) -> str:
-    """Return the digest of what modules hold: functions, classes, constants.
+    """Return the digest of functions, classes and constants in modules, as hex.
 
-    Constants are plain values under any name, and what tables named in upper case
-    hold: dicts, lists, tuples, arrays, records of these packages.
+    Constants are plain values under any name, and the contents of tables named in upper
+    case: dicts, lists, tuples, arrays, records of these packages.
 
     Args:
-        modules: How the names of the modules begin.
+        modules: Prefixes of module names; only loaded modules count.
     """
     loaded = {
         name: module
@@ -51,10 +51,14 @@ def of_code(modules: tuple[str, ...]) -> str:
 class _Reading:
     """One reading of modules.
 
-    What was read is kept alive, so that no other object can have its identity.
+    All objects read are referenced, so that no new object can get the identity of one.
+
+    Args:
+        modules: Prefixes of module names.
+        loaded: Loaded modules by name.
 
     Attributes:
-        digest: Of what was read.
+        digest: Hex digest of the contents.
     """
 
     def __init__(self, modules: tuple[str, ...], loaded: dict[str, Any]) -> None:
@@ -82,7 +86,7 @@ class _Reading:
         self.digest = hashlib.sha256(content).hexdigest()
 
     def holds(self, loaded: dict[str, Any]) -> bool:
-        """Check that all that was read is still there, the same objects."""
+        """Check that all objects read are still in place, with the same identities."""
         spaces = [loaded, *self._spaces[1:]]
         try:
             return (
@@ -106,7 +110,7 @@ class _Reading:
             return False  # it changes while it is looked at, or is gone
 
     def _space(self, space: Any) -> list[tuple[str, Any]]:
-        """Note a mapping and return its items."""
+        """Record a mapping and return its items."""
         items = list(space.items())
         self._spaces.append(space)
         self._lengths.append(len(items))
@@ -115,9 +119,10 @@ class _Reading:
         return items
 
     def _members(self, space: Any) -> list[Any]:
-        """Return what counts of the globals of a module or the members of a class.
+        """Return the relevant globals of a module or members of a class.
 
-        What Python notes there itself, while a program runs, does not count.
+        Dunder attributes that Python changes at run time, other than functions and
+        classes, do not count.
         """
         members = []
         for name, value in self._space(space):
@@ -131,7 +136,7 @@ class _Reading:
         return members
 
     def _of(self, value: Any) -> Any:
-        """Return what marshal can write and what follows from the value alone."""
+        """Return a value as data for marshal that depends on the value alone."""
         kind = type(value)
         if kind in _PLAIN:
             return value
@@ -163,7 +168,7 @@ class _Reading:
         return ("other", name, self._behind(value))
 
     def _function(self, function: FunctionType) -> Any:
-        """Return code, defaults, and what the function closes over."""
+        """Return code, defaults, and the contents of the closure of a function."""
         code, defaults, named = (part(function) for part in _PARTS)
         self._functions.append(function)
         for seen, part in zip(self._parts, (code, defaults, named), strict=True):
@@ -181,7 +186,7 @@ class _Reading:
         return ("function", code, self._of(defaults), self._of(named), contents)
 
     def _class(self, kind: type) -> Any:
-        """Return the members of a class of these modules, the name of another."""
+        """Return the members of a class of these modules, else the class's name."""
         name = (kind.__module__, kind.__qualname__)
         if not kind.__module__.startswith(self._prefixes):
             return name
@@ -189,7 +194,7 @@ class _Reading:
         return (*name, bases, self._members(vars(kind)))
 
     def _fields(self, record: Any) -> list[Any]:
-        """Return the fields of a dataclass or of a class with slots."""
+        """Return names and values of the fields of a dataclass or slotted class."""
         names: Iterable[str] = getattr(record, "__dataclass_fields__", ())
         if not names:
             slots = [vars(kind).get("__slots__", ()) for kind in type(record).__mro__]
@@ -197,7 +202,7 @@ class _Reading:
         return [(name, self._of(getattr(record, name, None))) for name in names]
 
     def _behind(self, value: Any) -> list[Any]:
-        """Return the functions behind a property, a method, a cached function."""
+        """Return functions inside a property, method, cached function or partial."""
         functions = []
         if type(value) is partial:
             functions += [self._of(value.args), self._of(value.keywords)]
@@ -212,19 +217,19 @@ class _Reading:
 
 
 def _is_plain(value: Any) -> bool:
-    """Check for a number, a string, or a tuple of them."""
+    """Check whether a value is a number, a string, bytes, None, or a tuple of them."""
     if type(value) is tuple:
         return all(type(x) in _PLAIN for x in value)
     return type(value) in _PLAIN
 
 
 def _order(value: Any) -> str:
-    """Return what members of a set are sorted by, the same in every process."""
+    """Return the sort key of a set member, equal in every process."""
     if type(value) in _PLAIN:
         return repr(value)
     return str(getattr(value, "__qualname__", type(value).__qualname__))
 
 
 def _same(now: Iterable[Any], then: Sequence[Any]) -> bool:
-    """Check that two rows of equal length are of the same objects."""
+    """Check that two sequences of equal length contain the same objects."""
     return all(map(is_, now, then))

@@ -1,9 +1,9 @@
-"""Object code on disk: found again by the digest of what it was made from.
+"""Object code on disk, found by the digest of its inputs.
 
-A folder that is not the user's own alone could bring in foreign code: then nothing is
-read or written there. Entries carry a digest of their key and content and appear by one
-rename; damaged ones, and those that belong to another key, are made again. The least
-recently used go when the folder outgrows its bound.
+A folder that other users can write could bring in foreign code: then nothing is read or
+written there. Entries contain a digest of their key and content, and appear by one
+rename; damaged ones, and ones of another key, are removed and made again. The least
+recently used entries are removed when the folder exceeds its limit.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from typing import Any
 from dyn_core.errors import SettingError, warn
 from dyn_core.sharing import once
 
-FOLDER = "DYN_CACHE_DIR"  # environment: where to keep entries; "off" for nowhere
-LIMIT = "DYN_CACHE_LIMIT"  # environment: bound on the folder [MB]
+FOLDER = "DYN_CACHE_DIR"  # environment variable: folder of entries, or "off"
+LIMIT = "DYN_CACHE_LIMIT"  # environment variable: maximum size of the folder [MB]
 _MAGIC = b"dyn object 2\n"
 _DIGEST_SIZE = 32
-_LEFT = 3600.0  # age at which an unfinished entry is a leftover [s]
-_since: dict[Path, int] = {}  # bytes written since a folder was looked through
+_LEFT = 3600.0  # age above which an unfinished entry is removed [s]
+_since: dict[Path, int] = {}  # bytes written since the last clean-up, by folder
 
 
 def folder() -> Path | None:
-    """Return the folder of the cache, or None where it is off."""
+    """Return the folder of the cache, or None where it is off or not usable.
+
+    A folder that is not usable causes one warning.
+    """
     named = os.environ.get(FOLDER)
     if named is not None and named.lower() in ("off", ""):
         return None
@@ -51,13 +54,16 @@ def folder() -> Path | None:
 
 @once
 def _warn_off(path: str, why: str) -> None:
-    """Say once that nothing is kept, and why."""
+    """Warn once that compiled code is not cached in this folder, and why."""
     warn(f"compiled kernels are not kept: {path}: {why}; {FOLDER} names another folder")
 
 
 @once
 def _usable(path: Path) -> bool:
-    """Check, once, that a folder belongs to this user alone; make it if needed."""
+    """Check, once, that a folder belongs to this user alone; create it if needed.
+
+    If not, a warning gives the reason.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = path.stat()
@@ -75,7 +81,7 @@ def _usable(path: Path) -> bool:
 
 
 def load(key: str) -> tuple[dict[str, Any], bytes] | None:
-    """An entry: what was noted with it and its object code; None if not there."""
+    """Return (note, object code) of an entry; None if there is no valid one."""
     home = folder()
     if home is None:
         return None
@@ -104,7 +110,16 @@ def load(key: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def store(key: str, note: dict[str, Any], code: bytes) -> None:
-    """Keep an entry; where the disk refuses, nothing is kept."""
+    """Write an entry; where the disk refuses, warn once and continue without it.
+
+    Args:
+        key: Key of the entry, part of the file name.
+        note: Data that `load` returns; must be valid JSON.
+        code: Object code.
+
+    Raises:
+        SettingError: DYN_CACHE_LIMIT is invalid.
+    """
     home = folder()
     if home is None:
         return
@@ -112,7 +127,8 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
     content = _MAGIC + _digest(key, body) + body
     try:
         _put(home, key, content)
-        # Looking through the folder takes long: at first, then now and then.
+        # Cleaning up is slow: it is done at the first entry, then after each 1/32 of
+        # the limit.
         _since[home] = _since.get(home, limit()) + len(content)
         if _since[home] > limit() / 32:
             _since[home] = 0
@@ -122,12 +138,18 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file; what is no file, and has nothing to read, is not waited for."""
+    """Open a file without blocking, as would the end of a pipe without data."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _put(home: Path, key: str, content: bytes) -> None:
-    """Write an entry, whole or not at all."""
+    """Write an entry completely or not at all; OSError if the disk refuses.
+
+    Args:
+        home: Folder of the cache.
+        key: Key of the entry.
+        content: Bytes of the file.
+    """
     handle, temporary = tempfile.mkstemp(dir=home, suffix=".new")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -140,12 +162,16 @@ def _put(home: Path, key: str, content: bytes) -> None:
 
 
 def _digest(key: str, body: bytes) -> bytes:
-    """Return the digest of an entry: its key counts, so that it serves no other."""
+    """Return the digest of an entry's content with its key: it serves no other key."""
     return hashlib.sha256(key.encode() + b"\n" + body).digest()
 
 
 def limit() -> int:
-    """Return the bound on the folder [bytes]."""
+    """Return the maximum size of the folder [bytes].
+
+    Raises:
+        SettingError: DYN_CACHE_LIMIT is not a number >= 0.
+    """
     setting = os.environ.get(LIMIT, "512")
     try:
         size = float(setting) * 1e6
@@ -157,7 +183,7 @@ def limit() -> int:
 
 
 def _bound(home: Path) -> None:
-    """Remove leftovers, and the least recently used entries beyond the bound."""
+    """Remove unfinished old entries, and least recently used ones beyond the limit."""
     entries, old = [], time.time() - _LEFT
     for item in os.scandir(home):
         if item.name.endswith((".obj", ".new")):

@@ -1,9 +1,9 @@
-"""Which kernel a shipped algorithm has for a robot, without tracing it again.
+"""Kernel keys of shipped algorithms for a robot, cached to avoid tracing.
 
 Tracing takes longer than loading machine code. So the digest of the Graph is stored
-under a digest of all it follows from: the pickled function with its robot, and the code
-of this package as it is loaded in this process, changed functions included. An
-algorithm, joint or object from elsewhere may call what is not known here: it is traced
+under a digest of everything it follows from: the pickled function with its robot, and
+the code of this package as loaded in this process, changed functions included. An
+algorithm, joint or object from another package may call unknown code: it is traced
 every time.
 """
 
@@ -47,13 +47,13 @@ _NEUTRAL = ("builtins", "numpy", "collections", "functools", "types")
 
 
 class GraphFacts(NamedTuple):
-    """What must be known of a Graph to find and call its kernels.
+    """Properties of a Graph that are needed to find and call its kernels.
 
     Attributes:
-        kernel: Key of the kernels; empty where there can be none.
-        checked: Whether the algorithm requires something.
+        kernel: Key of the kernels; empty if there can be none.
+        checked: Whether the algorithm has requirements.
         calls: Whether it calls Programs, which machine code cannot.
-        graph: Digest of the Graph, the same on every machine; empty where it calls
+        graph: Hex digest of the Graph, equal on every machine; empty if it calls
             Programs.
     """
 
@@ -64,10 +64,10 @@ class GraphFacts(NamedTuple):
 
 
 class _Pickler(pickle.Pickler):
-    """Refuses what comes from other packages."""
+    """A pickler that refuses objects of other packages by PicklingError."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Check where a class, function or object is from."""
+        """Raise PicklingError for a class, function or object of another package."""
         kind = value if isinstance(value, (type, FunctionType)) else type(value)
         package = kind.__module__.partition(".")[0]
         if package not in (*_PACKAGES, *_NEUTRAL):
@@ -76,11 +76,14 @@ class _Pickler(pickle.Pickler):
 
 
 def key(function: Any, machine: str) -> str | None:
-    """Return the name under which a function's Graph is stored, or None.
+    """Return the name under which the facts of a function's Graph are stored.
 
     Args:
-        function: What is traced; pickled, with all it carries.
-        machine: Digest of the rest that kernels depend on.
+        function: Flat function that is traced; it is pickled with all its data.
+        machine: Digest of everything else that kernels depend on.
+
+    Returns:
+        None if the function cannot be pickled or contains objects of other packages.
     """
     content = io.BytesIO()
     try:
@@ -94,12 +97,12 @@ def key(function: Any, machine: str) -> str | None:
 
 
 def load(name: str | None) -> GraphFacts | None:
-    """Return the facts stored under a name; None if there are none."""
+    """Return the facts stored under a name; None if there are none, or no name."""
     entry = None if name is None else kernel_cache.load(name)
     return None if entry is None else GraphFacts(**entry[0])
 
 
 def store(name: str | None, facts: GraphFacts) -> None:
-    """Store facts under a name, if there is one."""
+    """Store facts under a name; nothing without a name."""
     if name is not None:
         kernel_cache.store(name, facts._asdict(), b"")

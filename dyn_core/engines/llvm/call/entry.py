@@ -1,10 +1,10 @@
-"""Calls from Python straight into kernels: a C-level callable, compiled by LLVM.
+"""Calls from Python directly into kernels: a C-level callable, compiled by LLVM.
 
-Why it exists and how it works is explained in python_to_llvm.py. Program objects are
-instances of a type whose vectorcall is `entry` of entry_code.py; what one Program's
-calls need is its Descriptor. Two forms, made from one source: `struct` reads NumPy's
-array struct, after a check that it lies as expected; `buffer` asks by the stable buffer
-protocol. DYN_ENTRY=python calls Program.__call__ instead.
+python_to_llvm.py explains its purpose and method. Program objects are instances of a
+type whose vectorcall is `entry` of entry_code.py; the data for calls of one Program is
+its Descriptor. There are two forms of one source: `struct` reads NumPy's array struct,
+after a check of its layout; `buffer` uses the stable buffer protocol. DYN_ENTRY=python
+calls Program.__call__ instead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dyn_core.engines.llvm.kernel import Variant
 from dyn_core.errors import SettingError
 from dyn_core.sharing import once
 
-VARIABLE = "DYN_ENTRY"  # environment: struct, buffer or python
+VARIABLE = "DYN_ENTRY"  # environment variable: struct, buffer or python
 MODES = ("struct", "buffer", "python")
 _CALLED = (
     "PyBuffer_Release", "PyErr_Clear", "PyEval_RestoreThread", "PyEval_SaveThread",
@@ -36,7 +36,13 @@ _CALLED = (
 
 
 class Descriptor:
-    """What the entry must know of a Program: a table in memory, and what it names."""
+    """Data of a Program for the entry: a table in memory, and the objects it refers to.
+
+    Attributes:
+        table: Words of 8 bytes, one for each of entry_code.FIELDS.
+        kept: Objects that the table refers to.
+        served: By field, scratch memory in use and its machine code.
+    """
 
     def __init__(self) -> None:
         self.table = (ctypes.c_int64 * len(entry_code.FIELDS))()
@@ -47,7 +53,7 @@ class Descriptor:
         self.table[entry_code.FIELDS.index(name.upper())] = value
 
     def ports(self, name: str, shapes: Sequence[tuple[int, ...]]) -> None:
-        """Set the table of input or output ports."""
+        """Set the field `name` to a table of ports with these shapes."""
         rows = []
         for shape in shapes:
             dims = [*shape, *[0] * (entry_code.MAX_AXES - len(shape))]
@@ -57,7 +63,7 @@ class Descriptor:
         self[name] = ctypes.addressof(table)
 
     def buffer(self, name: str, size: int) -> int:
-        """Set a field to zeroed memory of some bytes, 64-byte aligned."""
+        """Set a field to `size` bytes of zeros, 64-byte aligned; return the address."""
         memory = np.zeros(size + 64, np.uint8)
         self.kept.append(memory)
         address = memory.ctypes.data
@@ -66,8 +72,9 @@ class Descriptor:
         return address
 
     def scratch(self, name: str, made: Variant) -> None:
-        """Set a field to scratch memory of machine code, which is kept with it."""
-        busy = self.table[entry_code.FIELDS.index("BUSY")]  # a batch may run in the old
+        """Set a field to scratch memory of machine code; both are kept alive."""
+        # A batch in another thread may use the old memory: then it is kept as well.
+        busy = self.table[entry_code.FIELDS.index("BUSY")]
         before = self.served.get(name, []) if busy else []
         memory = made.memory()
         self.served[name] = [*before, (memory, made)]
@@ -75,7 +82,11 @@ class Descriptor:
 
 
 def mode() -> str:
-    """Return how Programs are entered here: struct, buffer or python."""
+    """Return the form of the entry on this interpreter: struct, buffer or python.
+
+    Raises:
+        SettingError: DYN_ENTRY has an invalid value.
+    """
     asked = os.environ.get(VARIABLE) or "struct"
     if asked not in MODES:
         valid = ", ".join(MODES)
@@ -92,7 +103,7 @@ def mode() -> str:
 
 @once
 def arrays_lie_as_expected() -> bool:
-    """Compare NumPy's array struct, read at the places used here, with what it says."""
+    """Check that NumPy's array struct has the layout that `struct` reads."""
     if np.ndarray.__basicsize__ < max(entry_code.FLAGS, entry_code.KIND) + 8:
         return False
     plain, locked = np.zeros((3, 5)), np.zeros((2, 3, 4))[:, ::2]
@@ -122,7 +133,10 @@ def arrays_lie_as_expected() -> bool:
 
 
 def _safely_read(address: int, size: int) -> bytes | None:
-    """Read memory through the kernel, which refuses addresses that are none."""
+    """Return bytes at an address, or None if it is invalid.
+
+    The address is passed to the operating system, which refuses invalid ones.
+    """
     there, here = os.pipe()
     try:
         os.write(here, (ctypes.c_char * size).from_address(address))
@@ -140,7 +154,7 @@ def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
 
     Args:
         how: struct or buffer.
-        place: Where in a Program object the Descriptor's address lies.
+        place: Offset in a Program object of the Descriptor's address [bytes].
         single: Whether arrays are float32.
     """
     digest = hashlib.sha256(f"{how} {place} {single} {compiler.machine().key}".encode())
@@ -159,7 +173,14 @@ def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
 
 @once
 def fast_type(base: Any, how: str) -> tuple[type, int]:
-    """Return the type whose calls go to the entry, and where its two fields lie."""
+    """Return the type whose calls go to the entry, and the offset of its two fields.
+
+    The fields of an object are the address of the entry, then of the Descriptor.
+
+    Args:
+        base: Class that the type derives from.
+        how: struct or buffer: each has a type of its own.
+    """
     offset = base.__basicsize__
 
     class Member(ctypes.Structure):
@@ -202,7 +223,15 @@ _KEPT: list[Any] = []
 def connect(
     program: Any, offset: int, descriptor: Descriptor, how: str, single: bool
 ) -> None:
-    """Let calls of a Program object go to the entry."""
+    """Let calls of a Program object go to the entry.
+
+    Args:
+        program: Instance of a `fast_type`.
+        offset: Offset of the type's fields [bytes].
+        descriptor: Data of the Program; keeps the machine code alive.
+        how: struct or buffer.
+        single: Whether arrays are float32.
+    """
     base = id(program) + offset
     table = ctypes.addressof(descriptor.table)
     ctypes.c_int64.from_address(base + 8).value = table
@@ -212,7 +241,10 @@ def connect(
 
 
 def _vectorcall() -> Any:
-    """Return the function that calls a Python function; before 3.11 it is inline."""
+    """Return CPython's function that calls a Python function.
+
+    Before 3.11 PyObject_Vectorcall is inline, and a private one is used.
+    """
     api = ctypes.pythonapi
     if hasattr(api, "PyObject_Vectorcall"):
         return api.PyObject_Vectorcall
@@ -221,13 +253,17 @@ def _vectorcall() -> Any:
 
 @once
 def constants(single: bool = False) -> dict[str, int]:
-    """Return the addresses of what the entry compares and calls."""
+    """Return the addresses of objects and functions that the entry uses, by field.
+
+    Args:
+        single: Whether arrays are float32: Python floats are then left to Python.
+    """
     owner = result_memory.memory()
     return {
         "call": int(ctypes.cast(_vectorcall(), ctypes.c_void_p).value or 0),
         "array_type": id(np.ndarray),
         "float_type": 0 if single else id(float),  # a number is converted by Python
-        "number_type": 0 if single else id(np.float64),  # its value lies as a float's
+        "number_type": 0 if single else id(np.float64),  # same memory layout as float
         "descr": id(np.dtype(np.float32 if single else np.float64)),
         "tuple_type": id(tuple),
         "out_name": id(_OUT),

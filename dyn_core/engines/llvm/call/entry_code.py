@@ -1,8 +1,8 @@
-"""What runs on each call of a Program: compiled to machine code, never run as Python.
+"""Code of each call of a Program: compiled to machine code, never run as Python.
 
-The language, and why this exists, is explained in python_to_llvm.py. Every path
-that is not the common one ends in `leave`: Python then says what is wrong, or converts
-and computes. Addresses of memory and of Python objects are whole numbers.
+python_to_llvm.py explains the language and the purpose. Every path except for the
+common one ends in `leave`: Python then raises the error, or converts and computes.
+Addresses of memory and of Python objects are whole numbers.
 """
 
 from dyn_core.engines.llvm.call.python_to_llvm import (
@@ -30,18 +30,19 @@ FIELDS = (
  TEMPORARY, HOLD_ROWS, BUSY, STREAMED, MEMORY, HANDLER,
  SET_HANDLER) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
 
-# A port: number of axes, size, lengths of the axes; a place: data, rows, end of data.
+# Words of a port: number of axes, size, lengths of the axes. `place` in functions is
+# memory of two words: address of the data, number of rows (-1: a single state).
 AXES, SIZE, LENGTHS, PORT = 0, 8, 16, 48
-MAX_PORTS = 64  # ports of a Program that may come this way
-MAX_AXES = 4  # most axes of a port
+MAX_PORTS = 64  # maximum number of ports of a Program
+MAX_AXES = 4  # maximum number of axes of a port
 
 # Heads of CPython objects; PyArrayObject_fields of NumPy 1 and 2; Py_buffer.
 TYPE, VALUE, LENGTH, ITEMS = 8, 16, 16, 24
 DATA, ND, DIMS, KIND, FLAGS = 16, 24, 32, 56, 64
 WHOLE, WRITEABLE = 0x101, 0x400  # C-contiguous and aligned; NPY_ARRAY_WRITEABLE
 BUF_ND, BUF_FORMAT, BUF_SHAPE, BUF = 36, 40, 48, 80
-BUF_WHOLE = 0x3C  # PyBUF_C_CONTIGUOUS | PyBUF_FORMAT; + 1 asks for a writable one
-# Of float64; entry.py translates this for float32, too: FOR_SINGLE.
+BUF_WHOLE = 0x3C  # PyBUF_C_CONTIGUOUS | PyBUF_FORMAT; + 1 is PyBUF_WRITABLE
+# Constants of float64; entry.py compiles for float32 with FOR_SINGLE instead.
 ITEM, NUMBER, FORMAT = 8, 12, 0x64  # bytes; NPY_DOUBLE; the format "d" and its end
 LOW, INFINITE = 0xFFFFFFFF, 0x7FF0000000000000
 FOR_SINGLE = {"ITEM": 4, "NUMBER": 11, "FORMAT": 0x66}
@@ -50,7 +51,16 @@ PREPENDED = -0x8000000000000000  # PY_VECTORCALL_ARGUMENTS_OFFSET
 
 
 def fits(axes, lengths, port, place):
-    """Compare axes with a port; note the rows, -1 for a single state."""
+    """Return 1 if an array has the port's shape, with or without a batch axis; else 0.
+
+    On 1, the number of rows is stored at place + 8, -1 for a single state.
+
+    Args:
+        axes: Number of axes of the array.
+        lengths: Address of their lengths.
+        port: Address of the port's words.
+        place: Address of two words.
+    """
     lead = axes - load(port + AXES)
     if lead == 0 and axes == 1 and load(lengths) == load(port + LENGTHS):
         store(place + 8, -1)  # most calls come this way
@@ -69,7 +79,16 @@ def fits(axes, lengths, port, place):
 
 
 def array_struct(o, d, port, place, writable):
-    """Read a float64 array from NumPy's struct; 0 if it is no such array."""
+    """Read an array from NumPy's struct; return 0 if it is not valid for the port.
+
+    On success the words at `place` are its data address and number of rows.
+
+    Args:
+        o: Address of the object.
+        d: Address of the Descriptor.
+        port, place: As of fits.
+        writable: 1 if the array must be writeable, else 0.
+    """
     if load(o + TYPE) != load(d + ARRAY_TYPE) or load(o + KIND) != load(d + DESCR):
         return 0
     wanted = WHOLE + WRITEABLE * writable
@@ -80,7 +99,7 @@ def array_struct(o, d, port, place, writable):
 
 
 def array_buffer(o, d, port, place, writable):
-    """Read a float64 array by the buffer protocol; 0 if it is no such array."""
+    """Read an array by the buffer protocol; as array_struct."""
     if load(o + TYPE) != load(d + ARRAY_TYPE):
         return 0
     view = room(BUF)
@@ -92,12 +111,12 @@ def array_buffer(o, d, port, place, writable):
     store(place, data)
     if load32(load(view + BUF_FORMAT)) & 0xFFFF == FORMAT and data & (ITEM - 1) == 0:
         good = fits(load32(view + BUF_ND), load(view + BUF_SHAPE), port, place)
-    PyBuffer_Release(view)  # the caller keeps the array while we compute
+    PyBuffer_Release(view)  # the caller's reference keeps the array alive
     return good
 
 
 def is_finite(data, end):
-    """Check that the numbers from an address to another are finite."""
+    """Return 1 if all numbers from address `data` to `end` are finite, else 0."""
     while data < end:
         if ITEM == 8:
             if load(data) & INFINITE == INFINITE:
@@ -109,7 +128,12 @@ def is_finite(data, end):
 
 
 def all_finite(tables, ports, n):
-    """Check that the numbers of n ports are finite."""
+    """Return 1 if all numbers of n ports are finite, else 0.
+
+    Args:
+        tables: Address of the ports' data addresses.
+        ports: Address of the ports' words.
+    """
     k = 0
     while k < n:
         data = load(tables + 8 * k)
@@ -120,7 +144,12 @@ def all_finite(tables, ports, n):
 
 
 def overlaps(begin, end, tables, ports, n, rows):
-    """Check whether memory from begin to end is part of one of n ports."""
+    """Return 1 if memory from `begin` to `end` overlaps data of one of n ports, else 0.
+
+    Args:
+        tables, ports: As of all_finite.
+        rows: Number of rows of each port.
+    """
     k = 0
     while k < n:
         other = load(tables + 8 * k)
@@ -131,7 +160,15 @@ def overlaps(begin, end, tables, ports, n, rows):
 
 
 def leave(self, d, args, n, names):
-    """Call the Python function with the same arguments, the Program before them."""
+    """Call Program.__call__ with the same arguments and return its result.
+
+    Args:
+        self: Address of the Program.
+        d: Address of the Descriptor.
+        args: Address of the arguments: positional ones, then the values of keywords.
+        n: Number of positional arguments.
+        names: Address of the tuple of keywords, or 0.
+    """
     if names != 0:
         n_all = n + load(names + LENGTH)
     else:
@@ -143,7 +180,17 @@ def leave(self, d, args, n, names):
 
 
 def take_inputs(d, args, tables, strides, place):
-    """Fill tables and strides from the arguments; 0 if one is not as it should be."""
+    """Fill tables and strides from the arguments; return 0 if one is not valid here.
+
+    On success the word at place + 8 is the number of rows, -1 for a single state.
+
+    Args:
+        d: Address of the Descriptor.
+        args: Address of the arguments.
+        tables: Address for the data address of each input.
+        strides: Address for the bytes from row to row of each input, 0 if shared.
+        place: Address of two words.
+    """
     rows, k = -1, 0
     while k < load(d + N_IN):
         o = load(args + 8 * k)
@@ -168,7 +215,17 @@ def take_inputs(d, args, tables, strides, place):
 
 
 def take_outputs(d, out, inputs, outputs, place, batch, rows):
-    """Fill the table from `out`; 0 if an array does not fit or overlaps."""
+    """Fill the table from `out`; return 0 if an array does not fit or overlaps.
+
+    Args:
+        d: Address of the Descriptor.
+        out: Address of the array, or of the tuple of arrays.
+        inputs: Address of the inputs' data addresses.
+        outputs: Address for the outputs' data addresses.
+        place: Address of two words.
+        batch: Number of rows, -1 for a single state.
+        rows: Number of rows, 1 for a single state.
+    """
     n = load(d + N_OUT)
     if n != 1:
         of = load(out + TYPE)
@@ -196,7 +253,13 @@ def take_outputs(d, out, inputs, outputs, place, batch, rows):
 
 
 def new_array(d, axes, lengths, size):
-    """Make an array; a large one in the memory of large results. 0 if memory is out."""
+    """Return a new array, or 0 without memory; a large one uses result_memory.
+
+    Args:
+        d: Address of the Descriptor.
+        axes, lengths: Number of axes, and address of their lengths.
+        size: Size in bytes.
+    """
     large = 0
     if size >= LARGE and load(d + MEMORY) != 0:
         large = 1
@@ -211,7 +274,18 @@ def new_array(d, axes, lengths, size):
 
 
 def make_outputs(d, outputs, made, values, place, batch):
-    """Make new arrays; a single number gets a place in values. 0 if memory is out."""
+    """Create the output arrays; return 0 without memory.
+
+    A scalar output of a single state is computed into `values` and has no array yet.
+
+    Args:
+        d: Address of the Descriptor.
+        outputs: Address for the outputs' data addresses.
+        made: Address for the new arrays, 0 for a scalar.
+        values: Address for scalars.
+        place: Address of two words.
+        batch: Number of rows, -1 for a single state.
+    """
     lengths = room(8 * MAX_AXES + 8)
     if load(d + MEMORY) != 0:
         store(load(d + MEMORY) + COLD, 0)
@@ -238,18 +312,26 @@ def make_outputs(d, outputs, made, values, place, batch):
 
 
 def run_batch(d, inputs, strides, outputs, batch, out):
-    """Run a batch; return how many rows failed, or 1 where Python is to do it."""
+    """Run a batch; return the number of failed rows, or 1 where Python must run it.
+
+    Args:
+        d: Address of the Descriptor.
+        inputs, strides, outputs: As filled before.
+        batch: Number of rows.
+        out: 0 if outputs are new arrays.
+    """
     if load(d + BUSY) != 0:
         return 1
     kernel = load(d + BATCH)
     if out == 0 and load(d + MEMORY) != 0:
         if load(load(d + MEMORY) + COLD) != 0:
             kernel = load(d + STREAMED)
-    # Without the GIL another thread may put a kernel in place of the interpreter.
+    # These are read now: without the GIL another thread may replace the interpreter by
+    # a kernel, with other scratch memory.
     status, scratch = load(d + STATUS), load(d + BATCH_SCRATCH)
     if batch <= load(d + HOLD_ROWS):
         return call(kernel, inputs, strides, outputs, status, 0, batch, scratch)
-    store(d + BUSY, 1)  # the scratch memory is taken; others may run meanwhile
+    store(d + BUSY, 1)  # other threads may call meanwhile: the scratch memory is in use
     thread = PyEval_SaveThread()
     failed = call(kernel, inputs, strides, outputs, status, 0, batch, scratch)
     PyEval_RestoreThread(thread)
@@ -258,7 +340,7 @@ def run_batch(d, inputs, strides, outputs, batch, out):
 
 
 def run_few(d, inputs, strides, outputs, batch):
-    """Run fewer rows than there are lanes, one by one; as run_batch."""
+    """Run fewer rows than lanes one by one; return 1 if a row failed, else 0."""
     while batch > 0:
         if call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH)) != 0:
             return 1
@@ -276,7 +358,11 @@ def run_few(d, inputs, strides, outputs, batch):
 
 
 def run_single(d, inputs, outputs):
-    """Run one state; 0 if all is well. Where a check can fail, outputs come last."""
+    """Run one state; return 0 on success.
+
+    Where a check can fail, outputs are computed into temporary memory and copied last,
+    so that a failed call does not change them.
+    """
     if load(d + CAREFUL) == 0:
         return call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH))
     finite = load(d + FINITE)
@@ -296,7 +382,7 @@ def run_single(d, inputs, outputs):
 
 
 def results(d, outputs, made):
-    """Return the outputs: an array, a number, or a named tuple of them."""
+    """Return the outputs: an array, a float, or a named tuple; 0 without memory."""
     k = 0
     while k < load(d + N_OUT):
         if load(made + 8 * k) == 0:
@@ -311,7 +397,14 @@ def results(d, outputs, made):
 
 
 def entry(self, args, nargsf, names):
-    """Serve one call: the vectorcall of Programs."""
+    """Serve one call: the vectorcall of Programs (PEP 590).
+
+    Args:
+        self: Address of the Program.
+        args: Address of the arguments.
+        nargsf: Number of positional arguments, with a flag in the highest bit.
+        names: Address of the tuple of keywords, or 0.
+    """
     d = load(self + PLACE)
     n = nargsf & 0x7FFFFFFFFFFFFFFF
     out = 0

@@ -1,29 +1,29 @@
 """A small subset of Python compiled to LLVM, and why calls of Programs need it.
 
-Why the entry exists
-    rnea of an arm with seven joints, called by way of Python (checks of the arrays,
-    addresses, ctypes), takes 21 us. By the entry the same call takes 0.22 us, kernel
+Purpose of the entry
+    rnea of an arm with seven joints takes 21 us when called by way of Python (checks of
+    the arrays, addresses, ctypes). By the entry the same call takes 0.22 us, kernel
     included; a call that only copies one array takes 0.03 us. A C extension could do
     as much, but would have to be built for every Python, NumPy and machine; LLVM is
-    here already.
+    installed already.
 
-How it works
+Method
     entry_code.py   is written in the subset below: it reads arguments, checks them,
                     calls a kernel and returns arrays. It is never run as Python.
-    translate()     here turns its functions into LLVM IR. Variables are memory, which
-                    LLVM's own passes turn into registers.
-    entry.py        compiles the IR once for each machine, checks that NumPy's arrays
-                    lie in memory as expected, and makes a type whose vectorcall (PEP
-                    590) is that machine code. Each Program has a table of addresses and
-                    sizes, its Descriptor, that the code reads.
-    Whatever is not the common call (a list, another dtype, a wrong shape, a failed
-    requirement, an overlap) goes to the Python method `Program.__call__` with the same
-    arguments. The entry raises nothing and converts nothing.
+    translate()     here converts its functions to LLVM IR. Variables are memory, which
+                    LLVM's own passes convert to registers.
+    entry.py        compiles the IR once for each machine, checks the memory layout of
+                    NumPy's arrays, and creates a type whose vectorcall (PEP 590) is
+                    that machine code. Each Program has a table of addresses and sizes,
+                    its Descriptor, that the code reads.
+    All other calls (with a list, another dtype, a wrong shape, a failed requirement, an
+    overlap) go to the Python method `Program.__call__` with the same arguments. The
+    entry raises nothing and converts nothing.
 
-Rules that stand in two places
+Rules implemented twice
     Three rules of a call are therefore written twice, in entry_code.py for speed and in
-    Python for all other calls. A change of one is a change of both, and
-    tests/engines/test_entry.py calls each way.
+    Python for all other calls. Change both together; tests/engines/test_entry.py calls
+    each.
 
     `out` may not overlap inputs or other outputs
         overlaps; NativeProgram._direct
@@ -32,8 +32,8 @@ Rules that stand in two places
     fewer rows than lanes run one by one
         run_few; NativeProgram._one_by_one
 
-    Where a rule is broken the entry only leaves the call to Python, which says what is
-    wrong or computes into other memory: an entry that leaves too much is slow, and
+    Where a rule is violated the entry passes the call to Python, which raises the error
+    or computes into other memory: an entry that passes on too many calls is slow, and
     never wrong.
 
 The subset
@@ -52,6 +52,7 @@ from typing import Any, NoReturn
 
 
 def _not_for_python(*_: Any) -> NoReturn:
+    """Raise TypeError: the function is only for compiled code."""
     raise TypeError("this function is compiled to machine code, not run by Python")
 
 
@@ -68,12 +69,15 @@ _COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def translate(module: ModuleType, public: str, **names: Any) -> str:
-    """Return the LLVM IR of a module's functions, and of those that it imports.
+    """Return the LLVM IR of a module's functions, and of functions imported into it.
 
     Args:
-        module: Its source is read, and that of functions of other such modules.
-        public: The functions that can be found by name in the object code.
-        names: Values of more constants, and other names of functions.
+        module: Module in the subset; its source is read.
+        public: Names, separated by spaces, of functions with external linkage.
+        names: Values of more constants, and replacements for names of functions.
+
+    Raises:
+        TypeError: A construct is not in the subset.
     """
     functions = [
         (node, x.__globals__)
@@ -93,7 +97,14 @@ def translate(module: ModuleType, public: str, **names: Any) -> str:
 
 
 class _Function:
-    """One function being translated; its variables are memory until LLVM's passes."""
+    """Writes one function; its variables are stack memory.
+
+    Args:
+        node: Syntax tree of the function.
+        names: Constants of its module, and replaced function names.
+        local: Names of all functions of the LLVM module.
+        foreign: Declarations of other functions, extended here.
+    """
 
     def __init__(
         self,
@@ -109,7 +120,7 @@ class _Function:
         self.count = 0
 
     def define(self, scope: str) -> str:
-        """Return the LLVM definition of the function."""
+        """Return the LLVM definition of the function; `scope` is "internal " or ""."""
         arguments = [a.arg for a in self.node.args.args]
         for name in arguments:
             self._assign(name, f"%{name}")
@@ -177,7 +188,7 @@ class _Function:
         self._assign(target.id, self._value(value))
 
     def _branch(self, test: ast.expr, yes: str, no: str) -> None:
-        """Go to one of two labels."""
+        """Write a jump to label `yes` or `no`, with short-circuit evaluation."""
         if isinstance(test, ast.BoolOp):
             both = isinstance(test.op, ast.And)
             for part in test.values[:-1]:
@@ -215,14 +226,22 @@ class _Function:
         raise TypeError(f"{self.node.name}: {ast.unparse(node)} is not in the subset")
 
     def _pointer(self, node: ast.expr) -> str:
-        """Return an address; what is added to one stays in its object."""
+        """Return the register of an address as a pointer.
+
+        A sum is a getelementptr of its left address, so that LLVM knows that both are
+        in one object.
+        """
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             base, offset = self._pointer(node.left), self._value(node.right)
             return self._new(f"getelementptr i8, ptr {base}, i64 {offset}")
         return self._new(f"inttoptr i64 {self._value(node)} to ptr")
 
     def _room(self, size: ast.expr) -> str:
-        """Return memory for this call; where its size is fixed, at the beginning."""
+        """Return the address of stack memory of `size` bytes.
+
+        A constant size is allocated at the beginning of the function, so that a loop
+        does not allocate again.
+        """
         names = {n.id for n in ast.walk(size) if isinstance(n, ast.Name)}
         if names <= self.names.keys():
             self.count += 1
@@ -266,7 +285,7 @@ class _Function:
         return self._new(f"call i64 {function}({', '.join(values)})")
 
     def _argument(self, node: ast.expr) -> str:
-        """Return type and name of an argument."""
+        """Return LLVM type and register of an argument of a call."""
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if is_call and node.func.id == "real":  # type: ignore[attr-defined]
             place = self._pointer(node.args[0])  # type: ignore[attr-defined]

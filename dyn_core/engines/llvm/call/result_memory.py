@@ -1,12 +1,12 @@
-"""Memory of large results: huge pages, used again after the arrays in them have died.
+"""Memory of large results: huge pages, reused when the arrays in them are freed.
 
-A page of 4 KiB costs up to 2 us when it is first written, more than what is computed
-into it, and results that are kept are each written into new ones. Results of LARGE
-bytes and more therefore lie in memory of result_memory_code.py, by NumPy's own door for
-that (NEP 49): they own their data like any array, and may be resized. What is idle
-stays for the next results, up to 128 MiB, and goes back to the system above. A slab
-(16 MiB) stays as long as a result in it lives. A forked process has a copy of all of
-it, like of any memory.
+A page of 4 KiB costs up to 2 us when it is first written, more than the computation of
+its content, and results that a caller stores are each written into new pages. Results
+of at least LARGE bytes therefore use the memory of result_memory_code.py, by NumPy's
+allocator interface (NEP 49): they own their data like any array, and may be resized.
+Unused memory is reused for later results, up to 128 MiB, and returned to the system
+above. A slab (16 MiB) exists as long as a result in it. A forked process has a copy of
+all of it, as of any memory.
 """
 
 from __future__ import annotations
@@ -43,10 +43,14 @@ class _Handler(ctypes.Structure):
 class ResultMemory:
     """The memory of large results of this process.
 
+    Args:
+        functions: Machine code of result_memory_code.py.
+        set_handler: Address of NumPy's PyDataMem_SetHandler.
+
     Attributes:
         table: Address of its counts; see result_memory_code.py.
-        handler: Address of the capsule that NumPy takes.
-        set_handler: Address of the function of NumPy that takes it.
+        handler: Address of the capsule that NumPy's function takes.
+        set_handler: As above.
     """
 
     def __init__(self, functions: compiler.Loaded, set_handler: int) -> None:
@@ -68,7 +72,7 @@ class ResultMemory:
         )
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """Return a new array, as np.empty."""
+        """Return a new array in this memory, as np.empty."""
         before = self._exchange(self._capsule)
         try:
             return np.empty(shape, dtype)
@@ -76,53 +80,54 @@ class ResultMemory:
             self._exchange(before)
 
     def took_cold(self) -> bool:
-        """Return whether memory that has left the cache was taken since last asked."""
+        """Return whether memory not in the cache was allocated since the last call."""
         place = result_memory_code.COLD // 8
         cold, self._counts[place] = bool(self._counts[place]), 0
         return cold
 
     def trim(self) -> None:
-        """Return all idle memory to the system."""
+        """Return all unused memory to the system."""
         self._trim(self.table)
 
     def count(self, field: int) -> int:
-        """Return a field of the table."""
+        """Return a field of the table, by its byte offset."""
         return self._counts[field // 8]
 
 
 @once
 def memory() -> ResultMemory | None:
-    """Return the memory of large results; None where it cannot be had."""
+    """Return the memory of large results; None without Linux or machine code."""
     if sys.platform != "linux" or compiler.missing():
         return None
     made = ResultMemory(_loaded(), numpy_functions(_SET_HANDLER + 1)[_SET_HANDLER])
-    # Arrays may outlive all modules: what they call at their end is never freed.
+    # Arrays may outlive all modules and call the handler when freed: it is kept for
+    # ever.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
     return made
 
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Return a new array for a result."""
+    """Return a new array for a result, a large one in result memory if available."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     owner = memory() if size >= result_memory_code.LARGE else None
     return np.empty(shape, dtype) if owner is None else owner.empty(shape, dtype)
 
 
 def trim() -> None:
-    """Return all idle memory to the system."""
+    """Return all unused result memory to the system."""
     owner = memory()
     if owner is not None:
         owner.trim()
 
 
 def took_cold() -> bool:
-    """Return whether memory that has left the cache was taken since last asked."""
+    """Return whether memory not in the cache was allocated since the last call."""
     owner = memory()
     return owner is not None and owner.took_cold()
 
 
 def numpy_functions(count: int) -> Any:
-    """Return the first addresses of NumPy's table of functions."""
+    """Return the first `count` addresses of NumPy's C API table."""
     try:
         from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
     except ImportError:  # NumPy 1

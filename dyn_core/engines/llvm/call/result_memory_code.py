@@ -1,35 +1,36 @@
-"""Memory of large results: taken by NumPy when an array is made, given back at its end.
+"""Allocator of large results, called by NumPy when an array is created or freed.
 
-Compiled, never run as Python; the language is explained in python_to_llvm.py, and
-result_memory.py says what this is for. A slab is memory of the system that begins at a
-multiple of SLAB, with a head, and holds blocks of one size: eight sizes between a power
-of two and the next. Blocks above LARGEST have a slab of their own. NumPy calls these
-functions with the GIL.
+Compiled, never run as Python: python_to_llvm.py explains the language, and
+result_memory.py the purpose. A slab is memory of the system that begins at a multiple
+of SLAB, with a header, and contains blocks of one size: there are eight sizes between a
+power of two and the next. Blocks above LARGEST have a slab of their own. NumPy calls
+these functions with the GIL.
 """
 
 from dyn_core.engines.llvm.call.python_to_llvm import copy, load, store
 
-# The table: counts of bytes, a note, and for each size the first slab with room.
+# The table: bytes allocated so far and unused bytes, the flag COLD, and for each size
+# the first slab with a free block.
 CLOCK, IDLE, COLD, SLABS = 0, 8, 16, 64
 SIZES = 8 * 32
 TABLE = SLABS + 8 * SIZES
 
-# The head of a slab, and of a block; FIRST: where blocks begin; in memory of the user.
+# Words of a slab's header (FIRST: offset of the first block), and of a block's header.
 BLOCK, LENGTH, FREE, FRESH, LIVE, NEXT, PREVIOUS, SIZE, FIRST = (
     8 * k for k in range(9)
 )
 STAMP, FOLLOWING, HEAD = 0, 8, 64
 
-LARGE = 0x10000  # bytes of a result from which on it lies in this memory
+LARGE = 0x10000  # minimum size of a result in this memory [bytes]
 SMALLEST, STEP = 0x10000, 0x2000
 SLAB, LARGEST, PAGE = 0x1000000, 0x200000, 0x200000
-LIMIT = 0x8000000  # bytes that may lie idle
-FAR = 0x1000000  # bytes of other results after which one has left the cache
-READ_WRITE, OWN_MEMORY, HUGE = 3, 0x4022, 14  # of Linux: PROT_, MAP_, MADV_
+LIMIT = 0x8000000  # maximum unused memory [bytes]
+FAR = 0x1000000  # bytes of later results after which memory is not in the cache
+READ_WRITE, OWN_MEMORY, HUGE = 3, 0x4022, 14  # Linux constants PROT_, MAP_, MADV_
 
 
 def has_room(slab):
-    """Check whether a slab has a free block."""
+    """Return 1 if a slab has a free block, else 0."""
     if load(slab + FREE) != 0:
         return 1
     if load(slab + FRESH) + load(slab + BLOCK) <= slab + load(slab + LENGTH):
@@ -38,7 +39,7 @@ def has_room(slab):
 
 
 def link(table, slab):
-    """Make a slab the first one of its size."""
+    """Insert a slab at the head of the list of its size."""
     head = table + SLABS + 8 * load(slab + SIZE)
     following = load(head)
     store(slab + NEXT, following)
@@ -50,7 +51,7 @@ def link(table, slab):
 
 
 def unlink(table, slab):
-    """Take a slab out of the list of its size."""
+    """Remove a slab from the list of its size."""
     following, previous = load(slab + NEXT), load(slab + PREVIOUS)
     if following != 0:
         store(following + PREVIOUS, previous)
@@ -62,7 +63,7 @@ def unlink(table, slab):
 
 
 def trim(table):
-    """Return all idle memory to the system."""
+    """Return all unused slabs to the system."""
     k = 0
     while k < SIZES:
         slab = load(table + SLABS + 8 * k)
@@ -78,7 +79,13 @@ def trim(table):
 
 
 def open_slab(table, size, block):
-    """Get a slab from the system; 0 if there is no memory."""
+    """Return a new slab from the system, linked into the table; 0 without memory.
+
+    Args:
+        table: Address of the table.
+        size: Index of the block size.
+        block: Size of a block [bytes].
+    """
     length = SLAB
     if block > LARGEST:
         length = (FIRST + block + PAGE - 1) & -PAGE
@@ -102,7 +109,7 @@ def open_slab(table, size, block):
 
 
 def take(table, n):
-    """Return memory of n bytes, at a multiple of 64; 0 if there is none."""
+    """Return the address of n bytes, a multiple of 64; 0 without memory (malloc)."""
     block, step, size = SMALLEST, STEP, 0
     while block + block < n + HEAD:
         block, step, size = block + block, step + step, size + 8
@@ -135,7 +142,7 @@ def take(table, n):
 
 
 def give(table, address, n):
-    """Take memory back."""
+    """Free memory at an address, which may be 0 (free); n is ignored."""
     if address == 0:
         return 0
     memory = address - HEAD
@@ -157,7 +164,7 @@ def give(table, address, n):
 
 
 def take_zeroed(table, count, n):
-    """Return zeroed memory, as calloc."""
+    """Return the address of count * n zero bytes; 0 without memory (calloc)."""
     memory = take(table, count * n)
     if memory != 0:
         memset(memory, 0, count * n)
@@ -165,7 +172,10 @@ def take_zeroed(table, count, n):
 
 
 def resize(table, address, n):
-    """Return memory of another size with the same content, as realloc."""
+    """Return the address of n bytes with the old content; 0 without memory.
+
+    Like realloc: the old memory may be returned unchanged, else it is freed.
+    """
     if address == 0:
         return take(table, n)
     had = load(((address - HEAD) & -SLAB) + BLOCK) - HEAD

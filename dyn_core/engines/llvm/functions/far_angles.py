@@ -1,11 +1,11 @@
-"""Angles far from zero: what is left of them beyond whole quarter turns.
+"""Reduction of angles far from zero to the nearest multiple of pi/2.
 
     x = n pi/2 + r + low,   |r| <= pi/4
 
 by the product of the angle's 53 bits and 192 bits of 2/pi, as whole numbers: bits of
-2/pi that make whole turns are left out, and what is cut off is below 2**-126. No double
-lies nearer to a multiple of pi/2 than 2**-61 quarter turns, so r has 64 right bits or
-more. Nothing here needs a fused multiply-add.
+2/pi that contribute full turns are omitted, and the truncated part is below 2**-126. No
+double is closer to a multiple of pi/2 than 2**-61 quarter turns, so r has at least 64
+correct bits. No fused multiply-add is needed.
 
 Source: M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions,
 ACM SIGNUM Newsletter 18 (1983).
@@ -20,19 +20,19 @@ from dyn_core.sharing import once
 
 TABLE = "@two_over_pi"
 FUNCTION = "@far_angles"
-_LAST = 968  # first bit of the window that the largest angles take
-_BITS = _LAST + 191  # of 2/pi in the table
-_BYTES = 150  # so that the window of an angle of 2**19 lies in the table
-_LIMBS = 6  # words of 32 bits of a window
+_LAST = 968  # first bit of the window for the largest angles
+_BITS = _LAST + 191  # bits of 2/pi in the table
+_BYTES = 150  # bytes of the table; the window of an angle of 2**19 is inside
+_LIMBS = 6  # words of 32 bits in a window
 _LOW = 2**32 - 1
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
-_PARTS = (1.5707963109016418, 1.5893254712295857e-08)  # of the first: 26 bits, the rest
+_PARTS = (1.5707963109016418, 1.5893254712295857e-08)  # _HALF_PI[0]: 26 bits, rest
 _SIGN = -(2**63)
 
 
 @once
 def table() -> bytes:
-    """Return the first bits of 2/pi, the last ones first."""
+    """Return the first _BITS bits of 2/pi as bytes, least significant first."""
     guard = _BITS + 64
 
     def arctan(inverse: int) -> int:
@@ -49,13 +49,20 @@ def table() -> bytes:
 
 
 def declaration() -> str:
-    """Return the table as LLVM IR."""
+    """Return the LLVM definition of the table."""
     numbers = ", ".join(f"i8 {x}" for x in table())
     return f"{TABLE} = private constant [{_BYTES} x i8] [{numbers}]"
 
 
 def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return r, low and n, of one angle from 2**19 on; NaN for those not finite."""
+    """Return r, low and n for one angle from 2**19 on.
+
+    If the angle is not finite, low is NaN.
+
+    Args:
+        b: Instructions of one lane.
+        x: Angle, a real Value [rad].
+    """
     bits = x.bits()
     size = bits & (2**63 - 1)
     exponent = (size >> 52) - 1076  # x = whole 2**(exponent + 1)
@@ -72,12 +79,17 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _window(b: Any, first: Any) -> list[Any]:
-    """Return the words of the table from a byte on, the last ones first."""
+    """Return the words of the table from byte `first` on, least significant first."""
     return [b.word(TABLE, first + 4 * k) for k in range(_LIMBS)]
 
 
 def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
-    """Return the upper 128 bits of whole (below 2**60) * window, mod 2**192."""
+    """Return the upper 128 bits, as two words, of whole * window mod 2**192.
+
+    Args:
+        whole: Whole number below 2**60.
+        window: Words of 32 bits, least significant first.
+    """
     low, high = whole & _LOW, whole.logical(32)
     total = low * window[0]
     first = []
@@ -94,7 +106,7 @@ def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
 
 
 def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
-    """Return two whole numbers as one real below 1/2, in two parts."""
+    """Return a fixed-point number of 128 bits, below 1/2, as the sum of two reals."""
     # Parts of 32 bits: conversions of 64 bits are library calls on small machines.
     parts = [
         ((word | (0x433 << 52)).bits() - 2.0**52) * 2.0**power
@@ -112,7 +124,7 @@ def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
 
 
 def _half_pi_times(y: Any, rest: Any) -> tuple[Any, Any]:
-    """Return pi/2 (y + rest) in two parts, by products that are exact."""
+    """Return pi/2 (y + rest) as the sum of two reals, by exact products."""
     y1 = (y.bits() & -(2**27)).bits()
     y2 = y - y1
     r = y * _HALF_PI[0]
@@ -124,8 +136,8 @@ def _half_pi_times(y: Any, rest: Any) -> tuple[Any, Any]:
 def definition(far: float) -> str:
     """Return the LLVM IR of FUNCTION(ptr angles, i64 n).
 
-    Behind n angles lie n values each of r, low and n (a whole number): those of angles
-    beyond `far` are written.
+    The memory at `angles` contains n angles, then n values each of r, low and n (a
+    whole number). Only values of angles beyond `far` [rad] are written.
     """
     b = Instructions(1, False)
     r, low, n = reduced(b, Value(b, "real", "%x"))

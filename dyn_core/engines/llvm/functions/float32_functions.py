@@ -1,11 +1,11 @@
-"""sin, cos and their like of float32, as LLVM functions of one or several lanes.
+"""sin, cos and similar functions of float32, as LLVM functions of one or several lanes.
 
 Sines and cosines have polynomials of their own: at most 1 ulp of float32 on
 [-1e4, 1e4]. Beyond, and without fused multiply-add, the float64 functions are rounded;
 so are all other functions, which few algorithms use. A value has the same bits in every
 lane and alone.
 
-Source: the polynomials are those of Cephes (S. L. Moshier, Methods and Programs for
+Source: the polynomials are from Cephes (S. L. Moshier, Methods and Programs for
 Mathematical Functions, 1989), single precision; pi/2 in three parts after W. J. Cody
 and W. Waite, Software Manual for the Elementary Functions, 1980.
 """
@@ -16,16 +16,23 @@ from typing import Any
 
 from dyn_core.engines.llvm.ir import Instructions, Value, kind
 
-FAR = 1e4  # beyond this angle sin and cos are those of float64 [rad]
+FAR = 1e4  # angle beyond which the float64 functions are called [rad]
 _ROUND = 12582912.0  # 1.5 * 2**23: adding it rounds to a whole number
-# pi/2: the first part is float32, and below it.
+# pi/2 as a sum: the first part is a float32 below pi/2.
 _HALF_PI = (1.570796251296997, 7.549790126404332e-08, -1.7151245100058819e-15)
 _SIN = (-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4)
 _COS = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
 
 
 def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
-    """Return sine and cosine: x = n pi/2 + r + low, |r| <= pi/4 (needs fused)."""
+    """Return sine and cosine of x, reduced to x = n pi/2 + r + low, |r| <= pi/4.
+
+    Correct for |x| <= FAR, and only with fused multiply-add.
+
+    Args:
+        b: Instructions of float32 lanes.
+        x: Angle, a real Value [rad].
+    """
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
     n, quadrant = shifted - _ROUND, shifted.bits()
     r0 = b.fma(-n, _HALF_PI[0], x)  # exact up to FAR
@@ -47,7 +54,13 @@ def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
 
 
 def definition(name: str, width: int, fused: bool) -> str:
-    """Return the LLVM IR of a function; it calls the one of float64 of that name."""
+    """Return the LLVM IR of a function; it calls the float64 function of that name.
+
+    Args:
+        name: sincos, or one of FUNCTIONS in float64_functions.py.
+        width: Float32 lanes.
+        fused: Whether a multiply-add rounds once.
+    """
     if name == "sincos":
         return _define_sincos(width, fused)
     b = Instructions(width, fused)
@@ -63,7 +76,7 @@ def definition(name: str, width: int, fused: bool) -> str:
 
 
 def _define_sincos(width: int, fused: bool) -> str:
-    """Return sincos: by its polynomials where they are right, else by float64."""
+    """Return sincos: polynomials up to FAR, the rounded float64 function beyond."""
     b = Instructions(width, fused)
     wide = kind("real", int(width))
     pair, wide_pair = f"{{{b.real}, {b.real}}}", f"{{{wide}, {wide}}}"
@@ -87,7 +100,7 @@ def _define_sincos(width: int, fused: bool) -> str:
 
 
 def _returned(b: Instructions, pair: str, values: list[Value]) -> list[str]:
-    """Return the lines that return a pair of values."""
+    """Return the instructions that return a pair of values."""
     b.named += 2
     one, two = f"%n{b.named - 1}", f"%n{b.named}"
     return [

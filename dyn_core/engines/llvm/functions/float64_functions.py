@@ -1,4 +1,4 @@
-"""sin, cos and their like as LLVM functions of one or several lanes.
+"""sin, cos and similar functions as LLVM functions of one or several lanes.
 
 Largest errors on samples, against 80-bit references [ulp], with fused multiply-add:
 
@@ -6,10 +6,10 @@ Largest errors on samples, against 80-bit references [ulp], with fused multiply-
     exp, log    1.0          atan2   1.0          asin, acos   1.0          tanh   1.3
 
 No function of a library is called. Special values follow C99 Annex F. Each lane has
-the bits that a single value has.
+the bits of a single value.
 
-Source: the polynomials are those of fdlibm (K. C. Ng, Sun Microsystems, 1993), for tanh
-of S. L. Moshier, Methods and Programs for Mathematical Functions, 1989; pi/2 in three
+Source: the polynomials are from fdlibm (K. C. Ng, Sun Microsystems, 1993), for tanh
+from S. L. Moshier, Methods and Programs for Mathematical Functions, 1989; pi/2 in three
 parts after W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 from dyn_core.engines.llvm.functions import far_angles, float32_functions
 from dyn_core.engines.llvm.ir import Instructions, Value, is_single, kind, suffix
 
-# Beyond these angles sin and cos reduce by far_angles.py: with fused and without [rad].
+# Angles beyond which far_angles.py is used, with and without fused multiply-add [rad].
 FAR = {True: 1e12, False: 8e5}
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to a whole number
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
@@ -56,7 +56,7 @@ _ATAN = (3.33333333333329318027e-01, -1.99999999998764832476e-01,
          6.66107313738753120669e-02, -5.83357013379057348645e-02,
          4.97687799461593236017e-02, -3.65315727442169155270e-02,
          1.62858201153657823623e-02)  # fmt: skip
-# Up to this tangent: the angle taken off, in two parts, and its tangent p/q.
+# Upper bound of the tangent, angle that is subtracted (in two parts), its tangent p/q.
 _ATAN_STEPS = (
     (7 / 16, 0.0, 0.0, 0.0, 1.0),
     (11 / 16, 4.63647609000806093515e-01, 2.26987774529616870924e-17, 1.0, 2.0),
@@ -74,7 +74,7 @@ _ASIN_Q = (1.0, -2.40339491173441421878e00, 2.02094576023350569471e00,
 def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return r, low and n: x = n pi/2 + r + low, |r| <= pi/4, for angles up to FAR.
 
-    The last two bits of n tell the quarter turn.
+    The last two bits of n, a whole number, are the quarter turn.
     """
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
     n, quadrant = shifted - _ROUND, shifted.bits()
@@ -89,7 +89,7 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
-    """Return x - n pi/2 in two parts, by products that are exact."""
+    """Return x - n pi/2 as the sum of two reals, by exact products."""
     r0 = x - n * _HALF_PI_33[0]
     r1, rest1 = _difference(r0, n * _HALF_PI_33[1])
     r, rest = _difference(r1, n * _HALF_PI_33[2] - rest1)
@@ -97,14 +97,19 @@ def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
 
 
 def _difference(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return a - b and what it is rounded by, whichever is larger."""
+    """Return a - b and its rounding error, for any magnitudes of a and b."""
     r = a - b
     back = a - r
     return r, (a - (r + back)) - (b - back)
 
 
 def sine_and_cosine(b: Any, r: Any, low: Any, quadrant: Any) -> tuple[Any, Any]:
-    """Return sine and cosine of an angle that is reduced."""
+    """Return sine and cosine of a reduced angle.
+
+    Args:
+        b: Instructions.
+        r, low, quadrant: As returned by `reduced`: r, low and n.
+    """
     z = r * r
     v = z * r
     s = b.horner(z, _SIN)
@@ -120,7 +125,7 @@ def sine_and_cosine(b: Any, r: Any, low: Any, quadrant: Any) -> tuple[Any, Any]:
 
 
 def _power_of_two(k: Value) -> Value:
-    """Return 2**k for whole k in the range of normal numbers."""
+    """Return 2**k for whole k, if it is a normal number."""
     return ((k + 1023) << 52).bits()
 
 
@@ -203,7 +208,7 @@ def _atan2(b: Instructions, y: Value, x: Value) -> Value:
 
 
 def _asin_parts(b: Instructions, x: Value) -> tuple[Value, Value, Value, Value]:
-    """Return |x| < 1/2, the rational part R, the root s of (1-|x|)/2 and its rest."""
+    """Return |x| < 1/2, the rational part R, the root s of (1-|x|)/2, and its error."""
     size = b.intrinsic("fabs", x)
     near = size.compare("lt", 0.5)
     t = b.select(near, x * x, (1.0 - size) * 0.5)
@@ -242,14 +247,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def declarations(widths: Sequence[int], sines: bool) -> list[str]:
-    """Declare the intrinsics on values of these lanes, and what functions here read.
+    """Return the declarations of intrinsics, and the table of far angles.
 
     Args:
-        widths: Lanes.
+        widths: Lanes of all values.
         sines: Whether sines and cosines are among the functions.
     """
     lines = [far_angles.declaration()] if sines else []
-    # Functions of float32 may call those of float64.
+    # Float32 functions may call float64 functions: declare both.
     for width in (*widths, *map(int, widths), *([1] if sines else [])):
         lines += _declarations(width).splitlines()
     return list(dict.fromkeys(lines))
@@ -261,7 +266,12 @@ def symbol(name: str, width: int) -> str:
 
 
 def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
-    """Return the LLVM IR of functions by name and lanes, with those that they call."""
+    """Return the LLVM IR of functions and of the functions that they call.
+
+    Args:
+        names: Name and lanes of each function.
+        fused: Whether a multiply-add rounds once.
+    """
     sines = any(name == "sincos" for name, _ in names)
     lines = [far_angles.definition(FAR[fused])] if sines else []
     for name, width in names:
@@ -272,7 +282,13 @@ def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
 
 
 def definition(name: str, width: int, fused: bool) -> str:
-    """Return the LLVM IR of a function of float64: sincos, or one of FUNCTIONS."""
+    """Return the LLVM IR of a float64 function: sincos, or one of FUNCTIONS.
+
+    Args:
+        name: Name of the function.
+        width: Lanes.
+        fused: Whether a multiply-add rounds once.
+    """
     if name == "sincos":
         return _define_sincos(width, fused)
     b = Instructions(width, fused)
@@ -284,7 +300,7 @@ def definition(name: str, width: int, fused: bool) -> str:
 
 
 def _define_sincos(width: int, fused: bool) -> str:
-    """Return sincos: angles that are far are reduced apart, lane by lane."""
+    """Return sincos; angles beyond FAR are reduced separately, lane by lane."""
     b = Instructions(width, fused)
     pair = f"{{{b.real}, {b.real}}}"
     x = Value(b, "real", "%x")
@@ -305,7 +321,12 @@ def _define_sincos(width: int, fused: bool) -> str:
 
 
 def _far(b: Instructions, values: Sequence[Value]) -> list[Value]:
-    """Return r, low and n of angles, replaced where these are far: through memory."""
+    """Return r, low and n of angles, replaced for those beyond FAR, through memory.
+
+    Args:
+        b: Instructions.
+        values: Angles, and r, low and n from `reduced`.
+    """
     memory = b.new(f"alloca [{len(values) * b.width} x i64], align 8")
     places = [
         b.new(f"getelementptr double, ptr {memory}, i64 {k * b.width}")
@@ -321,7 +342,7 @@ def _far(b: Instructions, values: Sequence[Value]) -> list[Value]:
 
 
 def _declarations(width: int) -> str:
-    """Declare the intrinsics on values of a width."""
+    """Return the declarations of the intrinsics for one number of lanes."""
     real = kind("real", width)
     end = suffix(width)
     lines = [

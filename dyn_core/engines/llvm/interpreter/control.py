@@ -1,18 +1,19 @@
-"""The control of the interpreter; in the subset of python_to_llvm, never run as Python.
+"""Control of the interpreter; in the subset of python_to_llvm, never run as Python.
 
-A record in memory says what is to be run, for one number of lanes; its fields:
+A record in memory describes the program for one number of lanes; its fields:
 
     OPS               addresses of the functions of operations.py, by opcode
     CODE              the table of 32-bit words that table.py writes
-    N_IN, INPUTS      number of ports; size and first slot of each
-    N_OUT, OUTPUTS    the same of the outputs
+    N_IN, INPUTS      number of input ports; size and first slot of each
+    N_OUT, OUTPUTS    number of output ports; size and first slot of each
     WIDTH, LANES      lanes, and bytes of a slot: 8 for each lane
-    STEP              entries of a row that a product takes at once
-    VECTORS           such steps of a wide tile of a product
-    CHECKED           whether something is required; if not, no status is written
+    STEP              entries of a row in one vector of a product
+    VECTORS           vectors of a wide tile of a product
+    CHECKED           whether there are requirements; if not, no status is written
 
-Its address stands 8 bytes before the scratch memory `s`, whose slot 0 is the status. An
-operation is called with the address behind its opcode and returns that of the next one.
+The address of the record is stored 8 bytes before the scratch memory `s`, whose slot 0
+is the status. An operation is called with the address behind its opcode and returns the
+address of the next opcode.
 """
 
 from __future__ import annotations
@@ -28,19 +29,28 @@ FIELDS = (
  VECTORS, CHECKED) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
 PORT = 16  # bytes that describe a port
 GATHER, SCATTER, BEGIN, FINISH, STILL, TILES = (8 * k for k in range(6))  # in OPS
-ROWS = 4  # of a high tile
-HIGH = 2**31  # a bound on rounds has two words
+ROWS = 4  # rows of a high tile
+HIGH = 2**31  # base of the two words of a maximum number of rounds
 
 
 def run(code, s, p):
-    """Run operations up to the end of a list."""
+    """Run operations from address `code` to the end of their list; return 0.
+
+    Args:
+        code: Address of the first opcode.
+        s: Address of the scratch memory.
+        p: Address of the record.
+    """
     while load32(code) >= 0:
         code = call(load(load(p + OPS) + 8 * load32(code)), code + 4, s, p)
     return 0
 
 
 def loop(code, s, p):
-    """Run a loop; lanes go on until all have stopped. See OperationTable.loop."""
+    """Run a loop until all lanes have stopped; return the address behind its words.
+
+    The words are explained in OperationTable.loop. Arguments as of run.
+    """
     rounds = HIGH * load32(code) + load32(code + 4)
     still = code + load32(code + 8)
     body = code + load32(code + 12)
@@ -55,10 +65,11 @@ def loop(code, s, p):
 
 
 def product(code, s, p):
-    """Run a product of matrices that lie in slots, tile by tile.
+    """Run a product of matrices in slots, tile by tile; return the address behind it.
 
-    Words: kind (2 if the sign is changed, and 1 if it is added to C), rows, inner,
-    columns; first slots of A, B, C and the result; slots of a row of A, of the others.
+    Words: kind (2 if the sign is changed, plus 1 if it is added to C), rows, inner,
+    columns; first slots of A, B, C and the result; slots per row of A, of the others.
+    Arguments as of run.
     """
     width, lanes = load(p + WIDTH), load(p + LANES)
     a_row, row = load32(code + 32) * width, load32(code + 36) * width
@@ -89,7 +100,7 @@ def product(code, s, p):
 
 
 def scalar(inputs, outputs, s):
-    """Run one state; as the kernel of that name."""
+    """Run one state; interface of the kernel `scalar`, see kernel_ir.py."""
     p = load(s - 8)
     k = 0
     while k < load(p + N_IN):
@@ -109,7 +120,13 @@ def scalar(inputs, outputs, s):
 
 
 def block(status, s, p):
-    """Run the rows that lie in the slots of the inputs; return how many failed."""
+    """Run the rows in the slots of the inputs; return the number of failures.
+
+    Args:
+        status: Address for the status of each lane.
+        s: Address of the scratch memory.
+        p: Address of the record.
+    """
     call(load(load(p + OPS) + BEGIN), s)
     run(load(p + CODE), s, p)
     if load(p + CHECKED) == 0:
@@ -118,7 +135,7 @@ def block(status, s, p):
 
 
 def batch(inputs, strides, outputs, status, first, last, s):
-    """Run rows of C-order arrays; as the kernel of that name."""
+    """Run rows of C-order arrays; interface of the kernel `batch`, see kernel_ir.py."""
     p = load(s - 8)
     failed = 0
     next = first
@@ -150,7 +167,7 @@ def batch(inputs, strides, outputs, status, first, last, s):
 
 
 def blocked(inputs, outputs, status, first, last, s):
-    """Run blocks that already lie as lanes; as the kernel of that name."""
+    """Run blocks in lane order; interface of the kernel `blocked`, see kernel_ir.py."""
     p = load(s - 8)
     failed = 0
     while first < last:

@@ -1,4 +1,4 @@
-"""OperationTable, operations and control together, to be called like a kernel."""
+"""Table, operations and control together, callable like a kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dyn_core.model.garbage import seldom_collected
 from dyn_core.sharing import once
 
 _ENTRIES = {"scalar": ("scalar",), "batch": ("batch", "blocked")}
-_SLOWER = 4  # an operation takes so many times what it takes in a kernel, about
+_SLOWER = 4  # approximate time of an operation, relative to a kernel
 _MODULES = tuple(
     f"dyn_core.engines.llvm.interpreter.{name}" for name in ("control", "operations")
 )
@@ -29,9 +29,13 @@ _MODULES = tuple(
 class MachineCode:
     """The machine code of the interpreter.
 
+    Args:
+        codes: Object codes: the control, then the operations for each number of lanes.
+        widths: Numbers of lanes.
+
     Attributes:
-        entries: Address of each function that is called like a kernel's.
-        operations: For each number of lanes the addresses of the operations.
+        entries: By name, the address of each function with a kernel's interface.
+        operations: By number of lanes, a table of the operations' addresses.
     """
 
     def __init__(self, codes: Sequence[bytes], widths: Sequence[int]) -> None:
@@ -51,7 +55,11 @@ class MachineCode:
 
 
 def machine_code() -> MachineCode:
-    """Return the machine code: loaded already, from the disk, or compiled now."""
+    """Return the machine code from memory or disk, or compiled now.
+
+    Raises:
+        CompileError: LLVM failed.
+    """
     return _machine_code(compiler.machine())
 
 
@@ -75,10 +83,14 @@ def _machine_code(host: compiler.Machine) -> MachineCode:
 
 
 class Interpreter:
-    """A Graph that is interpreted; its parts are called like those of a Kernel.
+    """A Graph that is interpreted.
+
+    Args:
+        graph: Graph without calls of Programs.
+        sizes: Sizes of the input and output ports.
 
     Attributes:
-        variants: For scalar and batch what is called like that kernel.
+        variants: For scalar and batch, a Variant with the interface of that kernel.
     """
 
     def __init__(self, graph: Graph, sizes: kernel.Sizes) -> None:
@@ -92,10 +104,16 @@ class Interpreter:
 
 
 class Interpreted(kernel.Variant):
-    """A table for one number of lanes.
+    """Interface of a kernel for a table and a number of lanes.
+
+    Args:
+        variant: scalar or batch.
+        width: Lanes.
+        table: Table of the Graph.
+        graph: The Graph.
 
     Attributes:
-        steps: Operations of a kernel that would take as long.
+        steps: Number of operations of a kernel with the same run time.
     """
 
     def __init__(
@@ -124,7 +142,12 @@ class Interpreted(kernel.Variant):
         self._kept = code, ports
 
     def fill(self, memory: np.ndarray, address: int) -> None:
-        """Write what new scratch memory must hold: the record's address, constants."""
+        """Write the record's address before new scratch memory, and constants into it.
+
+        Args:
+            memory: Array that contains the scratch memory.
+            address: Address of slot 0.
+        """
         start = address - memory.ctypes.data
         memory[start - 8 : start].view(np.int64)[0] = ctypes.addressof(self._record)
         slots, values = self._table.values()

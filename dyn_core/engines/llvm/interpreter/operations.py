@@ -1,9 +1,9 @@
 """The operations of the interpreter as LLVM functions, for any number of lanes.
 
 Each takes the address of its words, the scratch memory and the record of control.py.
-Its words are a count and, that many times, slots: of the results, then of the operands.
-What it computes is what emit.py writes for the operation, instruction by instruction:
-that is why the bits are those of the kernels. A condition is 1.0 or 0.0.
+Its words are a count and, as often as the count says, the slots of results and
+operands. The instructions of an operation are the same as in emit.py, so the bits are
+the same as in kernels. A condition is 1.0 or 0.0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ _ARGUMENTS = "i64 %code, i64 %s, i64 %p"
 
 
 class MachineOperation(NamedTuple):
-    """An operation: how many slots it reads, and what it computes from them."""
+    """An operation on slots.
+
+    Attributes:
+        arity: Number of operands.
+        compute: Returns the results: compute(instructions, operands).
+        results: Number of results.
+    """
 
     arity: int
     compute: Compute
@@ -36,16 +42,17 @@ class MachineOperation(NamedTuple):
 
 
 def _real(b: Instructions, condition: Value) -> list[Value]:
+    """Return a condition as 1.0 or 0.0, in a list."""
     return [b.select(condition, 1.0, 0.0)]
 
 
 def _truth(x: Value) -> Value:
-    """Return a value as a condition; NaN counts as true."""
+    """Return a real as a condition; NaN counts as true."""
     return x.compare("ne", 0.0)
 
 
 def _function(name: str) -> Compute:
-    """Return the call of a function of float64_functions.py."""
+    """Return the `compute` that calls a function of float64_functions.py."""
 
     def compute(b: Instructions, x: list[Value]) -> list[Value]:
         arguments = ", ".join(f"{b.real} {value.name}" for value in x)
@@ -88,7 +95,8 @@ OPERATIONS: dict[str, MachineOperation] = {
 }
 ROWS_ONLY = ("gather", "scatter")
 CONTROL = ("loop", "product")  # functions of control.py
-TILES = tuple(product((0, 1), (0, 1), (1, ROWS), (0, 1)))  # negative, onto, rows, wide
+# Tiles of products: negative, onto, rows, wide. control.product indexes this order.
+TILES = tuple(product((0, 1), (0, 1), (1, ROWS), (0, 1)))
 _OTHERS = (
     "begin",
     "finish",
@@ -96,21 +104,21 @@ _OTHERS = (
     *(f"tile_{n}_{o}_{r}_{w}" for n, o, r, w in TILES),
 )
 _NAMES = (*ROWS_ONLY, *_OTHERS, *OPERATIONS, "require", *CONTROL)
-OPCODES = {name: k for k, name in enumerate(_NAMES)}  # control.py knows the first ones
+OPCODES = {name: k for k, name in enumerate(_NAMES)}  # control.py has the first ones
 
 
 def vectors(width: int) -> int:
-    """Return how many vectors a row of a wide tile has, for some lanes."""
+    """Return the number of vectors in a row of a wide tile, for a number of lanes."""
     return VECTORS[width > 1]
 
 
 def write(width: int, fused: bool, vector: int) -> str:
-    """Return the LLVM IR of all operations but those of control.py, named `op_NAME`.
+    """Return the LLVM IR of all operations except for control.py, named `op_NAME`.
 
     Args:
         width: Lanes.
         fused: Whether a multiply-add rounds once.
-        vector: Entries of a row that a product takes at once where there is one lane.
+        vector: Entries of a row in one vector of a product, where there is one lane.
     """
     parts = declarations(sorted({width, vector}), True)
     parts += definitions([(name, width) for name in ("sincos", *FUNCTIONS)], fused)
@@ -121,7 +129,7 @@ def write(width: int, fused: bool, vector: int) -> str:
 
 
 def _slot(b: Instructions, word: int) -> str:
-    """Write the pointer to the slot that a word of %words names."""
+    """Return the register of the address of the slot in word `word` of %words."""
     place = b.new(f"getelementptr i32, ptr %words, i64 {word}")
     index = b.new(f"load i32, ptr {place}")
     wide = b.new(f"zext i32 {index} to i64")
@@ -129,10 +137,18 @@ def _slot(b: Instructions, word: int) -> str:
 
 
 def _load(b: Instructions, pointer: str) -> Value:
+    """Return the real at an address."""
     return b.value("real", f"load {b.real}, ptr {pointer}, align {8 * b.width}")
 
 
 def _define(name: str, lines: list[str], arguments: str = _ARGUMENTS) -> str:
+    """Return the LLVM definition of function op_NAME.
+
+    Args:
+        name: Name of the operation.
+        lines: Instructions of the body.
+        arguments: Parameters.
+    """
     head = f"define i64 @op_{name}({arguments}) nounwind {{"
     return "\n".join([head, *lines, "}", ""])
 
@@ -141,7 +157,13 @@ _START = ["  %c = inttoptr i64 %code to ptr", "  %m = inttoptr i64 %s to ptr"]
 
 
 def _counted(name: str, count: int, lines: list[str]) -> str:
-    """Write a function that does something for each `count` words."""
+    """Return a function that executes instructions for each group of words.
+
+    Args:
+        name: Name of the operation.
+        count: Number of words of a group.
+        lines: Instructions; %words points to the group.
+    """
     return _define(
         name,
         [
@@ -165,7 +187,13 @@ def _counted(name: str, count: int, lines: list[str]) -> str:
 
 
 def _each(name: str, op: MachineOperation, width: int, fused: bool) -> str:
-    """Write an operation."""
+    """Return the LLVM function of an operation on slots.
+
+    Args:
+        name, op: Name and definition of the operation.
+        width: Lanes.
+        fused: Whether a multiply-add rounds once.
+    """
     b = Instructions(width, fused)
     operands = [_load(b, _slot(b, op.results + k)) for k in range(op.arity)]
     for k, value in enumerate(op.compute(b, operands)):
@@ -177,7 +205,7 @@ def _each(name: str, op: MachineOperation, width: int, fused: bool) -> str:
 
 
 def _require(width: int) -> str:
-    """Write: the status is the least number of a condition that fails."""
+    """Return the operation require: the status is the minimum number of a failure."""
     b = Instructions(width, False)
     holds = _truth(_load(b, _slot(b, 0)))
     place = b.new("getelementptr i32, ptr %words, i64 1")
@@ -199,7 +227,10 @@ def _require(width: int) -> str:
 
 
 def _still(width: int) -> str:
-    """Write: a lane goes on if it did and its condition holds; whether one does."""
+    """Return the operation still: update the active lanes; 1 if one is active, else 0.
+
+    A lane remains active if it was and its condition holds.
+    """
     b = Instructions(width, False)
     b.lines += [*_START, "  %words = getelementptr i32, ptr %c, i64 0"]
     place = _slot(b, 0)
@@ -211,7 +242,7 @@ def _still(width: int) -> str:
 
 
 def _begin(width: int) -> str:
-    """Write: no lane has failed."""
+    """Return the operation begin: set the status of all lanes to no failure."""
     b = Instructions(width, False)
     holds = constant(HOLDS, "whole", width)
     lines = [
@@ -223,7 +254,10 @@ def _begin(width: int) -> str:
 
 
 def _finish(width: int) -> str:
-    """Write: store the status of each lane; how many failed."""
+    """Return the operation finish: store the status of each lane.
+
+    It returns the number of lanes that failed.
+    """
     b = Instructions(width, False)
     b.lines += ["  %m = inttoptr i64 %s to ptr", "  %to = inttoptr i64 %status to ptr"]
     state = b.value("whole", f"load {b.whole}, ptr %m, align {8 * width}")
@@ -239,7 +273,7 @@ def _finish(width: int) -> str:
 
 
 def _rows(width: int) -> list[str]:
-    """Write what brings rows into slots and back, of more than one lane."""
+    """Return the functions that transpose rows to slots and back; [] for one lane."""
     if width == 1:
         return []
     get = [
@@ -263,7 +297,7 @@ def _rows(width: int) -> list[str]:
 
 
 def _tiles(products: Products) -> list[str]:
-    """Write the tiles of products."""
+    """Return the functions of the tiles of products."""
     tiles = []
     for negative, onto, rows, wide in TILES:
         count = vectors(products.width) if wide else 1

@@ -1,9 +1,9 @@
-"""Graph -> table: what the interpreter reads, written in one pass over the nodes.
+"""Graph to table: the input of the interpreter, written in one pass over the nodes.
 
-The table is a list of 32-bit words: opcode, count and, that many times, the slots of
-results and operands; -1 ends a list. Every value of a Graph has a slot of its own, so
-operations of one kind that do not wait for each other can stand together: they are
-sorted by depth, then by kind. Multiply-adds are those of lower.py.
+The table is a list of 32-bit words: opcode, count and, as often as the count says, the
+slots of results and operands; -1 ends a list. Every value of a Graph has a slot of its
+own, so independent operations of one kind can be grouped: they are sorted by depth,
+then by kind. Multiply-adds are as in lower.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dyn_core.engines.llvm.interpreter.operations import OPCODES, OPERATIONS
 from dyn_core.engines.llvm.lower import count_uses, fusions
 
 _END = -1
-_GROUP = 8  # rows of matrices are as long as whole groups: a product takes them at once
+_GROUP = 8  # rows are padded to multiples of this, which one vector load may read
 _KINDS = len(OPCODES) + 1
 _LENGTHS = {OPCODES[name]: x.results + x.arity for name, x in OPERATIONS.items()}
 _SINCOS, _MOVE, _WHERE = (OPCODES[name] for name in ("sincos", "move", "where"))
@@ -32,17 +32,17 @@ class OperationTable:
     """The table of a Graph.
 
     Args:
-        graph: Without calls of Programs.
+        graph: Graph without calls of Programs.
         inputs, outputs: Sizes of the ports.
         fused: Whether multiply-adds are formed.
-        group: The slots of a port are a multiple of this.
+        group: The number of slots of a port is a multiple of this.
 
     Attributes:
-        cells: The table.
+        cells: The words of the table.
         inputs, outputs: Size and first slot of each port.
-        constants: Slot of each constant.
+        constants: By its bytes, the slot of each constant.
         size: Number of slots.
-        steps: Number of operations, those of a loop counted once.
+        steps: Number of operations; operations in a loop count once.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class OperationTable:
         )
 
     def values(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the slots of the constants and their values."""
+        """Return the slots of the constants and their values, as arrays."""
         slots = np.array([*self.constants.values()], np.int64)
         return slots, np.frombuffer(b"".join(self.constants), float)
 
     def room(self, size: int, group: int = 1) -> int:
-        """Return the first of some new slots."""
+        """Allocate slots, rounded up to a multiple of `group`; return the first."""
         first = self.size
         self.size += -(-size // group) * group
         return first
@@ -83,23 +83,29 @@ class OperationTable:
     def _graph(
         self, graph: Graph, inputs: Sequence[int], outputs: Sequence[int]
     ) -> list[int]:
-        """Return the words that compute the outputs of a Graph from its inputs."""
+        """Return the words that compute the outputs of a Graph from its inputs.
+
+        Args:
+            graph: Graph.
+            inputs, outputs: Slot of each flat input and output.
+        """
         lists = _Lists(self, graph, inputs, outputs).lists
         cells: list[int] = []
         for key in sorted(lists):
             opcode, of_one = key % _KINDS, lists[key]
-            if opcode != _LOOP and opcode != _PRODUCT:  # with opcodes
+            if opcode != _LOOP and opcode != _PRODUCT:  # their words include the opcode
                 cells += opcode, len(of_one) // _LENGTHS[opcode]
             cells += of_one
         cells.append(_END)
         return cells
 
     def loop(self, region: Region, operands: Sequence[int]) -> LoopCells:
-        """Return a loop over state and captured values that lie in some slots.
+        """Return a loop over state and captured values in the slots `operands`.
 
-        Its words, after the opcode: two of the bound on rounds; bytes from here to the
-        words of `still`, to the body, and to what follows; the condition; `still`; the
-        body, which ends with the choice of the next state of lanes that go on.
+        Its words, after the opcode: two for the maximum number of rounds; bytes from
+        here to the words of `still`, to the body, and behind the loop; the condition;
+        `still`; the body, which ends with the selection of the next state in active
+        lanes.
         """
         width = region.width
         state = [self.room(1) for _ in range(width)]
@@ -120,7 +126,13 @@ class OperationTable:
 
 
 class LoopCells(NamedTuple):
-    """A loop in a table: slots to copy before it (to, from), its words, its results."""
+    """A loop in a table.
+
+    Attributes:
+        copies: Slots (to, from) to copy before the loop.
+        cells: Words of the loop.
+        results: Slots of its results.
+    """
 
     copies: list[tuple[int, int]]
     cells: list[int]
@@ -130,9 +142,14 @@ class LoopCells(NamedTuple):
 class _Lists:
     """The words of one Graph by depth and kind.
 
+    Args:
+        table: Table, whose slots are allocated here.
+        graph: Graph.
+        inputs, outputs: Slot of each flat input and output.
+
     Attributes:
-        lists: For each depth and opcode the words of all operations there.
-        slots: Slot of each node; a loop has those of its results.
+        lists: By depth * _KINDS + opcode, the words of all operations there.
+        slots: Slot of each node; for a loop or product the slots of its results.
     """
 
     def __init__(
@@ -175,11 +192,18 @@ class _Lists:
             self._add(self.depths[k] + 1, _REQUIRE, self.slots[k], number)
 
     def _add(self, depth: int, opcode: int, *cells: int) -> None:
+        """Add the words `cells` of one operation at a depth of the Graph."""
         self.lists[depth * _KINDS + opcode] += cells
         self.table.steps += 1
 
     def _plain(self, k: int, op: str, operands: tuple[int, ...]) -> None:
-        """Add an operation with one result, its own slot or that of an output."""
+        """Add an operation with one result, in a new slot or in the slot of an output.
+
+        Args:
+            k: Node.
+            op: Operation of operations.py.
+            operands: Nodes of the operands.
+        """
         slots, depths = self.slots, self.depths
         depth = depths[k] = max([depths[x] for x in operands]) + 1
         slot = self.ends.get(k)
@@ -194,7 +218,13 @@ class _Lists:
         self.table.steps += 1
 
     def _sincos(self, k: int, op: str, angle: int) -> None:
-        """Add sine and cosine of an angle where they are not there yet."""
+        """Add sine and cosine of an angle unless they exist; set a node's slot.
+
+        Args:
+            k: Node.
+            op: sin or cos.
+            angle: Node of the angle.
+        """
         pair = self.angles.get(angle)
         depth = self.depths[k] = self.depths[angle] + 1
         if pair is None:
@@ -204,7 +234,7 @@ class _Lists:
         self.slots[k] = pair[op == "cos"]
 
     def _loop(self, k: int, node: Node) -> None:
-        """Add a loop, and the copies of its first state."""
+        """Add a loop, and the copies of its initial state."""
         depth = max([self.depths[x] for x in node.operands], default=0) + 1
         loop = self.table.loop(node.data, [self.slots[x] for x in node.operands])
         for to, source in loop.copies:
@@ -213,7 +243,7 @@ class _Lists:
         self.slots[k], self.depths[k] = loop.results, depth + 1
 
     def _product(self, k: int, node: Node) -> None:
-        """Add a product, and the copies of its operands into rows of whole groups."""
+        """Add a product, and the copies of its operands into padded rows."""
         rows, inner, columns, negative, onto = shape = node.data
         depth = max([self.depths[x] for x in node.operands]) + 1
         of_a, of_b, of_c = shape.split(node.operands)
@@ -232,7 +262,13 @@ class _Lists:
         ]
 
     def _array(self, depth: int, nodes: Sequence[int], columns: int) -> int:
-        """Add the copies of a matrix into slots; return the first of them."""
+        """Add the copies of a matrix into padded rows; return the first slot.
+
+        Args:
+            depth: Depth of the copies.
+            nodes: Nodes of the entries, row by row.
+            columns: Number of columns.
+        """
         by_row = _in_groups(columns)
         first = self.table.room(len(nodes) // columns * by_row)
         cells = self.lists[depth * _KINDS + _MOVE]
@@ -244,8 +280,10 @@ class _Lists:
 
 
 def _in_groups(count: int) -> int:
+    """Return a number of columns rounded up to a multiple of _GROUP."""
     return -(-count // _GROUP) * _GROUP
 
 
 def _slots(ports: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the slot of each flat value, from size and first slot of each port."""
     return [k for size, first in ports for k in range(first, first + size)]

@@ -1,10 +1,10 @@
-"""Products of matrices in machine code: loops over blocks of registers.
+"""Products of matrices in machine code: loops over tiles in registers.
 
-For one state a vector holds neighbours of a row of B and of the result; for lanes it
-holds one entry of all lanes. Either way an entry of the result is a_i0 b_0j, then one
-multiply-add after the other: the bits are those of the product written out.
+For one state a vector contains neighbours in a row of B and of the result; for lanes it
+contains one entry of all lanes. In both an entry of the result is a_i0 b_0j, then one
+multiply-add after the other: the bits are equal to the product written out.
 
-A function multiplies a block of the result, another one calls it for all blocks of its
+One function multiplies a tile of the result, another calls it for all tiles of its
 size. Small products of one state are written out (straight_products.py).
 """
 
@@ -25,9 +25,9 @@ from dyn_core.engines.llvm.products.straight_products import (
 from dyn_core.numbers.product import ProductShape
 
 Pointer = Callable[[Array, int, int], str]
-_INLINE = 24  # vectors that are copied without a loop
-_STRAIGHT = 200  # vectors multiplied by a product of one state that is written out
-_ROWS, VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
+_INLINE = 24  # maximum number of vectors that are copied without a loop
+_STRAIGHT = 200  # maximum vector multiplications of a product that is written out
+_ROWS, VECTORS = 4, {True: 4, False: 2}  # size of a tile; vectors: lanes, one state
 _SIGNATURE = (
     "ptr %a, ptr %b, ptr %c, ptr %to, i64 %inner,"
     " i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row, i64 %to_row"
@@ -35,13 +35,13 @@ _SIGNATURE = (
 
 
 class Tile(NamedTuple):
-    """What a function of machine code multiplies.
+    """Parameters of a function that multiplies a tile of the result.
 
     Attributes:
-        rows, vectors: Of the block of the result.
+        rows, vectors: Size of the tile.
         negative, onto: As of a ProductShape.
-        rest: Entries of the last vector of a row that do not exist: they are not read
-            and not written.
+        rest: Number of entries beyond the matrix in the last vector of a row: they are
+            neither read nor written.
     """
 
     rows: int
@@ -56,11 +56,15 @@ class Products:
 
     Args:
         width: Lanes of a value.
-        vector: Entries of a row that one instruction works on where there is one lane.
+        vector: Entries of a row in one vector, where there is one lane.
         fused: Whether a multiply-add rounds once.
 
     Attributes:
-        written_out: Vectors that a product of one state multiplies without loops.
+        step: Columns of a vector.
+        lanes: Entries of a vector.
+        written: Whether any product was written.
+        written_out: Maximum vector multiplications of a product of one state that is
+            written without loops.
     """
 
     def __init__(self, width: int, vector: int, fused: bool) -> None:
@@ -84,12 +88,14 @@ class Products:
         places: ProductPlaces,
         pointer: Pointer,
     ) -> None:
-        """Write one product, tile by tile.
+        """Write one product: written out, as a scaled row, or tile by tile.
 
         Args:
-            code: Where.
-            shape, places: Of the product.
-            pointer: Returns the name of a pointer to an entry of an array.
+            code: Function being written.
+            shape: Sizes and signs.
+            places: Arrays of the matrices.
+            pointer: Returns the register of an entry's address: pointer(array, row,
+                column).
         """
         self.written = True
         vectors = -(-shape.columns // self.step)
@@ -123,10 +129,10 @@ class Products:
                 code.lines.append(f"  call void {function}({', '.join(arguments)})")
 
     def _column_blocks(self, columns: int) -> Iterator[tuple[int, int, int, int]]:
-        """Return blocks of columns: the first one, vectors, rest, how many are so.
+        """Yield (first column, vectors, rest, count) of equal blocks of columns.
 
         Args:
-            columns: Of the result. rest: as of a Tile.
+            columns: Columns of the result. rest: as of a Tile.
         """
         vectors = -(-columns // self.step)
         rest = vectors * self.step - columns
@@ -138,7 +144,13 @@ class Products:
                 yield (v + wide * (count - 1)) * self.step, wide, rest, 1
 
     def move(self, code: FunctionCode, start: str, end: str, count: int) -> None:
-        """Write what copies `count` values from one place to another."""
+        """Write the copy of values between two addresses; many are copied by a loop.
+
+        Args:
+            code: Function being written.
+            start, end: Registers of the source and target addresses.
+            count: Number of values, each of all lanes.
+        """
         numbers = count * self.width
         if numbers > _INLINE * self.lanes:
             self.moves = True
@@ -159,7 +171,7 @@ class Products:
             done += size
 
     def definitions(self) -> list[str]:
-        """Return the functions that calls refer to."""
+        """Return the functions that the calls so far refer to."""
         tiles = [self._tile(tile) for tile in sorted(self.tiles)]
         tiles += [self._tiles(tile) for tile in sorted(self.several)]
         moves = [self._move()] if self.moves else []
@@ -167,23 +179,24 @@ class Products:
         return [*tiles, *rows, *self.straight.definitions, *moves]
 
     def _move(self) -> str:
-        """Write the function that copies many values."""
+        """Return the function that copies many values."""
         lines = _MOVE.replace("double", self.one)
         lines = lines.replace("LANES", f"{self.lanes}")
         lines = lines.replace("LESS", f"{self.lanes - 1}")
         return lines.replace("align 8", f"align {self.size}")
 
     def _name(self, tile: Tile) -> str:
+        """Return the name of a tile's function."""
         what = ("minus" if tile.negative else "plus") + ("_onto" if tile.onto else "")
         size = f"{tile.rows}_{tile.vectors}_{tile.rest}_{self.width}"
         return f"@tile_{what}_{size}"
 
     def _load(self, pointer: str, masked: int) -> str:
-        """Return the instruction that loads a vector, its last entries left out."""
+        """Return the load of a vector without its last `masked` entries."""
         return load_part(self.lanes, pointer, masked)
 
     def _tiles(self, tile: Tile) -> str:
-        """Write the function of some tiles: so many down, each so many across."""
+        """Return the function of `down` rows of tiles with `across` tiles each."""
         name = self._name(tile)
         down, across = tile.rows, tile.vectors * self.step * self.width
         strides = "%inner, i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row"
@@ -226,7 +239,7 @@ class Products:
         return "\n".join(lines)
 
     def _tile(self, kind_of: Tile) -> str:
-        """Write the function of a block of the result that stays in registers."""
+        """Return the function of a tile of the result, which stays in registers."""
         rows, vectors, negative, onto, rest = kind_of
         tile = [(r, v) for r in range(rows) for v in range(vectors)]
         masked = [rest if v == vectors - 1 else 0 for v in range(vectors)]
@@ -294,7 +307,7 @@ class Products:
         return "\n".join([*lines, "  ret void", "}", ""])
 
     def _entries(self, name: str, tile: Sequence[tuple[int, int]]) -> Iterator[str]:
-        """Write pointers %NAMEwR_V to the vectors of a tile."""
+        """Yield instructions for pointers %NAMEwR_V to the vectors of a tile."""
         for r, v in tile:
             offset = v * self.step * self.width
             yield f"  %{name}o{r}_{v} = mul i64 %{name}_row, {r}"
@@ -307,7 +320,14 @@ class Products:
     def _factors(
         self, tag: str, a: str, b: str, rows: int, masked: Sequence[int]
     ) -> Iterator[str]:
-        """Write the loads of one column of A and one row of B, as vectors."""
+        """Yield the loads of one column of A and one row of B, as vectors.
+
+        Args:
+            tag: Prefix of registers.
+            a, b: Registers of the addresses.
+            rows: Rows of the tile.
+            masked: For each vector, the number of last entries not to be read.
+        """
         for v, without in enumerate(masked):
             offset = v * self.step * self.width
             yield f"  %{tag}_pb{v} = getelementptr {self.one}, ptr {b}, i64 {offset}"
@@ -334,7 +354,10 @@ class Products:
 
 
 def _alike(total: int, most: int) -> Iterator[tuple[int, int, int]]:
-    """Return parts of a whole: the first of some, their size, how many are so."""
+    """Yield (first, size, count) of equal parts of `total`, each of at most `most`.
+
+    The parts of size `most` come first, then the remainder.
+    """
     whole, rest = divmod(total, most)
     if whole:
         yield 0, most, whole

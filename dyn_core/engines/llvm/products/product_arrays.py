@@ -1,9 +1,9 @@
-"""Where the matrices of products lie: in scratch memory, or among the outputs.
+"""Memory of the matrices of products: in scratch memory, or among the outputs.
 
-A result whose entries are outputs is written straight there; one that is part of a
-later operand, straight into that. An operand that is a block of what lies somewhere is
-read where it lies; any other has an array of its own, into which values are stored when
-they are made.
+A result whose entries are outputs is written directly there; a result that is part of a
+later operand, directly into that. An operand that is a block of an existing array is
+read there; any other has an array of its own, into which values are stored when they
+are computed.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import NamedTuple
 
 from dyn_core.engines.graph.graph import Graph
 
-GROUP = 8  # rows are as long as whole groups, which one instruction may take
+GROUP = 8  # rows are padded to multiples of this, which one vector load may read
 
 
 class Spot(NamedTuple):
-    """Where a value lies: an output by its number, or else a slot."""
+    """Location of a value: output `number`, or else slot `number`."""
 
     output: bool
     number: int
 
 
 class Array(NamedTuple):
-    """Where a matrix lies.
+    """Location of a matrix.
 
     Attributes:
-        output: Whether among the outputs.
+        output: Whether it is among the outputs; else in slots.
         first: Output or slot of its first entry.
-        by_row, by_column: Distance from row to row, and in a row.
+        by_row, by_column: Distance of entries from row to row, and within a row.
     """
 
     output: bool
@@ -39,7 +39,7 @@ class Array(NamedTuple):
     by_column: int = 1
 
     def spot(self, row: int, column: int) -> Spot:
-        """Return where an entry lies."""
+        """Return the location of an entry."""
         place = self.first + row * self.by_row + column * self.by_column
         return Spot(self.output, place)
 
@@ -48,7 +48,7 @@ _Filled = tuple[Array, tuple[int, ...], int, int]  # array, values, row, columns
 
 
 class ProductPlaces(NamedTuple):
-    """Arrays of a product's matrices A and B, of C if there is one, of the result."""
+    """Arrays of a product's matrices A, B, C (None without) and of its result."""
 
     a: Array
     b: Array
@@ -61,17 +61,18 @@ class ProductArrays:
     """Arrays of all products of a Schedule.
 
     Args:
-        graph: Whose products.
-        start: First slot that is free.
+        graph: Graph of the products.
+        start: First free slot.
         products: Nodes of the products.
         ends: By value, the outputs that it is; empty where they cannot be read again.
-        joined: Returns whether two outputs lie in one array.
+        joined: Returns whether two outputs are in one array.
 
     Attributes:
         places: By product's node, its arrays.
         stores: By value, the slots of arrays that it is stored in.
         leaves: Constants and inputs with the slots that they are stored in.
-        zeros: Slots of zeros, in scratch memory that begins as such.
+        zeros: Slots of zeros; scratch memory starts as zeros and they are never
+            written.
         results: By product's node, the array of its result.
         allotted: First slot and size of each array that is not a part of another.
         end: First slot behind all arrays.
@@ -117,7 +118,7 @@ class ProductArrays:
                 if entries:
                     operands[k, which] = tuple(entries), columns
         arrays: dict[tuple[int, int], Array] = {}
-        # The largest first: others may be blocks of them.
+        # Largest operands first: others may be blocks of them.
         for place, (entries, columns) in sorted(
             operands.items(), key=lambda item: -len(item[1][0])
         ):
@@ -133,18 +134,18 @@ class ProductArrays:
             self._store(array, entries, columns)
 
     def holds(self, node: int) -> bool:
-        """Return whether a node is an item of a product."""
+        """Return whether a node is an item of one of the products."""
         node_of = self.graph.nodes[node]
         return node_of.op == "item" and node_of.operands[0] in self.results
 
     def spot(self, item: int) -> Spot:
-        """Return where an item of a product lies."""
+        """Return the location of an item of a product."""
         node = self.graph.nodes[item]
         columns = self.graph.nodes[node.operands[0]].data.columns
         return self.results[node.operands[0]].spot(*divmod(node.data, columns))
 
     def _entries(self, products: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Return the items of each product, row by row; -1 where one is not used."""
+        """Return the items of each product, row by row; -1 for an unused one."""
         items = {
             k: [-1] * (self.graph.nodes[k].data.rows * self.graph.nodes[k].data.columns)
             for k in products
@@ -155,6 +156,7 @@ class ProductArrays:
         return {k: tuple(row) for k, row in items.items()}
 
     def _new(self, rows: int, columns: int) -> Array:
+        """Return a new array in slots, with padded rows."""
         by_row = -(-columns // GROUP) * GROUP
         array = Array(False, self.end, by_row)
         self.allotted.append((self.end, rows * by_row))
@@ -162,16 +164,21 @@ class ProductArrays:
         return array
 
     def _place(self, k: int, array: Array) -> None:
-        """Place the result of a product."""
+        """Set the array of the result of product k."""
         self.results[k] = array
         for x in self._items[k]:
             if x >= 0:
                 self._spots.setdefault(x, []).append(self.spot(x))
 
     def _place_sums(self, k: int, uses: Sequence[int]) -> None:
-        """Place products that a result is added to where it lies itself.
+        """Let products that are summed in C be written into the result of product k.
 
-        So are those whose entries nothing else reads, if all of C are such.
+        This applies if every entry of C is an item of a product, used only there, and
+        these products fill blocks of C; else nothing changes.
+
+        Args:
+            k: Product whose result has an array.
+            uses: Number of uses of each node.
         """
         shape = self.graph.nodes[k].data
         c = shape.split(self.graph.nodes[k].operands)[2]
@@ -194,17 +201,17 @@ class ProductArrays:
             self._place(m, array._replace(first=array.spot(row, column).number))
 
     def _place_alone(self, k: int) -> None:
-        """Place the result of a product in an array of its own."""
+        """Give the result of product k an array of its own."""
         shape = self.graph.nodes[k].data
         self._place(k, self._new(shape.rows, shape.columns))
 
     def _operand(self, entries: tuple[int, ...], columns: int, any_step: bool) -> Array:
-        """Return where an operand lies: somewhere, or in an array of its own.
+        """Return the array of an operand: an existing one, or a new one.
 
         Args:
             entries: Values, row by row.
-            columns: Their number.
-            any_step: Whether neighbours in a row may lie apart.
+            columns: Number of columns.
+            any_step: Whether neighbours in a row may have any distance, else 1.
         """
         self._place_whole_result(entries)
         return (
@@ -214,7 +221,7 @@ class ProductArrays:
         )
 
     def _place_whole_result(self, entries: tuple[int, ...]) -> None:
-        """Place the result that all entries are items of, if they are of one."""
+        """Give a product its own array, if all entries are items of its result."""
         first = self.graph.nodes[entries[0]]
         k = first.operands[0] if first.op == "item" else -1
         if k in self._items and k not in self.results:
@@ -225,10 +232,10 @@ class ProductArrays:
     def _block(
         self, entries: tuple[int, ...], columns: int, any_step: bool
     ) -> Array | None:
-        """Return the array in which all entries lie in order, None if there is none.
+        """Return the array that contains all entries in order; None if there is none.
 
         Args:
-            entries, columns, any_step: As _operand takes them.
+            entries, columns, any_step: As of _operand.
         """
         spots, rows = self._spots, len(entries) // columns
         if any(x not in spots for x in entries):
@@ -253,7 +260,10 @@ class ProductArrays:
         return None
 
     def _block_of_filled(self, entries: tuple[int, ...], columns: int) -> Array | None:
-        """Return the array of a block that begins a row of one filled before."""
+        """Return the block of an earlier operand's array with these entries, or None.
+
+        The block must start in the first column.
+        """
         rows = len(entries) // columns
         for array, others, row, wide in self._filled.get(entries[0], ()):
             if (
@@ -271,7 +281,10 @@ class ProductArrays:
     def _fill(self, entries: tuple[int, ...], columns: int) -> Array:
         """Return a new array, into which its entries will be stored.
 
-        Results that lie in it whole are written there.
+        Results of products that are blocks of it are written directly there.
+
+        Args:
+            entries, columns: As of _operand.
         """
         rows, number = len(entries) // columns, {x: n for n, x in enumerate(entries)}
         array = self._new(rows, columns)
@@ -298,11 +311,19 @@ class ProductArrays:
         return array
 
     def _store(self, array: Array, entries: tuple[int, ...], columns: int) -> None:
-        """Note which values are stored in an array of its own."""
+        """Record which values must be stored in an operand's own array.
+
+        They are added to `zeros`, `leaves` or `stores`; results of products that are
+        already there are not stored again.
+
+        Args:
+            array: The array.
+            entries, columns: As of _operand.
+        """
         for n, x in enumerate(entries):
             spot, node = array.spot(*divmod(n, columns)), self.graph.nodes[x]
             if node.op == "const" and repr(node.data) == "0.0":
-                self.zeros.append(spot.number)  # which nothing else is written to
+                self.zeros.append(spot.number)  # no other value is written to this slot
                 continue
             if node.op in ("const", "input"):
                 self.leaves.append((x, spot.number))
@@ -311,7 +332,7 @@ class ProductArrays:
 
 
 def _uses(graph: Graph) -> list[int]:
-    """Count how often each node is used."""
+    """Return the number of uses of each node, as operand, output or requirement."""
     uses = [0] * len(graph.nodes)
     for node in graph.nodes:
         for x in node.operands:

@@ -1,4 +1,4 @@
-"""Products of a Schedule: what is stored before, multiplied, and copied behind them."""
+"""Products of a Schedule: stores of operands, multiplication, copies of results."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dyn_core.engines.llvm.products.product_arrays import Array
 from dyn_core.engines.llvm.value_tables import MANY, ValueTables
 from dyn_core.sharing import cached_property
 
-COPIES = 100  # runs of values that one function copies
+COPIES = 100  # maximum number of runs of values that one function copies
 
 
 class FunctionWriter(Protocol):
-    """Writes one function of a Schedule; see emit.py."""
+    """Interface of the writer of one function of a Schedule; see emit.py."""
 
     code: FunctionCode
 
     def real(self, k: int) -> str:
-        """Return the name of a value as a real."""
+        """Return the register of value k as a real."""
 
     def require(self, k: int) -> None:
-        """Note a value as a requirement, where it is one."""
+        """Write the status update for value k, if it is a requirement."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class ProductCalls:
     """Writes functions for the products of a Schedule, and returns their calls.
 
     Attributes:
-        products: Writes the products themselves.
-        schedule: Whose.
-        inputs: Where its inputs are.
-        base: Where its slots are.
-        function: Takes name and instructions of a function; returns its call.
-        writer: Makes a FunctionWriter whose outputs go to a Place.
-        tables: Writes copies where they are many.
+        products: Writer of the products.
+        schedule: Schedule.
+        inputs: Memory of its inputs.
+        base: Scratch memory of its slots.
+        function: Writes a function from name prefix and code; returns its call.
+        writer: Returns a FunctionWriter whose outputs go to a Place.
+        tables: Writer of copies of many values.
     """
 
     products: Products
@@ -51,7 +51,7 @@ class ProductCalls:
     tables: ValueTables
 
     def leaves(self) -> list[str]:
-        """Store the constants and inputs that are entries of matrices."""
+        """Return calls that store constants and inputs that are entries of matrices."""
         nodes, leaves = self.schedule.graph.nodes, self.schedule.arrays.leaves
         constants = [pair for pair in leaves if nodes[pair[0]].op == "const"]
         calls = []
@@ -64,7 +64,12 @@ class ProductCalls:
         return [*calls, *self.copies(read, self.inputs, self.base)]
 
     def multiply(self, steps: Sequence[ScheduledStep], outputs: Place) -> list[str]:
-        """Multiply; copy the entries to other matrices and to the outputs."""
+        """Return calls of products that copy entries to other matrices and outputs.
+
+        Args:
+            steps: Consecutive products.
+            outputs: Memory of the outputs.
+        """
         calls: list[str] = []
         code = self._code()
         for step in steps:
@@ -81,7 +86,13 @@ class ProductCalls:
         return calls
 
     def _product(self, code: FunctionCode, step: ScheduledStep, outputs: Place) -> None:
-        """Write one product with the copies of its entries."""
+        """Write one product with the copies of its entries.
+
+        Args:
+            code: Function being written.
+            step: The product.
+            outputs: Memory of the outputs.
+        """
         schedule, (shape, _, k) = self.schedule, step.data
         places = schedule.arrays.places[k]
 
@@ -105,7 +116,12 @@ class ProductCalls:
     def _pairs(
         self, step: ScheduledStep, further: Mapping[int, Sequence[int]]
     ) -> list[tuple[int, int]]:
-        """Return where each result of a product lies, and where else it is wanted."""
+        """Return (index of each result, further index) for the copies of a product.
+
+        Args:
+            step: The product.
+            further: By value, its outputs or its further slots.
+        """
         spots = {x: self.schedule.arrays.spot(x) for x in step.results if x is not None}
         outputs = further is self.schedule.ends
         return [
@@ -118,10 +134,10 @@ class ProductCalls:
     def copies(
         self, pairs: Sequence[tuple[int, int]], source: Place, to: Place
     ) -> list[str]:
-        """Write functions that copy values from one place to another.
+        """Write functions that copy values between places; return their calls.
 
         Args:
-            pairs: Number of each value in the source, and where it goes.
+            pairs: Indices of each value in source and target.
             source, to: Places.
         """
         runs, calls = _runs(pairs, source, to), []
@@ -138,7 +154,13 @@ class ProductCalls:
         source: Place,
         to: Place,
     ) -> None:
-        """Write copies of values, neighbours at once."""
+        """Write copies of runs of values.
+
+        Args:
+            code: Function being written.
+            runs: (from, to, count) of each run.
+            source, to: Places.
+        """
         for a, b, count in runs:
             if count == 1:
                 code.store(to, b, code.load(source, a))
@@ -148,7 +170,7 @@ class ProductCalls:
 
     @cached_property
     def _by_table(self) -> bool:
-        """Whether runs of neighbours to copy are too many to list."""
+        """Whether the runs of values to copy are too many for instructions."""
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "product"]
         runs = 0
@@ -165,7 +187,12 @@ class ProductCalls:
 def _runs(
     pairs: Sequence[tuple[int, int]], source: Place, to: Place
 ) -> list[tuple[int, int, int]]:
-    """Return runs (from, to, count) of neighbours among pairs of numbers of values."""
+    """Return runs (from, to, count) of values that are contiguous in both places.
+
+    Args:
+        pairs: Indices of each value in source and target.
+        source, to: Places.
+    """
     runs: list[tuple[int, int, int]] = []
     for x, y in sorted(pairs, key=lambda pair: (pair[1], pair[0])):
         if runs:

@@ -1,4 +1,4 @@
-"""Products of a number and a row: a loop over its vectors, for one state and for lanes.
+"""Products of a number and a row: a loop over vectors, for one state and for lanes.
 
 to_j = a b_j,   or   c_j + a b_j,   -a b_j,   c_j - a b_j
 """
@@ -10,15 +10,15 @@ from typing import NamedTuple
 from dyn_core.engines.llvm.ir import kind, lanes_like, real_size, suffix
 from dyn_core.engines.llvm.products.straight_products import load_part, store_part
 
-_AT_ONCE = 4  # vectors of a round
+_AT_ONCE = 4  # vectors per round of the loop
 
 
 class Scaling(NamedTuple):
-    """What a function of machine code does.
+    """Parameters of a function that scales a row.
 
     Attributes:
         negative, onto: As of a ProductShape.
-        rest: Entries of the last vector that do not exist.
+        rest: Number of entries of the last vector beyond the row.
     """
 
     negative: bool
@@ -27,7 +27,7 @@ class Scaling(NamedTuple):
 
 
 def is_scaling(rows: int, inner: int) -> bool:
-    """Return whether a product of these sizes is one of a number and a row."""
+    """Return whether a product of these sizes is a number times a row."""
     return rows == inner == 1
 
 
@@ -47,17 +47,17 @@ class ScaledRows:
         self.wanted: set[Scaling] = set()
 
     def name(self, scaling: Scaling) -> str:
-        """Return the name of a function, which is then written."""
+        """Return the name of a function; `definitions` will contain it."""
         self.wanted.add(scaling)
         what = ("minus" if scaling.negative else "plus") + "_onto" * scaling.onto
         return f"@scaled_{what}_{scaling.rest}_{self.width}"
 
     def definitions(self) -> list[str]:
-        """Return the functions that calls refer to."""
+        """Return the functions whose names were returned."""
         return [self._function(scaling) for scaling in sorted(self.wanted)]
 
     def _function(self, scaling: Scaling) -> str:
-        """Write the function: groups of vectors, single ones, what is left of one."""
+        """Return the function: groups of vectors, single ones, a partial one."""
         rest = int(scaling.rest > 0)
         factor = "%number" if not scaling.negative else "%minus"
         lines = [
@@ -96,7 +96,7 @@ class ScaledRows:
         return "\n".join([*lines, "  ret void", "}", ""])
 
     def _factor(self) -> list[str]:
-        """Write the load of the number, as a vector."""
+        """Return the instructions that load the number a as a vector."""
         size = real_size(self.width)
         if self.width > 1 or self.lanes == 1:
             return [f"  %number = load {self.of}, ptr %a, align {size}"]
@@ -110,7 +110,16 @@ class ScaledRows:
     def _vector(
         self, scaling: Scaling, tag: str, first: str, k: int, factor: str, rest: int
     ) -> list[str]:
-        """Write one vector, the k-th behind the first."""
+        """Return the instructions for one vector, the k-th behind the first.
+
+        Args:
+            scaling: Signs.
+            tag: Prefix of registers.
+            first: Register of the first vector's index.
+            k: Offset of the vector.
+            factor: Register of a or -a.
+            rest: Number of last entries that are neither read nor written.
+        """
         of, size = self.of, self.lanes
         lines = [
             f"  %{tag}n = add i64 {first}, {k}",
@@ -122,7 +131,7 @@ class ScaledRows:
             lines.append(f"  %{tag}p{x} = {place}")
         lines.append(f"  %{tag}b = {load_part(size, f'%{tag}pb', rest)}")
         if not scaling.onto:
-            # As of other products: the sign is that of the product.
+            # The product is negated, not the factor, as in other products: same bits.
             lines.append(f"  %{tag}x = fmul {of} %number, %{tag}b")
             sign = f"fneg {of} %{tag}x" if scaling.negative else ""
             value = f"%{tag}y" if scaling.negative else f"%{tag}x"

@@ -1,7 +1,7 @@
-"""Arrays of products that are not wanted at the same time lie in the same memory.
+"""Arrays of products that are not used at the same time share memory.
 
-In lanes an entry takes eight times the memory of one state, and what leaves a core's
-second cache costs a kernel more than its operations do.
+In lanes an entry needs eight times the memory of one state, and data beyond the second
+cache of a core costs a kernel more time than its operations.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Chunks = Sequence[Sequence[Any]]  # steps of each function, see lower.py
 
 
 def share_memory(arrays: ProductArrays, chunks: Chunks) -> None:
-    """Let arrays lie where others lay that nothing reads any more.
+    """Move arrays into memory of arrays that are no longer read, in place.
 
-    Arrays with zeros keep their memory: those are never written.
+    Arrays with zeros keep their memory to themselves, because zeros are never written.
 
     Args:
-        arrays: Each in memory of its own.
-        chunks: What the kernel does, in order.
+        arrays: Arrays, each in memory of its own; changed here.
+        chunks: Steps of the kernel's functions, in order.
     """
     starts = [first for first, _ in arrays.allotted]
     if not starts:
@@ -56,7 +56,12 @@ def share_memory(arrays: ProductArrays, chunks: Chunks) -> None:
 def _spans(
     arrays: ProductArrays, chunks: Chunks, starts: list[int]
 ) -> list[tuple[int, int]]:
-    """Return the first and the last chunk that touches each array."""
+    """Return the first and the last chunk that accesses each array.
+
+    Args:
+        arrays, chunks: As of share_memory.
+        starts: First slot of each array, ascending.
+    """
     last_chunk = len(chunks)
     first, last = [last_chunk] * len(starts), [-1] * len(starts)
 
@@ -76,7 +81,7 @@ def _spans(
 
 
 def _touched(arrays: ProductArrays, chunks: Chunks) -> Iterator[tuple[int, int]]:
-    """Return which slots each chunk reads or writes: (number of the chunk, slot)."""
+    """Yield (index of a chunk, slot) for the slots that chunks read or write."""
     for time, chunk in enumerate(chunks):
         for step in chunk:
             for x in step.operands:
@@ -94,7 +99,12 @@ def _touched(arrays: ProductArrays, chunks: Chunks) -> Iterator[tuple[int, int]]
 def _moved(
     arrays: ProductArrays, starts: list[int], spans: list[tuple[int, int]]
 ) -> list[int]:
-    """Return how far each array moves: to the smallest free memory that it fits."""
+    """Return the shift of each array, into the smallest free memory that fits.
+
+    Args:
+        arrays, starts: As of _spans.
+        spans: First and last chunk of each array.
+    """
     order = sorted(range(len(starts)), key=lambda k: spans[k])
     busy: list[tuple[int, int, int]] = []  # last chunk, first slot, size
     free: list[tuple[int, int]] = []  # size, first slot

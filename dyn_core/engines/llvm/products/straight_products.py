@@ -1,7 +1,7 @@
-"""Small products of matrices for one state, written out: no loops over their entries.
+"""Small products of matrices for one state, written out without loops over entries.
 
-Products of one size whose matrices lie with the same distances from row to row share a
-function: it takes where they begin.
+Products of equal size and equal distances from row to row share a function, which takes
+the addresses of the matrices.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dyn_core.engines.llvm.ir import kind, lanes_like, real_size, suffix
 from dyn_core.engines.llvm.products.product_arrays import Array, ProductPlaces
 from dyn_core.numbers.product import ProductShape
 
-_WIDE, _REGISTERS = 3, 24  # vectors of a tile: in a row, of all sums
+_WIDE, _REGISTERS = 3, 24  # maximum vectors of a tile: in a row, in all
 _NAMES = "%a", "%b", "%c", "%to"
 _PARAMETERS = "ptr noalias %a, ptr noalias %b, ptr %c, ptr %to"  # C may be the result
 
@@ -26,7 +26,7 @@ class StraightProducts:
         fused: Whether a multiply-add rounds once.
 
     Attributes:
-        definitions: The functions so far.
+        definitions: Functions written so far.
     """
 
     def __init__(self, lanes: int, fused: bool) -> None:
@@ -37,7 +37,12 @@ class StraightProducts:
         self._known: dict[tuple[object, ...], str] = {}
 
     def function(self, shape: ProductShape, places: ProductPlaces) -> str:
-        """Return the name of the function of a product; it is written once."""
+        """Return the name of a product's function, which is written once.
+
+        Args:
+            shape: Sizes and signs.
+            places: Arrays; only their distances count.
+        """
         a, b, c, to = places.a, places.b, places.c or places.result, places.result
         key = (shape, a.by_row, a.by_column, b.by_row, c.by_row, to.by_row)
         name = self._known.get(key)
@@ -54,7 +59,7 @@ class StraightProducts:
     def _write(
         self, code: FunctionCode, shape: ProductShape, arrays: Sequence[Array]
     ) -> None:
-        """Write a product block by block.
+        """Write a product tile by tile.
 
         A vector of sums is a_i0 b_0 and then one multiply-add after the other, as in
         the tiles of larger products.
@@ -78,7 +83,16 @@ class StraightProducts:
         rows: range,
         columns: Sequence[tuple[int, int]],
     ) -> None:
-        """Write a block of rows and vectors; columns: first and rest of each vector."""
+        """Write a tile of the result.
+
+        Args:
+            code: Function being written.
+            shape: Sizes and signs.
+            arrays: A, B, C and the result, each with first entry 0.
+            rows: Rows of the tile.
+            columns: First column of each vector, and its number of entries beyond the
+                row.
+        """
 
         def pointer(which: int, i: int, j: int) -> str:
             return code.shifted(_NAMES[which], arrays[which].spot(i, j).number)
@@ -106,7 +120,7 @@ class StraightProducts:
                 code.lines.append(f"  {there}")
 
     def _broadcast(self, code: FunctionCode, pointer: str) -> str:
-        """Write a vector of one number in memory; return its name."""
+        """Write a vector of the number at an address; return its register."""
         x = code.new(f"load {self.one}, ptr {pointer}, align {self.size}")
         if self.lanes == 1:
             return x
@@ -115,7 +129,7 @@ class StraightProducts:
         return code.new(f"shufflevector {self.of} {y}, {self.of} poison, {mask}")
 
     def _added(self, code: FunctionCode, a: str, b: str, c: str | None) -> str:
-        """Write a b, or a b + c; return its name."""
+        """Write a b, or a b + c where c is not None; return its register."""
         if c is not None and self.fused:
             operands = ", ".join(f"{self.of} {x}" for x in (a, b, c))
             return code.new(f"call {self.of} @llvm.fma.{self.suffix}({operands})")
@@ -124,7 +138,13 @@ class StraightProducts:
 
 
 def load_part(lanes: int, pointer: str, without: int) -> str:
-    """Return the instruction that loads a vector, its last entries left out."""
+    """Return the instruction that loads a vector without its last entries.
+
+    Args:
+        lanes: Entries of the vector.
+        pointer: Register of the address.
+        without: Number of last entries that are not read; they are zero.
+    """
     of, size = kind("real", lanes), real_size(lanes)
     if not without:
         return f"load {of}, ptr {pointer}, align {size}"
@@ -135,7 +155,14 @@ def load_part(lanes: int, pointer: str, without: int) -> str:
 
 
 def store_part(lanes: int, name: str, pointer: str, without: int) -> str:
-    """Return the instruction that stores a vector, its last entries left out."""
+    """Return the instruction that stores a vector without its last entries.
+
+    Args:
+        lanes: Entries of the vector.
+        name: Register of the vector.
+        pointer: Register of the address.
+        without: Number of last entries that are not written.
+    """
     of, size = kind("real", lanes), real_size(lanes)
     if not without:
         return f"store {of} {name}, ptr {pointer}, align {size}"
@@ -146,5 +173,6 @@ def store_part(lanes: int, name: str, pointer: str, without: int) -> str:
 
 
 def _mask(lanes: int, without: int) -> str:
+    """Return the LLVM mask that excludes the last `without` lanes."""
     bits = ", ".join(f"i1 {int(k < lanes - without)}" for k in range(lanes))
     return f"<{lanes} x i1> <{bits}>"
