@@ -90,7 +90,7 @@ def _refused(file: Path, reason: str) -> SettingError:
 
 
 def _check_total(file: Path, total: int) -> None:
-    """Raise SettingError if arrays of `total` bytes exceed the size limit of the file."""
+    """Raise SettingError if arrays of `total` bytes exceed the limit for the file."""
     limit = max(SIZE, RATIO * file.stat().st_size)
     if total > limit:
         reason = f"its arrays have {total} bytes; valid: at most {limit}"

@@ -14,18 +14,21 @@ import numpy as np
 
 
 def prepare() -> None:
-    """Import the library."""
+    """Import the library, before the server accepts jobs."""
     import mujoco  # noqa: F401
 
 
 def run(
     request: Mapping[str, Any], data: bytes, ask: object
 ) -> tuple[dict[str, Any], bytes]:
-    """Return facts on an MJCF and its model, or `refused`, the reason.
+    """Compile an MJCF and return (facts, binary model).
+
+    The facts have name, remarks, turned_meshes and mesh_folder. If MuJoCo cannot
+    compile the file, they have only `refused`, the reason, and the binary is empty.
 
     Args:
-        request: `path`, of a file that MuJoCo reads; None for XML.
-        data: XML.
+        request: `path`: file that MuJoCo reads; None if `data` has the XML.
+        data: XML in UTF-8.
         ask: Not used.
     """
     import mujoco
