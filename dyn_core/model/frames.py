@@ -138,11 +138,10 @@ def _is_nothing(inertia: RigidInertia) -> bool:
 
 
 def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
-    """Return the transform from a frame to a frame placed in it by xyz, roll, pitch, yaw.
+    """Return the transform from a frame to one placed in it by xyz, roll, pitch, yaw.
 
-        R = Rz(yaw) Ry(pitch) Rx(roll)
-
-    Exact for floats that are multiples of a quarter turn.
+    R = Rz(yaw) Ry(pitch) Rx(roll); exact for floats that are multiples of a quarter
+    turn.
 
     Args:
         xyz: Position of the second frame in the first [m].

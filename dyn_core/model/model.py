@@ -244,7 +244,7 @@ class Model(Tree, System):
 
     @property
     def shapes(self) -> tuple[PlacedShape, ...]:
-        """Collision shapes of all links with placements, in the order of frame_names."""
+        """Collision shapes of all links with placements, ordered as frame_names."""
         return place_shapes(self.frames, self.build.description)
 
     def material(self, link: str) -> Material:

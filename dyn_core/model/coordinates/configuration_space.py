@@ -74,7 +74,7 @@ def rate_in_initial_axes(tree: Tree, qd: Vector, qdd: Vector) -> Vector:
 def gyroscopic_change(
     tree: Tree, H: Any, qd: Vector, force: Vector, dt: Scalar, remaining: float = 1.0
 ) -> Vector:
-    """Return the change of a step's velocity by gyroscopic moments at its mean velocity.
+    """Return the change of a step's velocity by mean instead of initial gyroscopic moments.
 
     An explicit step speeds up a body that spins freely; this change corrects it. All
     bodies carried by a floating or ball joint at the base are treated as one rigid

@@ -43,7 +43,7 @@ def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
 
 
 def changes_some(form: str, kinds: Sequence[str]) -> bool:
-    """Return whether `form` is dense, or omits entries of a matrix of one of the kinds."""
+    """Return whether `form` is dense, or omits entries of one of the matrix kinds."""
     reached = {"packed": _SYMMETRIC, "sparse": (*_SYMMETRIC, *_OF_TREE)}
     return form == "dense" or any(kind in reached[form] for kind in kinds)
 

@@ -16,7 +16,7 @@ LONG = 8  # maximum number of coordinates in a block
 def pivot_tolerances(tree: Tree) -> tuple[tuple[float, ...], ...]:
     """Return by body and coordinate the largest pivot that means a singular joint.
 
-        tree.pivot * inertia_scale, plus ratio² times the same of each follower
+    It is tree.pivot * inertia_scale, plus ratio² times the same of each follower.
     """
     rows = [[tree.pivot * x for x in row] for row in tree.inertia_scale]
     for i in tree.bodies:
