@@ -223,7 +223,7 @@ class _Walk:
         return None
 
     def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
-        """Yield the chain of leaders of a follower, each with total ratio and offset."""
+        """Yield the leaders of a follower in turn, each with total ratio and offset."""
         rule = spec.mimic
         ratio: Matrix | None = None
         offset = Vector(())
@@ -285,7 +285,7 @@ class _Walk:
         columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
 
         def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
-            """Return a number of each joint as Vectors by body, repeated per coordinate."""
+            """Return a number of each joint, by body and coordinate."""
             joints = self.joint[1:]
             pairs = zip(specs, joints, strict=True)
             return (Vector(()), *[Vector([get(s)] * j.nv) for s, j in pairs])

@@ -74,11 +74,12 @@ def rate_in_initial_axes(tree: Tree, qd: Vector, qdd: Vector) -> Vector:
 def gyroscopic_change(
     tree: Tree, H: Any, qd: Vector, force: Vector, dt: Scalar, remaining: float = 1.0
 ) -> Vector:
-    """Return the change of a step's velocity by mean instead of initial gyroscopic moments.
+    """Return the correction of a step's velocity to mean gyroscopic moments, nv.
 
-    An explicit step speeds up a body that spins freely; this change corrects it. All
-    bodies carried by a floating or ball joint at the base are treated as one rigid
-    body; other joints get zero.
+    An explicit step uses the moments at its start, which speed up a body that spins
+    freely; the correction replaces them by the moments at the mean velocity. All bodies
+    carried by a floating or ball joint at the base are treated as one rigid body; other
+    joints get zero.
 
     Args:
         tree: Robot.
@@ -88,9 +89,6 @@ def gyroscopic_change(
         dt: Step [s].
         remaining: Fraction of the step in which the body moves on from the position
             that belongs to qd.
-
-    Returns:
-        Change of the velocity, nv [rad/s | m/s].
     """
     values: list[Scalar] = []
     for i in tree.independent:

@@ -139,7 +139,7 @@ def velocity_rows(loops: Sequence[LoopConstraint]) -> list[bool]:
 
 
 def _tilt(name: str, R: Matrix) -> tuple[Scalar, Scalar]:
-    """Return the tilt of B's z axis about A's x and y: 2 tan(angle / 2), two components.
+    """Return the tilt of B's z axis about A's x and y axes: 2 tan(angle / 2).
 
     Zero where the axes agree; SingularError where they are opposite (a flipped hinge).
     """

@@ -31,7 +31,7 @@ _X, _Y, _Z = (Vector(float(i == j) for j in range(3)) for i in range(3))
 
 
 def _ball(radius: Scalar, item: str, R: Matrix) -> tuple[Vector, Vector, Vector]:
-    """Return the contact point of a ball from its centre [m], and the axes x and y of A."""
+    """Return a ball's contact point from its centre [m], and the axes x and y of A."""
     return _Z * -radius, _X, _Y
 
 
