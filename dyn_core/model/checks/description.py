@@ -256,7 +256,7 @@ def _check_numbers(joint: JointSpec) -> Joint:
 def check_joint_names(
     what: str, names: Iterable[str], description: Description
 ) -> None:
-    """Raise ModelError if a name is not that of a joint in the description.
+    """Raise ModelError if a name does not belong to a joint of the description.
 
     `what` names the origin of the names in the message.
     """

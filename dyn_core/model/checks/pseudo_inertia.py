@@ -61,7 +61,7 @@ def least_eigenvalue(ten: ArrayLike) -> float:
 def is_consistent(ten: ArrayLike, slack: float = 0.0) -> bool:
     """Return whether some mass distribution has the ten parameters.
 
-        smallest eigenvalue of J >= -slack * largest entry of J
+    The smallest eigenvalue of J must be at least -slack times its largest entry.
     """
     J = pseudo_inertia(ten)
     return bool(np.linalg.eigvalsh(J)[0] >= -slack * max(np.abs(J).max(), 1e-300))
