@@ -73,7 +73,7 @@ class Layout:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names in order: JOINT:m of the body that a joint carries, JOINT.damping, ..."""
+        """Names in order: JOINT:m of the body that a joint carries, JOINT.damping."""
         model = self.model
         names = [f"{model.names[i]}:{x}" for i in model.bodies for x in INERTIAL]
         for group in self.groups:

@@ -22,7 +22,7 @@ class Findings:
 
     Args:
         strict: Whether doubtful elements raise a ModelError.
-        earlier: Warnings of an earlier stage, kept first.
+        earlier: Warnings of an earlier stage, listed first.
     """
 
     def __init__(self, strict: bool = False, earlier: Iterable[str] = ()) -> None:

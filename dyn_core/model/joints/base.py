@@ -91,7 +91,7 @@ class Joint(ABC):
 
     @abstractmethod
     def X(self, q: Vector) -> Transform:
-        """Return the joint transform, from the frame before to the frame after the joint."""
+        """Return the transform from the frame before to the frame after the joint."""
 
     @abstractmethod
     def S(self, q: Vector) -> MotionSubspace:
@@ -200,7 +200,7 @@ class Joint(ABC):
 
 
 class GroupJoint(Joint):
-    """A joint whose configurations form a Lie group: qd is a body velocity, S constant."""
+    """A joint with configurations in a Lie group: qd is a body velocity, S constant."""
 
     @property
     def series(self) -> None:

@@ -44,7 +44,7 @@ def direction(values: Sequence[Scalar]) -> Axis:
 
 
 def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
-    """Return the coordinate rotation E of a rotation about an axis (Rodrigues' formula).
+    """Return the coordinate rotation E = R.T, R by Rodrigues' formula.
 
     The entries may be numbers, or arrays for many rotations.
 

@@ -203,8 +203,8 @@ class Planar(_OfAxis):
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
         """Return slides along the axes of the plane, and a rotation about its normal.
 
-        The axes are those of `plane_axes` for numbers and symbols. SingularError for
-        the normal -z, where they jump.
+        The axes are as in `plane_axes`, for numbers or symbols. SingularError for the
+        normal -z, where they jump.
         """
         x, y, z = axis
         item = "axis of a planar joint: at -z the axes of the plane jump"

@@ -43,8 +43,9 @@ def _random_quaternion(rng: np.random.Generator) -> tuple[float, ...]:
 def _after_turn(u: Vector, w: Vector, dt: Scalar) -> Vector:
     """Return a vector u in axes rotated by exp(w dt); exactly w if u is w.
 
-        exp(w dt).T u = u - dt sin t/t w x u + dt² (1 - cos t)/t² w x (w x u),   t = |w
-            dt|
+        exp(w dt).T u = u - dt sin t/t w x u + dt² (1 - cos t)/t² w x (w x u)
+
+    with t = |w dt|.
     """
     a, b, _ = sinc_terms(w @ w * (dt * dt))
     across = cross3(w, u)

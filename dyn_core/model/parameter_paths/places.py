@@ -17,7 +17,7 @@ Values = Sequence[Scalar]
 
 
 def specs_of(tree: Tree) -> dict[str, JointSpec]:
-    """Return the joint specifications of a robot's file by name, also of fixed joints."""
+    """Return the joint specifications of a robot's file by name, fixed ones too."""
     return {spec.name: spec for spec in tree.build.description.joints}
 
 
