@@ -189,7 +189,10 @@ def forces_without_potential(tree: Tree) -> tuple[str, ...]:
 
 
 def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
-    """Return the derivative of the resistance with respect to a displacement of q, nv x nv.
+    """Return the derivative of the spring part of the resistance, nv x nv.
+
+    It is the derivative with respect to a displacement of q, of springs and the user's
+    forces.
 
     Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
     """

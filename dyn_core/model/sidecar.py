@@ -335,7 +335,10 @@ def _gear(where: str, entry: Entry) -> list[tuple[str, Mimic]]:
 def _one_each(
     where: str, entry: Entry, one: str, count: int, default: float
 ) -> list[Any]:
-    """Return one value for each follower, from the key `one`, the list `one`s or default.
+    """Return one value for each follower.
+
+    They come from the key `one`, which is shared, from the list `one`s, or are
+    `default`.
 
     Args:
         where: Name of the gear in messages.

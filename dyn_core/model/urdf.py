@@ -128,7 +128,7 @@ def read_urdf(
 
 
 def _stem(path: Path) -> str:
-    """Return the name of a file without .urdf, .xml, .xacro, .urdf.xacro or .xml.xacro."""
+    """Return the name of a file without .urdf, .xacro, .urdf.xacro or .xml.xacro."""
     inner = Path(path.stem)
     whole = path.suffix == ".xacro" and inner.suffix in (".urdf", ".xml")
     return inner.stem if whole else path.stem
