@@ -1,4 +1,4 @@
-"""Spatial (6-D) quantities: motions, forces, transforms and inertias as separate types."""
+"""Spatial (6-D) quantities: motions, forces, transforms and inertias, a type each."""
 
 from dyn_core.spatial.ball_angles import (
     SwingTwist,

@@ -13,7 +13,7 @@ _LARGE = 1000  # multiplications from which a product is split by its zero patte
 
 
 class BlockFactored:
-    """Factors of a symmetric positive definite matrix A = L.T D L with block-diagonal D.
+    """Factors of a symmetric positive definite matrix A = L.T D L, D block-diagonal.
 
     Elimination goes from the last block to the first: with parents first, blocks of
     zeros between branches of a tree stay zero and cost nothing. Pivots and their
@@ -78,7 +78,7 @@ class BlockFactored:
         )
 
     def _eliminate(self, rest: list[list[Any]], k: int, factors: Factored) -> None:
-        """Eliminate block k from the earlier rows of `rest`, in place, and set its rows of L.
+        """Eliminate block k from the earlier rows of `rest` in place; set its L.
 
         `factors` are the factors of its block of D.
         """
@@ -173,7 +173,7 @@ class BlockFactored:
         return Matrix(X)
 
     def _towards_the_first(self, rest: list[list[Any]], columns: list[int]) -> None:
-        """Replace some columns of B (`rest`) by the same columns of L^-T B, in place."""
+        """Replace some columns of `rest` (B) by the same columns of L^-T B, in place."""
         for k in reversed(range(len(self.blocks))):
             rows = self.blocks[k]
             below = [
