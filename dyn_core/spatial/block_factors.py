@@ -173,7 +173,7 @@ class BlockFactored:
         return Matrix(X)
 
     def _towards_the_first(self, rest: list[list[Any]], columns: list[int]) -> None:
-        """Replace some columns of `rest` (B) by the same columns of L^-T B, in place."""
+        """Replace some columns of `rest` (B) by these columns of L^-T B, in place."""
         for k in reversed(range(len(self.blocks))):
             rows = self.blocks[k]
             below = [

@@ -241,7 +241,7 @@ class ArticulatedInertia:
         return left.without([k for k in free if k is not None])
 
     def without(self, axes: Iterable[int]) -> ArticulatedInertia:
-        """Return the inertia with rows and columns of some axes (0 to 5) set to zero."""
+        """Return the inertia with rows and columns of some axes (0..5) zero."""
         gone = set(axes)
 
         def keep(x: Any, i: int, j: int) -> Any:

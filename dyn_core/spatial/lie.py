@@ -161,7 +161,7 @@ def log3(R: Matrix) -> Vector:
 
 
 def chord3(R: Matrix) -> Vector:
-    """Return the chord vector of a rotation, 2 sin(t/2) n, for small errors of rotations.
+    """Return the chord vector 2 sin(t/2) n of a rotation by the angle t about n.
 
         chord R = 2 sin(t/2) n = vee(R - R.T)/2 / cos(t/2),   log R = t n
         chord R = 2 sin(t/2) n beyond 120 degrees, n as in log3
@@ -275,7 +275,7 @@ def quat_product(p: Vector, q: Vector) -> Vector:
 
 
 def quat_conjugate(q: Vector) -> Vector:
-    """Return the conjugate of a quaternion: the inverse rotation of a unit quaternion."""
+    """Return the conjugate of a quaternion, the inverse rotation if it is unit."""
     x, y, z, w = q
     return Vector((-x, -y, -z, w))
 

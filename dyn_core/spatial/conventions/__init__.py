@@ -14,7 +14,7 @@
     ROS          linear, angular as   linear and angular       x y z w     v body
                  fields; force first
 
-No other folder converts conventions. It has one file for each peer and one for shared
+This is the only place for such conversions. It has one file for each peer and one for shared
 functions; docs/conventions.md lists the function for each quantity and peer. A function
 `peer_quantity` converts our quantity to the peer's, `from_peer_quantity` converts back.
 Our conventions are: pose (x, y, z, qx, qy, qz, qw) of the body in the world; 6-vectors

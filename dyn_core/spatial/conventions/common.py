@@ -60,13 +60,16 @@ def quaternion_to_wxyz(q: Any) -> np.ndarray:
 
 
 def quaternion_from_wxyz(q: Any) -> np.ndarray:
-    """Return quaternions (w, x, y, z) as (x, y, z, w), as in Pinocchio, ROS and here."""
+    """Return quaternions (w, x, y, z) as (x, y, z, w), as in Pinocchio and ROS."""
     q = np.asarray(q)
     return np.concatenate([q[..., 1:], q[..., :1]], axis=-1)
 
 
 def rotation(q: Any) -> np.ndarray:
-    """Return rotation matrices (..., 3, 3) of unit quaternions (x, y, z, w), unchecked."""
+    """Return rotation matrices (..., 3, 3) of unit quaternions (x, y, z, w).
+
+    The length of the quaternions is not checked.
+    """
     x, y, z, w = np.moveaxis(np.asarray(q, float), -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],

@@ -31,7 +31,7 @@ def pinocchio_motion(v: Any) -> np.ndarray:
 
 
 def from_pinocchio_motion(v: Any) -> np.ndarray:
-    """Inverse of pinocchio_motion."""
+    """Return our velocity or spatial acceleration of Motion.vector (..., 6)."""
     return swap_blocks(v)
 
 
@@ -59,7 +59,7 @@ def pinocchio_force(f: Any) -> np.ndarray:
 
 
 def from_pinocchio_force(f: Any) -> np.ndarray:
-    """Inverse of pinocchio_force."""
+    """Return our force of Force.vector (..., 6)."""
     return swap_blocks(f)
 
 
@@ -69,7 +69,7 @@ def pinocchio_inertia(I: Any) -> np.ndarray:
 
 
 def from_pinocchio_inertia(I: Any) -> np.ndarray:
-    """Inverse of pinocchio_inertia."""
+    """Return our 6x6 inertias of Inertia.matrix() (..., 6, 6)."""
     return swap_matrix(I)
 
 
@@ -100,12 +100,12 @@ def pinocchio_action_inverse(X: Any) -> np.ndarray:
 
 
 def from_pinocchio_action_inverse(M: Any) -> np.ndarray:
-    """Inverse of pinocchio_action_inverse."""
+    """Return our 6x6 transforms of SE3.toActionMatrixInverse() (..., 6, 6)."""
     return swap_matrix(M)
 
 
 def from_pinocchio_action(M: Any) -> np.ndarray:
-    """Return our transform X of SE3.toActionMatrix(), which is the inverse direction."""
+    """Return our X of SE3.toActionMatrix(), which acts in the inverse direction."""
     return from_adjoint(swap_matrix(M))
 
 
@@ -120,15 +120,18 @@ def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def from_pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Inverse of pinocchio_jacobian."""
+    """Return our Jacobian (..., 6, nv) of Pinocchio's.
+
+    `free` as in pinocchio_jacobian.
+    """
     return tazz_jacobian(J, free)
 
 
 def pinocchio_free_velocity(v: Any) -> np.ndarray:
-    """Return the free flyer's v (or a, or tau) of our free joint's, (..., 6)."""
+    """Return the free flyer's v (or a, or tau) of our free joint's qd, (..., 6)."""
     return swap_blocks(v)
 
 
 def from_pinocchio_free_velocity(v: Any) -> np.ndarray:
-    """Inverse of pinocchio_free_velocity."""
+    """Return our free joint's qd (or qdd, or tau) of the free flyer's, (..., 6)."""
     return swap_blocks(v)

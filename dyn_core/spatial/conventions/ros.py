@@ -41,7 +41,7 @@ def ros_twist(v: Any) -> np.ndarray:
 
 
 def from_ros_twist(v: Any) -> np.ndarray:
-    """Inverse of ros_twist."""
+    """Return our velocity of Twist's linear, angular (..., 6)."""
     return swap_blocks(v)
 
 
@@ -70,7 +70,7 @@ def ros_wrench(f: Any) -> np.ndarray:
 
 
 def from_ros_wrench(f: Any) -> np.ndarray:
-    """Inverse of ros_wrench."""
+    """Return our force of Wrench's force, torque (..., 6)."""
     return swap_blocks(f)
 
 

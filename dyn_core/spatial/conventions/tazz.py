@@ -42,7 +42,7 @@ def tazz_velocity(v: Any) -> np.ndarray:
 
 
 def from_tazz_velocity(V: Any) -> np.ndarray:
-    """Inverse of tazz_velocity."""
+    """Return our velocity of his V = [v; w] (..., 6)."""
     return swap_blocks(V)
 
 
@@ -68,7 +68,7 @@ def tazz_force(f: Any) -> np.ndarray:
 
 
 def from_tazz_force(F: Any) -> np.ndarray:
-    """Inverse of tazz_force."""
+    """Return our force of his F = [f; n] (..., 6)."""
     return swap_blocks(F)
 
 
@@ -81,7 +81,7 @@ def tazz_inertia(I: Any) -> np.ndarray:
 
 
 def from_tazz_inertia(I: Any) -> np.ndarray:
-    """Inverse of tazz_inertia."""
+    """Return our 6x6 inertias of his, rigid or articulated, (..., 6, 6)."""
     return swap_matrix(I)
 
 
@@ -120,7 +120,7 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Inverse of tazz_jacobian."""
+    """Return our Jacobian (..., 6, nv) of his; `free` as in tazz_jacobian."""
     return tazz_jacobian(J, free)
 
 
