@@ -54,7 +54,7 @@ class Reached:
 
 @known_keywords
 class InverseKinematics:
-    """Joint positions that bring a link to poses: built once, called for each pose.
+    """Search for joint positions that bring a link to poses, for repeated calls.
 
         reach = InverseKinematics(model, "tool")
         result = reach(pose)  # (4, 4), or x, y, z, qx, qy, qz, qw

@@ -68,7 +68,7 @@ class LinkSpec:
     Attributes:
         inertia: Inertia about the origin of the link's frame.
         geometry: Visual and collision shapes as in the file.
-        collisions: Collision shapes, including those of the sidecar.
+        collisions: Collision shapes, from the file and the sidecar.
     """
 
     name: str

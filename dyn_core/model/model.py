@@ -52,8 +52,8 @@ def assemble(build: Build) -> Model:
 class Model(Tree, System):
     """A robot: numbered bodies, joints, limits, and functions of its coordinates.
 
-    A Model never changes; methods such as `lock` and `reorder` return another one. Its
-    data are the attributes of Tree: bodies 1..nb, parents first, body 0 the base.
+    A Model is immutable; methods such as `lock` and `reorder` return a changed copy.
+    Its data are the attributes of Tree: bodies 1..nb, parents first, body 0 the base.
 
         model = dyn.load("robot.urdf")
         q = model.position({"elbow": 0.5})
@@ -77,13 +77,14 @@ class Model(Tree, System):
         )
 
     def _repr_html_(self) -> str:
+        """Return the robot as HTML, for notebooks."""
         return html_table(self)
 
     # The interface of System, for Signatures and solvers.
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Named sizes of Ports."""
+        """Named sizes of Ports: nq, nv and nb."""
         return {"nq": self.nq, "nv": self.nv, "nb": self.nb}
 
     def parameter(self, path: str) -> list[Scalar]:
@@ -147,7 +148,7 @@ class Model(Tree, System):
 
     @property
     def driven(self) -> tuple[str, ...]:
-        """Joints whose placement is driven as a function of time (model.drive)."""
+        """Names of joints whose placement is a function of time (Model.drive)."""
         suffix = len(".drive")
         names = [self.names[i] for i in self.bodies if self.joint[i].kind == "driven"]
         return tuple(name[:-suffix] for name in names)
@@ -204,9 +205,9 @@ class Model(Tree, System):
 
     @property
     def active_joints(self) -> tuple[str, ...]:
-        """Joints with independent coordinates that have a motor.
+        """Names of joints that have independent coordinates and a motor.
 
-        A floating base has none unless the file says `passive: false`.
+        A floating base has no motor unless the file says `passive: false`.
         """
         passive = {j.name: j.passive for j in self.build.description.joints}
         for i in self.independent:
@@ -216,7 +217,7 @@ class Model(Tree, System):
 
     @property
     def followers(self) -> dict[str, Follower]:
-        """Mimic and geared joints, by name."""
+        """Rules of mimic and geared joints, by name."""
         rules: dict[str, Follower] = {}
         for i in self.bodies:
             lead, ratio, offset = self.leader[i]

@@ -127,7 +127,7 @@ def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
 
 
 def friction_slope(tree: Tree, qd: Vector) -> Vector:
-    """Return the diagonal of friction_slope_matrix, nv."""
+    """Return the diagonal of friction_slope_matrix as a Vector, nv."""
     slopes = friction_slope_matrix(tree, qd)
     return Vector(slopes[k, k] for k in range(tree.nv))
 

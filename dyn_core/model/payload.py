@@ -83,7 +83,7 @@ class PayloadInput:
         self.attach(None)
 
     def check(self, payload: Payload | None) -> None:
-        """Raise a SettingError for a payload where there is no link for it."""
+        """Raise SettingError for a payload if no link carries it; None is valid."""
         if payload is not None and not self.link:
             raise SettingError(
                 "a payload needs the link that carries it: set payload_link",

@@ -1,18 +1,18 @@
-"""The sidecar NAME.dyn.yaml: what URDF cannot say, added to a Description.
+"""The sidecar NAME.dyn.yaml: data that URDF cannot express, added to a Description.
 
 joints:   {NAME: {type: spherical, damping: 0.1, friction: [0.4, 0.3], armature: 0.0,
                   effort: 10.0, axis: [0, 0, 1], swing: 0.9, twist: [-1.0, 1.0],
                   plug: {xyz: [0, 0, 0.1], rpy: [0, 0, 0]}}}
-                                                # friction: one number, or that in
+                                                # friction: one number, or two, in
                                                 # positive and negative direction;
-                                                # friction_speed: 0.01: width of its
-                                                # transition through rest
+                                                # friction_speed: 0.01: speed scale of
+                                                # its smooth sign change at rest
                                                 # stribeck: 0.2, stribeck_speed: 0.1:
-                                                # what it is more near rest
+                                                # additional friction near rest
                                                 # swing, twist: limits of a ball [rad]
                                                 # plug: the joint in the child link
           # other types: helical (pitch: 0.01 [m/rad]), cylindrical, free_rpy, ball_exp,
-          # universal (axes: [[1, 0, 0], [0, 1, 0]]), and joints behind each other:
+          # universal (axes: [[1, 0, 0], [0, 1, 0]]), and joints in series:
           {type: product, factors: [{type: revolute, axis: [0, 0, 1]}, ...]}
 springs:  {NAME: {stiffness: 50.0, rest: 0.1}}  # [N·m/rad | N/m], [rad | m]
 point_springs:                                  # between two links; no a: on the base
@@ -26,7 +26,7 @@ gears:                                          # any two joints; no followers o
   - {joints: [P, Q], ratio: [[1, 0, 0], [0, 2, 0], [0, 0, 1]]}   # several coordinates
 loops:                                          # no a: on the base
   - {name: D, kind: pin, b: bar3, at_b: {xyz: [1, 0, 0]}, at_a: {xyz: [2, 0, 0]}}
-collisions, pairs, materials: what the robot touches with, see shape_reader.py
+collisions, pairs, materials: contact geometry and friction, see shape_reader.py
 
 Source: TAZZ-5.1, TAZZ-5.3 (gears), TAZZ-2.1 (plugs), TAZZ-4.7 (swing and twist),
 KIM-2.4 (types), KIM-S2 (springs).

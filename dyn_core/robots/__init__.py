@@ -14,7 +14,7 @@ CHAIN = ".chain.yaml"
 
 
 def names() -> list[str]:
-    """Return the names of the shipped robots, sorted."""
+    """Return the names of the shipped robots (URDF files), sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.urdf"))
 
 

@@ -26,7 +26,7 @@ ITEM = "twist, where the swing is pi"
 
 
 class SwingTwist(NamedTuple):
-    """Swing and twist, or their rates.
+    """Swing and twist of a ball joint, or their rates.
 
     Attributes:
         swing: In [0, pi] [rad], or its rate [rad/s].

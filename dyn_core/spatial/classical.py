@@ -187,7 +187,7 @@ def propagate_acceleration(
     frame: str = "local",
     R_a: Any = None,
 ) -> Motion:
-    """Return the classical acceleration of frame b from that of frame a.
+    """Return the classical acceleration of frame b from the motion of frame a.
 
         local:     A_b = X(R_ab, r_ab) A_a + X(R_ab, 0) (C_ab + A_ab)
         inertial:  alpha_b = alpha_a + w_a x (R_a w_ab) + R_a alpha_ab

@@ -339,6 +339,7 @@ class ForceSubspace(_Subspace):
         rows = list(zip(*self, strict=True)), list(zip(*others, strict=True))
 
         def entry(i: int, j: int) -> Any:
+            """Return entry (i, j) of the 6x6 product."""
             return Vector(rows[0][i]) @ Vector(rows[1][j])
 
         I = Symmetric(entry(i, j) for i, j in ORDER)
@@ -364,7 +365,7 @@ class _SubspaceTransposed:
 
 
 def cross_matrix(v: Motion) -> np.ndarray:
-    """Return the 6x6 matrix v x (floats); v x* is its negative transpose.
+    """Return the 6x6 matrix v x of floats; v x* is its negative transpose.
 
     Source: GUIDE (17); SV-5.3.
     """

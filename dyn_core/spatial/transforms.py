@@ -59,7 +59,7 @@ class Transform:
 
     @property
     def pose(self) -> tuple[Matrix, Vector]:
-        """Rotation R and position p of B in A."""
+        """Pose of B in A: rotation R (3, 3) and position p (3) [m]."""
         return self.E.T, self.r
 
     @property
@@ -69,7 +69,7 @@ class Transform:
 
     @property
     def inverse(self) -> Transform:
-        """Transform from B to A."""
+        """The transform from B to A."""
         return self if self is _IDENTITY else Transform(self.E.T, -(self.E @ self.r))
 
     def __matmul__(self, other: Any) -> Any:

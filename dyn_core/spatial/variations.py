@@ -56,10 +56,11 @@ def variation_of(X: Transform) -> Motion:
 
 
 def has_slope(thing: Any) -> bool:
-    """Return whether some entry of a spatial value has a derivative."""
+    """Return whether a number or spatial value has a derivative along a direction."""
     flags: list[bool] = []
 
     def note(x: Any) -> Any:
+        """Record whether x is a Taylor number with a derivative; return x."""
         flags.append(isinstance(x, Taylor) and x.rank == DIRECTION)
         return x
 

@@ -17,7 +17,11 @@ from dyn_core.errors import FrameMismatchError
 
 
 class Vector:
-    """A column of numbers; `+ - *` entry by entry, `@` is the inner product."""
+    """A column of numbers: `+ - * /` act entry by entry, `@` is the inner product.
+
+    `+ -` need a Vector of the same length or a sequence; `* /` also accept a scalar.
+    Other lengths and types raise TypeError.
+    """
 
     __slots__ = ("entries",)
 
@@ -91,7 +95,11 @@ class Vector:
 
 
 class Matrix:
-    """A small dense matrix of numbers, row by row."""
+    """A small dense matrix of number-like entries, stored as a tuple of rows.
+
+    `+ -` need a Matrix of the same shape (TypeError), `*` a scalar, `@` a Matrix or
+    Vector.
+    """
 
     __slots__ = ("rows",)
 
@@ -156,7 +164,7 @@ class Matrix:
 
     @classmethod
     def zeros(cls, rows: int, columns: int) -> Matrix:
-        """Return a matrix of zeros."""
+        """Return a matrix of zeros, (rows, columns)."""
         return cls([0.0] * columns for _ in range(rows))
 
     @classmethod

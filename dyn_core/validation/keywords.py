@@ -35,6 +35,7 @@ def known_keywords(target: _Target) -> _Target:
 
     @wraps(call)
     def checked(*args: Any, **settings: Any) -> Any:
+        """Call the target after checking the names of the keywords."""
         if not known.issuperset(settings):
             check_keywords(name, settings, valid)
         return call(*args, **settings)

@@ -360,8 +360,8 @@ class _Walk:
     ) -> list[tuple[float, float, float, float]]:
         """Return (lower, upper, velocity, effort) of each coordinate of a joint.
 
-        Limits of its followers bound those of a joint with one coordinate; ranges that
-        do not fit are warnings.
+        If it has one coordinate, limits of its followers bound its own; position limits
+        of followers that do not fit are warnings.
 
         Args:
             i: Body that the joint carries.

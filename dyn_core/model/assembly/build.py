@@ -51,7 +51,7 @@ class Build:
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
         strict: Whether doubtful elements raise a ModelError; else they are warnings.
         drives: By joint: function of time that moves its placement (joints/driven.py).
-        joints: By name: joints that replace those of the description.
+        joints: By name: Joint objects that replace joints of the description.
         forces: Functions that return passive joint forces (model/passive_forces.py).
         loops: Loop constraints in addition to the description's (loop_constraints.py).
         origin: Source of the description.

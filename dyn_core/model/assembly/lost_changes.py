@@ -51,7 +51,7 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def _flat(value: Any) -> Iterator[float]:
-    """Yield all numbers within tuples, Vectors, transforms and inertias."""
+    """Yield all numbers in nested tuples, Vectors, transforms and inertias."""
     if not isinstance(value, Vector):
         slots = (getattr(kind, "__slots__", ()) for kind in type(value).__mro__)
         value = [getattr(value, x) for names in slots for x in names] or value

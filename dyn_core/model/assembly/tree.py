@@ -112,7 +112,7 @@ class Tree:
 
     @cached_property
     def independent(self) -> tuple[int, ...]:
-        """Bodies whose joints have independent coordinates, in coordinate order."""
+        """Bodies with independent coordinates, in the order of the coordinates."""
         bodies = [
             i for i in self.bodies if self.leader[i].body == i and self.joint[i].nv
         ]
@@ -120,22 +120,25 @@ class Tree:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Joints with independent coordinates, in the order of q."""
+        """Names of joints with independent coordinates, in the order of q."""
         return tuple(self.names[i] for i in self.independent)
 
     @property
     def coupled(self) -> bool:
-        """Whether some joint follows another."""
+        """Whether some joint is a follower (mimic joint or gear)."""
         return any(self.leader[i].body != i for i in self.bodies)
 
     @property
     def frame_names(self) -> tuple[str, ...]:
-        """Links, each with a frame, merged ones included."""
+        """Names of all links, including links merged into a body."""
         return tuple(self.frames)
 
     @property
     def mass(self) -> float:
-        """Mass of all moving bodies [kg]."""
+        """Total mass of the moving bodies [kg].
+
+        Links fixed to the base are not counted.
+        """
         return sum(self.I[i].m for i in self.bodies)
 
     def frame(self, link: str) -> Frame:

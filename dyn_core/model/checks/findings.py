@@ -88,7 +88,7 @@ def short_list(names: Iterable[str], shown: int = SHOWN) -> str:
 
 
 def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
-    """Raise one ModelWarning with the first SHOWN warnings; none without warnings.
+    """Issue one ModelWarning with the first SHOWN warnings; none without warnings.
 
     Args:
         robot: Name of the robot.

@@ -42,7 +42,7 @@ def coordinate_pivots(tree: Tree) -> tuple[list[float], list[str]]:
 def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
     """Return the factors of a joint-space inertia H (nv, nv).
 
-    Raises SingularError with the name of the joint if a pivot is not above its
+    Raises SingularError with the name of the joint if a pivot is at or below its
     tolerance; with traced numbers the Program raises it.
     """
     tolerances, names = coordinate_pivots(tree)

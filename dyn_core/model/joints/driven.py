@@ -34,7 +34,7 @@ class Driven(Joint):
         self.pose, self.t = pose, t
 
     def at_time(self, t: Scalar) -> Driven:
-        """Return the same drive at the time t [s]."""
+        """Return a copy of the drive at the time t [s]."""
         return Driven(self.pose, t)
 
     def _placement(self) -> MovingPose:

@@ -80,6 +80,6 @@ def _rows(R: Matrix | Rows | None) -> Rows:
 
 
 def _vee(W: Matrix) -> Vector:
-    """Return the vector of the antisymmetric part of a 3x3 matrix."""
+    """Return the vector w of the antisymmetric part [w] of a 3x3 matrix."""
     pairs = ((2, 1), (0, 2), (1, 0))
     return Vector((W[i, j] - W[j, i]) * 0.5 for i, j in pairs)

@@ -74,7 +74,7 @@ class _OneAxis(Joint):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis."""
+        """Return the joint with this axis (3,), which is normalised."""
         return cls(axis)
 
     def geometry(self, what: str) -> list[Scalar]:
@@ -164,7 +164,7 @@ class Helical(_OneAxis):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint with this axis and pitch [m/rad]."""
+        """Return the joint with the axis and pitch [m/rad] of `spec`."""
         return cls(spec.axis, spec.pitch)
 
     def geometry(self, what: str) -> list[Scalar]:

@@ -197,7 +197,7 @@ class Planar(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis."""
+        """Return the joint with this normal (3,), which is normalised."""
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
@@ -236,7 +236,7 @@ class Cylindrical(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis."""
+        """Return the joint with this axis (3,), which is normalised."""
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
@@ -269,7 +269,7 @@ class Universal(Product):
         return cls(*spec.axes)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return both axes."""
+        """Return the first and second axis (6 numbers); empty for other `what`."""
         if what != "axes":
             return []
         return [x for factor in self.factors for x in factor.geometry("axis")]

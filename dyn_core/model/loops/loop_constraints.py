@@ -91,6 +91,7 @@ class Loop:
             return replace(self, A=X) if what == "at_a" else replace(self, B=X)
 
         def measured(function: Any) -> Any:
+            """Return a partial function with its first argument replaced."""
             return partial(function.func, values[0], *function.args[1:])
 
         more = None if self.directions is None else measured(self.directions)

@@ -79,6 +79,7 @@ def _directions(
 
 
 def _item(name: str) -> str:
+    """Return the text of a SingularError for a disc that lies flat."""
     return f"loop {name}: the disc lies flat, no point of it is the lowest"
 
 

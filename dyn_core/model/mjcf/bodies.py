@@ -83,7 +83,7 @@ _NOTHING = RigidInertia.zero()
 class _Joined:
     """Builder of the joints of each body, with unique names.
 
-    The arguments are those of read_links.
+    Args are as in read_links.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class _Joined:
         )
 
     def chain(self, body: int) -> list[JointSpec]:
-        """Return the joints between a body and its parent, the parent's first."""
+        """Return the joints between a body (index) and its parent, parent's first."""
         m = self.mjcf.model
         parent = self.mjcf.links[int(m.body_parentid[body])]
         child, pose = self.mjcf.links[body], self.mjcf.pose("body", body)

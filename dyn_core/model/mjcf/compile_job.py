@@ -1,6 +1,6 @@
-"""MuJoCo's compiler as a job: MJCF -> a compiled model in MuJoCo's binary form.
+"""Job that runs MuJoCo's compiler: MJCF -> compiled model in MuJoCo's binary form.
 
-It runs in a process of its own, by its path, and imports nothing of dyn_core.
+It runs in a separate process, by its path, and imports nothing of dyn_core.
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ def run(
 
 @contextmanager
 def _remarks(mujoco: Any) -> Iterator[list[str]]:
-    """Collect MuJoCo's warnings, which it would print, raise or write to a file."""
+    """Collect MuJoCo's warnings in a list inside a `with` block.
+
+    Otherwise MuJoCo would print them, raise them or write them to a file. Python
+    warnings of other categories are issued again at the end.
+    """
     remarks: list[str] = []
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(remarks.append)

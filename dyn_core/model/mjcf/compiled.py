@@ -107,7 +107,14 @@ class Compiled:
         )
 
     def pose(self, owner: str, number: int) -> tuple[list[float], list[float]]:
-        """Return position and quaternion (x, y, z, w) of a body, geom, mesh or site."""
+        """Return position [m] and quaternion (x, y, z, w) of an element.
+
+        They are mjModel's arrays OWNER_pos and OWNER_quat.
+
+        Args:
+            owner: body, geom, mesh or site.
+            number: Index of the element.
+        """
         x = getattr(self.model, f"{owner}_pos")[number].tolist()
         w, *xyz = getattr(self.model, f"{owner}_quat")[number].tolist()
         return x, [*xyz, w]
@@ -251,6 +258,7 @@ def first_element(content: bytes) -> tuple[str, str]:
     names: list[str] = []
 
     def stop(name: str, attributes: object) -> None:
+        """Record the name of an element and end the parsing."""
         names.append(name)
         raise StopIteration
 

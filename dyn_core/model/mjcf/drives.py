@@ -52,8 +52,8 @@ def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
     for joint in range(m.njnt):
         limits = []
         actuators = by_joint.get(joint, [])
-        # The limits of several actuators on one joint do not add up to a known bound.
         if len(actuators) == 1:
+
             limits += _force_limits(mjcf, actuators[0])
         if m.jnt_actfrclimited[joint]:
             limits.append(m.jnt_actfrcrange[joint].tolist())

@@ -47,7 +47,7 @@ class Equalities:
     def on(self, joints: Sequence[JointSpec]) -> tuple[JointSpec, ...]:
         """Return joints with their rules added.
 
-        If a follower has a motor, the leader of its chain is no longer passive.
+        If a joint in a chain of followers has a motor, its last leader gets one.
         """
         driven = {spec.name for spec in joints if not spec.passive}
         for name in self.rules:

@@ -45,7 +45,7 @@ class _Count:
             raise _TooLarge(f"it has more than {ELEMENTS} elements, copies counted")
 
     def end(self, name: str) -> None:
-        """Close an element."""
+        """Count the end of an element."""
         self.copies.pop()
 
 

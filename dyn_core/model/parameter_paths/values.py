@@ -71,7 +71,10 @@ def _unknown(name: str, path: str) -> str:
 
 
 def _names(tree: Tree, owner: str) -> list[str]:
-    """Return the names of a robot's links, joints, springs or loops."""
+    """Return the names of a robot's elements of one owner kind.
+
+    `owner` is link, joint (fixed ones too), loop or spring; couplings are not listed.
+    """
     if owner == "link":
         return list(tree.frames)
     if owner == "joint":
@@ -293,7 +296,7 @@ def _entries(path: str, value: Any) -> tuple[Scalar, ...]:
 def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another gravity, time or armature.
 
-    The unused second argument makes the signature equal to those of _CHANGES.
+    The second argument is not used: all functions in _CHANGES have the same arguments.
     """
     if what == "gravity":
         return replace(tree, a_grav=gravity(values))

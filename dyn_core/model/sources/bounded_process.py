@@ -193,6 +193,10 @@ class _Server:
         output = self._process.stdout.fileno()
 
         def source(size: int) -> bytes:
+            """Return at most `size` bytes of the server.
+
+            Raise JobError at the deadline.
+            """
             left = max(end - time.monotonic(), 0.0)
             if not select.select([output], [], [], left)[0]:
                 raise JobError("was stopped, since it did not end in time")

@@ -63,6 +63,7 @@ def main() -> None:
     os.dup2(2, 1)  # output of libraries must not mix with messages
 
     def source(size: int) -> bytes:
+        """Return at most `size` bytes of standard input."""
         return os.read(0, size)
 
     try:

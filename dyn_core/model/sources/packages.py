@@ -61,15 +61,16 @@ class Packages:
         """Return the folder of a package.
 
         Raises:
-            ModelError: There is none; names the folders searched.
+            ModelError: The package is not found, or the name is not valid; names the
+                folders searched.
         """
         return self._first(name, "", f"no package is called '{name}'")
 
     def resolve(self, address: str) -> Path:
-        """Return the file or folder of a package:// address.
+        """Return the path of the file or folder of a package:// address.
 
         Raises:
-            ModelError: There is none; names the folders searched.
+            ModelError: It does not exist; names the folders searched.
         """
         name, _, rest = address.removeprefix(SCHEME).lstrip("/").partition("/")
         return self._first(name, rest, f"nothing is at {address}") / rest

@@ -37,6 +37,10 @@ def run(
     from xacro import substitution_args
 
     def find(name: str) -> str:
+        """Return the folder of a package for $(find PKG).
+
+        Raise _NoPackage if missing.
+        """
         answer = ask(name)
         if "fault" in answer:
             raise _NoPackage(answer["fault"])

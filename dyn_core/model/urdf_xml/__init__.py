@@ -1,1 +1,1 @@
-"""The XML of a URDF: safe parsing, and reduction to the elements known to the parser."""
+"""The XML of a URDF: safe parsing, and reduction to elements known to the parser."""

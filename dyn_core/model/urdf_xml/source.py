@@ -1,4 +1,4 @@
-"""Reader of the XML of a URDF: any declared encoding, no entities, no external files."""
+"""Reader of the XML of a URDF: any declared encoding, no entities, no other files."""
 
 from __future__ import annotations
 
@@ -60,13 +60,16 @@ def _named_robot(path: Path) -> str:
 
 
 def declared_encoding(content: bytes) -> str:
-    """Return the encoding that XML declares, UTF-8 where it declares none."""
+    """Return the encoding in an XML declaration; "utf-8" without one."""
     declared = _DECLARED.match(content)
     return declared[1].decode("ascii") if declared else "utf-8"
 
 
 def escapes(encoding: str) -> bool:
-    """Return whether an encoding is one of Python's string escapes, which raise warnings."""
+    """Return whether an encoding is one of Python's string escapes.
+
+    Decoding with them raises warnings.
+    """
     try:
         return "escape" in codecs.lookup(encoding).name
     except LookupError:
@@ -129,5 +132,5 @@ def parse_xml(text: str) -> ElementTree.Element:
 
 
 def _refuse_entities(*_: object) -> None:
-    """Raise a ModelError: a document type can make text grow or read files."""
+    """Raise ModelError: a document type could expand text or read files."""
     raise ModelError("the URDF declares XML entities (DOCTYPE); remove them")

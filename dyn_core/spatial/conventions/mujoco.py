@@ -110,7 +110,7 @@ def from_mujoco_free_force(q: Any, qfrc: Any) -> np.ndarray:
 
 
 def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
-    """Return data.cvel of our velocity.
+    """Return data.cvel of our velocity: [angular; linear], world axes, (..., 6).
 
         rot = R w,   lin = R v + (R w) x (com - p)
 
@@ -200,12 +200,12 @@ def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
 
 
 class MujocoInertia(NamedTuple):
-    """Fields of a body's inertia, by MuJoCo's names.
+    """Inertia of a body in MuJoCo's fields.
 
     Attributes:
         mass: body_mass, (...) [kg].
         ipos: body_ipos: com in the body's frame, (..., 3) [m].
-        iquat: body_iquat: principal axes in the body's, (..., 4), w x y z.
+        iquat: body_iquat: principal axes in the body's frame, (..., 4), w x y z.
         inertia: body_inertia: principal moments, largest first, (..., 3) [kg·m²].
     """
 

@@ -90,6 +90,8 @@ def body_of_matrix(M: Any) -> RigidInertia:
 def point_mass(m: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
     """Return the inertia of a mass m [kg] at the point c, 3 [m].
 
+    Raises ModelError for a negative mass.
+
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     return rigid_body(m, c, np.zeros((3, 3)))
@@ -210,7 +212,10 @@ def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
 
 
 def gravity_force(I: RigidInertia, g: Any) -> Force:
-    """Return the weight I a_g of a body in a uniform field g, 3 [m/s²].
+    """Return the weight I a_g of a body in the uniform gravity g, 3 [m/s²].
+
+    g is in the body's coordinates. Raises ShapeError or NonFiniteError if it is not
+    valid.
 
     Source: GUIDE, section 6.6; SV-8.4.
     """

@@ -252,7 +252,7 @@ def screw_axis(
 
 
 def _columns(*places: int) -> MotionSubspace:
-    """Return some columns of the 6x6 identity."""
+    """Return the columns of the 6x6 identity at these indices."""
     return MotionSubspace(Motion.of(np.eye(6)[k].tolist()) for k in places)
 
 
@@ -281,7 +281,7 @@ def prismatic() -> MotionSubspace:
 
 
 def helical(pitch: float) -> MotionSubspace:
-    """Return S of a screw about z with this pitch [m/rad], 6x1.
+    """Return S of a screw joint about z with this pitch [m/rad], 6x1.
 
     Source: GUIDE, section 7; SV-9.6.
     """
@@ -336,6 +336,8 @@ def universal_ring(q: Iterable[float], qd: Iterable[float]) -> Motion:
     """Return the apparent derivative of S of a universal joint, times qd.
 
         (dS/dt) qd = [-sin q2, 0, cos q2, 0, 0, 0] qd1 qd2
+
+    q and qd have two numbers each.
 
     Source: GUIDE (32); SV-9.2, SV-9.6.
     """

@@ -276,7 +276,7 @@ def exp(x: Any) -> np.ndarray:
 
 
 def log(T: Any) -> np.ndarray:
-    """Return the displacements (..., 6) of poses (..., 4, 4), with angles of at most pi.
+    """Return the displacements (..., 6) of poses (..., 4, 4), with angles up to pi.
 
     Inverse of exp. Raises ValueError if a rotation is not orthonormal, or a last row is
     not (0, 0, 0, 1).

@@ -39,7 +39,7 @@ class Body:
     I: np.ndarray
 
     def spatial(self) -> RigidInertia:
-        """Return the same body as a spatial inertia at the origin."""
+        """Return the body as a spatial inertia about the origin."""
         return bodies.rigid_body(self.m, self.C, self.I)
 
 
@@ -62,7 +62,7 @@ class HingedPair:
     n: np.ndarray
 
     def axis(self) -> Motion:
-        """Return the hinge's axis as a motion."""
+        """Return the motion of the hinge at unit rate, about the origin."""
         return geometry.screw_axis(self.s, self.P)
 
     def load(self) -> Force:
@@ -76,7 +76,7 @@ class Answer3D:
     """Solution by 3-D vectors.
 
     Attributes:
-        a1: Acceleration of C1, 3 [m/s²].
+        a1: Acceleration of C1, the centre of mass of body 1, 3 [m/s²].
         wd1: Angular acceleration of body 1, 3 [rad/s²].
         alpha: Acceleration of the hinge [rad/s²].
         matrix: [[A, B], [C, D]], 6x6: [f; n] = matrix [a1; wd1].
@@ -213,7 +213,7 @@ K8 = Moving(Motion.of((0.2, -0.3, 0.5, 0.4, 0.1, -0.2)), qd=0.8, tau=0.35)
 def _biases(
     I1: RigidInertia, I2: RigidInertia, s: Motion, state: Moving
 ) -> tuple[Force, Force, Motion]:
-    """Return the bias forces p1, p2 (with gravity), and the acceleration c = v1 x v2."""
+    """Return the bias forces p1, p2 (with gravity) and the acceleration c = v1 x v2."""
     v2 = state.v1 + s * state.qd
     p1 = bodies.bias_force(I1, state.v1, bodies.gravity_force(I1, state.g))
     p2 = bodies.bias_force(I2, v2, bodies.gravity_force(I2, state.g))
