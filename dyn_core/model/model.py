@@ -115,7 +115,12 @@ class Model(Tree, System):
         return parameter_paths.with_values(self, values)
 
     def resisting(self, friction: bool, springs: bool) -> Model:
-        """Return the robot with joint friction and springs only if asked for."""
+        """Return the robot with joint friction and springs only if asked for.
+
+        Args:
+            friction: Whether damping and dry friction act.
+            springs: Whether springs and the user's passive forces act.
+        """
         robot = self if springs else passive_forces.without_springs(self)
         return robot if friction else robot.without_friction()
 

@@ -89,7 +89,10 @@ class PointSprings:
 
 
 def _motion(tree: Tree, q: Vector, qd: Vector) -> tuple[list[Transform], list[Motion]]:
-    """Return each body's transform from the base, and velocity in body coordinates."""
+    """Return by body its transform from the base and its velocity, body coordinates.
+
+    Entry 0 is the base: identity and zero.
+    """
     X, v = [Transform.identity()], [Motion.zero()]
     parts, rates = split_q(tree, q), split_v(tree, qd)
     for i in tree.bodies:

@@ -297,7 +297,16 @@ def _shape(
 def _pairs(
     where: str, pairs: Sequence[Sequence[str]], names: list[str]
 ) -> frozenset[frozenset[str]]:
-    """Return the pairs as sets; raise ModelError for unknown or identical links."""
+    """Return pairs of links as sets.
+
+    Args:
+        where: Name of the list in messages.
+        pairs: Pairs of names, which may be `*` and `world`.
+        names: Names of all links.
+
+    Raises:
+        ModelError: Unknown link, or a pair of a link with itself.
+    """
     for pair in pairs:
         a, b = (known_name(where, "link", x, [*names, ANY, WORLD]) for x in pair)
         if a == b != ANY:

@@ -373,7 +373,13 @@ def _refuse_fixed(where: str, spec: JointSpec) -> None:
 
 
 def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
-    """Raise ModelError for entries without effect on a joint of this kind."""
+    """Raise ModelError for geometry keys without effect on a joint.
+
+    Args:
+        where: Name of the entry in messages.
+        spec: Joint before the change.
+        entry: Changes of the sidecar; its type, if present, replaces the joint's.
+    """
     kind = entry.get("type", spec.kind)
     if kind == "fixed":
         if [*entry] != ["type"]:

@@ -68,7 +68,7 @@ class BlockFactored:
             left = [k for k in left if k not in ends]
 
     def _coupled(self, rest: list[list[Any]], k: int, left: Sequence[int]) -> bool:
-        """Return whether a later block in `left` is coupled to block k."""
+        """Return whether a later block in `left` is coupled to block k in `rest`."""
         return any(
             not is_structural_zero(rest[x][y])
             for m in reversed(left)
@@ -237,14 +237,14 @@ def _any(M: Matrix) -> bool:
 
 
 def _part(M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Any) -> Matrix:
-    """Return a submatrix of M."""
+    """Return the submatrix of M with these rows and columns."""
     return Matrix([M[x][y] for y in columns] for x in rows)
 
 
 def _put(
     M: list[list[Any]], rows: Sequence[int], columns: Sequence[int], part: Matrix
 ) -> None:
-    """Write a submatrix into M, in place."""
+    """Write `part` into these rows and columns of M, in place."""
     for x, row in zip(rows, part.rows, strict=True):
         for y, value in zip(columns, row, strict=True):
             M[x][y] = value

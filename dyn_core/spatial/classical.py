@@ -62,7 +62,7 @@ class Pose:
 
     @classmethod
     def of(cls, r: Vector, R: Matrix) -> Pose:
-        """Return a pose of valid parts, without any check."""
+        """Return a pose of r (3) and R (3, 3), which are not checked."""
         new = cls.__new__(cls)
         new.r, new.R = r, R
         return new

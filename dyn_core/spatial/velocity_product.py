@@ -54,7 +54,7 @@ class VelocityProduct:
         return _ProductTransposed(self)
 
     def seen_from(self, E: Matrix, r: Vector) -> VelocityProduct:
-        """Return X.T B X for the transform with rotation E and origin r."""
+        """Return X.T B X for the Transform X with rotation E and origin r [m]."""
         p = E.T @ self.p
         turned = E.T @ self.G @ E
         inner = r @ p

@@ -224,7 +224,10 @@ class Name(Kind):
         return isinstance(value, (str, *self.also))
 
     def convert(self, where: str, value: Any) -> Any:
-        """Return the value; raise ModelError for a string that is no choice."""
+        """Return the value.
+
+        Raise ModelError for a string that is not a valid choice.
+        """
         if self.choices and isinstance(value, str) and value not in self.choices:
             near = nearest(label(value), self.choices, 1)
             guess = f"{self.valid}; did you mean '{near[0]}'?" if near else self.valid

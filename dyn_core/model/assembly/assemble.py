@@ -159,14 +159,23 @@ class _Walk:
         return name
 
     def place(self, link: str, body: int, X: Transform) -> None:
-        """Fix a link to a body at X, and queue the joints below it."""
+        """Fix a link to a body, and queue the joints below it.
+
+        X is the transform from the body's frame to the link's.
+        """
         self.frames[link] = Frame(body, X, self.links[link].inertia)
         # `waiting` is a stack: reversed, the first joint of the file is numbered first.
         below = reversed(self.below.get(link, ()))
         self.waiting += [(spec, body, X) for spec in below]
 
     def pass_joint(self, spec: JointSpec, body: int, X: Transform) -> None:
-        """Merge a fixed joint or add a moving one, on a link fixed to a body at X."""
+        """Merge a fixed joint, or add a moving one with its body.
+
+        Args:
+            spec: Joint.
+            body: Number of the body of its parent link.
+            X: Transform from this body to the parent link.
+        """
         XJ = self.fixed_transform(spec)
         if XJ is not None:
             if XJ is Transform.identity():

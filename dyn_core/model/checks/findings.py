@@ -73,7 +73,13 @@ class Findings:
 
 
 def _sentence(kind: str, what: str, names: list[str]) -> str:
-    """Return a warning with the names of the elements that it concerns."""
+    """Return a warning with the names of the elements that it concerns.
+
+    Args:
+        kind: link, joint or another noun; empty for the whole robot.
+        what: The finding.
+        names: Names of the elements, or one entry for each repetition.
+    """
     if not kind:
         return what if len(names) == 1 else f"{what}, {len(names)} times"
     owners = list(dict.fromkeys(names))

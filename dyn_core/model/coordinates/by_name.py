@@ -13,7 +13,10 @@ from dyn_core.validation import ByName, Quantity
 
 
 def _refuse_several(tree: Tree, name: str, what: str) -> None:
-    """Raise ModelError if a joint has several coordinates, or none."""
+    """Raise ModelError unless a moving joint has exactly one coordinate.
+
+    `what` is position or velocity; unknown names are ignored.
+    """
     if name in tree.names and tree.joint[i := tree.body_of_joint(name)].nv != 1:
         array, slices = ("q", "q") if what == "position" else ("qd", "v")
         raise ModelError(

@@ -212,7 +212,10 @@ def _cluster_joint(
 
 
 def _columns(S: MotionSubspace, R: Matrix, width: int) -> MotionSubspace:
-    """Return S R, (6, width); zero where the joint has no coordinate."""
+    """Return S R, (6, width), for a motion subspace S.
+
+    Zero columns if R has no rows.
+    """
     return S @ R if R.rows else MotionSubspace([Motion.zero()] * width)
 
 

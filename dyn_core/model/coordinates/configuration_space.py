@@ -50,7 +50,7 @@ def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
 
 
 def integrate(tree: Tree, q: Vector, dv: Vector) -> Vector:
-    """Return the position q displaced by dv, (nq,)."""
+    """Return the position q (nq) displaced by dv (nv) in its tangent space."""
     values: list[Scalar] = []
     for i in tree.independent:
         joint = tree.joint[i]
@@ -130,7 +130,7 @@ def advance(
 
 
 def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
-    """Return the displacement (nv,) from q0 to q1, so that integrate(q0, it) = q1."""
+    """Return the displacement dv (nv) with integrate(q0, dv) = q1."""
     values: list[Scalar] = []
     for i in tree.independent:
         columns = tree.q_slices[i]
@@ -139,7 +139,11 @@ def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
 
 
 def tangent_rate(tree: Tree, u: Vector, v: Vector) -> Vector:
-    """Return the rate (nv,) of a displacement u from a fixed start at velocity v."""
+    """Return the rate (nv) of the displacement u from a fixed start, at velocity v.
+
+    u and v (nv) are in the axes of each joint's displacement and of its present
+    position.
+    """
     values: list[Scalar] = []
     for i in tree.independent:
         columns = tree.v_slices[i]
@@ -227,14 +231,14 @@ def require_unit_quaternions(tree: Tree, q: Vector) -> None:
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: Vector
 ) -> Vector:
-    """With Vectors."""
+    """Overload for Vectors."""
 
 
 @overload
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: np.ndarray
 ) -> np.ndarray:
-    """With arrays."""
+    """Overload for arrays."""
 
 
 def on_arrays(

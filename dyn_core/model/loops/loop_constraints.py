@@ -175,12 +175,18 @@ def _weld(R: Matrix, p: Vector) -> list[Scalar]:
 
 
 def _revolute(name: str, R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a hinge about the z axes of the frames, 5 numbers."""
+    """Return the residual of a hinge about the z axes of both frames.
+
+    Three numbers of position [m], two of tilt; `name` is for errors.
+    """
     return [*p, *_tilt(name, R)]
 
 
 def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
-    """Return some components (`names`) of position and rotation vector of B in A."""
+    """Return some components of position [m] and rotation vector [rad] of B in A.
+
+    `names` are x, y, z, rx, ry, rz.
+    """
     six = (*p, *log3(R)) if any(n.startswith("r") for n in names) else (*p, 0, 0, 0)
     return [six[_AXES.index(name)] for name in names]
 

@@ -175,7 +175,10 @@ class _Joined:
 def _with_forces(
     mjcf: Compiled, drives: Drives, joint: int, spec: JointSpec
 ) -> JointSpec:
-    """Return a joint with damping, dry friction and armature of the file and drives."""
+    """Return a joint with damping, dry friction and armature of file and actuators.
+
+    `joint` is the index of the joint, `drives` the actuators' share.
+    """
     m, place = mjcf.model, int(mjcf.model.jnt_dofadr[joint])
     return replace(
         spec,

@@ -65,13 +65,16 @@ class Compiled:
         return str(codes(code).name).partition("_")[2].lower()
 
     def element(self, kind: str, number: int) -> str:
-        """Return the name of an element, or its kind and index where it has none."""
+        """Return the name of an element, or its kind and index where it has none.
+
+        `kind` is a name of mjtObj without mjOBJ_, such as "tendon"; `number` the index.
+        """
         code = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         name = self.mujoco.mj_id2name(self.model, code, int(number))
         return name or f"{kind}{number}"
 
     def _named(self, kind: str, count: int) -> list[str]:
-        """Return the names of all elements of a kind, "" where they have none."""
+        """Return the names of the first `count` elements of a kind, "" for unnamed ones."""
         code = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         name = self.mujoco.mj_id2name
         return [name(self.model, code, k) or "" for k in range(count)]

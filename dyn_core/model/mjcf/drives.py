@@ -53,7 +53,6 @@ def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
         limits = []
         actuators = by_joint.get(joint, [])
         if len(actuators) == 1:
-
             limits += _force_limits(mjcf, actuators[0])
         if m.jnt_actfrclimited[joint]:
             limits.append(m.jnt_actfrcrange[joint].tolist())

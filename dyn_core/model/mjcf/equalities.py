@@ -250,10 +250,15 @@ def _solve(
 
 
 def _follow(terms: Mapping[str, float], value: float, result: Equalities) -> bool:
-    """Add the follower of a linear relation of two joints.
+    """Add the follower of a linear relation of two joints to `result`.
 
     Returns False, and adds nothing, if there are not two joints, the first already
     follows another, or the rule would close a cycle.
+
+    Args:
+        terms: Coefficient of each joint.
+        value: Right-hand side b.
+        result: Gets the rule of the first joint.
     """
     if len(terms) != 2:
         return False
@@ -273,18 +278,30 @@ def _path(rules: Mapping[str, Mimic], joint: str) -> list[str]:
 
 
 def _linear(name: str, terms: Mapping[str, float], value: float) -> LoopConstraint:
-    """Return the coupling of the linear relation c . q = b."""
+    """Return the coupling of the linear relation c . q = b.
+
+    Args:
+        name: Name of the coupling.
+        terms: c by joint.
+        value: b.
+    """
     return coupling(name, list(terms), partial(_off, tuple(terms.values()), value))
 
 
 def _off(factors: Sequence[float], value: float, *q: Any) -> list[Any]:
-    """Return the residual c . q - b."""
+    """Return the residual c . q - b, with factors c, value b and positions q."""
     products = [c * x for c, x in zip(factors, q, strict=True)]
     return [sum(products[1:], products[0]) - value]
 
 
 def _curve(name: str, left: _Sum, right: _Sum, a: Sequence[float]) -> LoopConstraint:
-    """Return the coupling of a nonlinear relation left = a(right)."""
+    """Return the coupling of a nonlinear relation left = a(right).
+
+    Args:
+        name: Name of the coupling.
+        left, right: Sums on both sides, without fixed joints.
+        a: Coefficients a0 to a4 of the polynomial.
+    """
     joints = list(dict.fromkeys([*left.terms, *right.terms]))
     return coupling(name, joints, partial(_off_curve, joints, left, right, tuple(a)))
 

@@ -73,7 +73,10 @@ def _placement(mjcf: Compiled, owner: str, number: int) -> Transform:
 
 
 def _plane(mjcf: Compiled, geom: int, X: Transform) -> str:
-    """Return the text of a finding about a plane; X places it in its body."""
+    """Return the text of a finding about a plane geom.
+
+    X is the transform from its body. On the world it suggests a HalfSpace.
+    """
     if mjcf.model.geom_bodyid[geom]:
         return "a plane on a body is no collision shape of a Model; it is left out"
     R, p = X.pose

@@ -182,7 +182,16 @@ def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
 
 
 def _joint_numbers(tree: Tree, name: str, what: str) -> list[Scalar]:
-    """Return the values of a joint's parameter; raise ModelError if it has none."""
+    """Return the values of a joint's parameter.
+
+    Args:
+        tree: Robot.
+        name: Name of the joint.
+        what: Last component of the path.
+
+    Raises:
+        ModelError: The joint has no such parameter.
+    """
     spec = specs_of(tree).get(name)
     if what in PLACES:
         if spec is None:
@@ -327,7 +336,14 @@ def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
 
 
 def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another value of one parameter of a joint."""
+    """Return the robot with another value of one parameter of a joint.
+
+    Args:
+        tree: Robot.
+        name: Name of the joint.
+        what: Last component of the path.
+        values: As many values as `numbers` returns.
+    """
     if what in PLACES:
         return with_place(tree, name, what, values)
     if what in ("ratio", "offset"):
@@ -342,7 +358,10 @@ def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTr
 
 
 def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another value of one parameter of a point spring."""
+    """Return the robot with another value of one parameter of a point spring.
+
+    `what` is stiffness, rest_length or damping; `values` has one number.
+    """
     forces = [
         part.with_number(name, what, values[0])
         if isinstance(part, PointSprings)
@@ -353,7 +372,10 @@ def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyT
 
 
 def _changed_loop(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another frame, length or radius of one loop."""
+    """Return the robot with another frame, length or radius of one loop.
+
+    `what` is at_a, at_b, length or radius; `values` as in Loop.with_numbers.
+    """
     old = _loop(tree, name)
     new = old.with_numbers(what, values)
     build, description = tree.build, tree.build.description

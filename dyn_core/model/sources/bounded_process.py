@@ -106,7 +106,10 @@ class _Server:
         self._content: dict[str, Any] = {}
 
     def run_here(self, request: Mapping[str, Any], data: bytes, ask: Ask) -> JobResult:
-        """Return the result of a job run in this process, without bounds."""
+        """Return the result of a job run in this process, without bounds.
+
+        Arguments are as in run_job.
+        """
         if not self._content:
             self._content = runpy.run_path(os.fspath(self.job))
             self._content["prepare"]()

@@ -237,7 +237,13 @@ def mujoco_full_inertia(I: Any) -> np.ndarray:
 
 
 def from_mujoco_full_inertia(mass: Any, pos: Any, fullinertia: Any) -> np.ndarray:
-    """Return our 6x6 inertias of the attributes of MJCF's <inertial> without quat."""
+    """Return our 6x6 inertias of the attributes of MJCF's <inertial> without quat.
+
+    Args:
+        mass: Masses, (...) [kg].
+        pos: Centres of mass, (..., 3) [m].
+        fullinertia: xx yy zz xy xz yz about them, (..., 6) [kg·m²].
+    """
     return inertia_of_parts(mass, pos, symmetric_of(fullinertia, _ORDER))
 
 
