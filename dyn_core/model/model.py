@@ -344,6 +344,8 @@ class Model(Tree, System):
     def tangent_rate(self, u: Values, qd: Values) -> Values:
         """Return the rate (nv,) of the displacement u(t) from a fixed start.
 
+        For joints with quaternions it is accurate to fourth order in u.
+
         Args:
             u: Displacement (nv,) from the start; batches (n, nv) too.
             qd: Joint velocity (nv,) at the displaced position.

@@ -285,7 +285,11 @@ class _JointsByName(dict[str, JointSpec]):
         raise KeyError(name)
 
     def add_follower(self, name: str, rule: Mimic) -> None:
-        """Add a rule to a joint; raise ModelError if it already follows another."""
+        """Add a rule to joint `name`.
+
+        Raises:
+            ModelError: It already follows another joint, or a name is unknown.
+        """
         leader, mimic = self[rule.joint], self[name].mimic
         if mimic is not None:
             raise ModelError(

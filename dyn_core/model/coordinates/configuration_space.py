@@ -141,8 +141,7 @@ def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
 def tangent_rate(tree: Tree, u: Vector, v: Vector) -> Vector:
     """Return the rate (nv) of the displacement u from a fixed start, at velocity v.
 
-    u and v (nv) are in the axes of each joint's displacement and of its present
-    position.
+    u and v have nv numbers. Joints with quaternions: accurate to fourth order in u.
     """
     values: list[Scalar] = []
     for i in tree.independent:

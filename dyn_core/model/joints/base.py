@@ -220,7 +220,10 @@ class GroupJoint(Joint):
         """Return the displacement u (nv) as a Motion."""
 
     def rate(self, u: Vector, qd: Vector) -> Vector:
-        """Return the rate of a displacement u from a fixed start, at velocity qd."""
+        """Return the rate of a displacement u from a fixed start, at velocity qd.
+
+        Accurate to fourth order in u (lie.tangent_rate).
+        """
         six = tuple(tangent_rate(self.motion(u), self.motion(qd)))
         return Vector(six[: self.nv])
 

@@ -74,7 +74,7 @@ class Compiled:
         return name or f"{kind}{number}"
 
     def _named(self, kind: str, count: int) -> list[str]:
-        """Return the names of the first `count` elements of a kind, "" for unnamed ones."""
+        """Return the names of the first `count` elements of a kind; "" for unnamed."""
         code = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         name = self.mujoco.mj_id2name
         return [name(self.model, code, k) or "" for k in range(count)]
