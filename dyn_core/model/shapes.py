@@ -31,7 +31,7 @@ class Shape:
 
     @property
     def reach(self) -> float:
-        """Radius of the smallest sphere about its centre that contains it [m]."""
+        """Largest distance of its points from its centre [m]; infinite if unknown."""
         return math.inf
 
 
@@ -44,7 +44,7 @@ class Sphere(Shape):
 
     @property
     def reach(self) -> float:
-        """Radius of the smallest sphere about its centre that contains it [m]."""
+        """Largest distance of its points from its centre [m]."""
         return self.radius
 
 
@@ -57,7 +57,7 @@ class Box(Shape):
 
     @property
     def reach(self) -> float:
-        """Radius of the smallest sphere about its centre that contains it [m]."""
+        """Largest distance of its points from its centre [m]."""
         return math.hypot(*self.size) / 2
 
 
@@ -71,7 +71,7 @@ class Cylinder(Shape):
 
     @property
     def reach(self) -> float:
-        """Radius of the smallest sphere about its centre that contains it [m]."""
+        """Largest distance of its points from its centre [m]."""
         return math.hypot(self.radius, self.length / 2)
 
 
@@ -85,7 +85,7 @@ class Capsule(Shape):
 
     @property
     def reach(self) -> float:
-        """Radius of the smallest sphere about its centre that contains it [m]."""
+        """Largest distance of its points from its centre [m]."""
         return self.radius + self.length / 2
 
 

@@ -402,8 +402,15 @@ def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
 def _joint(where: str, spec: JointSpec, entry: Entry) -> JointSpec:
     """Return a joint with the changes of its entry.
 
-    A new type without a range of its own removes the position limits. Raises ModelError
-    for entries without effect.
+    A new type other than revolute, prismatic and helical removes the position limits.
+
+    Args:
+        where: Name of the entry in messages.
+        spec: Joint before the change.
+        entry: Changes, checked by the table JOINT or FACTOR.
+
+    Raises:
+        ModelError: An entry has no effect on a joint of this kind.
     """
     _refuse_geometry(where, spec, entry)
     changes = dict(entry)

@@ -253,7 +253,8 @@ def _about_links(rows: np.ndarray) -> list[RigidInertia]:
 def _joint(joint: Parsed, clean: CleanRobot, findings: Findings) -> JointSpec:
     """Return a joint, with defaults for omitted elements.
 
-    Doubtful limits are findings. Velocity and added limits of 0 mean none.
+    Velocity and added limits of 0 mean none. Position limits that are missing or
+    contradict each other become infinite, with a finding.
     """
     name, kind, limit, dynamics = joint.name, joint.type, joint.limit, joint.dynamics
     axis = (1.0, 0.0, 0.0) if joint.axis is None else _triple(joint.axis)

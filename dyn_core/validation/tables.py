@@ -48,8 +48,8 @@ class Field:
     def read(self, where: str, value: Any) -> Any:
         """Return the checked value.
 
-        A null entry is replaced by the `empty` value of the kind, unless the key is
-        required. The result can then be None.
+        A null entry stands for the `empty` value of the kind, unless the key is
+        required; it is an error if the kind has no such value.
 
         Raises:
             ModelError: The value is not valid.

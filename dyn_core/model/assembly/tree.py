@@ -55,7 +55,8 @@ class Tree:
         forces: Functions that return passive joint forces (model/passive_forces.py),
             including springs between points (model/point_springs.py).
         without_inertia: Names of joints along which no carried body has inertia.
-        pivot: Pivots below this fraction of inertia_scale mean a singular joint.
+        pivot: Pivots up to this fraction of inertia_scale mean a singular joint.
+
     """
 
     name: str

@@ -127,7 +127,7 @@ def read_materials(
 ) -> dict[str, Material]:
     """Return the friction of links by name, or one `default` if all are equal.
 
-    A link with several geoms gets the largest coefficients, with a finding.
+    A link whose geoms differ gets the largest coefficients, with a finding.
     """
     by_body: dict[int, list[Material]] = {}
     for geom in range(mjcf.model.ngeom):

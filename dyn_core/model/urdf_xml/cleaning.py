@@ -195,7 +195,7 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
 
 
 def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Texts:
-    """Return the six moments of <inertia>; missing ones are "0", with a doubt."""
+    """Return the six moments of <inertia>; missing ones are "0", with a finding."""
     moments = texts(findings, owner, element)
     lacking = [key for key in ATTRIBUTES["inertia"] if key not in moments]
     if lacking:
