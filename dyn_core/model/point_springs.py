@@ -138,6 +138,8 @@ def _pull(spring: PointSpring, d: Vector, rate: Vector) -> Vector:
         spring: Spring and damper.
         d: Position of the second point minus the first [m].
         rate: Time derivative of d [m/s].
+
+    Raises SingularError for |d| <= SMALL, if the spring has damping or a rest length.
     """
     k, c, rest = spring.stiffness, spring.damping, spring.rest_length
     force = d * k

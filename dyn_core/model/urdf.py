@@ -62,7 +62,7 @@ def load_urdf(
         source: Path, XML as str or bytes, or open file.
         root_joint: Joint between world and root link: fixed or floating.
         lock: Joint positions at which joints are fixed, by name [rad | m].
-        root, tip: Names of the first and last link of a sub-chain to extract.
+        root, tip: First and last link of a sub-chain; without tip the tree below root.
         extras: Path or mapping of a sidecar, with data that URDF cannot express.
         sidecar: Whether NAME.dyn.yaml beside the path is read, if there are no extras.
         check: warn, or error to raise a ModelError for doubtful inertias, limits,

@@ -137,6 +137,7 @@ class Factored:
         """Eliminate one row at each iteration, and yield after it.
 
         In each sum the newest term comes last, so that the others need not wait for it.
+        Raises SingularError for a pivot at or below its tolerance.
         """
         n = A.shape[0]
         L: list[list[Any]] = [[0.0] * n for _ in range(n)]

@@ -55,7 +55,7 @@ class Findings:
         self.note(kind, name, f"{what}; {instead}" if instead else what)
 
     def doubtful(self, error: ModelError, instead: str) -> None:
-        """Raise an error again where the check is strict, else add it as a warning.
+        """Raise a ModelError again where the check is strict, else add it as a warning.
 
         `instead` is the action taken where the check is not strict.
         """

@@ -59,7 +59,7 @@ def load_mjcf(
             places their bodies. floating: the only body that is fixed to the world
             moves freely.
         lock: Joint positions at which joints are fixed, by name [rad | m].
-        root, tip: Names of the first and last link of a sub-chain to extract.
+        root, tip: First and last link of a sub-chain; without tip the tree below root.
         extras: Path or mapping of a sidecar, with data that MJCF cannot express.
         sidecar: Whether NAME.dyn.yaml beside the path is read, if there are no extras.
         check: warn: doubtful elements are warnings. error: they are a ModelError.
@@ -102,6 +102,9 @@ def read_mjcf(
     Args:
         source: Path, XML or open file.
         origin: Record of the source; files of a collection are trusted.
+
+    Raises:
+        ModelError, UnsupportedError: As load_mjcf.
     """
     check_choices(check, lock)
     if root_joint is not None and root_joint not in ROOT_JOINTS:

@@ -119,7 +119,7 @@ def read_robot(
     arguments = {**located.xacro_arguments, **argument_values(xacro_arguments)}
     is_xacro = file is not None and file.suffix.lower() == ".xacro"
     if (is_xacro or xacro_arguments) and uses_xacro(text):
-        _root(text, file)  # reports malformed XML better than xacro does
+        _root(text, file)  # raises for malformed XML before xacro runs
         text = expand(text, file, packages, arguments, located.xacro_arguments)
         kind = "xacro"
     elif xacro_arguments:
