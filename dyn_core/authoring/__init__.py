@@ -1,4 +1,4 @@
-"""What authors of algorithms and solvers import, by topic.
+"""Names for authors of algorithms and solvers, by topic.
 
 Solvers and hooks: TracedSolver, NumpySolver, Solver, Required, hookimpl, Signature,
     Port, System, SystemKind.

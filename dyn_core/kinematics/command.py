@@ -17,7 +17,7 @@ _POSE = ("X", "Y", "Z", "QX", "QY", "QZ", "QW")
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand."""
+    """Add the subcommand `ik` to a parser."""
     parser = subparsers.add_parser("ik", help="joint positions for a pose of a link")
     add_robot(parser)
     parser.add_argument("--tip", required=True, metavar="LINK", help="link to move")
@@ -46,7 +46,10 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the position; 1 if the pose is not reached."""
+    """Print the joint positions; return 0 if the pose is reached, else 1.
+
+    Raises SettingError for inconsistent options, and the errors of InverseKinematics.
+    """
     part, pose = wanted_pose(arguments)
     model = load_robot(arguments)
     fixed = tuple(filter(None, (arguments.fixed or "").split(",")))
@@ -62,7 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
-    """Return what is to agree, and the pose, of the options of the command."""
+    """Return the part of the pose to match, and the pose as a matrix (4, 4).
+
+    The part is pose, position or orientation, depending on the options present.
+
+    Raises:
+        SettingError: Not exactly one of --pose and (--xyz, --rpy) is present.
+    """
     pose, xyz, rpy = arguments.pose, arguments.xyz, arguments.rpy
     if (pose is None) == (xyz is None and rpy is None):
         raise SettingError(
@@ -81,7 +90,14 @@ def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
 
 
 def report(model: Model, result: Reached, tip: str, part: str) -> Iterator[str]:
-    """Return lines: the position by joint, what is left, and how it came about."""
+    """Yield lines of text: the position by joint, the remaining error, steps and start.
+
+    Args:
+        model: Robot.
+        result: Result for one pose.
+        tip: Name of the link.
+        part: Part that was matched: pose, position or orientation.
+    """
     width = max(map(len, model.joint_names), default=0)
     for name in model.joint_names:
         values = " ".join(f"{x:.12g}" for x in result.q[model.q_slice(name)])
@@ -97,5 +113,5 @@ def report(model: Model, result: Reached, tip: str, part: str) -> Iterator[str]:
 
 
 def _digits(x: float) -> str:
-    """Return a distance: a rounding error by its size, others with five digits."""
+    """Return a distance as text: below 1e-6 with two digits, above with five."""
     return f"{x:.1e}" if x < 1e-6 else f"{x:.5g}"

@@ -1,8 +1,8 @@
-"""Inverse kinematics for users: several starts at once, chosen by where they are.
+"""Inverse kinematics for users: searches from several start positions at once.
 
-The solvers of INVERSE_KINEMATICS go from one start; what they reach from it may be a
-limit or a bad place. Here the starts come from a pool of random positions, those first
-whose frames are nearest to the pose that is wanted, and a batch goes from all of them.
+The solvers of INVERSE_KINEMATICS search from one start and may end at a joint limit or
+a local minimum. The class here draws a pool of random positions and starts first from
+the positions whose frames are nearest to the wanted pose, as one batch.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from dyn_core.problems import INVERSE_KINEMATICS
 from dyn_core.solving.registry import solver
 from dyn_core.validation import known_keywords, one_state, state_array
 
-STEPS = 10  # of a round; most starts that lead to the pose have led there
-ROUNDS = 3  # from one start
+STEPS = 10  # iterations of a round; most successful starts need no more
+ROUNDS = 3  # maximum number of rounds from one start
 CLOSE = 1e-2  # error from which another round is worth it
-BLOCK, CACHED = 8192, 512  # poses that go at once, that look for starts at once
+BLOCK, CACHED = 8192, 512  # poses per batch; poses per table of distances to the pool
 CHOICE = np.float32  # half the memory: which starts are tried needs no more digits
 _ROWS = {"pose": slice(0, 6), "orientation": slice(0, 3), "position": slice(3, 6)}
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What inverse kinematics reached; of many poses each field has a row for each.
+    """Result of inverse kinematics; for many poses each field has one row a pose.
 
     Attributes:
-        q: Joint positions, nq: those wanted, or the best that the search met.
-        converged: Whether the frame is where it is wanted, within the tolerance.
-        error: Displacement that is left, [angular; linear], frame's axes [rad; m].
-        residual: Length of the error, of the part that was asked for.
-        iterations: Steps that led there, from its start.
-        seed: Number of the start that it came from; 0 is `near` where it is given,
-            then those of the pool, nearest first.
+        q: Joint positions, (nq,): a solution, or the best position of the search.
+        converged: Whether the error of the frame is within the tolerance.
+        error: Remaining displacement of the frame, [angular; linear], frame coordinates
+            [rad; m].
+        residual: Norm of the error, over the requested part only.
+        iterations: Number of steps from the start to q.
+        seed: Index of the start; 0 is `near` if it was given, else the pool position
+            nearest to the pose; higher indices are farther pool positions.
     """
 
     q: np.ndarray
@@ -53,7 +54,7 @@ class Reached:
 
 @known_keywords
 class InverseKinematics:
-    """Joint positions that bring a link to poses: built once, called for each pose.
+    """Search for joint positions that bring a link to poses, for repeated calls.
 
         reach = InverseKinematics(model, "tool")
         result = reach(pose)  # (4, 4), or x, y, z, qx, qy, qz, qw
@@ -78,24 +79,29 @@ class InverseKinematics:
         engine: str | None = None,
         threads: int | None = None,
     ) -> None:
-        """Build the Program and draw the starts.
+        """Build the Program and draw the pool of start positions.
 
         Args:
             model: Robot.
             frame: Name of the link.
-            part: What is to agree: pose, position or orientation.
-            fixed: Joints that stay as in `near`; without it neutral, inside limits.
-            tolerance: Length of the error at which the frame is there [rad | m].
-            seeds: Starts that are tried at once; a multiple of the lanes of the
-                machine's vectors (8 or 4) takes the least time for each.
-            restarts: How often others are tried where none leads there.
-            pool: Number of random positions that starts are chosen from.
-            rng: Seed of these, or a generator.
-            engine, threads: Of the Program, see BuildOptions; None: the default.
+            part: Part of the pose to match: pose, position or orientation.
+            fixed: Names of joints that do not move: they stay as in `near`, or neutral
+                inside their limits.
+            tolerance: Norm of the error at which the search has converged [rad | m].
+            seeds: Number of starts that are searched at once; a multiple of the vector
+                lanes of the machine (8 or 4) takes the least time per start.
+            restarts: Number of further groups of starts that are tried if none
+                converges.
+            pool: Number of random positions from which starts are chosen.
+            rng: Seed of the random numbers, or a generator.
+            engine, threads: Options of the Program, see BuildOptions; None: the
+                default.
 
         Raises:
-            SettingError: A number is out of range, or the pool is smaller than what
-                is tried.
+            SettingError: A number is out of range, or the pool is smaller than seeds (1
+                + restarts).
+            ModelError: The robot has no such link or joint. Other errors come from the
+                solver.
         """
         for name, number, least in (
             ("seeds", seeds, 1), ("restarts", restarts, 0), ("pool", pool, 1),
@@ -125,11 +131,11 @@ class InverseKinematics:
         self._draw(pool, np.random.default_rng(rng))
 
     def _draw(self, pool: int, rng: np.random.Generator) -> None:
-        """Draw the pool, and prepare how far its frames are from a pose.
+        """Draw the pool, and precompute its terms in the distance to a wanted pose.
 
-        |p_i - p|²/s² + |R_i - R|² = const - 2 (p_i.p/s² + R_i:R) + |p_i|²/s²
+            |p_i - p|²/s² + |R_i - R|² = const - 2 (p_i.p/s² + R_i:R) + |p_i|²/s²
 
-        s is half the root mean square distance of the places p_i from their middle.
+        s is half the root mean square distance of the positions p_i from their mean.
         """
         model, still = self.model, _inside_limits(self.model, self.model.neutral())
         self._pool = np.array([model.random(rng) for _ in range(pool)])
@@ -145,25 +151,29 @@ class InverseKinematics:
         if self.part != "position":
             weights[:3, :3] = 1.0
         if self.part != "orientation":
+            # A frame that cannot leave its position (spread 0) is compared by rotation
+            # alone.
             weights[:3, 3] = (2.0 / spread) ** 2 if spread > 1e-9 else 0.0
         weighted = (poses * weights).reshape(pool, 16)
         half = 0.5 * (weighted * poses.reshape(pool, 16)).sum(1)
         self._half, self._weighted = half.astype(CHOICE), weighted.T.astype(CHOICE)
 
     def __call__(self, pose: ArrayLike, near: ArrayLike | None = None) -> Reached:
-        """Return a position at which the link has a pose, or comes near it.
+        """Return a position at which the link has the given pose, or comes near it.
 
-        A pose out of reach has the best position that the search met, which need not be
-        the closest of all. Of several the one that is nearest to `near`, or without it
-        of the least error.
+        If no start converges, the result is the best position of the search, which need
+        not be the closest possible; its `converged` is False. Among several solutions
+        it is the nearest to `near`, or without `near` the one with the least error.
 
         Args:
             pose: Pose of the link in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).
-            near: Position to start from, too, (nq,).
+            near: Position (nq,) that is used as the first start.
 
         Raises:
-            ShapeError, NonFiniteError: Of an array.
-            RotationError: The rotation is none.
+            ShapeError: `pose` or `near` has another shape, or is not numeric.
+            NonFiniteError: `pose` or `near` has NaN or infinity, or a quaternion is
+                zero.
+            RotationError: The rotation of the pose is not orthonormal, or a reflection.
         """
         wanted = one_pose(pose)
         start = None if near is None else _position(self.model, near)
@@ -185,7 +195,14 @@ class InverseKinematics:
     def _starts(
         self, chosen: np.ndarray, near: np.ndarray | None, first: bool
     ) -> np.ndarray:
-        """Return positions of the pool, joints that stay as in `near`."""
+        """Return start positions, (n, nq), from the pool.
+
+        Args:
+            chosen: Indices into the pool.
+            near: Position (nq,) that gives the joints that do not move; None: the
+                pool's.
+            first: Whether `near` itself replaces the first start.
+        """
         starts = self._pool[chosen]
         if near is not None:
             starts[:, self._still] = near[self._still]
@@ -194,7 +211,15 @@ class InverseKinematics:
         return starts
 
     def _go(self, starts: np.ndarray, pose: np.ndarray) -> list[np.ndarray]:
-        """Go from all starts, round by round, until one is there."""
+        """Search from all starts in up to ROUNDS rounds, until one start has converged.
+
+        Args:
+            starts: Start positions, (n, nq).
+            pose: Wanted pose, (4, 4).
+
+        Returns:
+            q, error, iterations over all rounds, and status (0: converged) by start.
+        """
         result = self._round(starts, pose)
         for _ in range(ROUNDS - 1):
             if not result[3].all():
@@ -205,16 +230,29 @@ class InverseKinematics:
         return result
 
     def _round(self, starts: np.ndarray, pose: np.ndarray) -> list[np.ndarray]:
-        """Return q, error, iterations and status of a round."""
+        """Return q, error, iterations and status (0: converged) of one round, by start.
+
+        `pose` is one pose (4, 4) or one for each start (n, 4, 4). Errors of the Program
+        pass through, without row numbers if there is one pose.
+        """
         try:
             return list(self.program(starts, pose))
-        except RequireError as error:  # all starts of one pose: rows mean nothing
+        except RequireError as error:  # the rows are starts: no rows of the user
             raise error.of_rows(None) if pose.ndim == 2 else error from None
 
     def _picked(
         self, result: Sequence[np.ndarray], near: np.ndarray | None, first: int
     ) -> Reached:
-        """Return the best of several positions."""
+        """Return the best of several results of one pose.
+
+        It is the converged one nearest to `near`; without `near`, or if none has
+        converged, the one with the least error.
+
+        Args:
+            result: q, error, iterations and status, by start.
+            near: Position (nq,) or None.
+            first: Index of the first start, added to the index in `seed`.
+        """
         q, error, iterations, status = result
         wanted = error[:, _ROWS[self.part]]
         squares = np.einsum("ni,ni->n", wanted, wanted)
@@ -229,16 +267,19 @@ class InverseKinematics:
         )  # fmt: skip
 
     def many(self, poses: ArrayLike, near: ArrayLike | None = None) -> Reached:
-        """Return positions for many poses: one start after the other, for those left.
+        """Return positions for many poses, one row each.
 
-        This takes several times less than calls, which try all starts at once.
+        Each start is tried for all poses that have not converged yet. This takes
+        several times less than single calls, which search from all starts at once.
 
         Args:
-            poses: (n, 4, 4), or (n, 7).
-            near: Positions to start from first, (n, nq) or (nq,).
+            poses: Wanted poses, (n, 4, 4), or (n, 7) as (x, y, z, qx, qy, qz, qw).
+            near: Positions that are used as first starts, (n, nq), or (nq,) for all
+                poses.
 
         Raises:
-            ShapeError, NonFiniteError, RotationError: As a call; rows are named.
+            ShapeError, NonFiniteError, RotationError: As for a single pose; the errors
+                name rows.
         """
         wanted = pose_matrices(poses)
         n = len(wanted)
@@ -254,7 +295,12 @@ class InverseKinematics:
         return Reached(q, status == 0.0, error, residual, iterations, seed)
 
     def _block(self, poses: np.ndarray, near: np.ndarray | None) -> list[np.ndarray]:
-        """Return q, error, iterations, status, residual and seed by pose."""
+        """Return q, error, iterations, status, residual and seed for a block of poses.
+
+        Args:
+            poses: Wanted poses, (n, 4, 4).
+            near: First starts, (n, nq); None: the nearest pool positions.
+        """
         n = len(poses)
         first = np.concatenate(
             [
@@ -285,12 +331,23 @@ class InverseKinematics:
         return best
 
     def _distances(self, poses: np.ndarray) -> np.ndarray:
-        """Return how far the frames of the pool are from poses, up to a constant."""
+        """Return half the squared distances of poses (n, 4, 4) to the pool, (n, pool).
+
+        A term that depends on the pose alone is omitted: only a row's order counts.
+        """
         flat = poses.reshape(-1, 16).astype(CHOICE)
         return np.asarray(self._half - flat @ self._weighted)
 
     def _first_round(self, starts: np.ndarray, poses: np.ndarray) -> list[np.ndarray]:
-        """Go from one start to each pose; where that is close, go on."""
+        """Search from one start for each pose, with a second round from small errors.
+
+        Args:
+            starts: Start positions, (n, nq).
+            poses: Wanted poses, (n, 4, 4).
+
+        Returns:
+            q, error, iterations, status (0: converged) and residual, by pose.
+        """
         q, error, iterations, status = self._round(starts, poses)
         residual = self._lengths(error)
         on = np.flatnonzero((status != 0.0) & (residual < CLOSE))
@@ -302,7 +359,7 @@ class InverseKinematics:
         return [q, error, iterations.astype(int), status, residual]
 
     def _lengths(self, error: np.ndarray) -> np.ndarray:
-        """Return the lengths of errors, of the part that is asked for."""
+        """Return the norms of errors (n, 6) over the requested part, (n,)."""
         wanted = error[:, _ROWS[self.part]]
         return np.asarray(np.sqrt(np.einsum("ni,ni->n", wanted, wanted)))
 
@@ -314,26 +371,31 @@ def inverse_kinematics(
     near: ArrayLike | None = None,
     **settings: Any,
 ) -> Reached:
-    """Return joint positions that bring a link to a pose, inside the limits.
+    """Return joint positions that bring a link to a pose, inside the joint limits.
 
-    For many poses build an InverseKinematics once.
+    A pose out of reach is no error: the result then has `converged` False. For many
+    poses build an InverseKinematics once.
 
     Args:
         model: Robot.
         frame: Name of the link.
-        pose: Its pose in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).
-        near: Position to start from, too, (nq,).
-        settings: Those of InverseKinematics: part, fixed, tolerance, seeds, rng, ...
+        pose: Wanted pose in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).
+        near: Position (nq,) that is used as the first start.
+        settings: Keywords of InverseKinematics: part, fixed, tolerance, seeds, rng, ...
 
     Raises:
-        ModelError: The robot has no such link.
-        ShapeError, NonFiniteError, RotationError: What is wrong with the pose.
+        SettingError: A keyword is unknown, or a number is out of range.
+        ModelError: The robot has no such link or fixed joint.
+        ShapeError, NonFiniteError, RotationError: The pose or `near` is not valid.
     """
     return InverseKinematics(model, frame, **settings)(pose, near)
 
 
 def _position(model: Model, q: ArrayLike) -> np.ndarray:
-    """Return one position to start from, finite."""
+    """Return `near` as one finite position (nq,).
+
+    Raises ShapeError or NonFiniteError if it is not one.
+    """
     position = one_state("near", q, model.nq)
     if not np.isfinite(position).all():
         raise NonFiniteError("near: it holds NaN or infinity", "near")
@@ -341,7 +403,10 @@ def _position(model: Model, q: ArrayLike) -> np.ndarray:
 
 
 def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
-    """Return so many positions to start from, finite; one may serve all."""
+    """Return `near` as finite positions (count, nq); one position is repeated.
+
+    Raises ShapeError or NonFiniteError if `near` is not valid.
+    """
     positions = state_array("near", q, model.nq)
     if positions.ndim == 2 and len(positions) != count:
         wanted = f"shape ({count}, {model.nq}) or ({model.nq},)"
@@ -352,7 +417,10 @@ def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
 
 
 def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
-    """Return the places in q of joints that do not move a frame, or may not."""
+    """Return the indices in q of joints that do not move the frame or are fixed.
+
+    Raises ModelError for an unknown link or joint.
+    """
     moving, i = set(), model.frame(frame).body
     while i > 0:
         moving.add(model.q_slices[i].start)
@@ -367,7 +435,7 @@ def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
 
 
 def _inside_limits(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return a position with coordinates beyond a limit on it."""
+    """Return a copy of q, clipped to the joint limits; quaternions unchanged."""
     q = q.copy()
     for i in model.independent:
         if model.joint[i].nq == model.joint[i].nv:
@@ -377,7 +445,10 @@ def _inside_limits(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:
-    """Return the places of the smallest numbers, from one rank on, in order."""
+    """Return the indices of the smallest distances, ascending, from rank `first` on.
+
+    There are `count` of them, or fewer if the array ends.
+    """
     last = first + count
     if last < len(distances):
         nearest = distances.argpartition(last - 1)[:last]
@@ -387,7 +458,7 @@ def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:
 
 
 def _differences(model: Model, q0: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return the displacements from one position to several, (n, nv)."""
+    """Return the displacements from position q0 to positions q, (n, nv)."""
     if all(model.joint[i].nq == model.joint[i].nv for i in model.independent):
         return q - q0
     return np.asarray(model.difference(np.broadcast_to(q0, q.shape), q))

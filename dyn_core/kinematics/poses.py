@@ -1,4 +1,4 @@
-"""Poses that users write: homogeneous matrices, or positions and quaternions."""
+"""Poses given by users: homogeneous matrices, or positions and quaternions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from dyn_core.errors import NonFiniteError, RotationError, ShapeError
 from dyn_core.spatial.conventions import rotation
 from dyn_core.validation import float_array
 
-ORTHONORMAL = 1e-6  # by which a rotation may differ from one
+ORTHONORMAL = 1e-6  # largest error of an entry of R.T R, or of the third row
 _LAST_ROW = [0.0, 0.0, 0.0, 1.0]
 
 
 def one_pose(pose: ArrayLike) -> np.ndarray:
-    """Return one pose as a homogeneous matrix (4, 4), as pose_matrices does.
+    """Return one pose as a homogeneous matrix (4, 4).
 
-    Whether the rotation of a matrix is one is left to the Program that gets it.
+    Args:
+        pose: Matrix (4, 4), or (x, y, z, qx, qy, qz, qw).
+
+    Raises:
+        ShapeError, NonFiniteError, RotationError: As pose_matrices. The rotation of a
+            matrix is only checked there if its last row is not (0, 0, 0, 1) or it is
+            not finite; otherwise the Program checks it.
     """
     array = float_array("pose", pose, "shape (4, 4) or (7,)")
     if array.shape not in ((4, 4), (7,)):
@@ -33,13 +39,13 @@ def pose_matrices(poses: ArrayLike) -> np.ndarray:
     """Return poses as homogeneous matrices (n, 4, 4).
 
     Args:
-        poses: Such, or positions and quaternions (x, y, z, qx, qy, qz, qw), (n, 7);
-            quaternions of any length but zero.
+        poses: Homogeneous matrices (n, 4, 4), or (x, y, z, qx, qy, qz, qw) in rows (n,
+            7); quaternions of any length but zero.
 
     Raises:
-        ShapeError: Another shape, or a last row that is not (0, 0, 0, 1).
+        ShapeError: Another shape, not numeric, or a last row that is not (0, 0, 0, 1).
         NonFiniteError: NaN, infinity, or a quaternion that is zero.
-        RotationError: A rotation that is not orthonormal, or mirrors.
+        RotationError: A rotation that is not orthonormal, or is a reflection.
     """
     wanted = "shape (n, 4, 4) or (n, 7)"
     array = float_array("pose", poses, wanted)
@@ -53,7 +59,10 @@ def pose_matrices(poses: ArrayLike) -> np.ndarray:
 
 
 def _checked(matrices: np.ndarray) -> np.ndarray:
-    """Return homogeneous matrices in C order; refuse what is no pose."""
+    """Return homogeneous matrices in C order.
+
+    Raises ShapeError for a wrong last row, RotationError for a wrong rotation.
+    """
     if (matrices[:, 3] != _LAST_ROW).any():
         raise ShapeError("pose", "a last row (0, 0, 0, 1)", "another one")
     good = _are_rotations(*matrices[:, :3, :3].reshape(-1, 9).T)
@@ -63,9 +72,10 @@ def _checked(matrices: np.ndarray) -> np.ndarray:
 
 
 def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:
-    """Return whether rows (a, b, c), (d, e, f) and the last are those of rotations.
+    """Return whether matrices are rotations, (n,), from their nine columns of entries.
 
-    The third row of a rotation is the vector product of the others.
+    `a, b, c` is the first row, `d, e, f` the second, `last` the third. The third row of
+    a rotation is the cross product of the others.
     """
     third = (b * f - c * e, c * d - a * f, a * e - b * d)
     wrong = [abs(x - y) for x, y in zip(third, last, strict=True)]
@@ -75,7 +85,10 @@ def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -
 
 
 def _of_quaternions(poses: np.ndarray) -> np.ndarray:
-    """Return the homogeneous matrices of positions and quaternions."""
+    """Return homogeneous matrices of rows (x, y, z, qx, qy, qz, qw), (n, 4, 4).
+
+    Raises NonFiniteError if a quaternion is zero.
+    """
     length = np.linalg.norm(poses[:, 3:], axis=1)
     if not length.all():
         raise _not_finite("its quaternion is zero and has no direction", length > 0.0)
@@ -87,12 +100,12 @@ def _of_quaternions(poses: np.ndarray) -> np.ndarray:
 
 
 def _rows(good: np.ndarray) -> list[int] | None:
-    """Return the rows that are not good; None where there is only one."""
+    """Return the indices of rows that are not good; None if there is only one row."""
     return None if len(good) == 1 else [int(k) for k in np.flatnonzero(~good)]
 
 
 def _not_finite(what: str, good: np.ndarray) -> NonFiniteError:
-    """Return the error of poses of which some are not good."""
+    """Return the NonFiniteError of poses; `good` marks the valid rows."""
     rows = _rows(good)
     where = "" if rows is None else f" (rows {', '.join(map(str, rows[:8]))})"
     return NonFiniteError(f"pose: {what}{where}", "pose", rows)

@@ -1,4 +1,4 @@
-"""The Model of a robot: read from a file, checked, frozen."""
+"""The Model of a robot: read from a file, checked and immutable."""
 
 from dyn_core.model.assembly.build import Build
 from dyn_core.model.assembly.tree import Tree

@@ -1,4 +1,4 @@
-"""A robot as its file says it: links and joints, before they become a Model."""
+"""Description of a robot as read from its file: links and joints, not yet numbered."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FRICTION_SPEED = 0.01  # of joints without a friction_speed [rad/s | m/s]
 
 @dataclass(frozen=True)
 class Mimic:
-    """A follower's rule, of a mimic joint or a gear: q = multiplier q_leader + offset.
+    """Rule of a follower (mimic joint or gear): q = multiplier q_leader + offset.
 
     Attributes:
-        joint: The leader, which may follow another joint itself.
+        joint: Name of the leader, which may itself follow another joint.
         multiplier: Ratio, or rows of a matrix between joints of several coordinates.
-        offset: Of the position; one number for each coordinate.
+        offset: Offset of the position, one number for each coordinate [rad | m].
     """
 
     joint: str
@@ -29,7 +29,7 @@ class Mimic:
 
     @property
     def ratio(self) -> Matrix:
-        """The multiplier as a matrix, follower's by leader's coordinates."""
+        """The multiplier as a matrix: rows of the follower, columns of the leader."""
         m = self.multiplier
         return Matrix(m if isinstance(m, tuple) else ((m,),))
 
@@ -41,14 +41,15 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Geometry:
-    """A visual or collision shape, kept as the file has it.
+    """A visual or collision shape, with the numbers of the file.
 
     Attributes:
         role: visual or collision.
         shape: box, sphere, cylinder, capsule or mesh.
-        size: Its numbers: box sides, radius, radius and length, or mesh scale [m].
-        mesh: Path or package:// address of a mesh, unresolved.
-        pose: Rotation and position in the link.
+        size: Sides of a box [m], radius of a sphere [m], radius and length [m], or the
+            three scale factors of a mesh.
+        mesh: Path or package:// address of a mesh, unresolved; None for other shapes.
+        pose: Rotation (3, 3) and position (3,) [m] in the link.
         color: Red, green, blue, alpha of a visual, 0..1; None: the file gives none.
     """
 
@@ -62,12 +63,12 @@ class Geometry:
 
 @dataclass(frozen=True)
 class LinkSpec:
-    """A link.
+    """A link of a Description.
 
     Attributes:
-        inertia: About the link's frame.
-        geometry: Its shapes as the file has them.
-        collisions: What it touches with; the sidecar's are among them.
+        inertia: Inertia about the origin of the link's frame.
+        geometry: Visual and collision shapes as in the file.
+        collisions: Collision shapes, from the file and the sidecar.
     """
 
     name: str
@@ -82,29 +83,32 @@ class JointSpec:
 
     Attributes:
         kind: fixed, or a key of joints.KINDS.
-        xyz, rpy: Placement in the parent link, the socket [m], [rad].
-        plug_xyz, plug_rpy: Placement in the child link, the plug; URDF knows none: its
-            link frames are the plugs [m], [rad].
+        xyz, rpy: Placement of the socket in the parent link [m], [rad].
+        plug_xyz, plug_rpy: Placement of the plug in the child link [m], [rad]; zero in
+            a URDF, whose link frames are the plugs.
         effort: Effort limit; 0.0 where the file gives none [N·m | N].
-        acceleration, deceleration, jerk: Limits that URDF 1.2 added [rad/s² | m/s²],
-            [rad/s³ | m/s³].
-        friction: Dry friction, the mean of both directions of motion [N·m | N].
-        friction_asymmetry: Half of what it is more in the positive direction [N·m | N].
-        friction_speed: Width v of its transition through rest, tanh(qd / v)
-            [rad/s | m/s].
-        stribeck: What dry friction is more near rest [N·m | N].
-        stribeck_speed: At which e^-1 of that is left [rad/s | m/s].
-        passive: Whether it has no motor; None where the file does not say: a joint of
-            free motion, such as a floating base, has none, others have one.
-        swing: Largest angle between a ball joint's z axes, socket and plug [rad].
-        twist: Range of its turn about z [rad].
-        pitch: Of a helical joint [m/rad].
-        axes: Of a universal joint, first and second.
-        factors: Of a product, from the base to the body; only kind, axis, pitch, axes
-            and factors of each count.
-        stiffness: Of a spring in the joint [N·m/rad | N/m].
-        rest: Coordinates at which it is slack; one number serves all [rad | m].
-        mimic: Rule of a follower, of a mimic joint or a gear.
+        acceleration, deceleration, jerk: Limits of URDF 1.2 [rad/s² | m/s²], [rad/s³ |
+            m/s³].
+        friction: Dry friction, mean of both directions of motion [N·m | N].
+        friction_asymmetry: Half the difference of dry friction in positive and negative
+            direction [N·m | N].
+        friction_speed: Speed v of the smooth sign change at rest, tanh(qd / v) [rad/s |
+            m/s].
+        stribeck: Additional dry friction near rest [N·m | N].
+        stribeck_speed: Speed at which it has decayed to the fraction e^-1 [rad/s |
+            m/s].
+        passive: Whether the joint has no motor; None where the file does not say: free
+            joints, such as a floating base, then have none, others have one.
+        swing: Largest angle between the z axes of socket and plug of a ball joint
+            [rad].
+        twist: Range of the rotation of a ball joint about z [rad].
+        pitch: Pitch of a helical joint [m/rad].
+        axes: First and second axis of a universal joint.
+        factors: Factors of a product joint, from the base to the body; only their kind,
+            axis, pitch, axes and factors are used.
+        stiffness: Stiffness of a spring in the joint [N·m/rad | N/m].
+        rest: Coordinates at which the spring is slack; one number for all [rad | m].
+        mimic: Rule of a follower (mimic joint or gear), or None.
     """
 
     name: str
@@ -143,15 +147,15 @@ class JointSpec:
 
 @dataclass(frozen=True)
 class PointSpring:
-    """A spring, with a damper, between points of two links.
+    """A spring and a damper in parallel between points of two links.
 
     Attributes:
-        name: Of the spring; errors have it.
-        b, a: Links; a None is the base.
-        at_b, at_a: Points on them, in the links' frames [m].
-        stiffness: Of the spring [N/m].
-        rest_length: Distance of the points at which it is slack [m].
-        damping: Of the damper along the same line [N·s/m].
+        name: Name of the spring, for errors and parameter paths.
+        b, a: Names of the links; a None is the base.
+        at_b, at_a: Points in the frames of the links [m].
+        stiffness: Stiffness of the spring [N/m].
+        rest_length: Distance of the points at which the spring is slack [m].
+        damping: Coefficient of the damper along the same line [N·s/m].
     """
 
     name: str
@@ -169,12 +173,12 @@ class Description:
     """All links and joints of a robot, in the order of the file.
 
     Attributes:
-        warnings: What is doubtful about the file, by link or joint.
-        sources: Files that it was read from.
+        warnings: Warnings about the file, each names a link or joint.
+        sources: Files that were read.
         loops: Constraints that close the tree (model/loops/loop_constraints.py).
         point_springs: Springs between points of two links (model/point_springs.py).
-        materials: Surfaces by link; `default` is that of all others.
-        pairs: Which links are tested for contact.
+        materials: Surface materials by link; `default` is used for all other links.
+        pairs: Rules for the pairs of links that are tested for contact.
     """
 
     name: str
@@ -188,5 +192,5 @@ class Description:
     pairs: PairRules = PairRules()
 
     def link(self, name: str) -> LinkSpec:
-        """Return the link of a name."""
+        """Return the link of this name; raise StopIteration if there is none."""
         return next(link for link in self.links if link.name == name)

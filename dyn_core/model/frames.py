@@ -1,4 +1,4 @@
-"""Frames of links, placements, and rules of followers: what a tree has by body."""
+"""Frames of links, placements, rules of followers, and roll-pitch-yaw rotations."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SineCosine = tuple[Any, Any]  # of an angle: numbers, or columns of many
 
 @dataclass(frozen=True)
 class Frame:
-    """A link's frame: fixed to a body.
+    """A link's frame, fixed to a body.
 
     Attributes:
         body: Number of the body; 0 is the base.
         X: Transform from the body's frame to this one.
-        inertia: What the link adds to its body, about this frame.
+        inertia: Inertia of the link alone, about the origin of this frame.
     """
 
     body: int
@@ -46,19 +46,22 @@ class Frame:
 
 
 def _short(x: Any) -> str:
-    """Return a number with few digits; of what is none, its kind."""
+    """Return a number with four digits.
+
+    For other objects, such as symbols, the type.
+    """
     return f"{x:.4g}" if isinstance(x, (int, float)) else type(x).__name__
 
 
 class Lead(NamedTuple):
-    """Whose coordinates a body's joint has.
+    """The leader of a body's joint, and the rule by which it follows.
 
         q = ratio q_leader + offset,   qd = ratio qd_leader
 
     Attributes:
         body: The leading body; the body itself if its coordinates are independent.
-        ratio: (nv, nv of the leader), or None if independent.
-        offset: Of the position, nq.
+        ratio: Matrix (nv, nv of the leader), or None if independent.
+        offset: Offset of the position, nq.
     """
 
     body: int
@@ -68,9 +71,12 @@ class Lead(NamedTuple):
 
 @dataclass(frozen=True)
 class Follower:
-    """A mimic or geared joint: its position is multiplier * q_leader + offset.
+    """Rule of a mimic or geared joint: q = multiplier * q_leader + offset.
 
-    Between joints of several coordinates they are a matrix and an array.
+    Attributes:
+        leader: Name of the independent joint that it finally follows.
+        multiplier: Ratio; a matrix if one of the joints has several coordinates.
+        offset: Offset [rad | m]; an array if one of the joints has several coordinates.
     """
 
     leader: str
@@ -79,12 +85,12 @@ class Follower:
 
 
 def gravity(g: Sequence[Scalar]) -> Motion:
-    """Return gravity as a spatial acceleration of the base frame."""
+    """Return gravity g (3,) [m/s²] as a spatial acceleration of the base frame."""
     return Motion((0.0, 0.0, 0.0), tuple(g))
 
 
 def sum_inertias(frames: Mapping[str, Frame], count: int) -> tuple[RigidInertia, ...]:
-    """Return by body the sum of the inertias of all links fixed to it."""
+    """Return by body (0 to count - 1) the total inertia of the links fixed to it."""
     sums: list[RigidInertia | None] = [None] * count
     fixed = [frame for frame in frames.values() if not _is_nothing(frame.inertia)]
     for frame, moved in zip(fixed, _moved_to_bodies(fixed), strict=True):
@@ -94,9 +100,11 @@ def sum_inertias(frames: Mapping[str, Frame], count: int) -> tuple[RigidInertia,
 
 
 def _moved_to_bodies(frames: Sequence[Frame]) -> Sequence[RigidInertia]:
-    """Return each link's inertia in the frame of its body; plain numbers all at once.
+    """Return each link's inertia in the frame of its body.
 
-    h_body = R h + m r,   I_body = R I R.T - [r][Rh] - [Rh][r] - m [r][r]
+        h_body = R h + m r,   I_body = R I R.T - [r][Rh] - [Rh][r] - m [r][r]
+
+    Floats are computed as arrays, all at once; other numbers link by link.
     """
     identity = Transform.identity()
     placed = [frame for frame in frames if frame.X is not identity]
@@ -123,7 +131,7 @@ def _moved_to_bodies(frames: Sequence[Frame]) -> Sequence[RigidInertia]:
 
 
 def _is_nothing(inertia: RigidInertia) -> bool:
-    """Return whether an inertia is that of no mass, in plain numbers."""
+    """Return whether an inertia consists of floats that are all zero."""
     if isinstance(inertia.m, float) and inertia.m != 0.0:
         return False
     return all(isinstance(x, float) and x == 0.0 for x in inertia.parameters)
@@ -132,7 +140,12 @@ def _is_nothing(inertia: RigidInertia) -> bool:
 def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
     """Return the transform from a frame to one placed in it by xyz, roll, pitch, yaw.
 
-    R = Rz(yaw) Ry(pitch) Rx(roll); exact for quarter turns of floats.
+    R = Rz(yaw) Ry(pitch) Rx(roll); exact for floats that are multiples of a quarter
+    turn.
+
+    Args:
+        xyz: Position of the second frame in the first [m].
+        rpy: Roll, pitch and yaw [rad].
     """
     if all(isinstance(angle, float) and angle == 0.0 for angle in rpy):
         return Transform(_UPRIGHT, Vector(xyz))
@@ -141,22 +154,28 @@ def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
 
 
 def roll_pitch_yaw(R: Matrix) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the angles of `origin` of a rotation; roll 0 at a quarter turn of pitch.
+    """Return roll, pitch and yaw [rad] of a rotation R; inverse of `origin`.
 
-    R = Rz(yaw) Ry(pitch) Rx(roll),   |pitch| <= pi / 2
+        R = Rz(yaw) Ry(pitch) Rx(roll),   |pitch| <= pi / 2
+
+    At pitch = ±pi / 2 roll is 0; only floats are checked for this.
     """
     level = sqrt(R[0, 0] * R[0, 0] + R[1, 0] * R[1, 0])
     pitch = atan2(-R[2, 0], level)
+    # Gimbal lock: only roll and yaw together are determined.
     if isinstance(level, float) and level < 1e-12:
         return 0.0, pitch, atan2(-R[0, 1], R[1, 1])
     return atan2(R[2, 1], R[2, 2]), pitch, atan2(R[1, 0], R[0, 0])
 
 
 def rotations(rpy: np.ndarray) -> Matrix:
-    """Return the rotations of many frames, of columns: R of `origin`.
+    """Return the rotation matrices R of `origin` for many frames.
 
     Args:
-        rpy: Roll, pitch and yaw of each, (n, 3) [rad].
+        rpy: Roll, pitch and yaw of each frame, (n, 3) [rad].
+
+    Returns:
+        One Matrix (3, 3) whose entries are arrays (n,).
     """
     pairs = [_sine_cosine(angle) for angle in rpy.ravel().tolist()]
     columns = np.array(pairs, float).reshape(-1, 3, 2)
@@ -164,7 +183,9 @@ def rotations(rpy: np.ndarray) -> Matrix:
 
 
 def on_links(xyz: np.ndarray, rpy: np.ndarray) -> list[Transform]:
-    """Return many `origin(xyz, rpy) @ Transform.identity()`, to the last bit.
+    """Return `origin(xyz, rpy) @ Transform.identity()` of many frames.
+
+    The results are equal to the last bit.
 
     Args:
         xyz: Positions, (n, 3) [m].
@@ -184,7 +205,7 @@ def on_links(xyz: np.ndarray, rpy: np.ndarray) -> list[Transform]:
 
 
 def _rotation(roll: SineCosine, pitch: SineCosine, yaw: SineCosine) -> Matrix:
-    """Return R = Rz(yaw) Ry(pitch) Rx(roll) of sines and cosines."""
+    """Return R = Rz(yaw) Ry(pitch) Rx(roll); each angle is given as (sine, cosine)."""
     (sr, cr), (sp, cp), (sy, cy) = roll, pitch, yaw
     return Matrix(
         (
@@ -196,7 +217,10 @@ def _rotation(roll: SineCosine, pitch: SineCosine, yaw: SineCosine) -> Matrix:
 
 
 def _sine_cosine(angle: Scalar) -> tuple[Scalar, Scalar]:
-    """Return sine and cosine, exact where a float is a quarter turn to rounding."""
+    """Return sine and cosine of an angle.
+
+    They are exact for floats within 1e-14 quarter turns of a multiple of one.
+    """
     if isinstance(angle, float):
         turns = angle / (math.pi / 2)
         nearest = round(turns) if math.isfinite(turns) else 0

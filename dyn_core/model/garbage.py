@@ -1,4 +1,4 @@
-"""The collector of garbage, while much is made that stays: it is to look seldom."""
+"""Fewer runs of the garbage collector while many long-lived objects are created."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from contextlib import contextmanager
 
 from dyn_core.sharing import CommonSetting
 
-SELDOM = 1_000_000  # new objects before the collector looks again
+SELDOM = 1_000_000  # new objects before the collector runs again
 
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Let the collector look seldom while many objects are made that stay.
+    """Raise the thresholds of the garbage collector inside a `with` block.
 
-    Else it goes through all objects of the process again and again, for a part of the
-    time that grows with them. Its thresholds are those of all threads: they are put
-    back at the end unless somebody else has set them meanwhile.
+    Otherwise it scans all objects of the process repeatedly while many long-lived
+    objects are created. The thresholds apply to all threads; they are restored at the
+    end unless they have been changed meanwhile.
     """
     with _SELDOM:
         yield
 
 
 def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """Return the thresholds of before and those that are set now."""
+    """Raise the thresholds; return the previous and the new ones.
+
+    A disabled collector (first threshold 0) stays disabled.
+    """
     before = gc.get_threshold()
     raised = (max(before[0], SELDOM), *before[1:]) if before[0] else before
     gc.set_threshold(*raised)
@@ -34,6 +37,7 @@ def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
 def _put_back(
     thresholds: tuple[tuple[int, int, int], tuple[int, int, int]],
 ) -> None:
+    """Restore the previous thresholds, unless they were changed meanwhile."""
     before, raised = thresholds
     if gc.get_threshold() == raised:
         gc.set_threshold(*before)

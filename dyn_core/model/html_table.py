@@ -1,4 +1,4 @@
-"""A robot as notebooks show it: a table of its joints."""
+"""HTML representation of a robot for notebooks: a table of its joints."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dyn_core.model.assembly.tree import Tree
 from dyn_core.validation.quoting import html_text
 
 _HEADER = ("joint", "kind", "lower", "upper", "velocity", "effort", "carries")
-MOST = 60  # joints that are shown
+MOST = 60  # maximum number of joints shown
 
 
 def html_table(tree: Tree) -> str:
-    """Return name, sizes and joints of a robot as HTML."""
+    """Return name, sizes and joints of a robot as HTML; at most MOST joints."""
     rows = [_cells(tree, i) for i in tree.bodies][:MOST]
     table = "".join(f"<tr>{_row(row, 'td')}</tr>" for row in rows)
     more = f"<p>and {tree.nb - MOST} more</p>" if tree.nb > MOST else ""
@@ -23,11 +23,12 @@ def html_table(tree: Tree) -> str:
 
 
 def _row(cells: tuple[str, ...], tag: str) -> str:
+    """Return table cells with the tag td or th."""
     return "".join(f"<{tag}>{html_text(cell)}</{tag}>" for cell in cells)
 
 
 def _cells(tree: Tree, i: int) -> tuple[str, ...]:
-    """Return what stands in the row of a body's joint; nothing where no limit is."""
+    """Return the cells of a body's joint; empty for limits that do not exist."""
     leader, k = tree.leader[i].body, tree.v_slices[i].start
     kind, limits = tree.joint[i].kind, [""] * 4
     if leader != i:

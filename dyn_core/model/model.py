@@ -1,7 +1,7 @@
-"""Model: a robot as users see it, with all that can be asked of it in one place.
+"""Model: the robot class of the public interface.
 
-The data are those of Tree; what a method computes is a function of another file of this
-folder. Nothing else in this folder imports this file.
+The attributes are inherited from Tree; the methods call functions of the other files of
+this folder, none of which imports this file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ Values = TypeVar("Values", Vector, np.ndarray)
 
 
 def assemble(build: Build) -> Model:
-    """Return the Model of what a Build says, checked."""
+    """Return the Model assembled from a Build.
+
+    Raises:
+        ModelError: The description or a choice of the Build is not valid.
+    """
     tree = assemble_tree(build)
     return Model(**{field.name: getattr(tree, field.name) for field in fields(tree)})
 
@@ -48,8 +52,8 @@ def assemble(build: Build) -> Model:
 class Model(Tree, System):
     """A robot: numbered bodies, joints, limits, and functions of its coordinates.
 
-    A Model never changes; methods such as `lock` and `reorder` return another one. Its
-    data are the attributes of Tree: bodies 1..nb, parents first, body 0 the base.
+    A Model is immutable; methods such as `lock` and `reorder` return a changed copy.
+    Its data are the attributes of Tree: bodies 1..nb, parents first, body 0 the base.
 
         model = dyn.load("robot.urdf")
         q = model.position({"elbow": 0.5})
@@ -73,44 +77,66 @@ class Model(Tree, System):
         )
 
     def _repr_html_(self) -> str:
+        """Return the robot as HTML, for notebooks."""
         return html_table(self)
 
-    # What a System offers to Signatures and solvers.
+    # The interface of System, for Signatures and solvers.
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Named sizes of Ports."""
+        """Named sizes of Ports: nq, nv and nb."""
         return {"nq": self.nq, "nv": self.nv, "nb": self.nb}
 
     def parameter(self, path: str) -> list[Scalar]:
-        """Return the numbers of a parameter path (model/parameter_paths)."""
+        """Return the numbers of a parameter path, flat (model/parameter_paths).
+
+        Raises ModelError for an unknown path.
+        """
         return parameter_paths.numbers(self, path)
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter path."""
+        """Return the SI unit of a parameter path.
+
+        Raise ModelError for an unknown one.
+        """
         return parameter_paths.kind_of(self, path).unit
 
     def with_values(self, values: Mapping[str, Sequence[Scalar] | Scalar]) -> Model:
-        """Return the robot with some parameters replaced, their values unchecked.
+        """Return a robot with the values of some parameters replaced.
 
         Args:
-            values: Numbers by parameter path (model/parameter_paths); of a path of
-                one number, such as `elbow.damping`, the number will do.
+            values: Numbers by parameter path (model/parameter_paths); a path of one
+                number, such as `elbow.damping`, also accepts a bare number.
+
+        Raises:
+            ModelError: Unknown path, wrong number of values, or values that are not
+                numbers. Whether they are physically meaningful is not checked.
         """
         return parameter_paths.with_values(self, values)
 
     def resisting(self, friction: bool, springs: bool) -> Model:
-        """Return the robot with joint friction and springs only where asked for."""
+        """Return the robot with joint friction and springs only if asked for.
+
+        Args:
+            friction: Whether damping and dry friction act.
+            springs: Whether springs and the user's passive forces act.
+        """
         robot = self if springs else passive_forces.without_springs(self)
         return robot if friction else robot.without_friction()
 
     def require_position(self, q: Sequence[Scalar]) -> Sequence[Scalar]:
-        """Return a position; unit quaternions are required."""
+        """Return `q`; the Program requires its quaternions to have unit length.
+
+        A running Program raises QuaternionError for lengths off by more than 1e-3.
+        """
         space.require_unit_quaternions(self, Vector(q))
         return q
 
     def missing(self, inputs: Sequence[str]) -> str | None:
-        """Return why a robot with driven joints needs the time, or None."""
+        """Return why the inputs do not suffice: driven joints without `time`.
+
+        Else None.
+        """
         if not self.driven or "time" in inputs:
             return None
         return (
@@ -120,26 +146,29 @@ class Model(Tree, System):
 
     @property
     def source(self) -> Origin:
-        """What the robot was read from: file, collection, sidecar, packages."""
+        """Origin of the description: file, collection, sidecar, packages."""
         return self.build.origin
 
     # Joints, links and their surfaces.
 
     @property
     def driven(self) -> tuple[str, ...]:
-        """Joints whose placement is driven as a function of time (model.drive)."""
+        """Names of joints whose placement is a function of time (Model.drive)."""
         suffix = len(".drive")
         names = [self.names[i] for i in self.bodies if self.joint[i].kind == "driven"]
         return tuple(name[:-suffix] for name in names)
 
     @property
     def quaternion_joints(self) -> tuple[str, ...]:
-        """Joints whose position has a quaternion, (x, y, z, w) of unit length."""
+        """Names of joints whose position has a unit quaternion (x, y, z, w)."""
         return space.quaternion_joints(self)
 
     @property
     def ball_limits(self) -> dict[int, tuple[float, tuple[float, float]]]:
-        """Ball joints with limits, by body: largest swing, range of the twist [rad].
+        """Limits of ball joints by body: largest swing, (lower, upper) twist [rad].
+
+        Bodies of joints without such limits are absent; a limit that is not set is
+        infinite.
 
         Source: TAZZ-4.7.
         """
@@ -153,16 +182,25 @@ class Model(Tree, System):
 
     @property
     def acceleration_limit(self) -> np.ndarray:
-        """Limits of acceleration and deceleration, (nv,), infinite where none."""
+        """Smaller of the acceleration and deceleration limits, (nv,).
+
+        Infinite where there is none [rad/s² | m/s²].
+        """
         return np.minimum(self._limit("acceleration"), self._limit("deceleration"))
 
     @property
     def jerk_limit(self) -> np.ndarray:
-        """Limits of the rate of acceleration, (nv,), infinite where none."""
+        """Limits of the rate of acceleration, (nv,) [rad/s³ | m/s³].
+
+        Infinite where there is none.
+        """
         return self._limit("jerk")
 
     def _limit(self, what: str) -> np.ndarray:
-        """Return a limit that the file gives by joint, (nv,)."""
+        """Return the limits `what` of JointSpec, (nv,).
+
+        Infinite where there is none.
+        """
         specs = {joint.name: joint for joint in self.build.description.joints}
         limits = np.full(self.nv, np.inf)
         for i in self.independent:
@@ -172,9 +210,9 @@ class Model(Tree, System):
 
     @property
     def active_joints(self) -> tuple[str, ...]:
-        """Joints with independent coordinates that have a motor.
+        """Names of joints that have independent coordinates and a motor.
 
-        A floating base has none unless the file says `passive: false`.
+        A floating base has no motor unless the file says `passive: false`.
         """
         passive = {j.name: j.passive for j in self.build.description.joints}
         for i in self.independent:
@@ -184,7 +222,7 @@ class Model(Tree, System):
 
     @property
     def followers(self) -> dict[str, Follower]:
-        """Mimic and geared joints, by name."""
+        """Rules of mimic and geared joints, by name."""
         rules: dict[str, Follower] = {}
         for i in self.bodies:
             lead, ratio, offset = self.leader[i]
@@ -201,7 +239,10 @@ class Model(Tree, System):
 
     @property
     def child_links(self) -> tuple[str, ...]:
-        """By body: the link that its joint carries; no name for the base."""
+        """By body: name of the link that its joint carries.
+
+        Empty for the base and drives.
+        """
         child = {j.name: j.child for j in self.build.description.joints}
         if self.nb and self.names[1] not in child:
             child[self.names[1]] = next(iter(self.frames))
@@ -209,26 +250,38 @@ class Model(Tree, System):
 
     @property
     def shapes(self) -> tuple[PlacedShape, ...]:
-        """Collision shapes, merged links' included, in the order of frame_names."""
+        """Collision shapes of all links with placements, ordered as frame_names."""
         return place_shapes(self.frames, self.build.description)
 
     def material(self, link: str) -> Material:
-        """Return the material of a link's surface: its own, or the default."""
+        """Return the surface material of a link.
+
+        Without an own material it is the robot's `default`, else a default Material; an
+        unknown link is no error.
+        """
         materials = self.build.description.materials
         return materials.get(link, materials.get("default", Material()))
 
     @property
     def clusters(self) -> tuple[clusters.Cluster, ...]:
-        """Bodies whose joints share coordinates, parents first; most are alone."""
+        """Clusters of bodies whose joints share coordinates, parents first.
+
+        A body without couplings is a cluster by itself.
+        """
         return clusters.find_clusters(self)
 
     @property
     def pivot_tolerances(self) -> tuple[tuple[float, ...], ...]:
-        """By body: pivots at or below these mean a singular joint."""
+        """By body and coordinate: largest pivot that means a singular joint."""
         return pivots.pivot_tolerances(self)
 
     def flat(self, what: str) -> np.ndarray:
-        """Return armature, damping, ... of the independent joints, (nv,)."""
+        """Return a per-joint attribute as an array (nv,), without followers.
+
+        Args:
+            what: Name of an attribute of Tree by body and coordinate, such as
+                "armature".
+        """
         result = np.zeros(self.nv)
         for i in self.independent:
             result[self.v_slices[i]] = list(getattr(self, what)[i])
@@ -237,33 +290,43 @@ class Model(Tree, System):
     # Positions and velocities.
 
     def neutral(self) -> np.ndarray:
-        """Return the position (nq,) with every joint at zero (unit quaternions)."""
+        """Return the position (nq,) with all joints at zero, unit quaternions."""
         return space.neutral(self)
 
     def random(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
-        """Return a position (nq,) drawn within the limits, or a joint's whole range.
+        """Return a random position (nq,), uniform within the limits of each joint.
+
+        Joints without finite limits are drawn over their whole range; limits of joints
+        of several coordinates are ignored.
 
         Args:
-            rng: Generator, or the seed of one; None: another position at each call.
+            rng: Generator, or a seed; None: another position at each call.
         """
         return space.random(self, np.random.default_rng(rng))
 
     def integrate(self, q: Values, dv: Values) -> Values:
-        """Return the position after the displacement dv: (nq,), (nv,); batches too.
+        """Return the position q displaced by dv, (nq,); batches (n, nq) too.
 
-        integrate(q0, difference(q0, q1)) = q1
+            integrate(q0, difference(q0, q1)) = q1
+
+        dv (nv,) is a displacement in the tangent space at q. Raises ShapeError for
+        arrays of other sizes.
         """
         return space.on_arrays(self, space.integrate, "q", q=q, dv=dv)
 
     def difference(self, q0: Values, q1: Values) -> Values:
-        """Return the displacement (nv,) from q0 to q1, tangent at q0; batches too."""
+        """Return the displacement (nv,) from q0 to q1, tangent at q0; batches too.
+
+        Raises ShapeError for arrays of other sizes.
+        """
         return space.on_arrays(self, space.difference, "v", q0=q0, q1=q1)
 
     def normalize(self, q: Values) -> Values:
-        """Return the position with quaternions scaled to unit length; batches too.
+        """Return the position with its quaternions scaled to unit length; batches too.
 
         Raises:
-            NonFiniteError: A quaternion is zero.
+            ShapeError: `q` does not have nq numbers.
+            NonFiniteError: A quaternion is zero; not checked if `q` is a Vector.
         """
         if not isinstance(q, Vector):
             space.refuse_zero_quaternions(self, state_array("q", q, self.nq))
@@ -272,12 +335,23 @@ class Model(Tree, System):
     def position_rate(self, q: Values, qd: Values) -> Values:
         """Return the rate of the coordinates, dq/dt = Q(q) qd, (nq,); batches too.
 
+        Raises ShapeError for arrays of other sizes.
+
         Source: RBD5-3.4 (quasi-velocities).
         """
         return space.on_arrays(self, space.position_rate, "q", q=q, v=qd)
 
     def tangent_rate(self, u: Values, qd: Values) -> Values:
-        """Return the rate of the displacement u from a fixed start, moving at qd."""
+        """Return the rate (nv,) of the displacement u(t) from a fixed start.
+
+        For joints with quaternions it is accurate to fourth order in u.
+
+        Args:
+            u: Displacement (nv,) from the start; batches (n, nv) too.
+            qd: Joint velocity (nv,) at the displaced position.
+
+        Raises ShapeError for arrays of other sizes.
+        """
         return space.on_arrays(self, space.tangent_rate, "v", u=u, v=qd)
 
     def position(
@@ -286,12 +360,18 @@ class Model(Tree, System):
         tolerance: float = 1e-6,
         project: bool = False,
     ) -> np.ndarray:
-        """Return q (nq,) of joint positions by name; others stay neutral.
+        """Return q (nq,) with given positions by joint name; other joints are neutral.
 
         Args:
-            joints: By name, for joints of one coordinate; followers may be among them.
-            tolerance: How far a follower may be from its rule [rad | m].
-            project: Whether to take the nearest consistent position instead.
+            joints: Positions by name [rad | m], of joints with one coordinate;
+                followers may be among them.
+            tolerance: Allowed difference of a follower from its rule [rad | m].
+            project: Whether to accept any followers and return the least-squares
+                solution.
+
+        Raises:
+            ModelError: Unknown joint, joint of several coordinates, value that is not a
+                finite number, or follower off its rule by more than the tolerance.
 
         Source: TAZZ-5.1 (position level), TAZZ-5.3.
         """
@@ -304,19 +384,26 @@ class Model(Tree, System):
         tolerance: float = 1e-6,
         project: bool = False,
     ) -> np.ndarray:
-        """Return qd (nv,) of joint velocities by name, others are zero."""
+        """Return qd (nv,) with given velocities by joint name; others are zero.
+
+        Arguments and errors are as in `position`, with velocities [rad/s | m/s].
+        """
         allowed = None if project else tolerance
         return by_name.coordinates_by_name(self, joints, "velocity", allowed)
 
     # Other robots made of this one.
 
     def rebuilt(self, **changes: Any) -> Model:
-        """Return the robot assembled anew with some fields of its Build changed.
+        """Return the robot assembled anew with some fields of its Build replaced.
 
-        Coordinates keep their order.
+        Coordinates keep their order; new ones come last.
+
+        Args:
+            changes: Fields of Build by name.
 
         Raises:
-            ModelError: Numbers were changed since it was assembled: they would be lost.
+            ModelError: The changed Build is not valid, or numbers of this robot were
+                replaced after its assembly and would be lost.
         """
         before, made = assemble(self.build), assemble(replace(self.build, **changes))
         refuse_lost_changes(self, before)
@@ -326,21 +413,31 @@ class Model(Tree, System):
         return made.reorder([*kept, *(x for x in made.joint_names if x not in kept)])
 
     def lock(self, joints: Mapping[str, ArrayLike]) -> Model:
-        """Return the robot with some joints fixed at positions, merged exactly."""
+        """Return the robot with some joints fixed; their bodies are merged exactly.
+
+        Args:
+            joints: Position of each joint by name [rad | m]: nq of it numbers.
+
+        Raises:
+            ModelError: Unknown joint, invalid position, or as in `rebuilt`.
+        """
         check_choices("warn", joints)
         return self.rebuilt(lock={**self.build.lock, **joints})
 
     def drive(self, joint: str, pose: Drive) -> Model:
         """Return the robot with the placement of a joint driven as a function of time.
 
-        A body without mass comes between the joint and its parent. Programs then need
-        `inputs=["time"]`.
+        A body without mass is inserted between the joint and its parent. Programs then
+        need `inputs=["time"]`.
 
         Args:
             joint: Name of the joint.
-            pose: Function of t [s] that returns (R, p): the driven placement relative
-                to that of the file, R three rows or None, p three numbers [m], made of
-                the functions of dyn_core.authoring: its sin, not NumPy's.
+            pose: Function of t [s] that returns (R, p): the placement relative to that
+                in the file, R as three rows or None, p as three numbers [m]. It must
+                use the functions of dyn_core.authoring, such as its sin, not NumPy's.
+
+        Raises:
+            ModelError: Unknown joint, `pose` is not callable, or as in `rebuilt`.
 
         Source: RBD5-3.4 (time-dependent joints).
         """
@@ -354,10 +451,17 @@ class Model(Tree, System):
         return self.rebuilt(drives={**self.build.drives, joint: pose})
 
     def with_joint(self, name: str, joint: Joint) -> Model:
-        """Return the robot with a user's joint, such as a Custom or Product.
+        """Return the robot with a joint replaced by another (Custom, Product, ...).
 
-        It stands for the joint of that name in the file, whatever its type there. Lock,
-        sub-chains and reorder keep it.
+        It replaces the joint of the same name in the file, whatever its type there, and
+        stays in place when the robot is locked, cut to a sub-chain or reordered.
+
+        Args:
+            name: Name of the joint.
+            joint: Joint object.
+
+        Raises:
+            ModelError: Unknown joint, or as in `rebuilt`.
 
         Source: KIM-2.4 (user-defined joints).
         """
@@ -366,12 +470,15 @@ class Model(Tree, System):
     def with_forces(
         self, function: ForceFunction, potential: Callable[..., Scalar] | None = None
     ) -> Model:
-        """Return the robot with more passive forces, see model/passive_forces.py.
+        """Return the robot with further passive forces, see model/passive_forces.py.
 
         Args:
-            function: (model, q, qd) -> joint forces, nv.
-            potential: (model, q) -> the energy that they store [J]; None: they have
-                none, and `energy` refuses to count them.
+            function: (model, q, qd) -> joint forces, nv [N·m | N].
+            potential: (model, q) -> potential energy of these forces [J]; None: they
+                have none, and `energy` raises an error.
+
+        Raises:
+            ModelError: As in `rebuilt`.
 
         Source: KIM-S2.
         """
@@ -380,16 +487,20 @@ class Model(Tree, System):
         return self.rebuilt(forces=(*self.build.forces, function))
 
     def reorder(self, names: Sequence[str]) -> Model:
-        """Return the same robot with its coordinates in the order of `names`."""
+        """Return the same robot with its coordinates in the order of `names`.
+
+        Raises:
+            ModelError: `names` is not a permutation of joint_names.
+        """
         return order.reordered(self, names)
 
     def without_friction(self) -> Model:
-        """Return the same robot with damping and dry friction zero."""
+        """Return the same robot with zero damping and dry friction."""
         return passive_forces.without_friction(self)
 
     @property
     def loops(self) -> tuple[LoopConstraint, ...]:
-        """Constraints that close the tree: Loops and Couplings, loop_constraints.py."""
+        """Loop constraints that close the tree: Loop and Coupling objects."""
         return self.build.constraints
 
     @property
@@ -398,14 +509,18 @@ class Model(Tree, System):
         return row_names(self.loops)
 
     def without_loops(self) -> Model:
-        """Return the open tree."""
+        """Return the robot without its loop constraints, as an open tree."""
         description = replace(self.build.description, loops=())
         return replace(
             self, build=replace(self.build, description=description, loops=())
         )
 
     def with_loops(self, *loops: LoopConstraint) -> Model:
-        """Return the robot with more loops (make_loop, user_loop, coupling).
+        """Return the robot with further loops (make_loop, user_loop, coupling).
+
+        Raises:
+            ModelError: Unknown link or joint, name used twice, both frames on one link,
+                or a coupling of joints with several coordinates.
 
         Source: KIM-3.0.
         """

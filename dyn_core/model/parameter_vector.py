@@ -1,9 +1,10 @@
 """Vector of the parameters that joint forces are linear in: names, values, robot.
 
-Ten a body, as RigidInertia.parameters, bodies in order (links fixed together are one
-body); then damping of every joint coordinate, dry friction of every one, inertia of the
-rotor of every one. Followers have their own. Solvers of REGRESSOR keep this order. Dry
-friction is the mean of both directions; how much they differ stays as it is.
+It has ten inertial parameters a body, as RigidInertia.parameters, bodies in order
+(links fixed together are one body); then the damping of every joint coordinate, the dry
+friction of every one, and the rotor inertia of every one, followers included. Solvers
+of REGRESSOR use the same order. Dry friction is the mean of both directions; its
+asymmetry is not a parameter and stays unchanged.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ ROTORS = ("armature",)
 
 
 def check_switch(name: str, value: object) -> None:
-    """Refuse what is no truth value: "no" would count as True."""
+    """Raise SettingError if a value is not a boolean; the string "no" would be true."""
     if not isinstance(value, (bool, np.bool_)):
         raise SettingError(f"{name} is {value!r}; valid: True, False", name)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Parameters of one robot.
+    """Names, kinds and order of the linear parameters of one robot.
 
     Attributes:
         model: Robot.
-        groups: Groups of numbers of the joints, such as damping, in order.
+        groups: Joint parameters that are included, such as damping, in order.
     """
 
     model: Model
@@ -49,7 +50,17 @@ class Layout:
 
     @classmethod
     def of(cls, model: Model, friction: bool, rotors: bool) -> Layout:
-        """Return that of a robot, with or without numbers of its joints."""
+        """Return the layout of a robot.
+
+        Args:
+            model: Robot.
+            friction: Whether damping and dry friction are included.
+            rotors: Whether rotor inertias (armature) are included.
+
+        Raises:
+            UnsupportedError: `model` is not a robot.
+            SettingError: A flag is not a boolean.
+        """
         check_robot(model, "this function")
         for name, value in (("friction", friction), ("rotors", rotors)):
             check_switch(name, value)
@@ -57,12 +68,12 @@ class Layout:
 
     @property
     def inertial(self) -> int:
-        """Number of inertial parameters; those of joints come after them."""
+        """Number of inertial parameters; joint parameters come after them."""
         return 10 * self.model.nb
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names in order: JOINT:m for the body that a joint carries, JOINT.damping."""
+        """Names in order: JOINT:m of the body that a joint carries, JOINT.damping."""
         model = self.model
         names = [f"{model.names[i]}:{x}" for i in model.bodies for x in INERTIAL]
         for group in self.groups:
@@ -74,7 +85,7 @@ class Layout:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What each number is: mass, moment, inertia, damping, friction, armature."""
+        """Kind of each number: mass, moment, inertia, damping, friction or armature."""
         ten = ("mass", *["moment"] * 3, *["inertia"] * 6)
         coordinates = sum(self.model.joint[i].nv for i in self.model.bodies)
         joints = [group for group in self.groups for _ in range(coordinates)]
@@ -82,7 +93,7 @@ class Layout:
 
     @property
     def values(self) -> np.ndarray:
-        """Values of the robot."""
+        """The robot's values, in order."""
         model = self.model
         numbers = [x for i in model.bodies for x in model.I[i].parameters]
         for group in self.groups:
@@ -90,7 +101,10 @@ class Layout:
         return np.array(numbers, float)
 
     def checked(self, name: str, values: ArrayLike) -> np.ndarray:
-        """Return values as floats; a wrong number of them is a ShapeError."""
+        """Return values as floats.
+
+        Raise ShapeError if they are not one for each name.
+        """
         wanted = f"shape ({len(self.kinds)},)"
         numbers = float_array(name, values, wanted)
         if numbers.shape != (len(self.kinds),):
@@ -98,7 +112,10 @@ class Layout:
         return numbers
 
     def of_joints(self, values: np.ndarray) -> Iterator[tuple[str, list[Vector]]]:
-        """Return the groups of the joints, by body."""
+        """Yield each joint group with its values by body.
+
+        `values` has all parameters in order.
+        """
         first = self.inertial
         for group in self.groups:
             rows = [Vector(())]
@@ -113,16 +130,19 @@ class Layout:
 def parameter_names(
     model: Model, friction: bool = False, rotors: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the numbers that joint forces are linear in.
+    """Return the names of the parameters that joint forces are linear in.
 
-    JOINT:m, JOINT:mcx, ..., JOINT:Izz of the body that a joint carries, about the
-    body's origin; JOINT.damping, JOINT.friction, JOINT.armature, with [k] for the
-    coordinates of a joint that has several.
+    They are JOINT:m, JOINT:mcx, ..., JOINT:Izz of the body that a joint carries, about
+    the body's origin; then JOINT.damping, JOINT.friction, JOINT.armature, with [k] for
+    the coordinates of a joint that has several.
 
     Args:
         model: Robot.
-        friction: Whether damping and dry friction of the joints are among them.
-        rotors: Whether the inertia of rotors is.
+        friction: Whether damping and dry friction of the joints are included.
+        rotors: Whether rotor inertias are included.
+
+    Raises:
+        UnsupportedError, SettingError: `model` is not a robot, or a flag not a boolean.
     """
     return Layout.of(model, friction, rotors).names
 
@@ -131,7 +151,10 @@ def parameter_names(
 def parameters_of(
     model: Model, friction: bool = False, rotors: bool = False
 ) -> np.ndarray:
-    """Return a robot's values of `parameter_names`: pi in tau = Y pi."""
+    """Return a robot's values of `parameter_names`: pi in tau = Y pi.
+
+    Arguments and errors are as in `parameter_names`.
+    """
     return Layout.of(model, friction, rotors).values
 
 
@@ -141,19 +164,21 @@ def with_linear_parameters(
 ) -> Model:
     """Return the robot with other values of `parameter_names`.
 
-    What changes of a body goes to the link that its joint carries. Where that link by
-    itself would then have no physical sense, it takes the whole body, and the links
-    fixed to it have none.
+    A change of a body is added to the link that its joint carries. If this link alone
+    would then be unphysical, it gets the inertia of the whole body, and the links fixed
+    to it get none.
 
     Args:
         model: Robot.
-        values: In the order of `parameter_names`.
-        friction: Whether damping and dry friction of the joints are among them.
-        rotors: Whether the inertia of rotors is.
+        values: Values in the order of `parameter_names`.
+        friction: Whether damping and dry friction of the joints are included.
+        rotors: Whether rotor inertias are included.
 
     Raises:
-        ShapeError: These are not as many numbers.
-        ModelError: No body or joint can have such values; names it.
+        ShapeError: Wrong number of values, or not numeric.
+        ModelError: A value is not finite, a joint parameter is negative, a body is
+            unphysical, or changes of the robot would be lost (Model.rebuilt).
+        UnsupportedError, SettingError: `model` is not a robot, or a flag not a boolean.
     """
     layout = Layout.of(model, friction, rotors)
     numbers = layout.checked("values", values)
@@ -185,8 +210,12 @@ def with_linear_parameters(
 
 
 def _links_of(model: Model, i: int, ten: np.ndarray) -> dict[str, RigidInertia]:
-    """Return the inertias of links that make those ten numbers of a body."""
+    """Return by name the changed inertias of links that give body i ten parameters.
+
+    Raises ModelError if no mass distribution has them, or no link carries them.
+    """
     carrier, name = model.child_links[i], model.names[i]
+    # The slack admits masses on a plane or line, where J is only semidefinite.
     if not is_consistent(ten, slack=1e-9):
         raise ModelError(
             f"the body that joint '{name}' carries has no physical sense: mass"
@@ -213,11 +242,18 @@ def _described(
     links: dict[str, RigidInertia],
     joints: dict[str, list[Vector]],
 ) -> Description:
-    """Return the description with links and joints changed."""
+    """Return the description with changed link inertias and joint parameters.
+
+    Args:
+        model: Robot.
+        links: Inertias by link.
+        joints: By group: values by body; a joint gets the mean over its coordinates.
+    """
     old = model.build.description
     number = {name: i for i, name in enumerate(model.names) if i}
 
     def mean(rows: Sequence[Vector], name: str, before: float) -> float:
+        """Return the mean value of a joint, or `before` if it has no coordinates."""
         x = list(rows[number[name]]) if name in number else []
         return float(np.mean(x)) if x else before
 

@@ -2,9 +2,9 @@
 
 A function for Model.with_forces takes (model, q, qd), Vectors of independent
 coordinates, and returns the joint force that the robot exerts on itself, nv numbers
-made of the functions of dyn_core.authoring: a spring returns -k (q - rest). It acts
-where springs do: build(model, joint_springs=True). Its potential, a function of
-(model, q), is for those who ask for the energy.
+computed with the functions of dyn_core.authoring: a spring returns -k (q - rest). It
+acts together with springs: build(model, joint_springs=True). Its potential, a function
+of (model, q), is only used to compute the energy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOTHING = Vector(())
 def resistance(
     tree: Tree, q: Vector, qd: Vector, friction: bool = True, springs: bool = True
 ) -> Vector:
-    """Joint force that passive joint forces take, (nv,).
+    """Return the joint force that overcomes the passive joint forces, (nv,).
 
         friction_force + stiffness (q - rest) - sum of forces
 
@@ -56,38 +56,38 @@ def resistance(
 
 
 def without_springs(tree: AnyTree) -> AnyTree:
-    """Return the same robot with neither springs nor forces of the user."""
+    """Return the same robot without springs and without forces of the user."""
     slack = tuple(k * 0.0 for k in tree.stiffness)
     return replace(tree, stiffness=slack, forces=())
 
 
 def with_potentials(tree: AnyTree) -> AnyTree:
-    """Return the same robot with those forces of the user that have a potential."""
+    """Return the same robot with only those user's forces that have a potential."""
     kept = tuple(f for f in tree.forces if getattr(f, "potential", None) is not None)
     return replace(tree, forces=kept)
 
 
 def without_friction(tree: AnyTree) -> AnyTree:
-    """Return the same robot with damping and dry friction zero."""
+    """Return the same robot with zero damping and dry friction."""
     zeros = tuple(x * 0.0 for x in tree.damping)
     return replace(without_dry_friction(tree), damping=zeros)
 
 
 def without_dry_friction(tree: AnyTree) -> AnyTree:
-    """Return the same robot with dry friction zero."""
+    """Return the same robot with zero dry friction; damping is unchanged."""
     zeros = tuple(x * 0.0 for x in tree.friction)
     return replace(tree, friction=zeros, friction_asymmetry=zeros, stribeck=zeros)
 
 
 def friction_force(tree: Tree, qd: Vector) -> Vector:
-    """Joint force against damping and dry friction, (nv,).
+    """Return the joint force that overcomes damping and dry friction, (nv,).
 
         damping qd + t (friction + friction_asymmetry t + stribeck e),
         t = tanh(qd / friction_speed),   e = exp(-(qd / stribeck_speed)²)
 
     Far from rest dry friction is friction + friction_asymmetry in positive direction,
-    friction - friction_asymmetry in negative one; near rest it is stribeck more. It is
-    smooth, and never drives a joint: its power is not negative.
+    friction - friction_asymmetry in negative direction; near rest `stribeck` is added.
+    It is smooth and dissipative: its power is never negative.
 
     Source: design of this project; e: B. Armstrong-Helouvry, P. Dupont and C. Canudas
     de Wit, Automatica 30 (1994).
@@ -103,12 +103,12 @@ def friction_force(tree: Tree, qd: Vector) -> Vector:
 
 
 def friction_direction(tree: Tree, i: int, v: Vector) -> Vector:
-    """Smooth sign of a body's joint rates, tanh(v / friction_speed)."""
+    """Return the smooth sign tanh(v / friction_speed) of the rates v of joint i."""
     return Vector(tanh(x / s) for x, s in zip(v, tree.friction_speed[i], strict=True))
 
 
 def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
-    """Derivative of friction_force by qd, nv x nv; diagonal but for matrix gears."""
+    """Return d friction_force / d qd, nv x nv; diagonal except with matrix gears."""
     blocks = {}
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
         slopes = []
@@ -127,27 +127,29 @@ def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
 
 
 def friction_slope(tree: Tree, qd: Vector) -> Vector:
-    """Return the diagonal of friction_slope_matrix, nv."""
+    """Return the diagonal of friction_slope_matrix as a Vector, nv."""
     slopes = friction_slope_matrix(tree, qd)
     return Vector(slopes[k, k] for k in range(tree.nv))
 
 
 def friction_slope_matrix(tree: Tree, qd: Vector) -> Matrix:
-    """Return friction_slopes for equal directions, without stribeck, nv x nv.
+    """Return friction_slopes without asymmetry and Stribeck effect, nv x nv.
 
-    Never negative, so that implicit steps may add it to the inertia.
+    It is never negative, so that implicit steps may add it to the inertia.
     """
     return friction_slopes(with_equal_directions(tree), qd)
 
 
 def with_equal_directions(tree: AnyTree) -> AnyTree:
-    """Return the same robot with the mean of dry friction far from rest everywhere."""
+    """Return the same robot with zero friction_asymmetry and stribeck."""
     zeros = tuple(x * 0.0 for x in tree.friction)
     return replace(tree, friction_asymmetry=zeros, stribeck=zeros)
 
 
 def spring_force(tree: Tree, q: Vector) -> Vector:
-    """Joint force that stretches the springs, (nv,): stiffness (q - rest).
+    """Return the joint force that extends the springs, stiffness (q - rest), (nv,).
+
+    Zero for joints with quaternions.
 
     Source: KIM-S2.
     """
@@ -159,9 +161,11 @@ def spring_force(tree: Tree, q: Vector) -> Vector:
 
 
 def spring_energy(tree: Tree, q: Vector) -> Scalar:
-    """Return what springs and the user's forces store.
+    """Return the potential energy of springs and of the user's forces [J].
 
         sum of stiffness (q - rest)² / 2, and of the potentials of the user's forces
+
+    User's forces without a potential are not counted.
 
     Source: KIM-S2.
     """
@@ -185,7 +189,10 @@ def forces_without_potential(tree: Tree) -> tuple[str, ...]:
 
 
 def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
-    """Derivative of the resistance by a displacement of q, nv x nv.
+    """Return the derivative of the spring part of the resistance, nv x nv.
+
+    It is the derivative with respect to a displacement of q, of springs and the user's
+    forces.
 
     Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
     """
@@ -200,7 +207,13 @@ def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
 def damping_matrix(
     tree: Tree, q: Vector, qd: Vector, friction: bool, springs: bool
 ) -> Matrix:
-    """Derivative of the resistance by qd, nv x nv.
+    """Return the derivative of the resistance with respect to qd, nv x nv.
+
+    Args:
+        tree: Robot.
+        q, qd: Joint positions and velocities.
+        friction: Whether damping and dry friction act.
+        springs: Whether springs and the user's forces act.
 
     Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
     """
@@ -216,7 +229,13 @@ def damping_matrix(
 def _without_slopes_of_user(
     tree: Tree, slopes: Matrix, along: Callable[[ForceFunction, Vector], Vector]
 ) -> Matrix:
-    """Subtract the slopes of the user's functions along each direction."""
+    """Return a matrix minus the derivatives of the user's forces, nv x nv.
+
+    Args:
+        tree: Robot.
+        slopes: Matrix, nv x nv.
+        along: (function, u) -> forces at the small displacement u of q or qd.
+    """
     for function in tree.forces:
         columns = []
         for k in range(tree.nv):
@@ -227,7 +246,10 @@ def _without_slopes_of_user(
 
 
 def _user_force(tree: Tree, function: ForceFunction, q: Vector, qd: Vector) -> Vector:
-    """Return what a user's function returns; anything but nv numbers is refused."""
+    """Return the force of a user's function.
+
+    Raise ModelError unless it has nv numbers.
+    """
     result: Sequence[Scalar] = function(tree, q, qd)
     try:
         force = Vector(result)

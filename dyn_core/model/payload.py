@@ -1,4 +1,4 @@
-"""The payload of a link: what a gripper or tool carries, changed while running."""
+"""The payload of a link, such as a part in a gripper, changed while a Program runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Payload:
     """A rigid body that is fixed to a link, in the frame of that link.
 
     Attributes:
-        mass: [kg].
+        mass: Mass [kg].
         com: Centre of mass, 3 [m].
-        inertia: xx xy xz yy yz zz about the centre of mass [kg·m²]; zero: a point.
+        inertia: xx xy xz yy yz zz about the centre of mass [kg·m²]; zero: a point mass.
 
     Raises:
-        SettingError: No body has such a mass and inertia.
+        SettingError: A value is not finite, or no body has such a mass and inertia.
     """
 
     mass: float
@@ -58,23 +58,23 @@ class Payload:
 
     @property
     def parameters(self) -> np.ndarray:
-        """The values of the parameter path LINK.payload, 10."""
+        """The ten values of the parameter path LINK.payload."""
         body = RigidInertia.of(self.mass, Vector(self.com), self.inertia)
         return np.array(body.parameters, float)
 
 
 @known_keywords
 class PayloadInput:
-    """The payload of a link as an input of Programs; without a link there is none.
+    """The payload of a link as an input of Programs.
 
     Attributes:
-        link: The link that carries it, or empty.
-        payload: What is carried now, or None.
-        paths: Names for the build option `inputs`, 0 or 1.
-        values: The values of these inputs, in each call.
+        link: Name of the link that carries it; empty: there is no such input.
+        payload: The present payload, or None.
+        paths: Parameter paths for the build option `inputs`, 0 or 1.
+        values: Values of these inputs in each call.
 
-    A change may be blended in: mass, its moments and the inertia about the link's
-    origin, of which efforts are linear, then move in proportion to the time.
+    A new payload may be blended in: its ten parameters, of which joint forces are
+    linear functions, then change linearly in time.
     """
 
     def __init__(self, link: str = "") -> None:
@@ -83,7 +83,7 @@ class PayloadInput:
         self.attach(None)
 
     def check(self, payload: Payload | None) -> None:
-        """Raise a SettingError for a payload where there is no link for it."""
+        """Raise SettingError for a payload if no link carries it; None is valid."""
         if payload is not None and not self.link:
             raise SettingError(
                 "a payload needs the link that carries it: set payload_link",
@@ -91,15 +91,14 @@ class PayloadInput:
             )
 
     def attach(self, payload: Payload | None, duration: float = 0.0) -> None:
-        """Carry a payload instead of the present one; None: nothing.
+        """Replace the present payload; None: remove it.
 
         Args:
-            payload: What is carried.
-            duration: Time in which it is blended in, from the next `advance` on; 0: at
-                once [s].
+            payload: New payload.
+            duration: Blending time, from the next `advance` on; 0: immediately [s].
 
         Raises:
-            SettingError: There is no link for it.
+            SettingError: There is a payload, but no link for it.
         """
         self.check(payload)
         self.payload = payload
@@ -114,7 +113,7 @@ class PayloadInput:
             self.values = (ten,)
 
     def advance(self, t: float) -> None:
-        """Move a payload that is blended in on to the time t [s]."""
+        """Update `values` for the time t [s] while a payload is blended in."""
         blend = self._blend  # a watchdog's thread may ask, too
         if blend is not None:
             self.values = (blend.parameters(t),)
@@ -123,7 +122,7 @@ class PayloadInput:
 
 
 class _Blend:
-    """The way from one payload to another.
+    """Linear transition between the ten parameters of two payloads.
 
     Attributes:
         over: Whether the end was reached.
@@ -135,7 +134,12 @@ class _Blend:
         self.over = False
 
     def parameters(self, t: float) -> np.ndarray:
-        """Return the ten parameters at a time, the first of which starts."""
+        """Return the ten parameters at time t [s].
+
+        The first call starts the transition.
+
+        A time before the start restarts it.
+        """
         if self.start is None or t < self.start:
             self.start = t
         share = (t - self.start) / self.duration
@@ -148,7 +152,7 @@ class _Blend:
 
 
 def _row(name: str, values: Any, size: int) -> np.ndarray:
-    """Return finite numbers, checked."""
+    """Return `size` finite numbers as an array; raise SettingError for other values."""
     try:
         row = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):

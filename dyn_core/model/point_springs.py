@@ -11,23 +11,23 @@ from dyn_core.model.description import Description, PointSpring
 from dyn_core.numbers.scalar import Scalar, logical_not, require, sqrt
 from dyn_core.spatial import Force, Motion, Transform, Vector, cross3
 
-SMALL = 1e-9  # lengths below this have no direction [m]
+SMALL = 1e-9  # springs shorter than this have no direction [m]
 
 
 def spring_forces(description: Description) -> tuple[PointSprings, ...]:
-    """Return the forces of a robot's springs between points, as one function."""
+    """Return the point springs of a robot as one force function; () without springs."""
     springs = description.point_springs
     return (PointSprings(springs),) if springs else ()
 
 
 @dataclass(frozen=True)
 class PointSprings:
-    """Joint forces of springs between points, as a function for Model.with_forces.
+    """Joint forces of point springs, as a function for Model.with_forces.
 
         d = p_b - p_a,   l = |d|,   pull = (k (l - l_rest) + c dl/dt) d / l
 
-    acts at p_a, its opposite at p_b. Where l = 0 a spring with l_rest = 0 and without
-    damper has no force; the others have no direction there: a SingularError.
+    acts at p_a, its opposite at p_b. At l = 0 a spring with l_rest = 0 and without
+    damper has no force; any other spring has no direction there: a SingularError.
 
     Attributes:
         springs: The springs.
@@ -42,7 +42,7 @@ class PointSprings:
         return ", ".join(spring.name for spring in self.springs)
 
     def __call__(self, tree: Tree, q: Vector, qd: Vector) -> list[Scalar]:
-        """Return the joint forces, nv [N·m | N]."""
+        """Return the joint forces on the robot at (q, qd), nv [N·m | N]."""
         X, v = _motion(tree, q, qd)
         f = [Force.zero()] * (tree.nb + 1)
         for spring in self.springs:
@@ -61,14 +61,20 @@ class PointSprings:
         return list(join_force(tree, tau))
 
     def with_number(self, name: str, what: str, x: Scalar) -> PointSprings:
-        """Return the springs with another number of one of them, a symbol too."""
+        """Return the springs with a changed number of one spring.
+
+        Args:
+            name: Name of the spring; unknown names change nothing.
+            what: stiffness, rest_length or damping.
+            x: Number or symbol.
+        """
         changed = (
             replace(s, **{what: x}) if s.name == name else s for s in self.springs
         )
         return PointSprings(tuple(changed))
 
     def potential(self, tree: Tree, q: Vector) -> Scalar:
-        """Return the energy that the springs store, sum of k (l - l_rest)² / 2 [J]."""
+        """Return the potential energy, the sum of k (l - l_rest)² / 2 [J]."""
         X, v = _motion(tree, q, Vector.zeros(tree.nv))
         energy: Scalar = 0.0
         for spring in self.springs:
@@ -83,7 +89,10 @@ class PointSprings:
 
 
 def _motion(tree: Tree, q: Vector, qd: Vector) -> tuple[list[Transform], list[Motion]]:
-    """Return each body's transform from the base and its velocity, body coordinates."""
+    """Return by body its transform from the base and its velocity, body coordinates.
+
+    Entry 0 is the base: identity and zero.
+    """
     X, v = [Transform.identity()], [Motion.zero()]
     parts, rates = split_q(tree, q), split_v(tree, qd)
     for i in tree.bodies:
@@ -101,7 +110,18 @@ def _point(
     link: str | None,
     point: tuple[float, float, float],
 ) -> tuple[int, Vector, Vector]:
-    """Return the body of a link's point, its position and velocity, base axes."""
+    """Return the body of a point on a link, the point's position and velocity.
+
+    Args:
+        tree: Robot.
+        X: By body: transform from the base.
+        v: By body: velocity, body coordinates.
+        link: Name of the link; None is the base.
+        point: Point in the link's frame [m].
+
+    Returns:
+        Number of the body, position [m] and velocity [m/s], both in base coordinates.
+    """
     body, r = 0, Vector(point)
     if link is not None:
         frame = tree.frame(link)
@@ -112,7 +132,15 @@ def _point(
 
 
 def _pull(spring: PointSpring, d: Vector, rate: Vector) -> Vector:
-    """Return the force at the first point, towards the second: pull."""
+    """Return the force on the first point, positive towards the second [N].
+
+    Args:
+        spring: Spring and damper.
+        d: Position of the second point minus the first [m].
+        rate: Time derivative of d [m/s].
+
+    Raises SingularError for |d| <= SMALL, if the spring has damping or a rest length.
+    """
     k, c, rest = spring.stiffness, spring.damping, spring.rest_length
     force = d * k
     damped, stiff = not _nothing(c), not (_nothing(k) or _nothing(rest))
@@ -127,5 +155,5 @@ def _pull(spring: PointSpring, d: Vector, rate: Vector) -> Vector:
 
 
 def _nothing(x: Scalar) -> bool:
-    """Return whether a number is zero, and no symbol."""
+    """Return whether x is a plain number equal to zero; False for symbols."""
     return isinstance(x, (int, float)) and x == 0.0

@@ -1,15 +1,15 @@
 """Collision shapes, materials and pairs of links, read from URDF and the sidecar.
 
-collisions:                                     # lengths in m, places in the link
+collisions:                                     # lengths in m, placements in the link
   foot: [{type: sphere, radius: 0.02, xyz: [0, 0, -0.2]}]            # besides URDF's
   shin: {replace: [{type: capsule, radius: 0.02, length: 0.2, rpy: [0, 1.57, 0]}]}
   trunk: {add: [{type: box, size: [0.4, 0.2, 0.1]}]}  # the same as a list
-  # cylinder: radius, length; a capsule's length is that of its cylinder, about z;
+  # cylinder: radius, length; a capsule's length is without its caps; both are about z;
   # replace: [] leaves a link without shapes
 pairs:                                          # links, `*`: any, `world`: half-spaces
   allow: [[shin, thigh]]                        # neighbours are off unless allowed
   deny: [[trunk, "*"], [hand, world]]           # named pairs go before those with *
-materials:                                      # by link; default: of all others
+materials:                                      # by link; default: all other links
   default: {mu: 0.8, restitution: 0.0}
   foot: {mu: 1.2, torsion: 0.005, rolling: 0.001}               # torsion, rolling [m]
 """
@@ -140,9 +140,14 @@ FIELDS = (
 def from_geometry(
     link: str, geometry: Sequence[Geometry], findings: Findings
 ) -> tuple[Shape, ...]:
-    """Return the shapes a link touches with, of its <collision> elements.
+    """Return the collision shapes of a link from its <collision> elements.
 
-    One that is no shape is left out, or refused where the check is strict.
+    Invalid shapes are left out with a finding; a ModelError where the check is strict.
+
+    Args:
+        link: Name of the link, for messages.
+        geometry: Visual and collision geometry; visuals are ignored.
+        findings: Collects the findings.
     """
     collisions = [item for item in geometry if item.role == "collision"]
     shapes = []
@@ -159,7 +164,7 @@ def from_geometry(
 def place_shapes(
     frames: Mapping[str, Frame], description: Description
 ) -> tuple[PlacedShape, ...]:
-    """Return the shapes of all links that have a frame, with body and placement."""
+    """Return the collision shapes of all links in `frames`, with body and placement."""
     links = {link.name: link for link in description.links if link.collisions}
     return tuple(
         PlacedShape(name, frame.body, shape.X @ frame.X, shape, k)
@@ -170,7 +175,16 @@ def place_shapes(
 
 
 def apply(description: Description, data: Entry, source: str) -> Description:
-    """Return the Description with a sidecar's collisions, pairs and materials."""
+    """Return the Description with a sidecar's collisions, pairs and materials added.
+
+    Args:
+        description: Robot.
+        data: Content of the sidecar, checked by its Table.
+        source: Name of the sidecar in messages.
+
+    Raises:
+        ModelError: Unknown link, invalid shape, or contradicting pairs.
+    """
     names = [link.name for link in description.links]
     shapes = {link.name: link.collisions for link in description.links}
     for name, entry in data.get("collisions", {}).items():
@@ -192,7 +206,17 @@ def apply(description: Description, data: Entry, source: str) -> Description:
 def _pair_rules(
     where: str, rules: Entry, before: PairRules, names: list[str]
 ) -> PairRules:
-    """Return the rules of the file, which go before those there were."""
+    """Return the pair rules with the sidecar's rules, which override earlier ones.
+
+    Args:
+        where: Name of the section in messages.
+        rules: Section `pairs` of the sidecar.
+        before: Earlier rules.
+        names: Names of all links.
+
+    Raises:
+        ModelError: Unknown link, a link paired with itself, or a pair in both lists.
+    """
     allow, deny = (
         _pairs(f"{where}: {key}", rules.get(key, ()), names)
         for key in ("allow", "deny")
@@ -207,7 +231,10 @@ def _pair_rules(
 def _link(
     where: str, link: str, entry: Any, before: tuple[Shape, ...]
 ) -> tuple[Shape, ...]:
-    """Return a link's shapes with those of its entry added or in their place."""
+    """Return the shapes of a link after an entry that adds to or replaces `before`.
+
+    Raises ModelError unless a mapping has exactly one of add and replace.
+    """
     if isinstance(entry, Mapping):
         if len(entry) != 1:
             raise ModelError(f"{where}: needs add or replace, one of them", link)
@@ -230,7 +257,20 @@ def _shape(
     X: Transform,
     mesh: str | None,
 ) -> Shape:
-    """Return a shape, its sizes and its placement checked."""
+    """Return a checked shape.
+
+    Args:
+        where: Name of the shape in messages.
+        link: Name of the link.
+        kind: sphere, box, cylinder, capsule or mesh.
+        size: Sizes of the kind [m]; scale factors of a mesh.
+        X: Transform from the link's frame.
+        mesh: File of a mesh, else None.
+
+    Raises:
+        ModelError: A number is not finite, a size is negative, or a mesh has no file or
+            a scale of 0.
+    """
     R, p = X.pose
     if not all(math.isfinite(x) for x in (*p, *(x for row in R.rows for x in row))):
         raise ModelError(f"{where}: its origin holds a number that is not finite", link)
@@ -257,7 +297,16 @@ def _shape(
 def _pairs(
     where: str, pairs: Sequence[Sequence[str]], names: list[str]
 ) -> frozenset[frozenset[str]]:
-    """Return pairs of links, checked."""
+    """Return pairs of links as sets.
+
+    Args:
+        where: Name of the list in messages.
+        pairs: Pairs of names, which may be `*` and `world`.
+        names: Names of all links.
+
+    Raises:
+        ModelError: Unknown link, or a pair of a link with itself.
+    """
     for pair in pairs:
         a, b = (known_name(where, "link", x, [*names, ANY, WORLD]) for x in pair)
         if a == b != ANY:

@@ -1,6 +1,6 @@
 """Collision geometry: shapes of links, materials, and which links may collide.
 
-Values only. shape_reader.py reads them, dyn_core.contact computes distances.
+Data only: shape_reader.py reads them, dyn_core.contact computes distances.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Shape:
     """A collision shape, centred in its frame.
 
     Class attributes:
-        kind: Its name in files.
+        kind: Name of the kind in files.
 
     Attributes:
         X: Transform from the link's frame to the shape's.
@@ -31,7 +31,7 @@ class Shape:
 
     @property
     def reach(self) -> float:
-        """Largest distance of its points from its centre [m]."""
+        """Largest distance of its points from its centre [m]; infinite if unknown."""
         return math.inf
 
 
@@ -44,26 +44,26 @@ class Sphere(Shape):
 
     @property
     def reach(self) -> float:
-        """Radius of the sphere about its centre that holds it [m]."""
+        """Largest distance of its points from its centre [m]."""
         return self.radius
 
 
 @dataclass(frozen=True)
 class Box(Shape):
-    """A box with sides `size` along x, y, z: 3 [m]."""
+    """A box with side lengths `size` along x, y, z: 3 [m]."""
 
     size: tuple[float, float, float]
     kind: ClassVar[str] = "box"
 
     @property
     def reach(self) -> float:
-        """Radius of the sphere about its centre that holds it [m]."""
+        """Largest distance of its points from its centre [m]."""
         return math.hypot(*self.size) / 2
 
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
-    """A cylinder of `radius` [m] about z, `length` [m] high."""
+    """A cylinder about the z axis with `radius` and height `length` [m]."""
 
     radius: float
     length: float
@@ -71,13 +71,13 @@ class Cylinder(Shape):
 
     @property
     def reach(self) -> float:
-        """Radius of the sphere about its centre that holds it [m]."""
+        """Largest distance of its points from its centre [m]."""
         return math.hypot(self.radius, self.length / 2)
 
 
 @dataclass(frozen=True)
 class Capsule(Shape):
-    """All points within `radius` [m] of a piece of z, `length` [m] long, caps apart."""
+    """All points within `radius` of a segment of the z axis, `length` long [m]."""
 
     radius: float
     length: float
@@ -85,16 +85,16 @@ class Capsule(Shape):
 
     @property
     def reach(self) -> float:
-        """Radius of the sphere about its centre that holds it [m]."""
+        """Largest distance of its points from its centre [m]."""
         return self.radius + self.length / 2
 
 
 @dataclass(frozen=True)
 class Mesh(Shape):
-    """The convex hull of a mesh file, which nothing reads before it is needed.
+    """The convex hull of a mesh file; the file is read when it is first needed.
 
     Attributes:
-        file: Path or package:// address, as the robot's file has it.
+        file: Path or package:// address, as in the robot's file.
         scale: Factors along x, y, z, 3.
     """
 
@@ -104,14 +104,14 @@ class Mesh(Shape):
 
 
 class PlacedShape(NamedTuple):
-    """A shape of a Model.
+    """A collision shape with its body and placement in a Model.
 
     Attributes:
-        link: The link that has it.
+        link: Name of the link.
         body: Number of the body the link belongs to; 0 is the base.
         X: Transform from the body's frame to the shape's.
         shape: The shape.
-        number: Which of the link's shapes it is, from 0.
+        number: Index of the shape among the link's shapes, from 0.
     """
 
     link: str
@@ -124,12 +124,13 @@ class PlacedShape(NamedTuple):
 @known_keywords
 @dataclass(frozen=True)
 class Material:
-    """How a surface meets others.
+    """Friction and restitution of a surface.
 
     Attributes:
         mu: Coulomb's coefficient of friction.
         torsion: Ratio of the friction torque about the normal to the normal force [m].
-        rolling: Alike, of the torque about the tangents [m].
+        rolling: Ratio of the friction torque about the tangents to the normal force
+            [m].
         restitution: Ratio of normal speeds after and before an impact, 0..1.
     """
 
@@ -139,13 +140,13 @@ class Material:
     restitution: float = 0.0
 
     def combined(self, other: Material | None) -> Material:
-        """Return the material of a contact; None takes the other's as it is.
+        """Return the material of a contact of two surfaces; other None: this one.
 
             mu = sqrt(mu_a mu_b),   restitution = max(e_a, e_b)
 
         Torsion and rolling combine like mu: a surface without friction makes the
         contact frictionless, and two equal surfaces keep their values. Neither law is
-        physics; both are common choices.
+        derived from physics; both are common choices.
         """
         if other is None:
             return self
@@ -159,20 +160,20 @@ class Material:
 
 @dataclass(frozen=True)
 class PairRules:
-    """Which links are tested for contact, where the robot's file says it.
+    """Explicit rules for the pairs of links that are tested for contact.
 
     Attributes:
         allow, deny: Sets of one or two names: links, `*` for any link, `world` for any
-            half-space. A rule with `*` gives way to one without.
+            half-space. A rule without `*` overrides a rule with it.
     """
 
     allow: frozenset[frozenset[str]] = frozenset()
     deny: frozenset[frozenset[str]] = frozenset()
 
     def decision(self, a: str, b: str) -> bool | None:
-        """Return whether two links, or a link and `world`, meet; None: no rule.
+        """Return whether two links (or a link and `world`) are tested; None: no rule.
 
-        `*` stands for links only: one that meets no link may still meet the world.
+        `*` stands for links only: a link that meets no link may still meet the world.
         """
         named = [{a, b}]
         starred = [{WORLD, ANY}] if WORLD in (a, b) else [{a, ANY}, {b, ANY}]

@@ -1,18 +1,18 @@
-"""The sidecar NAME.dyn.yaml: what URDF cannot say, added to a Description.
+"""The sidecar NAME.dyn.yaml: data that URDF cannot express, added to a Description.
 
 joints:   {NAME: {type: spherical, damping: 0.1, friction: [0.4, 0.3], armature: 0.0,
                   effort: 10.0, axis: [0, 0, 1], swing: 0.9, twist: [-1.0, 1.0],
                   plug: {xyz: [0, 0, 0.1], rpy: [0, 0, 0]}}}
-                                                # friction: one number, or that in
+                                                # friction: one number, or two, in
                                                 # positive and negative direction;
-                                                # friction_speed: 0.01: width of its
-                                                # transition through rest
+                                                # friction_speed: 0.01: speed scale of
+                                                # its smooth sign change at rest
                                                 # stribeck: 0.2, stribeck_speed: 0.1:
-                                                # what it is more near rest
+                                                # additional friction near rest
                                                 # swing, twist: limits of a ball [rad]
                                                 # plug: the joint in the child link
           # other types: helical (pitch: 0.01 [m/rad]), cylindrical, free_rpy, ball_exp,
-          # universal (axes: [[1, 0, 0], [0, 1, 0]]), and joints behind each other:
+          # universal (axes: [[1, 0, 0], [0, 1, 0]]), and joints in series:
           {type: product, factors: [{type: revolute, axis: [0, 0, 1]}, ...]}
 springs:  {NAME: {stiffness: 50.0, rest: 0.1}}  # [N·m/rad | N/m], [rad | m]
 point_springs:                                  # between two links; no a: on the base
@@ -26,7 +26,7 @@ gears:                                          # any two joints; no followers o
   - {joints: [P, Q], ratio: [[1, 0, 0], [0, 2, 0], [0, 0, 1]]}   # several coordinates
 loops:                                          # no a: on the base
   - {name: D, kind: pin, b: bar3, at_b: {xyz: [1, 0, 0]}, at_a: {xyz: [2, 0, 0]}}
-collisions, pairs, materials: what the robot touches with, see shape_reader.py
+collisions, pairs, materials: contact geometry and friction, see shape_reader.py
 
 Source: TAZZ-5.1, TAZZ-5.3 (gears), TAZZ-2.1 (plugs), TAZZ-4.7 (swing and twist),
 KIM-2.4 (types), KIM-S2 (springs).
@@ -169,12 +169,16 @@ SIDECAR = Table(
 def choose(
     beside: Path | None, extras: Extras | None, sidecar: bool
 ) -> tuple[Extras | None, tuple[str, ...]]:
-    """Return the extras that act, and a warning where they replace a file.
+    """Return the sidecar to read, or None, and a warning if a file is not read.
 
     Args:
-        beside: Where the sidecar of the robot's file would be; None: nowhere.
-        extras: Those that are given, or None.
-        sidecar: Whether the file beside the robot's is read where none are given.
+        beside: Path of the sidecar beside the robot's file; None: there is no file.
+        extras: Sidecar of the caller (mapping, YAML or path), or None. It replaces the
+            file.
+        sidecar: Whether the file beside the robot's may be read.
+
+    Raises:
+        ModelError: `sidecar` is not a boolean.
     """
     if not isinstance(sidecar, bool):  # "no" would count as True
         raise ModelError(f"sidecar is {sidecar!r}; valid: True, False")
@@ -198,13 +202,16 @@ def complete(
     extras: Extras | None,
     sidecar: bool,
 ) -> tuple[Description, Origin]:
-    """Return a description with its sidecar, and the origin that names it.
+    """Return a description with its sidecar applied, and the origin that names it.
 
     Args:
-        description: Of a robot's file.
-        origin: Where it was read from.
-        path: Of its file; None where there is none.
+        description: Description from a robot's file.
+        origin: Origin of the description.
+        path: Path of the robot's file, or None.
         beside, extras, sidecar: As for `choose`.
+
+    Raises:
+        ModelError: The sidecar is not valid.
     """
     extras, unread = choose(beside, extras, sidecar)
     description = replace(description, warnings=(*description.warnings, *unread))
@@ -217,7 +224,16 @@ def complete(
 
 
 def apply(description: Description, extras: Extras) -> Description:
-    """Return the Description with the extras of a file, YAML text or mapping."""
+    """Return the Description with a sidecar applied.
+
+    Args:
+        description: Robot.
+        extras: Mapping, YAML text or path of a file.
+
+    Raises:
+        ModelError: The sidecar cannot be read, has an unknown key or name, or an entry
+            that is not valid or has no effect.
+    """
     content, source = read_yaml(extras, "sidecar", "extras")
     data = SIDECAR.read(source, {} if content is None else content)
     joints = _JointsByName(description, source)
@@ -257,19 +273,23 @@ def apply(description: Description, extras: Extras) -> Description:
 
 
 class _JointsByName(dict[str, JointSpec]):
-    """Joints of a Description by name; an unknown name is a ModelError."""
+    """Joints of a Description by name; looking up an unknown name is a ModelError."""
 
     def __init__(self, description: Description, source: str) -> None:
         super().__init__((joint.name, joint) for joint in description.joints)
         self.source = source
 
     def __missing__(self, name: str) -> JointSpec:
-        """Raise a ModelError that lists the known names."""
+        """Raise a ModelError with the nearest known names."""
         known_name(self.source, "joint", name, self)
         raise KeyError(name)
 
     def add_follower(self, name: str, rule: Mimic) -> None:
-        """Add a follower's rule to a joint."""
+        """Add a rule to joint `name`.
+
+        Raises:
+            ModelError: It already follows another joint, or a name is unknown.
+        """
         leader, mimic = self[rule.joint], self[name].mimic
         if mimic is not None:
             raise ModelError(
@@ -281,7 +301,10 @@ class _JointsByName(dict[str, JointSpec]):
 
 
 def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:
-    """Return a spring between points; one that changes nothing is refused."""
+    """Return a point spring; `name` is used if the entry has none.
+
+    Raises ModelError for an entry without effect.
+    """
     spring = PointSpring(**{"name": name, **entry})
     if not spring.stiffness and not spring.damping:
         raise ModelError(
@@ -298,7 +321,10 @@ def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:
 
 
 def _gear(where: str, entry: Entry) -> list[tuple[str, Mimic]]:
-    """Return the followers of a gear with their rules; the first joint leads."""
+    """Return each follower of a gear with its rule; the first joint is the leader.
+
+    Raises ModelError for repeated joints, or wrong numbers of ratios or offsets.
+    """
     leader, *names = entry["joints"]
     if len({leader, *names}) <= len(names):
         raise ModelError(f"{where}: joints: one is there twice; valid: different ones")
@@ -313,7 +339,21 @@ def _gear(where: str, entry: Entry) -> list[tuple[str, Mimic]]:
 def _one_each(
     where: str, entry: Entry, one: str, count: int, default: float
 ) -> list[Any]:
-    """Return a value for each follower: the one, those of a list, or the default."""
+    """Return one value for each follower.
+
+    They come from the key `one`, which is shared, from the list `one`s, or are
+    `default`.
+
+    Args:
+        where: Name of the gear in messages.
+        entry: The gear.
+        one: ratio or offset.
+        count: Number of followers.
+        default: Value if the entry has neither key.
+
+    Raises:
+        ModelError: Both keys are present, or the list has another length.
+    """
     many = f"{one}s"
     if one in entry and many in entry:
         raise ModelError(f"{where}: has {one} and {many}; valid: one of them")
@@ -327,7 +367,7 @@ def _one_each(
 
 
 def _refuse_fixed(where: str, spec: JointSpec) -> None:
-    """Refuse what would change nothing of a joint that does not move."""
+    """Raise ModelError if a joint is fixed: the entry would have no effect."""
     if spec.kind == "fixed":
         raise ModelError(
             f"{where}: joint '{spec.name}' is fixed, which this does not change;"
@@ -337,7 +377,13 @@ def _refuse_fixed(where: str, spec: JointSpec) -> None:
 
 
 def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
-    """Refuse entries that would change nothing of a joint of this kind."""
+    """Raise ModelError for geometry keys without effect on a joint.
+
+    Args:
+        where: Name of the entry in messages.
+        spec: Joint before the change.
+        entry: Changes of the sidecar; its type, if present, replaces the joint's.
+    """
     kind = entry.get("type", spec.kind)
     if kind == "fixed":
         if [*entry] != ["type"]:
@@ -354,7 +400,18 @@ def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
 
 
 def _joint(where: str, spec: JointSpec, entry: Entry) -> JointSpec:
-    """Return a joint changed as its entry says."""
+    """Return a joint with the changes of its entry.
+
+    A new type other than revolute, prismatic and helical removes the position limits.
+
+    Args:
+        where: Name of the entry in messages.
+        spec: Joint before the change.
+        entry: Changes, checked by the table JOINT or FACTOR.
+
+    Raises:
+        ModelError: An entry has no effect on a joint of this kind.
+    """
     _refuse_geometry(where, spec, entry)
     changes = dict(entry)
     kind = changes.pop("type", None)

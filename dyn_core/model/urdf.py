@@ -1,4 +1,4 @@
-"""Reading URDF: the XML is cleaned in urdf_xml/, urdf-parser-py reads the rest."""
+"""Reader of URDF: urdf_xml/ cleans the XML, urdf-parser-py reads the result."""
 
 from __future__ import annotations
 
@@ -55,21 +55,23 @@ def load_urdf(
 ) -> Model:
     """Return the Model of a URDF.
 
-    What is doubtful about the robot is a warning that names link or joint: in
-    `model.warnings`, and, all in one, a ModelWarning of Python's `warnings`.
+    Doubtful elements are listed in `model.warnings`, each with the name of a link or
+    joint, and in one ModelWarning of Python's `warnings`.
 
     Args:
         source: Path, XML as str or bytes, or open file.
-        root_joint: How the root link is held: fixed or floating.
+        root_joint: Joint between world and root link: fixed or floating.
         lock: Joint positions at which joints are fixed, by name [rad | m].
-        root, tip: Links between which a sub-chain is kept.
-        extras: Path or mapping with what URDF cannot say (the sidecar).
-        sidecar: Whether NAME.dyn.yaml beside a path is read by itself.
-        check: warn, or error to refuse doubtful inertias, limits, followers and shapes.
+        root, tip: First and last link of a sub-chain; without tip the tree below root.
+        extras: Path or mapping of a sidecar, with data that URDF cannot express.
+        sidecar: Whether NAME.dyn.yaml beside the path is read, if there are no extras.
+        check: warn, or error to raise a ModelError for doubtful inertias, limits,
+            followers and shapes.
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
 
     Raises:
-        ModelError: The file is unusable; names the element and what would be valid.
+        ModelError: The file or an argument is not valid; names the element and valid
+            alternatives.
     """
     text, path = read_source(source)
     if path is not None and path.suffix == ".xacro" and "<xacro:" in text:
@@ -101,14 +103,11 @@ def read_urdf(
     check: str,
     gravity: tuple[float, ...],
 ) -> Model:
-    """Return the Model of a <robot>; the arguments are those of load_urdf.
-
-    The ModelWarning points to the line of the user, who calls the caller of this
-    through `known_keywords`.
+    """Return the Model of a <robot> element; other arguments are as in load_urdf.
 
     Args:
         robot: Element of the XML, which is emptied.
-        origin: Where it was read from.
+        origin: Record of the source.
     """
     check_choices(check, lock)
     g = check_gravity(gravity)
@@ -122,23 +121,28 @@ def read_urdf(
     build = Build(description, root, tip, root_joint, dict(lock or {}), g, strict)
     with seldom_collected():
         model = assemble(replace(build, origin=origin))
+    # The level of the user's line: its call passes known_keywords and the public
+    # function.
     warn_of(model.name, model.warnings, stacklevel=4)
     return model
 
 
 def _stem(path: Path) -> str:
-    """Return the name of a robot's file without .urdf, .xacro or .urdf.xacro."""
+    """Return the name of a file without .urdf, .xacro, .urdf.xacro or .xml.xacro."""
     inner = Path(path.stem)
     whole = path.suffix == ".xacro" and inner.suffix in (".urdf", ".xml")
     return inner.stem if whole else path.stem
 
 
 def describe(element: Element, strict: bool = False) -> Description:
-    """Return the Description of a <robot>.
+    """Return the Description of a <robot> element.
 
     Args:
-        element: Of the XML, which is emptied.
-        strict: Whether what is doubtful is an error.
+        element: Element of the XML, which is emptied.
+        strict: Whether doubtful elements raise a ModelError.
+
+    Raises:
+        ModelError: An element is not valid.
     """
     findings = Findings(strict)
     clean = clean_robot(element, findings)
@@ -159,7 +163,10 @@ def describe(element: Element, strict: bool = False) -> Description:
 
 
 def parsed(clean: CleanRobot) -> Parsed:
-    """Return the robot that the parser reads."""
+    """Return the robot object of urdf-parser-py.
+
+    Raise ModelError if it refuses the XML.
+    """
     try:
         robot = parser.URDF.from_xml(clean.element, reflection.Path("robot"))
     except Exception as error:  # the parser raises bare Exceptions and AssertionErrors
@@ -169,12 +176,13 @@ def parsed(clean: CleanRobot) -> Parsed:
 
 
 def _triple(values: Parsed) -> tuple[float, float, float]:
+    """Return three floats; zeros for None."""
     numbers = (0.0, 0.0, 0.0) if values is None else tuple(map(float, values))
     return numbers  # type: ignore[return-value]
 
 
 def _pose(element: Parsed) -> tuple[tuple, tuple]:
-    """Return xyz and rpy of an <origin>, which may be absent."""
+    """Return xyz and rpy of an <origin>; zeros if it is absent."""
     if element is None:
         return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     return _triple(element.xyz), _triple(element.rpy)
@@ -187,17 +195,25 @@ def _link(
     findings: Findings,
     colors: Mapping[str, Color],
 ) -> LinkSpec:
-    """Return a link; what is omitted gets its default."""
+    """Return a link with its shapes.
+
+    Args:
+        name: Name of the link.
+        inertia: Its inertia.
+        clean: The robot; has the <visual> and <collision> elements.
+        findings: Collects warnings.
+        colors: Colours by name of the material.
+    """
     geometry = read_shapes(name, clean.shapes.get(name, ()), findings, colors)
     collisions = shape_reader.from_geometry(name, geometry, findings)
     return LinkSpec(name, inertia, geometry, collisions)
 
 
 def _inertias(parts: Sequence[Parsed]) -> list[RigidInertia]:
-    """Return the inertias of all links; equal ones, read once, are one object.
+    """Return the inertia of each link; links with the same <inertial> share an object.
 
     Args:
-        parts: Their <inertial>, which may be absent.
+        parts: <inertial> of each link; None: zero inertia.
     """
     distinct = {id(part): part for part in parts if part is not None}
     rows = [_inertia_row(part) for part in distinct.values()]
@@ -207,7 +223,7 @@ def _inertias(parts: Sequence[Parsed]) -> list[RigidInertia]:
 
 
 def _inertia_row(part: Parsed) -> tuple[float, ...]:
-    """Return mass, xyz, rpy, and the six moments of an <inertial>."""
+    """Return mass, xyz, rpy and six moments (zeros if absent) of an <inertial>."""
     xyz, rpy = _pose(part.origin)
     I, six = part.inertia, (0.0,) * 6
     if I is not None:
@@ -216,10 +232,10 @@ def _inertia_row(part: Parsed) -> tuple[float, ...]:
 
 
 def _about_links(rows: np.ndarray) -> list[RigidInertia]:
-    """Return inertias about links' frames, given about and along others.
+    """Return inertias about the links' frames, from <inertial> elements.
 
     Args:
-        rows: Mass, xyz, rpy, and six moments of each.
+        rows: Mass, xyz, rpy, and six moments about and along that frame, (n, 13).
     """
     m, xyz, rpy = rows[:, 0], rows[:, 1:4], rows[:, 4:7]
     six, h = rows[:, 7:].copy(), np.zeros_like(xyz)
@@ -235,7 +251,11 @@ def _about_links(rows: np.ndarray) -> list[RigidInertia]:
 
 
 def _joint(joint: Parsed, clean: CleanRobot, findings: Findings) -> JointSpec:
-    """Return a joint; what is omitted gets its default."""
+    """Return a joint, with defaults for omitted elements.
+
+    Velocity and added limits of 0 mean none. Position limits that are missing or
+    contradict each other become infinite, with a finding.
+    """
     name, kind, limit, dynamics = joint.name, joint.type, joint.limit, joint.dynamics
     axis = (1.0, 0.0, 0.0) if joint.axis is None else _triple(joint.axis)
     low, high, velocity, effort = -math.inf, math.inf, math.inf, 0.0
@@ -267,7 +287,8 @@ def _joint(joint: Parsed, clean: CleanRobot, findings: Findings) -> JointSpec:
 
 
 def _direction(axis: tuple) -> tuple[float, float, float]:
-    """Scale an axis to length one; one without direction is left for the check."""
+    """Return an axis scaled to unit length; one shorter than 1e-9 stays as it is."""
+    # _check_axes refuses it later, with the name of the joint.
     if math.hypot(*axis) < 1e-9:
         return axis
     return tuple(unit(axis))  # type: ignore[return-value]

@@ -1,6 +1,6 @@
 """Shipped robots as URDF files, and planar chains as YAML files.
 
-Their headers say where the numbers are from.
+The header of each file names the source of its numbers.
 """
 
 from __future__ import annotations
@@ -14,22 +14,26 @@ CHAIN = ".chain.yaml"
 
 
 def names() -> list[str]:
-    """Return the names of the shipped robots, sorted."""
+    """Return the names of the shipped robots (URDF files), sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.urdf"))
 
 
 def path(name: str) -> Path:
-    """Return the URDF file of a shipped robot; an unknown name is refused."""
+    """Return the path of the URDF file of a shipped robot.
+
+    Raises:
+        ModelError: There is no such robot; lists similar names.
+    """
     if name not in names():
         raise ModelError(unknown_name("shipped robot", name, names()), name)
     return _FOLDER / f"{name}.urdf"
 
 
 def root_joint(path: Path | None) -> str:
-    """Return how a robot's root is held: of a shipped one as its header says.
+    """Return how the root of a robot is joined to the world: "fixed" or "floating".
 
-    A header says `root_joint="floating"` where the robot is to float; all other files
-    have a fixed root.
+    A shipped URDF file is floating if its header, before <robot>, has
+    `root_joint="floating"`. All other files, and None, are fixed.
     """
     if path is None or path.parent != _FOLDER:
         return "fixed"
@@ -43,7 +47,11 @@ def chains() -> list[str]:
 
 
 def chain_path(name: str) -> Path:
-    """The YAML file of a shipped planar chain; an unknown name is refused."""
+    """Return the path of the YAML file of a shipped planar chain.
+
+    Raises:
+        ModelError: There is no such chain; lists similar names.
+    """
     if name not in chains():
         raise ModelError(unknown_name("shipped chain", name, chains()), name)
     return _FOLDER / f"{name}{CHAIN}"

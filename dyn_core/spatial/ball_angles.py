@@ -1,8 +1,9 @@
 """Swing and twist of a relative rotation: the angles that limit a ball joint.
 
-R takes components in the plug's axes to the socket's. The swing is the angle between
-the two z axes, the twist what is left of the rotation once these are aligned by the
-smallest rotation. Note that neither is about the axis of the rotation itself.
+R transforms components from the plug's axes to the socket's. The swing is the angle
+between the two z axes; the twist is the angle of the remaining rotation after these are
+aligned by the smallest rotation. Neither is an angle about the axis of the rotation
+itself.
 
 The names of the source are column first: R_zx is the x component of the plug's z axis,
 R[0, 2]. All functions can be traced.
@@ -16,8 +17,8 @@ from dyn_core.errors import SingularError
 from dyn_core.numbers.scalar import atan2, logical_not, require, sqrt, where
 from dyn_core.spatial.vectors import Matrix, Vector
 
-# Least 1 + cos(swing) at which twist has a meaning. There a twist read from R, whose
-# entries are rounded, is good to 1e-6 rad, and the swing is 1.4e-5 rad short of pi.
+# Smallest 1 + cos(swing) at which the twist is computed. There rounding of the entries
+# of R changes the twist by 1e-6 rad, and the swing is 1.4e-5 rad below pi.
 _OPPOSITE = 1e-10
 _ALIGNED = 1e-60  # sin² of the swing below which it has no direction
 
@@ -25,7 +26,7 @@ ITEM = "twist, where the swing is pi"
 
 
 class SwingTwist(NamedTuple):
-    """Swing and twist, or their rates.
+    """Swing and twist of a ball joint, or their rates.
 
     Attributes:
         swing: In [0, pi] [rad], or its rate [rad/s].
@@ -41,7 +42,7 @@ def swing_angle(R: Matrix) -> Any:
 
         swing = atan2(hypot(R_zx, R_zy), R_zz)
 
-    At swing zero, where it has a kink, its derivative is given as zero.
+    At swing zero, where it is not differentiable, its derivative is set to zero.
 
     Args:
         R: Rotation, plug to socket, 3x3.
@@ -58,15 +59,15 @@ def swing_angle(R: Matrix) -> Any:
 
 
 def twist_angle(R: Matrix, item: str = ITEM) -> Any:
-    """Return the angle about z that is left once the z axes are aligned.
+    """Return the angle about z of the rotation after the z axes are aligned.
 
         cos(twist) = (R_xx + R_yy)/(1 + R_zz),   sin(twist) = (R_xy - R_yx)/(1 + R_zz)
 
-    The source's arc cosine loses the sign; its formula has a misprint.
+    The arc cosine in the source loses the sign; its formula has a misprint.
 
     Args:
         R: Rotation, plug to socket, 3x3.
-        item: What a SingularError names: the joint.
+        item: Name of the joint or angle in a SingularError.
 
     Returns:
         Angle in [-pi, pi] [rad].
@@ -81,16 +82,19 @@ def twist_angle(R: Matrix, item: str = ITEM) -> Any:
 
 
 def swing_twist(R: Matrix, item: str = ITEM) -> SwingTwist:
-    """Return both angles [rad]; a swing of pi is a SingularError.
+    """Return swing and twist [rad] of a rotation.
 
         R = Q.T Rz(twist),   Q of aligning_rotation
 
     Args:
         R: Rotation, plug to socket, 3x3.
-        item: What a SingularError names: the joint.
+        item: Name of the joint or angle in a SingularError.
 
     Returns:
         swing in [0, pi], twist in [-pi, pi] [rad].
+
+    Raises:
+        SingularError: The z axes are opposite: 1 + R_zz <= 1e-10.
 
     Source: TAZZ-4.4, TAZZ-4.6.
     """
@@ -98,13 +102,13 @@ def swing_twist(R: Matrix, item: str = ITEM) -> SwingTwist:
 
 
 def aligning_rotation(R: Matrix, item: str = ITEM) -> Matrix:
-    """Return the smallest rotation Q that takes the plug's z axis to the socket's.
+    """Return the smallest rotation Q from the plug's z axis to the socket's.
 
         Q R e_z = e_z,   Q R = Rz(twist)
 
     Args:
         R: Rotation, plug to socket, 3x3.
-        item: What a SingularError names: the joint.
+        item: Name of the joint or angle in a SingularError.
 
     Returns:
         Q, 3x3, in socket axes.
@@ -123,20 +127,20 @@ def aligning_rotation(R: Matrix, item: str = ITEM) -> Matrix:
 
 
 def swing_twist_rows(R: Matrix, item: str = ITEM) -> Matrix:
-    """Return the rows that take a relative angular velocity to the rates of the angles.
+    """Return the Jacobian of swing and twist over the relative angular velocity.
 
         swing: (z_s x z_p)/sin(swing),   twist: (z_s + z_p)/(1 + z_s . z_p)
 
-    with z_s = e_z and z_p = R e_z. At swing zero its row has no direction and is zero:
-    a limit on the swing acts there only if it is zero itself.
+    with z_s = e_z and z_p = R e_z. At swing zero the swing's row is undefined and set
+    to zero: a limit on the swing acts there only if the limit itself is zero.
 
     Args:
         R: Rotation, plug to socket, 3x3.
-        item: What a SingularError names: the joint.
+        item: Name of the joint or angle in a SingularError.
 
     Returns:
         2x3, over angular velocities in socket axes; times the angular rows of J they
-        are rows over qd.
+            are rows over qd.
 
     Raises:
         SingularError: The z axes are opposite: 1 + R_zz <= 1e-10.
@@ -153,7 +157,7 @@ def swing_twist_rows(R: Matrix, item: str = ITEM) -> Matrix:
 
 
 def swing_twist_rates(R: Matrix, w: Vector, item: str = ITEM) -> SwingTwist:
-    """Return the rates of both angles.
+    """Return the rates of swing and twist.
 
         d swing/dt = w . (z_s x z_p)/sin(swing)
         d twist/dt = w . (z_s + z_p)/(1 + z_s . z_p)
@@ -161,7 +165,7 @@ def swing_twist_rates(R: Matrix, w: Vector, item: str = ITEM) -> SwingTwist:
     Args:
         R: Rotation, plug to socket, 3x3.
         w: Angular velocity of the plug relative to the socket, socket axes, 3 [rad/s].
-        item: What a SingularError names: the joint.
+        item: Name of the joint or angle in a SingularError.
 
     Returns:
         Rates of swing (zero where the swing is zero) and twist [rad/s].
@@ -175,7 +179,7 @@ def swing_twist_rates(R: Matrix, w: Vector, item: str = ITEM) -> SwingTwist:
 
 
 def _open(R: Matrix, item: str) -> Any:
-    """Return 1/(1 + R_zz); opposite axes are an error, NaN passes."""
+    """Return 1/(1 + R_zz); SingularError for opposite z axes, NaN for NaN."""
     opened = 1.0 + R[2, 2]
     require(logical_not(opened <= _OPPOSITE), SingularError, item)
     return 1.0 / opened

@@ -1,4 +1,4 @@
-"""Large symmetric systems of number-like entries, by blocks: A = L.T D L."""
+"""Large symmetric linear systems of number-like entries, by blocks: A = L.T D L."""
 
 from __future__ import annotations
 
@@ -9,30 +9,35 @@ from typing import Any
 from dyn_core.spatial.linear import Factored, is_structural_zero, product
 from dyn_core.spatial.vectors import Matrix, Vector
 
-_LARGE = 1000  # multiplications from which a product is cut where its columns differ
+_LARGE = 1000  # multiplications from which a product is split by its zero pattern
 
 
 class BlockFactored:
-    """Factors of a symmetric positive definite matrix A = L.T D L, D of blocks.
+    """Factors of a symmetric positive definite matrix A = L.T D L, D block-diagonal.
 
     Elimination goes from the last block to the first: with parents first, blocks of
-    zeros between branches of a tree stay such, and cost nothing. Pivots and what is
-    required of them are those of Factored.
+    zeros between branches of a tree stay zero and cost nothing. Pivots and their
+    requirements are as in Factored.
 
-    What a block takes off those above it is C.T D^-1 C, with the rows C that couple it
-    to them. By an inverse of its D it would lose as many digits as the inverse does; by
-    L^-T C, with D = L.T d L, it is a sum of squares that loses none to speak of (N.
-    Higham, Accuracy and Stability of Numerical Algorithms, sections 10.1 and 14.1).
+    The elimination of a block subtracts C.T D^-1 C from the earlier blocks, with the
+    rows C that couple it to them. Computed with an inverse of D, this loses as many
+    digits as the inverse; computed with L^-T C, where D = L.T d L, it is a sum of
+    squares that loses almost none (N. Higham, Accuracy and Stability of Numerical
+    Algorithms, sections 10.1 and 14.1).
 
     Args:
-        A: The matrix.
-        pivot_tolerances, items: By row, as Factored takes them.
-        blocks: Rows of each block, every row in one.
+        A: The matrix, (n, n).
+        pivot_tolerances, items: By row, as in Factored.
+        blocks: Rows of each block; every row belongs to one block.
+
+    Raises:
+        SingularError: A pivot is at or below its tolerance; names the row's item.
 
     Attributes:
-        above: By block, the columns of earlier blocks that are not zero in its rows.
-        D_inverse: By block, the inverse of its block of D.
-        L: By row, entries by column, those of `above`; L is one on the diagonal.
+        above: By block: columns of earlier blocks that are not zero in its rows.
+        D_inverse: By block: inverse of its block of D.
+        L: By row: entries by column, for the columns in `above`; the diagonal of L is
+            one.
     """
 
     def __init__(
@@ -63,7 +68,7 @@ class BlockFactored:
             left = [k for k in left if k not in ends]
 
     def _coupled(self, rest: list[list[Any]], k: int, left: Sequence[int]) -> bool:
-        """Return whether one of the blocks behind k that are left depends on it."""
+        """Return whether a later block in `left` is coupled to block k in `rest`."""
         return any(
             not is_structural_zero(rest[x][y])
             for m in reversed(left)
@@ -73,7 +78,10 @@ class BlockFactored:
         )
 
     def _eliminate(self, rest: list[list[Any]], k: int, factors: Factored) -> None:
-        """Take a block's share off the rows above it; `factors` are those of its D."""
+        """Eliminate block k from the earlier rows of `rest` in place; set its L.
+
+        `factors` are the factors of its block of D.
+        """
         rows, blocks = self.blocks[k], self.blocks
         above = self.above[k] = _filled(rest, rows, chain(*blocks[:k]))
         if not above:
@@ -100,15 +108,15 @@ class BlockFactored:
                 _put(rest, here, columns, product(*moves, onto, negative=True))
 
     def solve(self, b: Sequence[Any]) -> Vector:
-        """Return x of A x = b."""
+        """Return x of A x = b, for b (n)."""
         x = self.solve_matrix(Matrix([value] for value in b))
         return Vector(value for (value,) in x.rows)
 
     def solve_matrix(self, B: Matrix, negative: bool = False) -> Matrix:
-        """Return X of A X = B, or of A X = -B.
+        """Return X of A X = B, or of A X = -B if `negative`, for B (n, m).
 
-        What is zero by structure in B is left out: the columns of one branch of a tree
-        cost nothing in others until they have come to the base.
+        Structural zeros of B are skipped: the columns of one branch of a tree cost
+        nothing in other branches during the first pass.
         """
         rest, groups = [list(row) for row in B.rows], self._alike(B)
         for columns in groups:
@@ -142,8 +150,8 @@ class BlockFactored:
     def inverse(self) -> Matrix:
         """Return the inverse of A, symmetric to the last bit.
 
-        Row after row of blocks, from those above, a: X_kj = -L_ka X_aj for earlier
-        blocks j, and X_kk = D_k^-1 - L_ka X_ak.
+        Block rows are computed in order, from the earlier ones, a: X_kj = -L_ka X_aj
+        for earlier blocks j, and X_kk = D_k^-1 - L_ka X_ak.
         """
         X: list[list[Any]] = [[0.0] * self.n for _ in range(self.n)]
         for k, rows in enumerate(self.blocks):
@@ -165,7 +173,7 @@ class BlockFactored:
         return Matrix(X)
 
     def _towards_the_first(self, rest: list[list[Any]], columns: list[int]) -> None:
-        """Make L^-T B of columns of B: each block takes off those that depend on it."""
+        """Replace some columns of `rest` (B) by these columns of L^-T B, in place."""
         for k in reversed(range(len(self.blocks))):
             rows = self.blocks[k]
             below = [
@@ -180,10 +188,11 @@ class BlockFactored:
                 _put(rest, rows, columns, product(left, right, onto, negative=True))
 
     def _part_of_L(self, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
+        """Return the entries of L in some rows and columns as a Matrix."""
         return Matrix([self.L[x][y] for y in columns] for x in rows)
 
     def _alike(self, B: Matrix) -> list[list[int]]:
-        """Return the columns of B, neighbours that are not zero in the same blocks."""
+        """Return runs of adjacent columns of B that are nonzero in the same blocks."""
         groups: list[list[int]] = []
         last: list[bool] = []
         for y in range(B.shape[1]):
@@ -196,7 +205,7 @@ class BlockFactored:
 
 
 def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    """Return the runs of neighbours among whole numbers."""
+    """Return the runs of consecutive integers in a list."""
     runs: list[list[int]] = []
     for k in numbers:
         if not runs or runs[-1][-1] + 1 != k:
@@ -208,9 +217,9 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
 def _alike_there(
     M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Sequence[int]
 ) -> list[list[int]]:
-    """Return runs of neighbours among columns: some rows are filled in all or none.
+    """Return runs of adjacent columns in which some rows are all filled or all zero.
 
-    What is added to them then lies where it came from, and the result where it goes.
+    Operands and results of a product over such a run are contiguous.
     """
     filled = set(_filled(M, rows, columns))
     runs: list[list[int]] = []
@@ -223,22 +232,24 @@ def _alike_there(
 
 
 def _any(M: Matrix) -> bool:
-    """Return whether an entry is not zero by structure."""
+    """Return whether some entry is not a structural zero."""
     return any(not is_structural_zero(x) for row in M.rows for x in row)
 
 
 def _part(M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Any) -> Matrix:
+    """Return the submatrix of M with these rows and columns."""
     return Matrix([M[x][y] for y in columns] for x in rows)
 
 
 def _put(
     M: list[list[Any]], rows: Sequence[int], columns: Sequence[int], part: Matrix
 ) -> None:
+    """Write `part` into these rows and columns of M, in place."""
     for x, row in zip(rows, part.rows, strict=True):
         for y, value in zip(columns, row, strict=True):
             M[x][y] = value
 
 
 def _filled(M: Sequence[Sequence[Any]], rows: Any, columns: Any) -> list[int]:
-    """Return the columns in which one of the rows is not zero by structure."""
+    """Return the columns in which one of the rows is not a structural zero."""
     return [y for y in columns if not all(is_structural_zero(M[x][y]) for x in rows)]

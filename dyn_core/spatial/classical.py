@@ -1,10 +1,10 @@
 """Kinematics by classical accelerations: poses, velocities and accelerations of frames.
 
-Motions here hold [angular; linear]. The linear part of an acceleration is the
-origin's own acceleration (r'' in the frame's axes), not the spatial one; conventions
-changes between the two, and to tazz's order. What a frame b does relative to a frame a
-is in a's axes: V_ab = (w_ab; dr_ab/dt), A_ab = (dw_ab/dt; d²r_ab/dt²). All but the
-checks of a Pose can be traced.
+Motions here are [angular; linear]. The linear part of an acceleration is the
+acceleration of the origin (r'' in the frame's axes), not the spatial one; `conventions`
+converts between both, and to tazz's order. The motion of a frame b relative to a frame
+a is in a's axes: V_ab = (w_ab; dr_ab/dt), A_ab = (dw_ab/dt; d²r_ab/dt²). All functions
+can be traced, except for the checks of a Pose.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dyn_core.errors import NonFiniteError, ShapeError
 from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import Matrix, Motion, Vector, cross3
 
-_ORTHONORMAL = 1e-8  # how far R.T R may be from 1
+_ORTHONORMAL = 1e-8  # allowed maximum row sum of |R.T R - 1|
 
 
 class Pose:
-    """Place of a frame b in a frame a: x_a = r + R x_b.
+    """Pose of a frame b in a frame a: x_a = r + R x_b.
 
         (r_a, R_a) * (r_ab, R_ab) = (r_a + R_a r_ab, R_a R_ab)
 
@@ -33,9 +33,9 @@ class Pose:
     Raises:
         ShapeError: Not three and nine numbers.
         NonFiniteError: A number is NaN or infinite.
-        ValueError: R is no rotation: R.T R is 1e-8 or more from 1, or det R < 0.
+        ValueError: R is no rotation: R.T R is more than 1e-8 from 1, or det R < 0.
 
-    Only numbers that are known are checked; traced ones are not.
+    Only known numbers are checked; traced ones are not.
 
     Source: TAZZ-1.1; KIM-1.1.
     """
@@ -43,13 +43,13 @@ class Pose:
     __slots__ = ("R", "r")
 
     def __init__(self, r: Iterable[Any], R: Any, normalize: bool = False) -> None:
-        """Take position and rotation.
+        """Create a pose from position and rotation.
 
         Args:
             r: Origin of b in a's axes, 3 [m].
             R: Rotation, 3x3.
-            normalize: Whether to take the nearest rotation instead of refusing one
-                that is not orthonormal (known numbers only).
+            normalize: Whether to replace R by the nearest rotation, if it consists of
+                known numbers and det R > 0.
         """
         rows = [list(row) for row in (R.rows if isinstance(R, Matrix) else R)]
         self.r, self.R = Vector(r), Matrix(rows)
@@ -62,14 +62,14 @@ class Pose:
 
     @classmethod
     def of(cls, r: Vector, R: Matrix) -> Pose:
-        """Make one of parts known to be right; nothing is checked."""
+        """Return a pose of r (3) and R (3, 3), which are not checked."""
         new = cls.__new__(cls)
         new.r, new.R = r, R
         return new
 
     @classmethod
     def of_transform(cls, X: Transform) -> Pose:
-        """Return the pose of b in a of the Transform from a to b."""
+        """Return the pose of b in a from the Transform a to b."""
         R, r = X.pose
         return cls.of(r, R)
 
@@ -90,7 +90,7 @@ class Pose:
 
     @property
     def transform(self) -> Transform:
-        """Return X from a to b, for motions; X.T takes forces from b to a.
+        """Transform X from a to b, for motions; X.T transforms forces from b to a.
 
             X(P * Q) = X(Q) X(P),   X(P)^-1 = X(P^-1)
 
@@ -100,7 +100,7 @@ class Pose:
 
     @property
     def turn(self) -> Transform:
-        """Return X(R, 0): a change of axes without a change of point."""
+        """Transform X(R, 0): a change of axes without a change of point."""
         return Transform(self.R.T, Vector.zeros(3))
 
     def __repr__(self) -> str:
@@ -108,7 +108,10 @@ class Pose:
 
 
 def _rotation(numbers: list[Any], normalize: bool) -> list[list[float]]:
-    """Check the twelve numbers of a pose; give the rows of its rotation."""
+    """Return the checked rows of R from the twelve numbers of a pose.
+
+    Raises NonFiniteError or ValueError, see Pose.
+    """
     values = np.array(numbers, float)
     if not np.isfinite(values).all():
         raise NonFiniteError(f"a pose holds a number that is not finite: {values}")
@@ -125,7 +128,7 @@ def _rotation(numbers: list[Any], normalize: bool) -> list[list[float]]:
 
 
 def coriolis_term(w_a: Vector, r_ab: Vector, v_ab: Vector, w_ab: Vector) -> Motion:
-    """Return what the motion of a and of b in a add to the acceleration of b.
+    """Return the velocity-dependent part of the classical acceleration of b.
 
         C_ab = (w_a x w_ab;  (w_a . r_ab) w_a - |w_a|² r_ab + 2 w_a x v_ab)
 
@@ -134,7 +137,7 @@ def coriolis_term(w_a: Vector, r_ab: Vector, v_ab: Vector, w_ab: Vector) -> Moti
     Args:
         w_a: Angular velocity of a, 3 [rad/s], a's axes.
         r_ab: Origin of b in a, 3 [m].
-        v_ab: Its rate in a, 3 [m/s].
+        v_ab: Rate of r_ab, 3 [m/s].
         w_ab: Angular velocity of b relative to a, 3 [rad/s], a's axes.
 
     Returns:
@@ -149,20 +152,23 @@ def coriolis_term(w_a: Vector, r_ab: Vector, v_ab: Vector, w_ab: Vector) -> Moti
 def propagate_velocity(
     pose_ab: Pose, V_a: Motion, V_ab: Motion, frame: str = "local", R_a: Any = None
 ) -> Motion:
-    """Return the velocity of b from that of a.
+    """Return the velocity of frame b from the velocity of frame a.
 
         local:     V_b = X(R_ab, r_ab) V_a + X(R_ab, 0) V_ab
         inertial:  w_b = w_a + R_a w_ab,  v_b = v_a + w_a x (R_a r_ab) + R_a v_ab
 
     Args:
-        pose_ab: Place of b in a.
-        V_a: Velocity of a [rad/s; m/s]: in a's axes, or in inertial ones.
+        pose_ab: Pose of b in a.
+        V_a: Velocity of a [rad/s; m/s], in a's axes or in inertial ones.
         V_ab: Velocity of b relative to a, in a's axes in both cases.
         frame: Axes of V_a and of the result: local (their own) or inertial.
-        R_a: Rotation of a, a Matrix: needed for inertial axes.
+        R_a: Rotation of a, a Matrix: required for inertial axes, else None.
 
     Returns:
         Velocity of b [rad/s; m/s].
+
+    Raises:
+        ValueError: Unknown frame, or R_a missing or not used.
 
     Source: TAZZ-1.2, TAZZ-1.4.
     """
@@ -181,7 +187,7 @@ def propagate_acceleration(
     frame: str = "local",
     R_a: Any = None,
 ) -> Motion:
-    """Return the classical acceleration of b from that of a.
+    """Return the classical acceleration of frame b from the motion of frame a.
 
         local:     A_b = X(R_ab, r_ab) A_a + X(R_ab, 0) (C_ab + A_ab)
         inertial:  alpha_b = alpha_a + w_a x (R_a w_ab) + R_a alpha_ab
@@ -189,15 +195,19 @@ def propagate_acceleration(
                          - |w_a|² R_a r_ab + 2 w_a x (R_a v_ab) + R_a a_ab
 
     Args:
-        pose_ab: Place of b in a.
-        V_a: Velocity of a [rad/s; m/s]: in a's axes, or in inertial ones.
+        pose_ab: Pose of b in a.
+        V_a: Velocity of a [rad/s; m/s], in a's axes or in inertial ones.
         A_a: Classical acceleration of a [rad/s²; m/s²], in the axes of V_a.
-        V_ab, A_ab: Rates of b in a, in a's axes in both cases.
+        V_ab, A_ab: Velocity and acceleration of b relative to a, in a's axes in both
+            cases.
         frame: Axes of V_a, A_a and of the result: local (their own) or inertial.
-        R_a: Rotation of a, a Matrix: needed for inertial axes.
+        R_a: Rotation of a, a Matrix: required for inertial axes, else None.
 
     Returns:
         Classical acceleration of b [rad/s²; m/s²].
+
+    Raises:
+        ValueError: Unknown frame, or R_a missing or not used.
 
     Source: TAZZ-1.5, TAZZ-1.6, errata E1 (angular velocities, not their rates).
     """
@@ -211,7 +221,10 @@ def propagate_acceleration(
 
 
 def _inertial(frame: str, R_a: Any) -> bool:
-    """Return whether inertial axes are meant; refuse other words."""
+    """Return whether `frame` is inertial.
+
+    Raises ValueError for an unknown frame, or an R_a that is missing or not used.
+    """
     if frame not in ("local", "inertial"):
         raise ValueError(f"frame '{frame}': wanted local or inertial")
     if (frame == "inertial") != (R_a is not None):
@@ -224,8 +237,8 @@ class PairTransforms(NamedTuple):
 
     Attributes:
         X_cp: Parent to child.
-        X_cj_rot: For rates across the joint, socket axes to child. It leaves out the
-            joint's translation: they are taken at the plug's origin already.
+        X_cj_rot: For rates across the joint, socket axes to child. It does not include
+            the joint's translation, as these rates are taken at the plug's origin.
     """
 
     X_cp: Transform
@@ -233,14 +246,14 @@ class PairTransforms(NamedTuple):
 
 
 def pair_transforms(socket: Pose, joint: Pose, plug: Pose) -> PairTransforms:
-    """Return the transforms from a parent p to a child c.
+    """Return the transforms of a joint from a parent p to a child c.
 
         X_cp = X(cj')^-1 X(jj') X(pj),   X_cj_rot = X(cj')^-1 X(R_jj', 0)
 
     Args:
-        socket: Place of j in the parent.
-        joint: Place of j' in j.
-        plug: Place of j' in the child.
+        socket: Pose of j in the parent.
+        joint: Pose of j' in j.
+        plug: Pose of j' in the child.
 
     Returns:
         X_cp and X_cj_rot.
@@ -260,9 +273,9 @@ def pair_velocity(
         V_c = X_cp V_p + X_cj_rot V_jj',   V_jj' = J qd
 
     Args:
-        socket, joint, plug: As pair_transforms takes them.
+        socket, joint, plug: As in pair_transforms.
         V_p: Velocity of the parent, its axes [rad/s; m/s].
-        V_jj: Velocity across the joint, socket axes, of the plug's origin.
+        V_jj: Velocity across the joint, socket axes, at the plug's origin.
 
     Returns:
         Velocity of the child, its axes [rad/s; m/s].
@@ -283,7 +296,7 @@ def velocity_product(
     w_c: Vector,
     Jdot_qd: Motion,
 ) -> Motion:
-    """Return what velocities add to the classical acceleration of a child.
+    """Return the velocity-dependent part of the classical acceleration of a child.
 
         A_c = X_cp A_p + C_pc + X_cj_rot J qdd
         C_pc = X(cj')^-1 [X(jj') X(R_pj, 0) C_pj + X(R_jj', 0) C_jj'
@@ -291,7 +304,7 @@ def velocity_product(
 
     Args:
         w_p, w_c: Angular velocities of parent and child, own axes, 3 [rad/s].
-        socket, joint, plug: As pair_transforms takes them.
+        socket, joint, plug: As in pair_transforms.
         v_jj, w_jj: Velocity across the joint, socket axes, 3 [m/s], 3 [rad/s].
         Jdot_qd: Rate of J times qd, socket axes, [rad/s²; m/s²].
 

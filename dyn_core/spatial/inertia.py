@@ -1,4 +1,4 @@
-"""Inertias: of a rigid body (10 numbers) and of an articulated body (21 numbers)."""
+"""Inertias: of a rigid body (10 parameters) and of an articulated body (21)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
 
 
 class RigidInertia:
-    """Inertia of a rigid body, about and along the axes of one frame.
+    """Inertia of a rigid body, about the origin and along the axes of one frame.
 
         I v = [Io w + h x v; m v - h x w]       h = m c,  Io = Ic + m c x c x.T
 
@@ -32,12 +32,13 @@ class RigidInertia:
 
     @classmethod
     def of(cls, m: Any, c: Iterable[Any], Ic: Any) -> RigidInertia:
-        """Make one from mass, centre of mass and inertia about it.
+        """Return the inertia of a mass, centre of mass and inertia about it, unchecked.
 
         Args:
             m: Mass [kg].
             c: Centre of mass, 3 [m].
-            Ic: Inertia about c along the frame's axes, 3x3 or xx,xy,xz,yy,yz,zz.
+            Ic: Inertia about c along the frame's axes, 3x3 (upper triangle is used) or
+                xx, xy, xz, yy, yz, zz [kg m²].
         """
         c = Vector(c)
         entries = tuple(Ic)
@@ -49,13 +50,20 @@ class RigidInertia:
 
     @classmethod
     def of_parameters(cls, ten: Iterable[Any]) -> RigidInertia:
-        """Make one from m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin."""
+        """Return the inertia of ten parameters, unchecked.
+
+        They are m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin.
+        """
         m, hx, hy, hz, xx, xy, yy, xz, yz, zz = ten
         return cls(m, Vector((hx, hy, hz)), Symmetric((xx, xy, xz, yy, yz, zz)))
 
     @classmethod
     def of_matrix(cls, M: Any) -> RigidInertia:
-        """Make one from a 6x6 matrix; one without rigid-body structure is refused."""
+        """Return the inertia of a 6x6 matrix of floats.
+
+        Raises:
+            ValueError: It has not the structure of a rigid-body inertia.
+        """
         M = np.asarray(M, float)
         scale = max(1.0, float(np.abs(M).max()))
         m, H = M[5, 5], M[:3, 3:]
@@ -70,12 +78,12 @@ class RigidInertia:
 
     @classmethod
     def zero(cls) -> RigidInertia:
-        """Inertia of nothing."""
+        """Return the inertia of a body without mass."""
         return cls(0.0, Vector.zeros(3), Symmetric((0.0,) * 6))
 
     @property
     def c(self) -> Vector:
-        """Centre of mass [m]; the origin where the mass is zero (floats only)."""
+        """Centre of mass [m]; the origin if the mass is zero (floats only)."""
         return self.h / self.m if self.m else Vector.zeros(3)
 
     @property
@@ -86,7 +94,7 @@ class RigidInertia:
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """The ten numbers m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin."""
+        """The ten parameters m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin."""
         xx, xy, xz, yy, yz, zz = self.I.entries
         return (self.m, *self.h, xx, xy, yy, xz, yz, zz)
 
@@ -114,16 +122,16 @@ class RigidInertia:
         return Symmetric((x * 0.5, -xy, -xz, y * 0.5, -yz, z * 0.5))
 
     def force_of(self, a: Vector, U: Matrix) -> Force:
-        """Return the force that a motion of the body takes.
+        """Return the force that causes a given motion of the body, about the origin.
 
             force = m a + U h,   moment = h x a + vee(U P - (U P).T)
 
-        P = tr(I)/2 - I is the second moment of mass; the moment is the integral of
-        r x (U r) dm.
+        P = tr(I)/2 - I is the second moment of mass; the moment is the integral of r x
+        (U r) dm.
 
         Args:
             a: Classical acceleration of the origin, 3 [m/s²].
-            U: rotation_rates(w, alpha) of the body, 3x3.
+            U: rotation_rates(w, alpha) of the body, 3x3 [1/s²].
         """
         rows = [Vector(row) for row in U.rows]
         P1, P2, P3 = (Vector(row) for row in self.second_moments.full().rows)
@@ -150,17 +158,23 @@ class RigidInertia:
 
 
 def _is_zero(x: Any) -> bool:
+    """Return whether x is a plain number equal to zero; False for symbols."""
     return isinstance(x, (int, float)) and x == 0
 
 
 def _axis(column: Motion) -> int | None:
-    """Return which coordinate axis a motion is along, if it is known to be."""
+    """Return the index of the coordinate axis along which a motion is, else None."""
     used = [k for k, x in enumerate(column) if not _is_zero(x)]
     return used[0] if len(used) == 1 else None
 
 
 class ArticulatedInertia:
-    """Inertia of an articulated body: [[I, H], [H.T, M]], symmetric 6x6."""
+    """Inertia of an articulated body: [[I, H], [H.T, M]], symmetric 6x6.
+
+    Attributes:
+        I, M: Symmetric 3x3 blocks.
+        H: 3x3 block.
+    """
 
     __slots__ = ("H", "I", "M")
 
@@ -169,7 +183,11 @@ class ArticulatedInertia:
 
     @classmethod
     def of_matrix(cls, matrix: Any) -> ArticulatedInertia:
-        """Make one from a symmetric 6x6 matrix."""
+        """Return the inertia of a 6x6 matrix of floats.
+
+        Raises:
+            ValueError: It is not 6x6 or not symmetric.
+        """
         matrix = np.asarray(matrix, float)
         if matrix.shape != (6, 6) or not np.allclose(matrix, matrix.T):
             raise ValueError("an ArticulatedInertia needs a symmetric 6x6 matrix")
@@ -200,27 +218,34 @@ class ArticulatedInertia:
     def reduced(
         self, U: ForceSubspace, D: Factored, S: MotionSubspace, armature: Any
     ) -> ArticulatedInertia:
-        """Return the inertia that acts across a joint: IA - U D^-1 U.T, with U = IA S.
+        """Return the inertia across a joint, IA - U D^-1 U.T, with U = IA S.
 
-        With D = L.T d L it is IA - V d^-1 V.T, V = U L^-1: squares, which keep the
-        digits that the inverse of an ill-conditioned D loses.
+        With D = L.T d L it is computed as IA - V d^-1 V.T, V = U L^-1: squares, which
+        keep the digits that the inverse of an ill-conditioned D loses.
 
-        Without armature its product with S vanishes: where a column of S is a
-        coordinate axis, these entries are zero.
+        Args:
+            U: IA S, 6xn; for n = 0 the inertia is returned unchanged.
+            D: Factors of S.T U plus armature, n x n.
+            S: Motion subspace, 6xn.
+            armature: Rotor inertia of each coordinate, n.
         """
         if not len(U):
             return self
         V = U @ D.inverse_of_L()
         pairs = zip(V, D.over_D, strict=True)
         left = self - ForceSubspace(v * over for v, over in pairs) @ V.T
+        # Without armature the result times S is zero: where a column of S is a
+        # coordinate
+        # axis, this row and column are exactly zero.
         free = [_axis(S[k]) for k, a in enumerate(armature) if _is_zero(a)]
         return left.without([k for k in free if k is not None])
 
     def without(self, axes: Iterable[int]) -> ArticulatedInertia:
-        """Set the rows and columns of some coordinates, 0 to 5, to zero."""
+        """Return the inertia with rows and columns of some axes (0..5) zero."""
         gone = set(axes)
 
         def keep(x: Any, i: int, j: int) -> Any:
+            """Return entry x at row i and column j, or 0."""
             return 0.0 if i in gone or j in gone else x
 
         I = Symmetric(
@@ -241,7 +266,7 @@ class ArticulatedInertia:
 
 
 class _Subspace:
-    """Columns of one space: a 6xn matrix."""
+    """Columns of one space (motions or forces): a 6xn matrix."""
 
     __slots__ = ("columns",)
 
@@ -259,7 +284,7 @@ class _Subspace:
 
     @property
     def T(self) -> _SubspaceTransposed:
-        """Transpose, n x 6."""
+        """Transpose, n x 6, to be multiplied by vectors of the dual space."""
         return _SubspaceTransposed(self)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -273,6 +298,7 @@ class _Subspace:
         return type(self)(a + b for a, b in pairs)
 
     def _combine(self, x: Iterable[Any], zero: Any) -> Any:
+        """Return the sum of the columns times the numbers x; `zero` without columns."""
         result = None
         for column, factor in zip(self.columns, x, strict=True):
             term = column * factor
@@ -281,7 +307,7 @@ class _Subspace:
 
 
 class MotionSubspace(_Subspace):
-    """Motions a joint allows: S, 6xn; `S @ qd` is the velocity across the joint."""
+    """Motion subspace S of a joint, 6xn; `S @ qd` is the velocity across the joint."""
 
     __slots__ = ()
 
@@ -293,7 +319,7 @@ class MotionSubspace(_Subspace):
 
 
 class ForceSubspace(_Subspace):
-    """Forces as columns, 6xn, such as U = IA S."""
+    """Forces as columns of a 6xn matrix, such as U = IA S."""
 
     __slots__ = ()
 
@@ -306,10 +332,14 @@ class ForceSubspace(_Subspace):
         return self._combine(other, Force.zero())
 
     def _outer(self, others: _Subspace) -> ArticulatedInertia:
-        """Return the product with another's transpose; the result must be symmetric."""
+        """Return the product with the transpose of `others`, which must be symmetric.
+
+        Only the upper triangle is computed.
+        """
         rows = list(zip(*self, strict=True)), list(zip(*others, strict=True))
 
         def entry(i: int, j: int) -> Any:
+            """Return entry (i, j) of the 6x6 product."""
             return Vector(rows[0][i]) @ Vector(rows[1][j])
 
         I = Symmetric(entry(i, j) for i, j in ORDER)
@@ -319,7 +349,7 @@ class ForceSubspace(_Subspace):
 
 
 class _SubspaceTransposed:
-    """S.T or U.T: takes a vector of the dual space to n numbers."""
+    """Transpose S.T or U.T: maps a vector of the dual space to n numbers."""
 
     __slots__ = ("columns",)
 
@@ -335,7 +365,7 @@ class _SubspaceTransposed:
 
 
 def cross_matrix(v: Motion) -> np.ndarray:
-    """Return the 6x6 matrix v x (floats); v x* is its negative transpose.
+    """Return the 6x6 matrix v x of floats; v x* is its negative transpose.
 
     Source: GUIDE (17); SV-5.3.
     """

@@ -1,6 +1,6 @@
 """Exponential and logarithm of rotations and poses; quaternions (x, y, z, w).
 
-Series take over near zero, by `where`, so every function can be traced.
+Near zero power series are selected by `where`, so that all functions can be traced.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dyn_core.numbers.taylor import Taylor
 from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import Matrix, Motion, Vector, cross3, cross_motion, skew
 
-_SMALL = 0.25  # angle² below which the series are exact to the last bit or two
+_SMALL = 0.25  # angle² [rad²] below which the series are exact to one or two bits
 
 
 def _factorials(start: int) -> tuple[float, ...]:
-    """Return the coefficients of 1/start! - t²/(start + 2)! + ..."""
+    """Return eight coefficients in t² of 1/start! - t²/(start + 2)! + ..."""
     return tuple((-1.0) ** k / math.factorial(start + 2 * k) for k in range(8))
 
 
 def _slope(coefficients: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the coefficients of the derivative by t²."""
+    """Return the coefficients of a series' derivative with respect to t²."""
     return tuple(k * c for k, c in enumerate(coefficients))[1:]
 
 
@@ -32,7 +32,7 @@ _E = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000
 
 
 def _power_series(coefficients: tuple[float, ...], t2: Any) -> Any:
-    """Return c0 + c1 t² + c2 t⁴ + ... by Horner's rule."""
+    """Return c0 + c1 t² + c2 t⁴ + ..., by Horner's rule; t2 is t²."""
     result: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         result = result * t2 + c
@@ -40,17 +40,17 @@ def _power_series(coefficients: tuple[float, ...], t2: Any) -> Any:
 
 
 def _sinc(t2: Any) -> Any:
-    """Return sin t/t of an angle by its square."""
+    """Return sin t/t for t2 = t²."""
     small = t2 < 1e-8
     t = sqrt(where(small, 1.0, t2))
     return where(small, 1 - t2 / 6, sin(t) / t)
 
 
 def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
-    """Return sin t/t, (1 - cos t)/t² and (t - sin t)/t³ of an angle by its square.
+    """Return sin t/t, (1 - cos t)/t² and (t - sin t)/t³ for t2 = t² [rad²].
 
-    They and their derivatives are continuous to the last bit or two across the switch
-    to series.
+    They and their derivatives are continuous to one or two bits at the switch to
+    series.
 
     Source: KIM-S1.
     """
@@ -70,7 +70,7 @@ def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
 
 
 def _sinc_slopes(t2: Any) -> tuple[Any, Any]:
-    """Return the derivatives by t² of (1 - cos t)/t² and (t - sin t)/t³."""
+    """Return d/d(t²) of (1 - cos t)/t² and of (t - sin t)/t³ for t2 = t²."""
     small = t2 < _SMALL
     over = 1 / where(small, 1.0, t2)
     a, b, d = sinc_terms(t2)
@@ -80,7 +80,7 @@ def _sinc_slopes(t2: Any) -> tuple[Any, Any]:
 
 
 def exp3(w: Vector) -> Matrix:
-    """Rotation by the vector w [rad].
+    """Return the rotation matrix of the rotation vector w [rad].
 
         exp[w] = 1 + sin t/t [w] + (1 - cos t)/t² [w]²,   t = |w|
 
@@ -92,7 +92,7 @@ def exp3(w: Vector) -> Matrix:
 
 
 def dexp3(w: Vector) -> Matrix:
-    """Left Jacobian of the rotation: exp6(w, v) moves the origin by dexp3(w) v.
+    """Return the left Jacobian of exp3, 3x3: exp6(w, v) moves the origin by dexp3(w) v.
 
         dexp[w] = 1 + (1 - cos t)/t² [w] + (t - sin t)/t³ [w]²
 
@@ -106,7 +106,7 @@ def dexp3(w: Vector) -> Matrix:
 
 
 def dexp3_rate(w: Vector, wd: Vector) -> Matrix:
-    """Rate of dexp3(w) while w changes at wd: its directional derivative.
+    """Return the derivative of dexp3(w) in the direction wd, 3x3.
 
         b [wd] + d ([wd][w] + [w][wd]) + 2 w.wd (b' [w] + d' [w]²),   ' by t²
 
@@ -123,7 +123,7 @@ def dexp3_rate(w: Vector, wd: Vector) -> Matrix:
 
 
 def dexp3_inverse(w: Vector) -> Matrix:
-    """Inverse of dexp3; the angle must stay below 2 pi.
+    """Return the inverse of dexp3(w), 3x3; |w| must be below 2 pi (not checked).
 
     Source: KIM-S1.
     """
@@ -138,13 +138,12 @@ def dexp3_inverse(w: Vector) -> Matrix:
 
 
 def log3(R: Matrix) -> Vector:
-    """Rotation vector of a matrix, of length at most pi [rad].
+    """Return the rotation vector of a rotation matrix, of length at most pi [rad].
 
         log R = t/sin t vee(R - R.T)/2,   t = atan2(sin t, (tr R - 1)/2)
         log R = t n beyond 120 degrees,   (1 - cos t) n n.T = (R + R.T)/2 - cos t
 
-    At exactly pi both signs of the axis are right: the one whose largest component is
-    positive is given.
+    At exactly pi both signs of the axis are valid: its largest component is positive.
 
     Source: KIM-S1.
     """
@@ -162,10 +161,12 @@ def log3(R: Matrix) -> Vector:
 
 
 def chord3(R: Matrix) -> Vector:
-    """Chord of a rotation, along its axis: as good near zero as log3, and less work.
+    """Return the chord vector 2 sin(t/2) n of a rotation by the angle t about n.
 
         chord R = 2 sin(t/2) n = vee(R - R.T)/2 / cos(t/2),   log R = t n
         chord R = 2 sin(t/2) n beyond 120 degrees, n as in log3
+
+    Near zero it is as accurate as log3, with fewer operations.
 
     Source: KIM-S1.
     """
@@ -180,7 +181,10 @@ def chord3(R: Matrix) -> Vector:
 
 
 def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
-    """Return the axis, up to its sign, from R + R.T: good where the turn is large."""
+    """Return the axis of a rotation from R + R.T, up to its sign.
+
+    Accurate for large angles only; `cosine` is the cosine of the angle.
+    """
     N = (R + R.T) * 0.5 - Matrix.diagonal([cosine] * 3)
     columns = [Vector(row) for row in N.rows]
     best = where(N[1, 1] > N[0, 0], columns[1], columns[0])
@@ -191,7 +195,7 @@ def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
 
 
 def exp_transform(u: Motion) -> Transform:
-    """Transform to a frame that has moved by the displacement u, in its own axes.
+    """Return the Transform to a frame displaced by u, in its own axes.
 
         X = X(T) for T = exp(u)
 
@@ -201,7 +205,7 @@ def exp_transform(u: Motion) -> Transform:
 
 
 def log_transform(X: Transform) -> Motion:
-    """Displacement that a transform is made by; undoes exp_transform up to pi.
+    """Return the displacement of a Transform; inverse of exp_transform up to pi.
 
     Source: KIM-S1.
     """
@@ -210,7 +214,7 @@ def log_transform(X: Transform) -> Motion:
 
 
 def dexp6(u: Motion) -> Matrix:
-    """Left Jacobian of exp_transform, 6x6; dexp6(-u) is the body Jacobian.
+    """Return the left Jacobian of exp_transform, 6x6; dexp6(-u) is the body Jacobian.
 
         dexp(u) = [[dexp3(w), 0], [Q, dexp3(w)]],   Q = d dexp3(w) in direction v
 
@@ -223,7 +227,7 @@ def dexp6(u: Motion) -> Matrix:
 
 
 def dexp6_inverse(u: Motion) -> Matrix:
-    """Inverse of dexp6; the angle must stay below 2 pi.
+    """Return the inverse of dexp6(u), 6x6; the angle must be below 2 pi (not checked).
 
         [[K, 0], [-K Q K, K]],   K = dexp3(w)^-1
 
@@ -234,14 +238,14 @@ def dexp6_inverse(u: Motion) -> Matrix:
 
 
 def _lower_triangular(J: Matrix, Q: Matrix) -> Matrix:
-    """Return [[J, 0], [Q, J]]."""
+    """Return the 6x6 matrix [[J, 0], [Q, J]]."""
     top = [(*row, 0.0, 0.0, 0.0) for row in J.rows]
     bottom = [(*q, *j) for q, j in zip(Q.rows, J.rows, strict=True)]
     return Matrix([*top, *bottom])
 
 
 def tangent_rate(u: Motion, v: Motion) -> Motion:
-    """Rate of u in T = T0 exp(u) for a body velocity v, to fourth order in u.
+    """Return du/dt in T = T0 exp(u) for a body velocity v, to fourth order in u.
 
         du/dt = v + (u x v)/2 + u x (u x v)/12
 
@@ -252,7 +256,7 @@ def tangent_rate(u: Motion, v: Motion) -> Motion:
 
 
 def quat_matrix(q: Vector) -> Matrix:
-    """Rotation matrix of a unit quaternion (x, y, z, w)."""
+    """Return the rotation matrix of a unit quaternion (x, y, z, w)."""
     x, y, z, w = q
     return Matrix(
         (
@@ -264,29 +268,29 @@ def quat_matrix(q: Vector) -> Matrix:
 
 
 def quat_product(p: Vector, q: Vector) -> Vector:
-    """Quaternion of the rotation p followed (in p's own axes) by q."""
+    """Return the quaternion of the rotation p followed, in p's own axes, by q."""
     a, b = p[:3], q[:3]
     vector = b * p[3] + a * q[3] + cross3(a, b)
     return Vector((*vector, p[3] * q[3] - a @ b))
 
 
 def quat_conjugate(q: Vector) -> Vector:
-    """Quaternion of the opposite rotation."""
+    """Return the conjugate of a quaternion, the inverse rotation if it is unit."""
     x, y, z, w = q
     return Vector((-x, -y, -z, w))
 
 
 def quat_exp(w: Vector) -> Vector:
-    """Unit quaternion of the rotation by the vector w [rad]."""
+    """Return the unit quaternion of the rotation vector w [rad]."""
     t2 = (w @ w) * 0.25
     half = _sinc(t2 * 0.25)
     return Vector((*(w * (_sinc(t2) * 0.5)), 1 - t2 * half * half * 0.5))
 
 
 def quat_log(q: Vector) -> Vector:
-    """Rotation vector of a unit quaternion, of length at most pi [rad].
+    """Return the rotation vector of a unit quaternion, of length at most pi [rad].
 
-    At exactly pi both signs are right; the one of the stored quaternion is given.
+    At exactly pi both signs are valid; the sign of the quaternion's vector is used.
     """
     sign = where(q[3] < 0, -1.0, 1.0)
     v, w = q[:3] * sign, q[3] * sign
@@ -299,5 +303,5 @@ def quat_log(q: Vector) -> Vector:
 
 
 def normalized(q: Vector) -> Vector:
-    """Quaternion scaled to length one."""
+    """Return a quaternion scaled to unit length; it must not be zero (not checked)."""
     return q * (1 / sqrt(q @ q))

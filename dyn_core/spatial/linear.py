@@ -1,4 +1,4 @@
-"""Small symmetric systems of number-like entries: LDL' without square roots."""
+"""Small symmetric linear systems of number-like entries, by factors A = L.T D L."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from dyn_core.spatial.vectors import Matrix, Vector
 def product(
     A: Matrix, B: Matrix, onto: Matrix | None = None, negative: bool = False
 ) -> Matrix:
-    """Return A B, C + A B or, negative, -A B, C - A B.
+    """Return A B or C + A B; if `negative`, -A B or C - A B.
 
-    A large one is one operation of a Graph instead of many.
+    A large product is one operation of a Graph instead of many.
 
     Args:
-        A, B: (m, n) and (n, p), of one row and column or more.
-        onto: The matrix C, (m, p).
+        A, B: (m, n) and (n, p), not empty.
+        onto: The matrix C, (m, p); None: zero.
         negative: Whether the product is subtracted.
+
+    Raises:
+        TypeError: The shapes do not match, or a matrix is empty.
     """
     (rows, inner), (also_inner, columns) = A.shape, B.shape
     fits = inner == also_inner and (onto is None or onto.shape == (rows, columns))
@@ -38,14 +41,14 @@ def product(
 def sparse_products(
     A: Matrix, Bs: Sequence[Matrix], negative: bool = False
 ) -> tuple[Matrix, ...]:
-    """Return A B for several matrices B of one pattern of zeros, or -A B.
+    """Return A B for several matrices B with one pattern of zeros, or -A B.
 
-    Columns with the same entries that are not zero are taken together: of a tree's
-    joint-space matrices those of one branch.
+    Columns with the same nonzero rows are multiplied together; in joint-space matrices
+    of a tree these are the columns of one branch.
 
     Args:
         A: (m, n), of any pattern.
-        Bs: (n, p) each.
+        Bs: Matrices (n, p), one or more.
         negative: Whether the sign is changed.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -73,7 +76,7 @@ def sparse_products(
 
 
 def _runs(numbers: Sequence[int]) -> list[range]:
-    """Return the runs of neighbours among rising whole numbers."""
+    """Return the runs of consecutive integers in an ascending list."""
     runs: list[range] = []
     for k in numbers:
         if runs and runs[-1].stop == k:
@@ -84,7 +87,7 @@ def _runs(numbers: Sequence[int]) -> list[range]:
 
 
 def is_structural_zero(x: Any) -> bool:
-    """Return whether a number is zero by structure: a plain 0.0, whatever the state."""
+    """Return whether a number is the float 0.0, hence zero in every state."""
     return type(x) is float and x == 0
 
 
@@ -92,10 +95,20 @@ class Factored:
     """Factors of a symmetric positive definite matrix A = L.T D L.
 
     Elimination goes from the last row to the first: with parents first, zeros between
-    branches of a tree stay zeros, and the pivots are those of articulated bodies.
+    branches of a tree stay zero, and the pivots are articulated-body inertias.
 
-    A pivot at or below its floor is a SingularError that names the row's item. NaN
-    passes, so that NaN in means NaN out.
+    Args:
+        A: The matrix, (n, n).
+        pivot_tolerances: By row: pivots at or below this raise an error.
+        items: By row: name for the error.
+
+    Raises:
+        SingularError: A pivot is at or below its tolerance. NaN is no error: it leads
+            to NaN results.
+
+    Attributes:
+        L: Rows of the lower triangle of L, without the ones on its diagonal.
+        over_D: Reciprocal pivots.
     """
 
     def __init__(
@@ -108,7 +121,10 @@ class Factored:
     def together(
         cls, systems: Sequence[tuple[Matrix, Sequence[float], Sequence[str]]]
     ) -> list[Factored]:
-        """Return the factors of several, pivot by pivot: none waits for another's."""
+        """Return the factors of several systems, computed in lockstep, pivot by pivot.
+
+        Then no system waits for the result of another. Args as for the constructor.
+        """
         results = [cls.__new__(cls) for _ in systems]
         pairs = zip(results, systems, strict=True)
         for _ in zip_longest(*(x._eliminated(*system) for x, system in pairs)):
@@ -118,9 +134,10 @@ class Factored:
     def _eliminated(
         self, A: Matrix, pivot_tolerances: Sequence[float], items: Sequence[str]
     ) -> Iterator[None]:
-        """Eliminate row after row.
+        """Eliminate one row at each iteration, and yield after it.
 
-        Of each sum the newest term comes last, so that the others need not wait.
+        In each sum the newest term comes last, so that the others need not wait for it.
+        Raises SingularError for a pivot at or below its tolerance.
         """
         n = A.shape[0]
         L: list[list[Any]] = [[0.0] * n for _ in range(n)]
@@ -141,7 +158,7 @@ class Factored:
             yield
 
     def solve(self, b: Sequence[Any]) -> Vector:
-        """Return x of A x = b."""
+        """Return x of A x = b, for b (n)."""
         n = len(self.L)
         x = list(b)
         for i in reversed(range(n)):
@@ -154,7 +171,7 @@ class Factored:
         return Vector(x)
 
     def solve_matrix(self, B: Matrix, negative: bool = False) -> Matrix:
-        """Return X of A X = B, or of A X = -B."""
+        """Return X of A X = B, or of A X = -B if `negative`, for B (n, m)."""
         return sparse_products(self.inverse(), (B,), negative)[0]
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:

@@ -1,4 +1,4 @@
-"""Symmetric 3x3 matrices, six numbers each."""
+"""Symmetric 3x3 matrices, stored as six numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLACE = ((0, 1, 2), (1, 3, 4), (2, 4, 5))
 
 
 class Symmetric:
-    """A symmetric 3x3 matrix by its six numbers xx, xy, xz, yy, yz, zz."""
+    """A symmetric 3x3 matrix with the six entries xx, xy, xz, yy, yz, zz."""
 
     __slots__ = ("entries",)
 
@@ -21,20 +21,20 @@ class Symmetric:
 
     @classmethod
     def of(cls, M: Matrix) -> Symmetric:
-        """Read the upper half of a matrix known to be symmetric."""
+        """Return the upper triangle of a Matrix (3, 3); its symmetry is not checked."""
         return cls(M[i, j] for i, j in ORDER)
 
     @classmethod
     def scaled_identity(cls, m: Any) -> Symmetric:
-        """Return m times the unit matrix."""
+        """Return m times the identity matrix."""
         return cls((m, 0.0, 0.0, m, 0.0, m))
 
     def full(self) -> Matrix:
-        """Write out all nine entries."""
+        """Return all nine entries as a Matrix."""
         return Matrix([self.entries[k] for k in row] for row in _PLACE)
 
     def rotated(self, R: Matrix) -> Symmetric:
-        """Return R A R.T."""
+        """Return R A R.T for a rotation R (3, 3)."""
         half = R @ self.full()
         rows, columns = half.rows, R.rows
         return Symmetric(Vector(rows[i]) @ Vector(columns[j]) for i, j in ORDER)

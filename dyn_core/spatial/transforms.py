@@ -1,4 +1,4 @@
-"""Pluecker transforms: the same motion or force seen from another frame."""
+"""Pluecker transforms: coordinates of a motion or force in another frame."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Transform:
 
         X m = [E w; E (v - r x w)]        X* f = [E (n - r x f); E f]
 
-    `X @ m` and `X @ f` go from A to B, `X.T @ f` and `X.T @ I @ X` from B to A.
+    `X @ m` and `X @ f` transform from A to B, `X.T @ f` and `X.T @ I @ X` from B to A.
 
     Attributes:
         E: Rotation of coordinates, A to B, 3x3.
         r: Origin of B in A coordinates, 3 [m].
 
-    Source: GUIDE (11), (12); RBDA (2.24), (2.25); SV-4.2, SV-4.3, SV-7.3;
-    KIM-1.1, KIM-1.3, KIM-1.5.
+    Source: GUIDE (11), (12); RBDA (2.24), (2.25); SV-4.2, SV-4.3, SV-7.3; KIM-1.1,
+    KIM-1.3, KIM-1.5.
     """
 
     __slots__ = ("E", "r")
@@ -40,12 +40,18 @@ class Transform:
 
     @classmethod
     def identity(cls) -> Transform:
-        """Return the transform that changes nothing; its products cost nothing."""
+        """Return the identity transform, one shared object.
+
+        Its products cost nothing.
+        """
         return _IDENTITY
 
     @classmethod
     def of_pose(cls, R: Any, p: Iterable[Any]) -> Transform:
-        """Make one from the pose of B in A: x_A = R x_B + p."""
+        """Return the transform from A to B from the pose of B in A: x_A = R x_B + p.
+
+        R (3, 3) and p (3) [m] are not checked.
+        """
         rows = (
             R.rows if isinstance(R, Matrix) else [[float(x) for x in row] for row in R]
         )
@@ -53,17 +59,17 @@ class Transform:
 
     @property
     def pose(self) -> tuple[Matrix, Vector]:
-        """Rotation R and position p of B in A."""
+        """Pose of B in A: rotation R (3, 3) and position p (3) [m]."""
         return self.E.T, self.r
 
     @property
     def T(self) -> Transposed:
-        """Transpose: takes forces (and inertias) from B back to A."""
+        """Transpose: transforms forces, and inertias by X.T @ I @ X, from B to A."""
         return Transposed(self)
 
     @property
     def inverse(self) -> Transform:
-        """Transform from B to A."""
+        """The transform from B to A."""
         return self if self is _IDENTITY else Transform(self.E.T, -(self.E @ self.r))
 
     def __matmul__(self, other: Any) -> Any:
@@ -81,14 +87,14 @@ class Transform:
         return NotImplemented
 
     def matrix(self) -> Matrix:
-        """Return the 6x6 matrix that acts on motions."""
+        """Return the 6x6 matrix that acts on motions [angular; linear], from A to B."""
         lower = -(self.E @ skew(self.r))
         top = [(*row, 0.0, 0.0, 0.0) for row in self.E.rows]
         pairs = zip(lower.rows, self.E.rows, strict=True)
         return Matrix([*top, *[(*low, *row) for low, row in pairs]])
 
     def force_matrix(self) -> Matrix:
-        """Return the 6x6 matrix X* that acts on forces, from A to B."""
+        """Return the 6x6 matrix X* that acts on forces [moment; force], from A to B."""
         upper = -(self.E @ skew(self.r))
         pairs = zip(self.E.rows, upper.rows, strict=True)
         bottom = [(0.0, 0.0, 0.0, *row) for row in self.E.rows]
@@ -106,7 +112,7 @@ _MOVABLE = (Motion, Force, MotionSubspace, ForceSubspace, Transform)
 
 
 class Transposed:
-    """Transpose of a transform A to B: forces and inertias from B to A."""
+    """Transpose of a Transform A to B; transforms forces and inertias from B to A."""
 
     __slots__ = ("X",)
 
@@ -128,7 +134,7 @@ class Transposed:
 
 
 class _HalfMoved:
-    """X.T @ I, waiting for its @ X."""
+    """The partial product X.T @ I, to be completed by @ X with the same X."""
 
     __slots__ = ("X", "inertia")
 
@@ -148,7 +154,7 @@ class _HalfMoved:
 
 
 def _move_rigid(X: Transform, I: RigidInertia) -> RigidInertia:
-    """Move a rigid inertia from B to A by its ten numbers."""
+    """Return X.T @ I @ X of a rigid inertia, computed with its ten parameters."""
     h = X.E.T @ I.h
     rotated = I.I.rotated(X.E.T)
     a, b = skew(X.r), skew(h)
@@ -158,7 +164,7 @@ def _move_rigid(X: Transform, I: RigidInertia) -> RigidInertia:
 
 
 def _move_articulated(X: Transform, A: ArticulatedInertia) -> ArticulatedInertia:
-    """Move an articulated inertia from B to A."""
+    """Return X.T @ A @ X of an articulated inertia, computed with its blocks."""
     I, M = A.I.rotated(X.E.T).full(), A.M.rotated(X.E.T)
     H = X.E.T @ A.H @ X.E
     a = skew(X.r)

@@ -1,6 +1,6 @@
 """Spatial values with their derivative along a direction.
 
-A spatial value made of Taylor numbers has a value and a derivative, each of its kind.
+A spatial value made of Taylor numbers has a value and a derivative of the same type.
 """
 
 from __future__ import annotations
@@ -22,28 +22,30 @@ from dyn_core.spatial import (
 
 
 def with_slopes(x: Iterable[Any], d: Iterable[Any]) -> Vector:
-    """Return numbers with their derivatives along a direction, entry by entry."""
+    """Return numbers x as Taylor numbers with the derivatives d along a direction."""
     return Vector(taylor(a, b) for a, b in zip(x, d, strict=True))
 
 
 def value_of(thing: Any) -> Any:
-    """Return a number or spatial value without its derivative."""
+    """Return a number or spatial value without its derivative, of the same type."""
     return _each(lambda x: derivatives(x)[0], thing)
 
 
 def slope_of(thing: Any) -> Any:
-    """Return the derivative of a number or spatial value, as a value of its kind.
+    """Return the derivative of a number or spatial value, as a value of the same type.
 
-    That of an inertia has the ten numbers' derivatives. A Transform has none of its
-    kind: see variation_of.
+    For an inertia it holds the derivatives of the ten parameters. For a Transform use
+    variation_of: its derivative is not a Transform.
     """
     return _each(lambda x: derivatives(x)[1], thing)
 
 
 def variation_of(X: Transform) -> Motion:
-    """Return vee(T^-1 dT) of the pose T that X belongs to, in the frame X goes to.
+    """Return the variation vee(T^-1 dT) of a Transform's pose T, as a Motion h.
 
         dX = -(h x) X
+
+    It is in the coordinates of the frame that X transforms to.
 
     Source: KIM-4.1.
     """
@@ -54,10 +56,11 @@ def variation_of(X: Transform) -> Motion:
 
 
 def has_slope(thing: Any) -> bool:
-    """Return whether some entry of a spatial value has a derivative."""
+    """Return whether a number or spatial value has a derivative along a direction."""
     flags: list[bool] = []
 
     def note(x: Any) -> Any:
+        """Record whether x is a Taylor number with a derivative; return x."""
         flags.append(isinstance(x, Taylor) and x.rank == DIRECTION)
         return x
 
@@ -66,7 +69,7 @@ def has_slope(thing: Any) -> bool:
 
 
 def _each(function: Callable[[Any], Any], thing: Any) -> Any:
-    """Apply a function to each number of a spatial value."""
+    """Return a number or spatial value with a function applied to each number."""
     if isinstance(thing, (Motion, Force)):
         return type(thing).of(map(function, thing))
     if isinstance(thing, Vector):

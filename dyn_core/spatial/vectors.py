@@ -1,7 +1,8 @@
-"""Columns, 3x3 matrices, and spatial vectors: motions and forces, a type each.
+"""Columns, matrices, and spatial vectors: motions and forces as separate types.
 
 Entries are any number-like values (floats, traced symbols, ...). Motions and forces
-live in dual spaces: only what has a meaning is defined, the rest is a TypeError.
+live in dual spaces: only meaningful operations are defined, all others raise a
+TypeError.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from dyn_core.errors import FrameMismatchError
 
 
 class Vector:
-    """A column of numbers; `+ - *` entry by entry, `@` is the inner product."""
+    """A column of numbers: `+ - * /` act entry by entry, `@` is the inner product.
+
+    `+ -` need a Vector of the same length or a sequence; `* /` also accept a scalar.
+    Other lengths and types raise TypeError.
+    """
 
     __slots__ = ("entries",)
 
@@ -40,6 +45,10 @@ class Vector:
         return np.array(self.entries, dtype=dtype)
 
     def _with(self, other: Any, op: Callable[[Any, Any], Any]) -> Vector:
+        """Return op applied entry by entry; `other` is a Vector or a scalar.
+
+        Raises TypeError for Vectors of another length, matrices and spatial vectors.
+        """
         if isinstance(other, Vector):
             a, b = self.entries, other.entries
             if len(a) != len(b):
@@ -73,17 +82,24 @@ class Vector:
         return _inner(self.entries, other.entries)
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Vector) -> Vector:
-        """Apply a function of two numbers entry by entry."""
+        """Return a function of two numbers applied entry by entry.
+
+        Raises TypeError if the lengths differ.
+        """
         return self._with(other, function)
 
     @classmethod
     def zeros(cls, n: int) -> Vector:
-        """Column of n zeros."""
+        """Return a column of n zeros."""
         return cls([0.0] * n)
 
 
 class Matrix:
-    """A small dense matrix of numbers, row by row."""
+    """A small dense matrix of number-like entries, stored as a tuple of rows.
+
+    `+ -` need a Matrix of the same shape (TypeError), `*` a scalar, `@` a Matrix or
+    Vector.
+    """
 
     __slots__ = ("rows",)
 
@@ -101,7 +117,7 @@ class Matrix:
 
     @property
     def T(self) -> Matrix:
-        """Transpose."""
+        """The transpose."""
         return Matrix(zip(*self.rows, strict=True))
 
     @property
@@ -119,6 +135,7 @@ class Matrix:
         return NotImplemented
 
     def _with(self, other: Matrix, op: Callable[[Any, Any], Any]) -> Matrix:
+        """Return op applied entry by entry; raise TypeError for another shape."""
         if not isinstance(other, Matrix) or other.shape != self.shape:
             raise TypeError(f"a Matrix {self.shape} needs its like, not {other!r}")
         pairs = zip(self.rows, other.rows, strict=True)
@@ -139,22 +156,25 @@ class Matrix:
         return Matrix([[-x for x in row] for row in self.rows])
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Matrix) -> Matrix:
-        """Apply a function of two numbers entry by entry."""
+        """Return a function of two numbers applied entry by entry.
+
+        Raises TypeError if the shapes differ.
+        """
         return self._with(other, function)
 
     @classmethod
     def zeros(cls, rows: int, columns: int) -> Matrix:
-        """Return a matrix of zeros."""
+        """Return a matrix of zeros, (rows, columns)."""
         return cls([0.0] * columns for _ in range(rows))
 
     @classmethod
     def identity(cls, n: int) -> Matrix:
-        """Return the unit matrix."""
+        """Return the n x n identity matrix."""
         return cls([float(i == j) for j in range(n)] for i in range(n))
 
     @classmethod
     def diagonal(cls, entries: Iterable[Any]) -> Matrix:
-        """Diagonal matrix."""
+        """Return the diagonal matrix of these entries."""
         d = tuple(entries)
         return cls(
             [x if i == j else 0.0 for j in range(len(d))] for i, x in enumerate(d)
@@ -162,12 +182,15 @@ class Matrix:
 
 
 class Spatial:
-    """What motions and forces have in common: two 3-vectors in one frame.
+    """Base class of motions and forces: two 3-vectors in one frame.
 
     Attributes:
         ang: Angular part: rotation of a motion, moment of a force.
-        lin: Linear part, of the frame's origin for a motion.
-        frame: Label of the frame, or None (then nothing is checked).
+        lin: Linear part; for a motion, of the frame's origin.
+        frame: Label of the frame; None: frames are not checked.
+
+    Raises:
+        TypeError: A part does not have three numbers.
     """
 
     __slots__ = ("ang", "frame", "lin")
@@ -182,13 +205,13 @@ class Spatial:
 
     @classmethod
     def of(cls, six: Iterable[Any], frame: Any = None) -> Any:
-        """Make one from six numbers, [angular; linear]."""
+        """Return a vector from six numbers, [angular; linear]."""
         six = tuple(six)
         return cls(six[:3], six[3:], frame)
 
     @classmethod
     def zero(cls) -> Any:
-        """Return the zero of this space."""
+        """Return the zero vector of this space."""
         return cls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
     def __iter__(self) -> Iterator[Any]:
@@ -203,7 +226,10 @@ class Spatial:
         return f"{type(self).__name__}({list(self.ang)}, {list(self.lin)}{label})"
 
     def _same(self, other: Any) -> Any:
-        """Check that `other` is of this space and frame; give the common frame."""
+        """Return the common frame label of two vectors of the same space.
+
+        Raises TypeError for another space, FrameMismatchError for another frame.
+        """
         if type(other) is not type(self):
             raise TypeError(
                 f"a {type(self).__name__} and a {type(other).__name__} are of different"
@@ -232,7 +258,10 @@ class Spatial:
     __rmul__ = __mul__
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
-        """Apply a function of two numbers entry by entry."""
+        """Return a function of two numbers applied entry by entry.
+
+        Raises TypeError for another space, FrameMismatchError for another frame.
+        """
         frame = self._same(other)
         ang = self.ang.map_with(function, other.ang)
         return type(self)(ang, self.lin.map_with(function, other.lin), frame)
@@ -244,7 +273,10 @@ class Motion(Spatial):
     __slots__ = ()
 
     def __matmul__(self, force: Any) -> Any:
-        """Scalar product with a Force: power where this is a velocity [W]."""
+        """Return the scalar product with a Force: for a velocity, the power [W].
+
+        Raises TypeError for other types, FrameMismatchError for another frame.
+        """
         if not isinstance(force, Force):
             raise TypeError(f"Motion . {type(force).__name__}: needs a Force")
         common_frame(self, force)
@@ -257,14 +289,20 @@ class Force(Spatial):
     __slots__ = ()
 
     def __matmul__(self, motion: Any) -> Any:
-        """Scalar product with a Motion, in either order the same."""
+        """Return the scalar product with a Motion, equal in either order.
+
+        Raises TypeError for other types, FrameMismatchError for another frame.
+        """
         if not isinstance(motion, Motion):
             raise TypeError(f"Force . {type(motion).__name__}: needs a Motion")
         return motion @ self
 
 
 def _inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    """Return a[0]*b[0] + a[1]*b[1] + ..., in this order; 0.0 for empty columns."""
+    """Return a[0]*b[0] + a[1]*b[1] + ..., in this order; 0.0 for empty columns.
+
+    Raises TypeError if the lengths differ.
+    """
     if len(a) != len(b):
         raise TypeError(f"lengths differ: {len(a)} and {len(b)}")
     result: Any = None
@@ -274,11 +312,12 @@ def _inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
 
 
 def _vector(x: Any) -> Vector:
+    """Return x as a Vector."""
     return x if isinstance(x, Vector) else Vector(x)
 
 
 def total(terms: Iterable[Any]) -> Any:
-    """Sum without a leading zero; the empty sum is 0.0."""
+    """Return the sum of terms without a leading zero; 0.0 if there are none."""
     terms = iter(terms)
     result = next(terms, 0.0)
     for term in terms:
@@ -287,20 +326,23 @@ def total(terms: Iterable[Any]) -> Any:
 
 
 def common_frame(a: Spatial, b: Spatial) -> Any:
-    """The frame label that two quantities share; different labels are refused."""
+    """Return the frame label of two spatial vectors; None if both have none.
+
+    Raises FrameMismatchError for different labels.
+    """
     if a.frame is not None and b.frame is not None and a.frame != b.frame:
         raise FrameMismatchError(f"frames differ: {a.frame!r} and {b.frame!r}")
     return b.frame if a.frame is None else a.frame
 
 
 def cross3(a: Vector, b: Vector) -> Vector:
-    """Cross product of two 3-vectors."""
+    """Return the cross product of two 3-vectors."""
     (a1, a2, a3), (b1, b2, b3) = a.entries, b.entries
     return Vector((a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1))
 
 
 def skew(r: Iterable[Any]) -> Matrix:
-    """Matrix r x, such that (r x) b = r x b.  Source: GUIDE (13); SV-4.4."""
+    """Return the matrix r x, with (r x) b = r x b.  Source: GUIDE (13); SV-4.4."""
     x, y, z = r
     return Matrix(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))
 
@@ -311,6 +353,9 @@ def rotation_rates(w: Vector, alpha: Vector) -> Matrix:
     Args:
         w: Angular velocity, 3 [rad/s].
         alpha: Angular acceleration, 3 [rad/s²].
+
+    Returns:
+        U, 3x3 [1/s²]; a is the acceleration of the origin.
     """
     (x, y, z), (ax, ay, az) = w, alpha
     xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
@@ -324,7 +369,9 @@ def rotation_rates(w: Vector, alpha: Vector) -> Matrix:
 
 
 def cross_motion(v: Motion, m: Motion) -> Motion:
-    """Rate of a motion fixed in a body that moves with v: v x m.
+    """Return v x m: the rate of a motion m fixed in a body that moves with v.
+
+    Raises TypeError for other types, FrameMismatchError for different frames.
 
     Source: GUIDE (17); RBDA (2.31); SV-1.1, SV-3.6, SV-5.3, SV-5.4; KIM-1.8.
     """
@@ -336,9 +383,11 @@ def cross_motion(v: Motion, m: Motion) -> Motion:
 
 
 def cross_force(v: Motion, f: Force) -> Force:
-    """Rate of a force fixed in a body that moves with v: v x* f.
+    """Return v x* f: the rate of a force f fixed in a body that moves with v.
 
         (v x m) . f = -m . (v x* f)
+
+    Raises TypeError for other types, FrameMismatchError for different frames.
 
     Source: GUIDE (18); RBDA (2.32); SV-1.1, SV-3.6, SV-5.3, SV-5.4; KIM-1.8.
     """
@@ -350,7 +399,10 @@ def cross_force(v: Motion, f: Force) -> Force:
 
 
 def cross(v: Motion, other: Any) -> Any:
-    """Return v x m for a Motion m, v x* f for a Force f; of a subspace by columns."""
+    """Return v x m for a Motion, v x* f for a Force; subspaces column by column.
+
+    Raises TypeError for other types, FrameMismatchError for different frames.
+    """
     if hasattr(other, "columns"):
         return type(other)(cross(v, column) for column in other)
     if isinstance(other, Force):

@@ -1,4 +1,4 @@
-"""The factor of velocity-product forces: how v x* I v changes with v."""
+"""Factor of velocity-product forces: the derivative of v x* I v with respect to v."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ class VelocityProduct:
         d(v x* I v) = B dv + ... ;   B m = -2 [G w; p x w],   m = [w; .]
         G = [w_i] P + [h] [v_i],   p = m v_i + w_i x h
 
-    Twelve numbers: a rigid body's B acts on angular velocities only. They add up over
-    bodies in one frame.
+    It has twelve numbers, as a rigid body's B acts on angular velocities only. The
+    factors of bodies in one frame can be added.
+
+    Attributes:
+        G: 3x3 block.
+        p: Linear momentum, 3 [kg·m/s].
 
     Source: S. Singh, R. Russell and P. Wensing 2022, (29), for I with second moments P.
     """
@@ -27,7 +31,7 @@ class VelocityProduct:
 
     @classmethod
     def of(cls, I: RigidInertia, v: Motion) -> VelocityProduct:
-        """Make that of one body moving at v."""
+        """Return the factor of one body with inertia I at velocity v, its axes."""
         w, o = v.ang, v.lin
         columns = [cross3(w, Vector(row)) for row in I.second_moments.full().rows]
         inner = I.h @ o
@@ -46,11 +50,11 @@ class VelocityProduct:
 
     @property
     def T(self) -> _ProductTransposed:
-        """Transpose: B.T m is a pure moment."""
+        """Transpose: B.T @ m is a pure moment."""
         return _ProductTransposed(self)
 
     def seen_from(self, E: Matrix, r: Vector) -> VelocityProduct:
-        """Return X.T B X for the transform (E, r)."""
+        """Return X.T B X for the Transform X with rotation E and origin r [m]."""
         p = E.T @ self.p
         turned = E.T @ self.G @ E
         inner = r @ p
@@ -61,7 +65,7 @@ class VelocityProduct:
 
 
 class _ProductTransposed:
-    """B.T of a VelocityProduct."""
+    """Transpose B.T of a VelocityProduct, to be multiplied by motions."""
 
     __slots__ = ("B",)
 

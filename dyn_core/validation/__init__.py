@@ -1,4 +1,4 @@
-"""Checks of what users write: files by tables, YAML within bounds, arrays."""
+"""Validation of user input: files against tables, bounded YAML, arrays, keywords."""
 
 from dyn_core.validation.arrays import (
     finite_array,

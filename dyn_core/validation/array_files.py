@@ -1,7 +1,7 @@
-"""The one reader of NPZ and CSV: sizes are checked before memory is taken.
+"""Readers of NPZ and CSV files that check sizes before they allocate memory.
 
-Whatever is wrong with the content of a file is a SettingError in plain words that names
-the file. What the arrays mean is for others to check.
+A file with invalid content raises a SettingError that names the file and the reason in
+plain language. The meaning of the arrays is checked by the callers.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class CsvTable(NamedTuple):
     """The columns of a CSV.
 
     Attributes:
-        units: One for each column; empty where the file has no line of units.
-        labels: First line that is no comment.
-        numbers: Rows x columns; NaN where a cell is empty.
+        units: Unit of each column; empty list if the file has no line `# units:`.
+        labels: Column labels, from the first line that is not a comment.
+        numbers: Array (rows, columns); NaN where a cell is empty.
     """
 
     units: list[str]
@@ -48,15 +48,17 @@ class CsvTable(NamedTuple):
 def npz_arrays(
     file: Path, valid: str, names: Collection[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of an NPZ.
+    """Return the arrays of an NPZ file by name.
 
     Args:
-        file: Path.
-        valid: Names of arrays that it may have, for errors.
-        names: Arrays that are read, where they are there; None: all.
+        file: Path of the file.
+        valid: Names of the arrays that such a file may have, for error messages.
+        names: Names of the arrays to read; names that the file lacks are skipped. None:
+            all arrays.
 
     Raises:
-        SettingError: It cannot be read, or its arrays are larger than they may be.
+        SettingError: The file cannot be opened, is no NPZ or is damaged, an array is
+            encrypted or holds Python objects, or the arrays exceed SIZE and RATIO.
     """
     try:
         with file.open("rb") as start:
@@ -81,14 +83,14 @@ def npz_arrays(
 
 
 def _refused(file: Path, reason: str) -> SettingError:
-    """Return the error of a file whose content is not valid."""
+    """Return a SettingError that says that the file has invalid content and why."""
     kind = file.suffix[1:].upper()
     message = one_line(f"{file}: no {kind} that can be read: {reason}")
     return SettingError(message, "file")
 
 
 def _check_total(file: Path, total: int) -> None:
-    """Refuse a small file whose arrays would fill the memory."""
+    """Raise SettingError if arrays of `total` bytes exceed the limit for the file."""
     limit = max(SIZE, RATIO * file.stat().st_size)
     if total > limit:
         reason = f"its arrays have {total} bytes; valid: at most {limit}"
@@ -96,7 +98,13 @@ def _check_total(file: Path, total: int) -> None:
 
 
 def _array(file: Path, archive: Any, member: zipfile.ZipInfo) -> np.ndarray:
-    """Return one array of an NPZ, whose header fits its size."""
+    """Return one array of an NPZ, after checking its header against its size.
+
+    Raises:
+        SettingError: The member is encrypted, uses an unknown compression, holds Python
+            objects, or its shape needs more bytes than it has. Other errors come from
+            zipfile and NumPy.
+    """
     name = member.filename.removesuffix(".npy")
     if member.flag_bits & _ENCRYPTED:
         raise _refused(file, f"array {name} is encrypted")
@@ -119,12 +127,13 @@ def _array(file: Path, archive: Any, member: zipfile.ZipInfo) -> np.ndarray:
 
 
 def csv_table(file: Path) -> CsvTable:
-    """Return the columns of a CSV: its numbers below one line of labels.
+    """Return the columns of a CSV: numbers below one line of labels.
 
-    Lines that begin with # are left out, but for one that begins with `# units:`.
+    Lines that begin with # are comments; `# units:` before the labels gives units.
 
     Raises:
-        SettingError: It cannot be read, or has a cell that is no number; names row and
+        SettingError: The file cannot be read, has no row of numbers, a row whose length
+            differs from the labels, or a cell that is not a number; names row and
             column.
     """
     with _csv_lines(file, "utf-8-sig") as lines:
@@ -133,10 +142,10 @@ def csv_table(file: Path) -> CsvTable:
 
 
 def csv_rows(file: Path) -> list[list[str]]:
-    """Return the cells of a CSV, row by row, without empty rows.
+    """Return the cells of a CSV as strings, row by row, without empty rows.
 
     Raises:
-        SettingError: It cannot be read.
+        SettingError: The file cannot be read, is not UTF-8 or is not valid CSV.
     """
     with _csv_lines(file, "utf-8") as lines:
         return [row for row in csv.reader(lines) if row]
@@ -144,7 +153,11 @@ def csv_rows(file: Path) -> list[list[str]]:
 
 @contextmanager
 def _csv_lines(file: Path, encoding: str) -> Iterator[TextIO]:
-    """Open a CSV; whatever is wrong with its content is a SettingError."""
+    """Open a CSV as text; errors raised while it is read become SettingErrors.
+
+    The body of the `with` statement may raise ValueError with the reason alone; it
+    becomes a SettingError that names the file.
+    """
     try:
         with file.open(newline="", encoding=encoding) as lines:
             yield lines
@@ -161,7 +174,11 @@ def _csv_lines(file: Path, encoding: str) -> Iterator[TextIO]:
 
 
 def _head(lines: TextIO) -> tuple[list[str], list[str]]:
-    """Return units, if there are some, and labels of the columns."""
+    """Return the units and the labels of the columns; leave `lines` at the first row.
+
+    Units are an empty list if there is no line `# units:`. Raises ValueError if the
+    file has no labels, or if the numbers of units and labels differ.
+    """
     units: list[str] = []
     while line := lines.readline():
         if line.startswith(_UNITS):
@@ -175,7 +192,11 @@ def _head(lines: TextIO) -> tuple[list[str], list[str]]:
 
 
 def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
-    """Return the numbers below the labels, rows x columns."""
+    """Return the numbers below the labels, (rows, columns).
+
+    Raises ValueError if there is no row, or a row does not fit the labels. Empty cells
+    are read as NaN by a slower second attempt.
+    """
     start = lines.tell()
     try:
         with warnings.catch_warnings():
@@ -183,6 +204,7 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
             numbers = np.loadtxt(lines, delimiter=",", comments="#", ndmin=2)
     except ValueError:
         lines.seek(start)
+        # np.loadtxt is quick, but refuses empty cells and does not name a bad cell.
         return _numbers_one_by_one(lines, labels)
     if not numbers.size:
         raise ValueError("it has no row")
@@ -192,7 +214,11 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
 
 
 def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
-    """Return numbers where cells are empty, or say which cell is none."""
+    """Return the numbers (rows, columns) cell by cell; an empty cell becomes NaN.
+
+    Raises ValueError if there is no row, a row has another length than the labels, or a
+    cell is not a number; the message names row and label.
+    """
     rows: list[list[float]] = []
     for row in csv.reader(lines):
         if not row or row[0].startswith("#"):

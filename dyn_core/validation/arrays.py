@@ -1,4 +1,4 @@
-"""Arrays that users write: of states, of parameters; right length, as floats."""
+"""Arrays given by users, such as states and parameters: conversion and checks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from dyn_core.validation.kinds import shown
 
 
 def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
-    """Return an array of floats.
+    """Return an array of floats, of any shape; NaN and infinity are accepted.
 
     Args:
-        name: What errors call it.
-        values: Numbers.
-        wanted: What is needed, for the error.
+        name: Name of the input in error messages.
+        values: Real numbers; complex ones are accepted if their imaginary parts are
+            zero.
+        wanted: Shape that is expected, only for error messages.
 
     Raises:
-        ShapeError: These are no real numbers, or rows of several lengths.
+        ShapeError: `values` is None, is not numeric, has imaginary parts, or consists
+            of rows of different lengths.
     """
     if values is None:
         raise ShapeError(name, f"numbers of {wanted}", "None")
@@ -34,18 +36,19 @@ def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
 
 
 def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
-    """Return an array of floats, (length,) or (batch, length).
+    """Return a numeric array of shape (length,) or (batch, length).
 
-    Complex numbers are kept, for differences with a complex step.
+    Complex numbers stay complex, for derivatives by the complex-step method; all others
+    become floats.
 
     Args:
-        name: What errors call it.
+        name: Name of the input in error messages.
         values: Numbers of one state, or of a batch of states.
         length: Length of the last axis.
 
     Raises:
-        ShapeError: The last axis has another length, there are too many axes, or these
-            are no numbers.
+        ShapeError: The last axis has another length, there are too many axes, or the
+            values are not numeric.
     """
     wanted = f"shape ({length},) or (batch, {length})"
     try:
@@ -59,7 +62,10 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
 
 
 def one_state(name: str, values: ArrayLike, length: int) -> np.ndarray:
-    """Return an array of floats, (length,), as state_array does; no batch."""
+    """Return a numeric array of shape (length,), converted as by state_array.
+
+    Raises ShapeError for a batch, another length, or values that are not numeric.
+    """
     array = state_array(name, values, length)
     if array.ndim != 1:
         raise ShapeError(name, f"shape ({length},)", f"shape {array.shape}")
@@ -69,12 +75,17 @@ def one_state(name: str, values: ArrayLike, length: int) -> np.ndarray:
 def finite_array(
     name: str, values: ArrayLike, size: int | None = None
 ) -> tuple[float, ...]:
-    """Return finite floats of a list or an array; a single number stands for all.
+    """Return the finite floats of a list or an array; a single number stands for all.
 
     Args:
-        name: What errors call it; an element is called name[i].
-        values: Numbers; none stand for zeros where the size is known.
-        size: How many there must be; None: any number of them.
+        name: Name of the input in error messages; element i is called name[i].
+        values: Numbers. If `size` is given, an empty list stands for zeros and a single
+            number for `size` equal ones.
+        size: Number of values; None: any number of them.
+
+    Raises:
+        ModelError: The values are not numeric, not a list, not `size` many, or not
+            finite.
     """
     try:
         array = np.asarray(values, float)

@@ -1,4 +1,4 @@
-"""Unknown keywords of public classes and functions: refused with the valid ones."""
+"""Check of keywords of public classes and functions; errors list the valid keywords."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ _Target = TypeVar("_Target", bound=Callable[..., Any])
 
 
 def known_keywords(target: _Target) -> _Target:
-    """Make a class or function name the valid keywords where it gets an unknown one.
+    """Decorate a class or function so that unknown keywords raise a SettingError.
 
-    A class decorator stands above @dataclass. The constructor of a class is wrapped in
-    place. What hands any keywords on leaves the check to whom it hands them.
+    On a class it wraps `__init__` in place and stands above @dataclass. A target that
+    accepts **kwargs cannot be decorated: the function that receives them must check
+    them.
 
-    Raises (when the target is called):
-        SettingError: There is no such keyword; names the nearest, then all.
+    Raises:
+        TypeError: At decoration: the target accepts **kwargs.
+        SettingError: At each call: there is no such keyword; names the nearest keyword,
+            then all valid ones.
     """
     call: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
     entries = list(signature(call).parameters.values())
@@ -32,6 +35,7 @@ def known_keywords(target: _Target) -> _Target:
 
     @wraps(call)
     def checked(*args: Any, **settings: Any) -> Any:
+        """Call the target after checking the names of the keywords."""
         if not known.issuperset(settings):
             check_keywords(name, settings, valid)
         return call(*args, **settings)
@@ -43,15 +47,15 @@ def known_keywords(target: _Target) -> _Target:
 
 
 def check_keywords(name: str, settings: Iterable[str], valid: Sequence[str]) -> None:
-    """Refuse keywords that a class or function does not have.
+    """Check that every keyword is valid.
 
     Args:
-        name: Of the class or function.
-        settings: Keywords that are given.
-        valid: Those it has.
+        name: Name of the class or function, for the error message.
+        settings: Keywords of the call.
+        valid: Valid keywords.
 
     Raises:
-        SettingError: There is no such keyword; names the nearest, then all.
+        SettingError: A keyword is unknown; names the nearest valid one, then all.
     """
     for keyword in settings:
         if keyword not in valid:

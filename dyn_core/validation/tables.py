@@ -1,8 +1,8 @@
-"""Tables of what files and nodes take: they check values and document them.
+"""Tables of keys and parameters: they check values and generate their documentation.
 
-A Field gives a value its name, kind, unit, default and meaning; a Table is a mapping of
-Fields. docs/make_reference.py prints the tables, nodes declare their parameters from
-them.
+A Field defines the name, kind, unit, default and meaning of one value; a Table is a
+mapping of Fields. docs/make_reference.py prints the tables; nodes declare their
+parameters from them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ class Field:
     """One key of a file, or one parameter of a node.
 
     Attributes:
-        name: Key; for parameters with dots.
-        kind: What the value may be; for tables that contain themselves a function of
-            no arguments that returns it.
+        name: Key of the file, or parameter name with dots.
+        kind: Kind of the value; for a table that contains itself, a function without
+            arguments that returns the kind.
         doc: Meaning, one sentence.
-        unit: SI unit, as the pages print it.
-        default: Value where the key is missing; None: left out of what is read.
-            REQUIRED: the key must be there.
-        structure: Of a node's parameter: fixed while the node has a robot.
+        unit: SI unit, as printed in the documentation.
+        default: Value if the key is missing; None: the key is then omitted from the
+            result. REQUIRED: a missing key is an error.
+        structure: For a parameter of a node: whether it is fixed while the node has a
+            robot.
     """
 
     name: str
@@ -41,11 +42,18 @@ class Field:
 
     @property
     def value_kind(self) -> Kind:
-        """What the value may be."""
+        """The kind of the value, also where `kind` is a function."""
         return self.kind if isinstance(self.kind, Kind) else self.kind()
 
     def read(self, where: str, value: Any) -> Any:
-        """Return the checked value; an empty entry is the empty one of its kind."""
+        """Return the checked value.
+
+        A null entry stands for the `empty` value of the kind, unless the key is
+        required; it is an error if the kind has no such value.
+
+        Raises:
+            ModelError: The value is not valid.
+        """
         kind = self.value_kind
         empty = value is None and self.default is not REQUIRED
         return kind.read(where, kind.empty if empty else value)
@@ -56,8 +64,10 @@ class Table(Kind):
 
     Attributes:
         fields: Fields by name.
-        make: What is made of the checked values as keywords; None: a dict.
-        made: Type of values that pass unchecked: they are made already.
+        make: Function or class that gets the checked values as keywords; None: they are
+            returned as a dict.
+        made: Type whose instances are accepted and returned unchecked; by default
+            `make`, if that is a class.
     """
 
     empty: Mapping[str, Any] = {}
@@ -74,13 +84,21 @@ class Table(Kind):
         self.valid = f"a mapping with {', '.join(self.fields)}"
 
     def takes(self, value: Any) -> bool:
-        """Mappings, and what is made already."""
+        """Return whether the value is a mapping or an instance of `made`."""
         return isinstance(value, Mapping) or (
             self.made is not None and isinstance(value, self.made)
         )
 
     def convert(self, where: str, value: Any) -> Any:
-        """Return the checked values; unknown and missing keys are refused."""
+        """Return the checked values, as a dict or as the result of `make`.
+
+        Missing keys get their defaults; keys with the default None are omitted. An
+        instance of `made` is returned as it is.
+
+        Raises:
+            ModelError: A key is unknown, a required key is missing, or a value is not
+                valid.
+        """
         if not isinstance(value, Mapping):
             return value
         for key in value:
@@ -100,18 +118,27 @@ class Table(Kind):
 
 
 class Tagged(Kind):
-    """A mapping whose keys depend on one of them, such as the type of a shape."""
+    """A mapping whose keys depend on the value of one key, such as the type of a shape.
+
+    Args:
+        tag: Key that selects the table.
+        tables: Tables by value of that key; each has the key `tag` itself.
+    """
 
     def __init__(self, tag: str, tables: Mapping[str, Table]) -> None:
         self.tag, self.tables = Field(tag, Name(tuple(tables)), ""), tables
         self.valid = f"a mapping with {tag}: {', '.join(tables)}"
 
     def takes(self, value: Any) -> bool:
-        """Mappings."""
+        """Return whether the value is a mapping."""
         return isinstance(value, Mapping)
 
     def convert(self, where: str, value: Any) -> Any:
-        """Return what the table of this type returns."""
+        """Return the value as the table selected by its tag converts it.
+
+        Raises:
+            ModelError: The tag is missing or unknown, or the table refuses the value.
+        """
         name = self.tag.name
         if name not in value:
             raise ModelError(f"{where}: {name} is missing; valid: {self.valid}", name)

@@ -1,8 +1,8 @@
-"""The one reader of YAML: bounded in size, depth and number of values.
+"""Reader of YAML, bounded in file size, nesting depth and number of values.
 
-Only plain data is read: mappings with string keys or numbers as keys, lists, strings,
-numbers, booleans and null. Numbers are those of YAML 1.2: `2e-5` is one, `1_0`, `0x10`
-and `1:30` are strings. An alias counts as often as it is used. Whatever is wrong is a
+It reads plain data only: mappings with strings or numbers as keys, lists, strings,
+numbers, booleans and null. Numbers follow YAML 1.2: `2e-5` is a number; `1_0`, `0x10`
+and `1:30` are strings. An alias counts each time it is used. Every fault is a
 ModelError that names the file.
 """
 
@@ -38,7 +38,7 @@ _PLAIN = {
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's reader of plain data alone: no tags, dates or merged mappings."""
+    """PyYAML's safe loader without tags, dates and merged mappings, and with bounds."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}
     yaml_constructors = {
@@ -49,12 +49,13 @@ class _Loader(yaml.SafeLoader):
     values = depth = 0
 
     def fetch_flow_collection_start(self, token: Any) -> None:
-        """Refuse brackets in brackets before the rest of the file is scanned."""
+        """Scan an opening bracket; raise _TooMuch if brackets nest too deeply."""
+        # The scanner reads ahead: deep brackets must fail before the rest is scanned.
         _check_depth(self.flow_level)
         super().fetch_flow_collection_start(token)
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return the next value; too many and too deep ones end the reading."""
+        """Return the next node; raise _TooMuch for too many or too deep nodes."""
         self.values, self.depth = self.values + 1, self.depth + 1
         _check_depth(self.depth)
         _check_count(self.values)
@@ -63,7 +64,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """Return a dict; a key that is there twice is refused."""
+        """Return the dict of a mapping; raise ConstructorError for a duplicate key."""
         read = yaml.constructor.BaseConstructor.construct_mapping(self, node, deep)
         if len(read) < len(node.value):
             keys = [self.construct_object(key, deep) for key, _ in node.value]
@@ -79,15 +80,18 @@ for _kind, _pattern in _PLAIN.items():
 
 
 def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
-    """Return the content of a YAML file, and what errors call it.
+    """Return the data of a YAML source, and the name of the source for error messages.
+
+    The data are None for an empty file; their structure is not checked.
 
     Args:
-        source: Path, YAML text of more than one line, or a mapping as it is.
-        what: Which file it is, for errors: sidecar, chain file, ...
-        inline: What errors call YAML text and mappings.
+        source: Path, YAML text of more than one line, or a mapping, returned as it is.
+        what: Kind of the file for error messages: sidecar, chain file, ...
+        inline: Name for error messages of YAML text and mappings.
 
     Raises:
-        ModelError: It cannot be read, is no YAML, or is too large or too deep.
+        ModelError: The source is of another type, cannot be read, is not YAML, or
+            exceeds SIZE, VALUES or DEPTH.
     """
     if isinstance(source, Mapping):
         data, where = source, inline
@@ -112,7 +116,7 @@ def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
 
 
 def _reason(error: Exception) -> str:
-    """Return what is wrong with YAML and where, in one line."""
+    """Return the reason and the position of a YAML error, on one line."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -128,7 +132,7 @@ def _reason(error: Exception) -> str:
 
 
 def _plain(problem: str) -> str:
-    """Return a problem that PyYAML reports without words of programs."""
+    """Return a message of PyYAML with Python terms replaced by plain ones."""
     problem = problem.replace("found unhashable key", "a key is a list or a mapping")
     return re.sub(
         "could not determine a constructor for the tag", "unknown tag", problem
@@ -136,10 +140,19 @@ def _plain(problem: str) -> str:
 
 
 def _content(path: Any, what: str) -> tuple[bytes, str]:
-    """Return the bytes of a file, no more than one over the limit, and its path."""
+    """Return at most SIZE + 1 bytes of a file, and its path as a string.
+
+    Args:
+        path: Path of the file.
+        what: Kind of the file for error messages.
+
+    Raises:
+        ModelError: `path` is not a path, or the file cannot be read.
+    """
     try:
         where = os.fspath(path)
         with Path(where).open("rb") as file:
+            # One byte more than allowed shows the caller that the file is too large.
             return file.read(SIZE + 1), str(where)
     except TypeError as error:
         valid = "a path, YAML text or a mapping"
@@ -150,21 +163,23 @@ def _content(path: Any, what: str) -> tuple[bytes, str]:
 
 
 class _TooMuch(Exception):
-    """More values, or deeper ones, than a file may have."""
+    """The data exceed VALUES or DEPTH."""
 
 
 def _check_depth(depth: int) -> None:
+    """Raise _TooMuch if the nesting depth exceeds DEPTH."""
     if depth > DEPTH:
         raise _TooMuch(f"lists and mappings nested more than {DEPTH} deep; valid: less")
 
 
 def _check_count(values: int) -> None:
+    """Raise _TooMuch if the number of values exceeds VALUES."""
     if values > VALUES:
         raise _TooMuch(f"more than {VALUES} values, aliases expanded; valid: fewer")
 
 
 def _check_extent(data: Any) -> None:
-    """Refuse data of too many values or levels, aliases and cycles expanded."""
+    """Raise _TooMuch if data exceed VALUES or DEPTH, aliases and cycles expanded."""
     level, values, depth = [data], 1, 0
     while level:
         parts = [

@@ -1,1 +1,1 @@
-"""From the description of a robot to the tree that algorithms see."""
+"""Assembly of the tree that algorithms use, from the description of a robot."""

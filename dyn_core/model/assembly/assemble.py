@@ -1,4 +1,4 @@
-"""Build -> Tree: numbering, merging of fixed links, couplings, checks."""
+"""Assembly of a Tree from a Build: numbering, merged links, couplings, checks."""
 
 from __future__ import annotations
 
@@ -41,10 +41,14 @@ ROOT_JOINT = "root_joint"
 
 
 def assemble_tree(build: Build) -> Tree:
-    """Return the Tree of what a Build says, checked, with plain names.
+    """Return the checked Tree of a Build, with control characters removed from names.
 
-    Joints are numbered depth first, siblings in document order. Fixed and locked
-    joints are merged exactly; their links stay as frames.
+    Joints are numbered depth first, siblings in document order. Fixed and locked joints
+    are merged exactly; their links remain as frames.
+
+    Raises:
+        ModelError: The description or a choice of the Build is not valid, or doubtful
+            and the Build is strict.
     """
     build = with_mended_names(build)
     description = build.description
@@ -68,7 +72,11 @@ def assemble_tree(build: Build) -> Tree:
 def _chain(
     description: Description, root: str, tip: str | None
 ) -> tuple[str, Sequence[JointSpec]]:
-    """Return root and joints of the chain to a tip, or of the sub-tree below root."""
+    """Return the root link and the joints from `root` to `tip`; tip None: all joints.
+
+    Raises:
+        ModelError: Unknown link, or `tip` is not below `root`.
+    """
     names = [link.name for link in description.links]
     for link in (root, tip):
         if link is not None and link not in names:
@@ -86,7 +94,15 @@ def _chain(
 
 
 class _Walk:
-    """The walk over the tree: one growing list per attribute of the Tree."""
+    """Depth-first numbering of the tree, with one growing list per attribute of Tree.
+
+    Args:
+        description: Robot.
+        joints: Joints of the description that belong to the tree.
+        made: Joint objects of the description by name.
+        build: Choices.
+        findings: Collects warnings.
+    """
 
     def __init__(
         self,
@@ -112,7 +128,10 @@ class _Walk:
         self.waiting: list[tuple[JointSpec, int, Transform]] = []
 
     def start(self, root: str) -> None:
-        """Number everything that hangs below the root link."""
+        """Number all bodies below the root link.
+
+        Raises ModelError for an invalid root_joint, or a lock of an unknown joint.
+        """
         kind = self.build.root_joint
         if kind not in ("fixed", "floating"):
             raise ModelError(f"root_joint '{kind}': valid are fixed, floating", root)
@@ -130,7 +149,7 @@ class _Walk:
             raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
 
     def root_joint_name(self) -> str:
-        """Return the name of a floating root's joint, which the file does not use."""
+        """Return a name for the floating root's joint that the file does not use."""
         name = ROOT_JOINT
         while name in self.joints:
             name += "_"
@@ -140,13 +159,23 @@ class _Walk:
         return name
 
     def place(self, link: str, body: int, X: Transform) -> None:
-        """Fix a link to a body at X; the joints below it come next, in their order."""
+        """Fix a link to a body, and queue the joints below it.
+
+        X is the transform from the body's frame to the link's.
+        """
         self.frames[link] = Frame(body, X, self.links[link].inertia)
+        # `waiting` is a stack: reversed, the first joint of the file is numbered first.
         below = reversed(self.below.get(link, ()))
         self.waiting += [(spec, body, X) for spec in below]
 
     def pass_joint(self, spec: JointSpec, body: int, X: Transform) -> None:
-        """Merge or add a joint on a link that is fixed to a body at X."""
+        """Merge a fixed joint, or add a moving one with its body.
+
+        Args:
+            spec: Joint.
+            body: Number of the body of its parent link.
+            X: Transform from this body to the parent link.
+        """
         XJ = self.fixed_transform(spec)
         if XJ is not None:
             if XJ is Transform.identity():
@@ -158,7 +187,10 @@ class _Walk:
             self.add(spec, body, X)
 
     def fixed_transform(self, spec: JointSpec) -> Transform | None:
-        """Return the joint transform of a fixed or locked joint, None if it moves."""
+        """Return the transform of a fixed or locked joint; None if the joint moves.
+
+        Raises ModelError for an invalid lock position.
+        """
         if spec.kind == "fixed" and spec.name not in self.build.joints:
             return Transform.identity()
         ruled = self.position_by_lock(spec)
@@ -173,25 +205,25 @@ class _Walk:
         return joint.X(position)
 
     def joint_of(self, spec: JointSpec) -> Joint:
-        """Return the joint of a specification, or the one given in its place."""
+        """Return the joint of a specification, or the user's joint of the same name."""
         replacement = self.build.joints.get(spec.name)
         if replacement is not None:
             return replacement
         return self.made.get(spec.name) or make_joint(spec)
 
     def placement(self, spec: JointSpec, mount: Transform) -> Transform:
-        """Return the transform from a body to where a joint on its link is placed.
+        """Return the transform from a body to the frame before a joint.
 
         Args:
             spec: Joint.
-            mount: Transform from the body to the link.
+            mount: Transform from the body to the joint's parent link.
         """
         if mount is Transform.identity() and spec.name in self.placed:
             return self.placed[spec.name]
         return origin(spec.xyz, spec.rpy) @ mount
 
     def position_by_lock(self, spec: JointSpec) -> np.ndarray | None:
-        """Return the position of a follower whose leader is locked, or None."""
+        """Return the position of a follower whose leader is locked; else None."""
         for leader, ratio, offset in self.rules(spec) if self.build.lock else ():
             if leader in self.build.lock:
                 spec = self.joints[leader]
@@ -200,7 +232,7 @@ class _Walk:
         return None
 
     def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
-        """Return the leaders of a follower, near to far, with ratio and offset."""
+        """Yield the leaders of a follower in turn, each with total ratio and offset."""
         rule = spec.mimic
         ratio: Matrix | None = None
         offset = Vector(())
@@ -214,7 +246,10 @@ class _Walk:
             rule = self.joints[rule.joint].mimic
 
     def add(self, spec: JointSpec, parent: int, mount: Transform) -> None:
-        """Add the body of a moving joint, then place the link it carries."""
+        """Add the body of a moving joint, then place the link it carries.
+
+        A driven joint gets an additional body without mass in between.
+        """
         X = self.placement(spec, mount)
         pose = self.build.drives.get(spec.name)
         if pose is not None:
@@ -228,7 +263,14 @@ class _Walk:
     def append(
         self, spec: JointSpec, joint: Joint, parent: int, mount: Transform, X: Transform
     ) -> None:
-        """Add a body; its number is the next one."""
+        """Append a body to all lists.
+
+        Args:
+            spec, joint: Joint that carries it.
+            parent: Number of the parent.
+            mount: Transform from the parent to the link the joint is on.
+            X: Transform from the parent to the frame before the joint.
+        """
         self.parent.append(parent)
         self.joint.append(joint)
         self.joint_mounts.append(mount)
@@ -236,7 +278,10 @@ class _Walk:
         self.specs.append(spec)
 
     def tree(self) -> Tree:
-        """Return the Tree, its inertia_scale and warnings still to come."""
+        """Return the Tree, with inertia_scale and warnings still empty.
+
+        Raises ModelError if a leader is outside the sub-chain or fixed.
+        """
         leader = self.leaders()
         specs = self.specs[1:]
         bodies = [i for i in range(1, len(self.parent)) if leader[i].body == i]
@@ -249,6 +294,7 @@ class _Walk:
         columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
 
         def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
+            """Return a number of each joint, by body and coordinate."""
             joints = self.joint[1:]
             pairs = zip(specs, joints, strict=True)
             return (Vector(()), *[Vector([get(s)] * j.nv) for s, j in pairs])
@@ -286,7 +332,7 @@ class _Walk:
         )
 
     def rests(self) -> tuple[Vector, ...]:
-        """Return the coordinates at which each joint's spring is slack."""
+        """Return by body the coordinates at which the joint's spring is slack."""
         rows = []
         for spec, joint in zip(self.specs[1:], self.joint[1:], strict=True):
             one = (spec.rest,) * joint.nv if isinstance(spec.rest, float) else spec.rest
@@ -294,7 +340,11 @@ class _Walk:
         return (Vector(()), *rows)
 
     def leaders(self) -> tuple[Lead, ...]:
-        """Return by body the joint that its coordinates finally depend on."""
+        """Return by body the independent joint that it finally follows, and the rule.
+
+        Raises:
+            ModelError: A leader is outside the sub-chain, or fixed or locked.
+        """
         number = {spec.name: i for i, spec in enumerate(self.specs)}
         leads: dict[str, Lead] = {}
         for spec in self.specs[1:]:
@@ -317,7 +367,16 @@ class _Walk:
     def limits(
         self, i: int, leader: Sequence[Lead], numbers: Sequence[int]
     ) -> list[tuple[float, float, float, float]]:
-        """Return the limits of a joint, bounded by those of its followers."""
+        """Return (lower, upper, velocity, effort) of each coordinate of a joint.
+
+        If it has one coordinate, limits of its followers bound its own; position limits
+        of followers that do not fit are warnings.
+
+        Args:
+            i: Body that the joint carries.
+            leader: By body: leader and rule of its joint.
+            numbers: Bodies whose joints follow it.
+        """
         spec, n = self.specs[i], self.joint[i].nv
         if n != 1:
             return [(-math.inf, math.inf, spec.velocity, spec.effort)] * n
@@ -337,7 +396,10 @@ class _Walk:
 
 
 def _placed(joints: Sequence[JointSpec]) -> dict[str, Transform]:
-    """Return by name where joints are placed in their parent links."""
+    """Return by joint name the transform from the parent link to the joint.
+
+    Joints with symbolic numbers are left out.
+    """
     numbers = {joint.name: (*joint.xyz, *joint.rpy) for joint in joints}
     plain = {k: x for k, x in numbers.items() if all(type(y) is float for y in x)}
     table = np.array([*plain.values()], float).reshape(-1, 6)
@@ -345,7 +407,7 @@ def _placed(joints: Sequence[JointSpec]) -> dict[str, Transform]:
 
 
 def _lead_behind(rule: Mimic, lead: Lead) -> Lead:
-    """Return whom a follower of a joint finally follows."""
+    """Return the Lead of a joint with a rule, from the Lead of its direct leader."""
     if lead.ratio is None:
         return Lead(lead.body, rule.ratio, rule.shift)
     offset = rule.ratio @ lead.offset + rule.shift
@@ -353,7 +415,7 @@ def _lead_behind(rule: Mimic, lead: Lead) -> Lead:
 
 
 def plug(spec: JointSpec) -> Transform:
-    """Return the transform from a child link's frame to where the joint holds it.
+    """Return the transform from a child link's frame to the joint's plug in it.
 
     Source: TAZZ-2.1 (a joint is a socket in the parent and a plug in the child).
     """
@@ -363,7 +425,11 @@ def plug(spec: JointSpec) -> Transform:
 
 
 def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vector:
-    """Return a locked joint's position, checked."""
+    """Return the position of a locked joint, nq, with unit quaternions.
+
+    Raises:
+        ModelError: It does not have nq finite numbers.
+    """
     try:
         q = np.ravel(np.asarray(value, float))
     except (TypeError, ValueError):
@@ -377,7 +443,16 @@ def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vecto
 
 
 def _check_rule(spec: JointSpec, position: Vector, ruled: np.ndarray | None) -> None:
-    """Refuse a lock of a follower that its locked leader contradicts."""
+    """Check that the locked position of a follower agrees with its locked leader.
+
+    Args:
+        spec: Follower.
+        position: Its locked position.
+        ruled: Position by its rule; None if its leader is not locked.
+
+    Raises:
+        ModelError: They differ.
+    """
     if ruled is None or np.allclose(np.array(list(position)), ruled, 1e-6, 1e-6):
         return
     got, wanted = ([round(float(x), 9) for x in values] for values in (position, ruled))

@@ -1,4 +1,4 @@
-"""Build: what a Model was made from, as data."""
+"""Build: the data from which a Model is assembled."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ForceFunction = Callable[..., "list[Scalar]"]  # (model, q, qd) -> joint forces,
 
 @dataclass(frozen=True)
 class ForceOfPotential:
-    """A user's passive forces with their potential, callable as the forces alone.
+    """A user's passive forces with their potential; calling it returns the forces.
 
     Attributes:
-        force: (model, q, qd) -> joint forces, nv.
+        force: (model, q, qd) -> joint forces, nv [N·m | N].
         potential: (model, q) -> energy [J], with force = -d potential / dq.
     """
 
@@ -34,27 +34,27 @@ class ForceOfPotential:
         return getattr(self.force, "__name__", repr(self.force))
 
     def __call__(self, *state: object) -> list[Scalar]:
-        """Return the joint forces."""
+        """Return the joint forces of (model, q, qd), nv."""
         return self.force(*state)
 
 
 @dataclass(frozen=True)
 class Build:
-    """What a Model is assembled from (model/assembly/assemble.py).
+    """The data from which a Model is assembled (model/assembly/assemble.py).
 
     Attributes:
         description: Links and joints.
-        root: Link the chain starts at, or None for the root of the tree.
-        tip: Link the chain ends at, or None for the whole tree.
-        root_joint: fixed or floating.
-        lock: Joint positions at which joints are fixed.
+        root: First link of a chain or sub-tree; None: the root of the tree.
+        tip: Last link of a chain; None: the whole tree below the root.
+        root_joint: Joint between world and root link: fixed or floating.
+        lock: Positions at which joints are fixed, by name [rad | m].
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
-        strict: Whether what is doubtful is an error rather than a warning.
-        drives: Functions of time that move where joints are placed (joints/driven.py).
-        joints: Joints that stand for those of the description, by name.
-        forces: Functions that give passive joint forces (model/passive_forces.py).
-        loops: Constraints besides those of the description (loop_constraints.py).
-        origin: What the description was read from.
+        strict: Whether doubtful elements raise a ModelError; else they are warnings.
+        drives: By joint: function of time that moves its placement (joints/driven.py).
+        joints: By name: Joint objects that replace joints of the description.
+        forces: Functions that return passive joint forces (model/passive_forces.py).
+        loops: Loop constraints in addition to the description's (loop_constraints.py).
+        origin: Source of the description.
     """
 
     description: Description
@@ -72,5 +72,5 @@ class Build:
 
     @property
     def constraints(self) -> tuple[LoopConstraint, ...]:
-        """All constraints that close the tree: the description's and those added."""
+        """All loop constraints: the description's, then the additional ones."""
         return (*self.description.loops, *self.loops)

@@ -1,4 +1,4 @@
-"""What was changed in a robot after it was assembled, and a new assembly would lose."""
+"""Check for changes of a robot's numbers that a new assembly would lose."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _NUMBERS = (
 
 
 def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
-    """Refuse a robot whose numbers are not those that it was assembled with.
+    """Check that a robot has the numbers with which it was assembled.
 
     Args:
         tree: Robot.
-        assembled: The same, assembled anew from its Build.
+        assembled: The same robot, assembled anew from its Build.
 
     Raises:
-        ModelError: Numbers differ; names them, and the right order of changes.
+        ModelError: Numbers, joints or forces differ; names them, and the right order of
+            changes.
     """
     lost = [x for x in _NUMBERS if _differ(getattr(tree, x), getattr(assembled, x))]
     if tree.joint != assembled.joint:
@@ -42,7 +43,7 @@ def refuse_lost_changes(tree: Tree, assembled: Tree) -> None:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """Return whether nested numbers differ, or one of them is a symbol."""
+    """Return whether nested numbers differ; True also if one of them is a symbol."""
     try:
         return not np.array_equal(list(_flat(one)), list(_flat(other)))
     except TypeError:
@@ -50,7 +51,7 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def _flat(value: Any) -> Iterator[float]:
-    """Yield all numbers within tuples, Vectors, transforms and inertias."""
+    """Yield all numbers in nested tuples, Vectors, transforms and inertias."""
     if not isinstance(value, Vector):
         slots = (getattr(kind, "__slots__", ()) for kind in type(value).__mro__)
         value = [getattr(value, x) for names in slots for x in names] or value

@@ -1,9 +1,10 @@
 """Regrouping of inertia: mass on a joint's axis moves to the parent.
 
-A revolute joint moves no point of its axis, a prismatic one turns nothing. What of a
-body's inertia lies there acts on the joints alike from the parent, and zeros stay
-behind, which tracing turns into operations saved. Joint forces, accelerations, H and
-energies are the same; forces inside the joints are not.
+A revolute joint moves no point of its axis, and a prismatic joint rotates nothing.
+These components of a body's inertia have the same effect on the joints when they belong
+to the parent. They are moved there and leave zeros, which save operations in a traced
+algorithm. Joint forces, accelerations, H and energies do not change; forces inside the
+joints do.
 
 Source: M. Gautier and W. Khalil, Direct calculation of minimum set of inertial
 parameters of serial robots, 1990.
@@ -25,7 +26,8 @@ AnyTree = TypeVar("AnyTree", bound=Tree)
 def regroup(tree: AnyTree) -> AnyTree:
     """Return the robot with inertia moved towards the base where that leaves zeros.
 
-    Bodies whose numbers are symbols stay as they are, and so do their ancestors.
+    Only prismatic joints, and revolute joints about a coordinate axis, are regrouped.
+    Bodies with symbolic numbers, and their ancestors, stay unchanged.
     """
     inertias = list(tree.I)
     for i in reversed(tree.bodies):
@@ -46,14 +48,22 @@ def regroup(tree: AnyTree) -> AnyTree:
 
 
 def _known(*numbers: Scalar) -> bool:
+    """Return whether all numbers are ints or floats, not symbols."""
     return all(isinstance(x, (int, float)) for x in numbers)
 
 
 def _axis_parts(I: RigidInertia, k: int) -> tuple[RigidInertia, RigidInertia]:
-    """Split an inertia into what is left and what lies on coordinate axis k.
+    """Split an inertia into a remainder and the part that lies on coordinate axis k.
 
-    On the axis: all mass, the moment along it, and P_kk = (I_ii + I_jj - I_kk) / 2 of
-    the second moments. What is left has exactly I_kk = I_ii + I_jj.
+    The part on the axis has all mass, its moment along the axis, and the second moment
+    P_kk = (I_ii + I_jj - I_kk) / 2. The remainder has exactly I_kk = I_ii + I_jj.
+
+    Args:
+        I: Inertia about the body's origin.
+        k: Axis, 0, 1 or 2.
+
+    Returns:
+        The remainder, and the part on the axis.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     full = [list(row) for row in I.I.full().rows]

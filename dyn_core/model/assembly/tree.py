@@ -1,4 +1,4 @@
-"""Tree: a robot as algorithms see it, frozen numbers of bodies, parents first."""
+"""Tree: a robot as used by algorithms, with numbered bodies, parents first."""
 
 from __future__ import annotations
 
@@ -20,39 +20,43 @@ class Tree:
     """A kinematic tree: bodies 1..nb, parents first; body 0 is the base.
 
     Per-body tuples have an unused entry 0, so that the body's number is the index.
-    Independent coordinates are what users and Ports see; a mimic joint has none.
+    Inputs and outputs have the independent coordinates; a mimic joint has none.
 
     Attributes:
         name: The robot's name.
         parent: Number of each body's parent.
         joint: Joint that carries each body.
-        Xtree: Transform from the parent's frame to where the joint is placed [m].
+        Xtree: Transform from the parent's frame to the frame before the joint [m].
         I: Inertia of each body, with all links fixed to it.
-        armature, damping, friction: By body and coordinate
-            [kg·m² | kg], [N·m·s | N·s/m], [N·m | N].
-        friction_asymmetry: Alike, half of what dry friction is more in the positive
-            direction than in the negative one; friction is the mean of both [N·m | N].
-        friction_speed: Alike, width v of dry friction's transition through rest,
-            tanh(qd / v) [rad/s | m/s].
-        stribeck, stribeck_speed: Alike, what dry friction is more near rest, and the
-            speed at which e^-1 of that is left [N·m | N], [rad/s | m/s].
-        stiffness, rest: Of the springs, alike [N·m/rad | N/m], [rad | m].
+        armature, damping, friction: By body and coordinate [kg·m² | kg], [N·m·s |
+            N·s/m], [N·m | N]. `friction` is dry friction, the mean of both directions.
+        friction_asymmetry: By body and coordinate: half the difference of dry friction
+            in positive and negative direction [N·m | N].
+        friction_speed: By body and coordinate: speed v of the smooth sign change of dry
+            friction at rest, tanh(qd / v) [rad/s | m/s].
+        stribeck, stribeck_speed: By body and coordinate: additional dry friction near
+            rest, and the speed at which it has decayed to e^-1 [N·m | N], [rad/s |
+            m/s].
+        stiffness, rest: By body and coordinate: stiffness of the joint's spring, and
+            the coordinate at which it is slack [N·m/rad | N/m], [rad | m].
         a_grav: Gravity as a spatial acceleration of the base frame [m/s²].
         names: Name of the joint that carries each body.
-        leader: By body, whose coordinates its joint has.
-        q_slices, v_slices: By body: its (its leader's) independent coordinates.
+        leader: By body: leader and rule of its joint; itself if independent.
+        q_slices, v_slices: By body: slices of its (its leader's) coordinates in q and
+            qd.
         inertia_scale: By body and coordinate: largest inertia along the joint in a few
             positions [kg·m² | kg].
         frames: Every link's frame, by name.
         lower, upper, velocity_limit: (nv,) limits; infinite where none.
         effort_limit: (nv,) effort limits; 0.0 where the file gives none.
         joint_mounts: By body: transform from the parent to the link its joint is on.
-        warnings: What is doubtful about the robot, by link or joint.
-        build: What it was assembled from.
-        forces: Functions that give passive joint forces (model/passive_forces.py),
-            those of springs between points among them (model/point_springs.py).
-        without_inertia: Joints along which nothing that they carry has inertia.
-        pivot: A pivot of H below this part of inertia_scale means a singular joint.
+        warnings: Warnings about the robot, each names a link or joint.
+        build: The Build from which the tree was assembled.
+        forces: Functions that return passive joint forces (model/passive_forces.py),
+            including springs between points (model/point_springs.py).
+        without_inertia: Names of joints along which no carried body has inertia.
+        pivot: Pivots up to this fraction of inertia_scale mean a singular joint.
+
     """
 
     name: str
@@ -109,7 +113,7 @@ class Tree:
 
     @cached_property
     def independent(self) -> tuple[int, ...]:
-        """Bodies whose joints have independent coordinates, in coordinate order."""
+        """Bodies with independent coordinates, in the order of the coordinates."""
         bodies = [
             i for i in self.bodies if self.leader[i].body == i and self.joint[i].nv
         ]
@@ -117,49 +121,67 @@ class Tree:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Joints with independent coordinates, in the order of q."""
+        """Names of joints with independent coordinates, in the order of q."""
         return tuple(self.names[i] for i in self.independent)
 
     @property
     def coupled(self) -> bool:
-        """Whether some joint follows another."""
+        """Whether some joint is a follower (mimic joint or gear)."""
         return any(self.leader[i].body != i for i in self.bodies)
 
     @property
     def frame_names(self) -> tuple[str, ...]:
-        """Links, each with a frame, merged ones included."""
+        """Names of all links, including links merged into a body."""
         return tuple(self.frames)
 
     @property
     def mass(self) -> float:
-        """Mass of all moving bodies [kg]."""
+        """Total mass of the moving bodies [kg].
+
+        Links fixed to the base are not counted.
+        """
         return sum(self.I[i].m for i in self.bodies)
 
     def frame(self, link: str) -> Frame:
-        """Return the frame of a link."""
+        """Return the frame of a link; raise ModelError for an unknown name."""
         if not isinstance(link, str) or link not in self.frames:
             raise ModelError(unknown_name("link", link, self.frames), str(link))
         return self.frames[link]
 
     def body_of(self, link: str) -> int:
-        """Return the number of the body a link belongs to; 0 is the base."""
+        """Return the body number of a link; 0 is the base.
+
+        Raises ModelError for an unknown name.
+        """
         return self.frame(link).body
 
     def body_of_joint(self, name: str) -> int:
-        """Return the number of the body that a moving joint carries."""
+        """Return the number of the body that a moving joint carries.
+
+        Raises ModelError for an unknown name.
+        """
         if name not in self.names[1:]:
             message = unknown_name("moving joint", name, self.names[1:])
             raise ModelError(message, name)
         return self.names.index(name, 1)
 
     def joint_kind(self, name: str) -> str:
-        """Return the kind of a moving joint: revolute, continuous, prismatic, ..."""
+        """Return the kind of a moving joint: revolute, continuous, prismatic, ...
+
+        Raises ModelError for an unknown name.
+        """
         return self.joint[self.body_of_joint(name)].kind
 
     def q_slice(self, name: str) -> slice:
-        """Return where a joint's (a follower's leader's) position is in q."""
+        """Return the slice of a joint's position in q; for a follower, its leader's.
+
+        Raises ModelError for an unknown name.
+        """
         return self.q_slices[self.body_of_joint(name)]
 
     def v_slice(self, name: str) -> slice:
-        """Return where a joint's (a follower's leader's) velocity is in qd and tau."""
+        """Return the slice of a joint in qd and tau; for a follower, its leader's.
+
+        Raises ModelError for an unknown name.
+        """
         return self.v_slices[self.body_of_joint(name)]

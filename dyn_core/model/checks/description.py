@@ -1,4 +1,4 @@
-"""Checks of a Description: each error names the element and what would be valid."""
+"""Checks of a Description; each error names the element and valid alternatives."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model.description import Description, JointSpec
 from dyn_core.model.joints import KINDS, Joint, make_joint
 
-_SHOWN = 12  # names of a list in an error
+_SHOWN = 12  # maximum number of names listed in an error
 
 
 def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
-    """Check that links and joints form one tree; return its root, and its joints."""
+    """Check a Description; return its root link, and its moving joints by name.
+
+    Raises:
+        ModelError: Links and joints do not form one tree, a name is missing or used
+            twice, or a joint is not valid.
+    """
     links = [link.name for link in description.links]
     check_unique("link", links)
     check_unique("joint", [joint.name for joint in description.joints])
@@ -54,13 +59,16 @@ def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first names of a list, and how many there are if not all."""
+    """Return the first _SHOWN names, and the total number if there are more."""
     more = f", ... ({len(names)} in all)" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
 
 def check_unique(what: str, names: Sequence[str]) -> None:
-    """Check that each element has a name, and names differ."""
+    """Raise ModelError if a name is empty or occurs twice.
+
+    `what` is the noun for the elements in the message.
+    """
     for name, count in Counter(names).items():
         if not name:
             raise ModelError(f"a <{what}> has no name")
@@ -71,7 +79,7 @@ def check_unique(what: str, names: Sequence[str]) -> None:
 
 
 def _no_cycle(description: Description, roots: Sequence[str]) -> None:
-    """Check that a root reaches every link."""
+    """Raise ModelError if a link is not below the root."""
     below: dict[str, list[str]] = {}
     for joint in description.joints:
         below.setdefault(joint.parent, []).append(joint.child)
@@ -90,7 +98,11 @@ def _no_cycle(description: Description, roots: Sequence[str]) -> None:
 
 
 def _check_joint(joint: JointSpec) -> Joint | None:
-    """Check the numbers of one joint; return it, None if it is fixed."""
+    """Check one joint; return its Joint object, None if it is fixed.
+
+    Raises:
+        ModelError: Unknown type, a number that is not valid, or factors missing.
+    """
     name, kind = joint.name, joint.kind
     if kind != "fixed" and kind not in KINDS:
         valid = ", ".join(["fixed", *KINDS])
@@ -135,7 +147,7 @@ def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
 
 
 def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> None:
-    """Raise a ModelError where a number is not finite."""
+    """Raise ModelError for the first number that is not finite, if there is one."""
     for what, values in zip(_NUMBERS, numbers, strict=True):
         if not all(math.isfinite(x) for x in values):
             name = joint.name
@@ -143,7 +155,7 @@ def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> 
 
 
 def _check_limits(joint: JointSpec) -> None:
-    """Check signs, and that lower limits are below upper ones."""
+    """Check signs of limits and friction, and lower <= upper; raise ModelError."""
     name, kind = joint.name, joint.kind
     for what in (
         "damping", "friction", "armature", "effort", "velocity", "acceleration",
@@ -190,7 +202,7 @@ _WITH_AXIS = (
 
 
 def _check_axes(joint: JointSpec) -> None:
-    """Check that each axis has a direction, and those of a universal joint cross."""
+    """Raise ModelError for a zero axis, or parallel axes of a universal joint."""
     axes = {"universal": joint.axes}.get(joint.kind, (joint.axis,))
     if joint.kind not in (*_WITH_AXIS, "universal"):
         return
@@ -212,7 +224,11 @@ def _check_axes(joint: JointSpec) -> None:
 
 
 def _check_numbers(joint: JointSpec) -> Joint:
-    """Check that the joint can be made, and its spring fits it; return it."""
+    """Return the Joint object of a specification, after checks of its spring.
+
+    Raises:
+        ModelError: The joint cannot be created, or its stiffness or rest is not valid.
+    """
     name = joint.name
     try:
         made = make_joint(joint)
@@ -240,7 +256,10 @@ def _check_numbers(joint: JointSpec) -> Joint:
 def check_joint_names(
     what: str, names: Iterable[str], description: Description
 ) -> None:
-    """Check that joints of the description have these names."""
+    """Raise ModelError if a name does not belong to a joint of the description.
+
+    `what` names the origin of the names in the message.
+    """
     known = [joint.name for joint in description.joints]
     for name in names:
         if name not in known:
@@ -248,7 +267,7 @@ def check_joint_names(
 
 
 def check_choices(check: Any, lock: Any) -> None:
-    """Refuse what is no way to check, and no positions of joints."""
+    """Raise ModelError unless `check` is error or warn and `lock` a mapping or None."""
     if check not in ("error", "warn"):
         raise ModelError(f"check '{check}': valid are error, warn")
     if lock is not None and not isinstance(lock, Mapping):
@@ -256,7 +275,10 @@ def check_choices(check: Any, lock: Any) -> None:
 
 
 def check_gravity(gravity: Any) -> tuple[float, ...]:
-    """Return a gravity acceleration of three finite numbers."""
+    """Return a gravity acceleration (3,) as floats.
+
+    Raise ModelError if it is not valid.
+    """
     try:
         g = () if isinstance(gravity, str) else tuple(float(x) for x in gravity)
     except (TypeError, ValueError):

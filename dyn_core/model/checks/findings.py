@@ -7,21 +7,22 @@ from warnings import warn
 
 from dyn_core.errors import ModelError, ModelWarning, one_line
 
-SHOWN = 3  # names in a warning about many links or joints; warnings in one of Python's
+SHOWN = 3  # maximum number of names in one warning, and of warnings in a ModelWarning
 PASS = "check='warn' lets it pass"
 
 
 class Hint(str):
-    """A warning about a robot that nobody need act on: Python's warnings are silent."""
+    """A warning about a robot that needs no action and raises no Python warning."""
 
     __slots__ = ()
 
 
 class Findings:
-    """What is doubtful about a robot, collected while it is read and put together.
+    """Collector of warnings while a robot is read and assembled.
 
-    Attributes:
-        strict: Whether doubtful means unusable.
+    Args:
+        strict: Whether doubtful elements raise a ModelError.
+        earlier: Warnings of an earlier stage, listed first.
     """
 
     def __init__(self, strict: bool = False, earlier: Iterable[str] = ()) -> None:
@@ -34,10 +35,10 @@ class Findings:
         """Add a warning.
 
         Args:
-            kind: link or joint, or nothing where it concerns the whole robot.
-            name: Of the link or joint.
-            what: What is doubtful, and what is done about it.
-            hint: Whether nobody need act on it.
+            kind: link, joint or another noun; empty if it concerns the whole robot.
+            name: Name of the element.
+            what: The finding, and the action taken.
+            hint: Whether it needs no action by the user.
         """
         self._owners.setdefault((kind, what, hint), []).append(name)
 
@@ -46,7 +47,7 @@ class Findings:
 
         Args:
             kind, name, what: As in `note`.
-            instead: What is done about it where the check is not strict.
+            instead: Action taken where the check is not strict.
         """
         if self.strict:
             owner = f"{kind} '{name}': " if kind else ""
@@ -54,14 +55,17 @@ class Findings:
         self.note(kind, name, f"{what}; {instead}" if instead else what)
 
     def doubtful(self, error: ModelError, instead: str) -> None:
-        """Add a warning of an error that is none but where the check is strict."""
+        """Raise a ModelError again where the check is strict, else add it as a warning.
+
+        `instead` is the action taken where the check is not strict.
+        """
         if self.strict:
             raise ModelError(f"{error}; {PASS}", error.element) from error
         self.note("", "", f"{error}; {instead}")
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings, hints among them; one for the same of many links or joints."""
+        """All warnings and hints; equal ones about several elements are merged."""
         return tuple(
             (Hint if hint else str)(one_line(_sentence(kind, what, names)))
             for (kind, what, hint), names in self._owners.items()
@@ -69,7 +73,13 @@ class Findings:
 
 
 def _sentence(kind: str, what: str, names: list[str]) -> str:
-    """Return a warning with the links or joints that it concerns."""
+    """Return a warning with the names of the elements that it concerns.
+
+    Args:
+        kind: link, joint or another noun; empty for the whole robot.
+        what: The finding.
+        names: Names of the elements, or one entry for each repetition.
+    """
     if not kind:
         return what if len(names) == 1 else f"{what}, {len(names)} times"
     owners = list(dict.fromkeys(names))
@@ -77,14 +87,20 @@ def _sentence(kind: str, what: str, names: list[str]) -> str:
 
 
 def short_list(names: Iterable[str], shown: int = SHOWN) -> str:
-    """Return the first of some names in quotes, and how many more there are."""
+    """Return the first names in quotes, and the number of the others."""
     quoted = [f"'{name}'" for name in names]
     more = len(quoted) - shown
     return ", ".join(quoted[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
-    """Warn of the first warnings about a robot, hints left out, as a ModelWarning."""
+    """Issue one ModelWarning with the first SHOWN warnings; none without warnings.
+
+    Args:
+        robot: Name of the robot.
+        warnings: Warnings; hints are left out.
+        stacklevel: As in warnings.warn, counted from the caller.
+    """
     doubts = [x for x in warnings if not isinstance(x, Hint)]
     more = len(doubts) - SHOWN
     rest = f"; and {more} more in model.warnings" if more > 0 else ""
@@ -94,5 +110,5 @@ def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
 
 
 def labelled(warning: str) -> str:
-    """Return a line of output for a warning or hint."""
+    """Return a line of output for a warning or hint, with a label."""
     return f"{'hint' if isinstance(warning, Hint) else 'warning'}: {warning}"

@@ -1,4 +1,4 @@
-"""Position limits of a joint that others follow: bounded by theirs, never empty."""
+"""Position limits of a joint that others follow, bounded by their limits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ def bounded_range(
 
         [max(lower, low_1, ...), min(upper, high_1, ...)]
 
-    A follower whose limits leave the leader no range (nothing, or a single point) does
-    not bound it. Where followers do so only together, none of them bounds it.
+    A follower is ignored, with a warning, if its limits leave the leader an empty range
+    or a single point. If followers do so only in combination, all of them are ignored.
 
     Args:
         leader: Joint that is followed.
-        followers: Each follower, and where its limits let the leader go [rad | m].
+        followers: Each follower, and the range of the leader within its limits [rad |
+            m].
     """
     limits, warnings = (leader.lower, leader.upper), list[str]()
     if not followers:
@@ -40,12 +41,12 @@ def bounded_range(
 
 
 def _common(ranges: Sequence[Range]) -> Range:
-    """Return what all ranges have in common; the lower end is above if nothing."""
+    """Return the intersection of ranges; lower > upper if it is empty."""
     return max(low for low, _ in ranges), min(high for _, high in ranges)
 
 
 def _leaves_range(bounded: Range, limits: Range) -> bool:
-    """Check that a range is not empty, and no point unless the limits are one."""
+    """Return whether a range has an interior, or equals the leader's own limits."""
     low, high = bounded
     if bounded == limits:
         return True
@@ -53,7 +54,7 @@ def _leaves_range(bounded: Range, limits: Range) -> bool:
 
 
 def _warning(leader: JointSpec, followers: Sequence[tuple[JointSpec, Range]]) -> str:
-    """Return the warning about followers that leave the leader no range."""
+    """Return the warning about followers whose limits are ignored."""
     parts = [
         f"'{joint.name}' [{joint.lower:g}, {joint.upper:g}] (for the leader"
         f" [{low + 0.0:g}, {high + 0.0:g}])"  # no -0

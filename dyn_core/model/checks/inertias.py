@@ -20,13 +20,20 @@ from dyn_core.spatial import RigidInertia, Vector
 
 SMALLEST = float(np.finfo(float).tiny)  # mass below which digits are lost [kg]
 TRIANGLE = 1e-9  # relative slack of the triangle inequality
-POSITIONS = 3  # in which inertias along joints are looked at
+POSITIONS = 3  # number of positions in which inertias along joints are computed
 REMEDY = "give a link below it mass, or the joint armature, or lock it"
 AnyTree = TypeVar("AnyTree", bound=Tree)
 
 
 def check_inertias(description: Description, findings: Findings) -> None:
-    """Check the inertia of every link: what no body can have is doubtful."""
+    """Check the inertia of every link.
+
+    Inertias that no mass distribution has are findings.
+
+    Raises:
+        ModelError: A number is not finite, a mass is negative or too small for full
+            precision; or a finding where the check is strict.
+    """
     links = description.links
     parameters = [link.inertia.parameters for link in links]
     table = np.array(parameters, float).reshape(-1, 10)
@@ -45,7 +52,7 @@ def check_inertias(description: Description, findings: Findings) -> None:
 
 
 def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
-    """Return by number the links whose inertia no body has, and what is wrong.
+    """Yield the index of each link with an unphysical inertia, and the reason.
 
     Args:
         table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin.
@@ -56,6 +63,7 @@ def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
     I = table[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
     outer = m[:, None, None] * c[:, :, None] * c[:, None, :]
     moments = np.linalg.eigvalsh(I - far[:, None, None] * np.eye(3) + outer)
+    # Moments about the centre of mass are a difference: rounding grows with m c².
     slack = TRIANGLE * np.maximum(np.abs(moments[:, 2]), np.maximum(1e-3 * far, 1e-300))
     low, middle, high = moments.T
     empty, negative = m == 0, low < -slack
@@ -80,10 +88,10 @@ def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
 
 
 def with_inertia_scales(tree: AnyTree) -> AnyTree:
-    """Return the tree with the largest inertia along each joint in a few positions.
+    """Return the tree with inertia_scale and without_inertia computed.
 
-    Joints along which no body of their sub-tree has inertia, nor any of a follower, are
-    its `without_inertia`.
+    A joint lacks inertia if in POSITIONS positions no body that it, or a follower of
+    it, carries has inertia along it.
     """
     along, reach = _inertias_along(tree)
     largest = [[0.0] * joint.nv for joint in tree.joint]
@@ -103,9 +111,10 @@ def with_inertia_scales(tree: AnyTree) -> AnyTree:
 
 
 def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
-    """Return by body the largest inertias along its joint, and of all that it carries.
+    """Return by body the inertias along its joint, and the size of the carried inertia.
 
-    The composite inertias of all positions are moved towards the base together.
+    The first is the largest over POSITIONS positions, by coordinate; the second is the
+    largest moment, or mass, of the composite inertia.
     """
     rng = np.random.default_rng(0)
     states = [neutral(tree), *(random(tree, rng) for _ in range(POSITIONS - 1))]
@@ -138,7 +147,7 @@ def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
 
 
 def _inertia_matrices(inertias: Sequence[RigidInertia]) -> np.ndarray:
-    """Return 6x6 matrices of inertias: [[I, [h]], [[h].T, m]]."""
+    """Return inertias as matrices (n, 6, 6): [[I, [h]], [[h].T, m]]."""
     ten = np.array([body.parameters for body in inertias], float).reshape(-1, 10)
     M = np.zeros((len(ten), 6, 6))
     M[:, :3, :3] = ten[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
@@ -149,7 +158,7 @@ def _inertia_matrices(inertias: Sequence[RigidInertia]) -> np.ndarray:
 
 
 def _matrices(E: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Return 6x6 matrices of transforms that act on motions."""
+    """Return transforms E (n, 3, 3), r (n, 3) as matrices (n, 6, 6) for motions."""
     X = np.zeros((len(E), 6, 6))
     X[:, :3, :3] = X[:, 3:, 3:] = E
     X[:, 3:, :3] = -E @ _skew(r)
@@ -157,7 +166,7 @@ def _matrices(E: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 def _skew(r: np.ndarray) -> np.ndarray:
-    """Return matrices [r] with [r] b = r x b."""
+    """Return matrices [r] (n, 3, 3) with [r] b = r x b."""
     skew = np.zeros((len(r), 3, 3))
     skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0] = r.T
     skew -= skew.swapaxes(1, 2).copy()
@@ -165,7 +174,11 @@ def _skew(r: np.ndarray) -> np.ndarray:
 
 
 def check_inertia_along(tree: Tree, findings: Findings) -> None:
-    """Check that something has inertia along each joint that no loop moves."""
+    """Add findings about joints without inertia along them.
+
+    Joints in loops are exempt: loop constraints may determine their motion. Raises
+    ModelError where the check is strict.
+    """
     moved = joints_in_loops(tree)
     names = [name for name in tree.without_inertia if name not in moved]
     if len(names) == 1:
@@ -184,12 +197,12 @@ def check_inertia_along(tree: Tree, findings: Findings) -> None:
 
 
 def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
-    """Return why a robot has no forward dynamics, in words, or None.
+    """Return why forward dynamics of a robot is undefined, in words; None if it is not.
 
     Args:
-        tree: Robot, or a system of another kind, which is served.
-        options: Of the solver; joints that it prescribes need no inertia, nor do those
-            that loops move.
+        tree: Robot, or a system of another kind, for which the result is None.
+        options: Options of the solver; `prescribed` joints need no inertia. Joints in
+            loops are exempt.
     """
     lacking = getattr(tree, "without_inertia", ())
     if not lacking:
@@ -207,7 +220,7 @@ def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
 
 
 def joints_in_loops(tree: Tree) -> set[str]:
-    """Return the joints that loops move: between a loop's links, or in a coupling."""
+    """Return the joints between the links of a loop, and the joints of couplings."""
     names: set[str] = set()
     for loop in tree.build.constraints:
         if isinstance(loop, Loop):
@@ -219,7 +232,7 @@ def joints_in_loops(tree: Tree) -> set[str]:
 
 
 def _supports(tree: Tree, link: str | None) -> set[int]:
-    """Return the bodies from a link to the base."""
+    """Return the bodies from a link to the base, without the base; None is the base."""
     i, bodies = 0 if link is None else tree.frame(link).body, set()
     while i:
         bodies.add(i)

@@ -1,4 +1,4 @@
-"""Checks of followers: each leads to an independent joint that it can follow."""
+"""Checks of followers: each must lead to an independent joint of matching size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from dyn_core.model.joints import Joint, make_joint
 def without_lost_rules(
     joints: Sequence[JointSpec], findings: Findings
 ) -> tuple[JointSpec, ...]:
-    """Return the joints of a file; a <mimic> that leads nowhere is left out."""
+    """Return the joints without <mimic> elements that lead nowhere or in a circle.
+
+    Each is a finding, or a ModelError where the check is strict.
+    """
     specs = {joint.name: joint for joint in joints}
     lost = set()
     for joint in joints:
@@ -29,7 +32,7 @@ def without_lost_rules(
 
 
 def _lost(name: str, specs: Mapping[str, JointSpec]) -> str | None:
-    """Return why a joint follows none, in words, or None."""
+    """Return why the rule of a joint leads nowhere, in words; None if it is fine."""
     rule = specs[name].mimic
     if rule is None:
         return None
@@ -48,11 +51,15 @@ def _lost(name: str, specs: Mapping[str, JointSpec]) -> str | None:
 
 
 def check_mimics(description: Description, replaced: Mapping[str, Joint]) -> None:
-    """Check that every follower leads to an independent joint that it can follow.
+    """Check that every follower leads to an independent joint of matching size.
 
     Args:
         description: Robot.
-        replaced: Joints given as objects, by name (Model.with_joint).
+        replaced: Joint objects of the user by name (Model.with_joint).
+
+    Raises:
+        ModelError: A rule is not finite, names an unknown joint, leads in a circle, or
+            does not fit the two joints.
     """
     joints = {joint.name: joint for joint in description.joints}
     good: set[str] = set()  # joints that lead to an independent one
@@ -79,7 +86,10 @@ def check_mimics(description: Description, replaced: Mapping[str, Joint]) -> Non
 def _check_rule(
     follower: JointSpec, rule: Mimic, joints: Mapping[str, JointSpec]
 ) -> JointSpec:
-    """Check the numbers of a follower's rule; return its leader."""
+    """Return the leader of a follower.
+
+    Raise ModelError if rule or leader is not valid.
+    """
     numbers = [x for row in rule.ratio.rows for x in row] + list(rule.shift)
     if not all(math.isfinite(x) for x in numbers):
         raise ModelError(f"joint '{follower.name}': mimic is not finite", follower.name)
@@ -96,7 +106,10 @@ def _check_rule(
 def _check_ratio(
     follower: JointSpec, rule: Mimic, leader: JointSpec, replaced: Mapping[str, Joint]
 ) -> None:
-    """Check that the ratio of a mimic joint or gear fits its two joints."""
+    """Raise ModelError if ratio or offset of a rule do not fit its two joints.
+
+    `replaced` has joint objects of the user by name.
+    """
     sizes = []
     for joint in (follower, leader):
         made = replaced.get(joint.name)

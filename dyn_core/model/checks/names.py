@@ -1,7 +1,7 @@
-"""Names with control characters: mended, with a warning.
+"""Names with control characters: replaced, with a warning.
 
-A line feed in a name can end a line of a log or of a generated file, and what nobody
-sees makes two names look alike.
+A line feed in a name can end a line of a log or of a generated file, and invisible
+characters make two names look alike.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dyn_core.validation import mended_name
 
 
 def with_mended_names(build: Build) -> Build:
-    """Return a Build whose names have an underscore for each control character.
+    """Return a Build whose names have an underscore for each invisible character.
 
-    Names that the caller gives (root, tip, lock, ...) are mended alike, so those of the
-    file serve as well. Each mended name is a warning of the description.
+    Names in the choices of the caller (root, tip, lock, ...) are changed alike, so the
+    original names still match. Each changed name is a warning of the description.
     """
     names = list(_names(build.description))
     if all(name.isprintable() for _, name in names):
@@ -44,7 +44,7 @@ def with_mended_names(build: Build) -> Build:
 
 
 def _names(description: Description) -> Iterator[tuple[str, str]]:
-    """Yield what has a name, and its name."""
+    """Yield kind and name of every named element of a description."""
     yield "robot", description.name
     for link in description.links:
         yield "link", link.name
@@ -57,6 +57,7 @@ def _names(description: Description) -> Iterator[tuple[str, str]]:
 
 
 def _mended(description: Description, warnings: tuple[str, ...]) -> Description:
+    """Return the description with invisible characters replaced in all names."""
     pairs, mended = description.pairs, {}
     for rule in ("allow", "deny"):
         sets = getattr(pairs, rule)
@@ -78,6 +79,7 @@ def _mended(description: Description, warnings: tuple[str, ...]) -> Description:
 
 
 def _joint(joint: JointSpec) -> JointSpec:
+    """Return a joint with invisible characters replaced in its names."""
     rule = joint.mimic
     return replace(
         joint,
@@ -89,6 +91,7 @@ def _joint(joint: JointSpec) -> JointSpec:
 
 
 def _loop(loop: LoopConstraint) -> LoopConstraint:
+    """Return a loop with invisible characters replaced in its names."""
     name = mended_name(loop.name)
     if isinstance(loop, Coupling):
         return replace(loop, name=name, joints=tuple(map(mended_name, loop.joints)))
@@ -96,5 +99,5 @@ def _loop(loop: LoopConstraint) -> LoopConstraint:
 
 
 def _end(link: str | None) -> str | None:
-    """Return the name of a link; None is the base."""
+    """Return the changed name of a link; None (the base) stays None."""
     return link and mended_name(link)

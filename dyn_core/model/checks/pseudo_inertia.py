@@ -1,9 +1,10 @@
-"""Pseudo-inertia: ten numbers as a matrix that is positive for physical bodies.
+"""Pseudo-inertia: ten inertial parameters as a matrix, positive for physical bodies.
 
     J = [[P, h], [h.T, m]],   P = tr(I)/2 - I,   h = m c
 
-The second moments of mass of (x, 1). Some mass distribution has these ten numbers if
-and only if J is positive definite (semidefinite with masses on a plane or a line).
+J has the second moments of mass of (x, 1). Some mass distribution has these ten
+parameters if and only if J is positive definite (semidefinite with masses on a plane or
+a line).
 
 Source: P. Wensing, S. Kim and J.-J. Slotine, Linear Matrix Inequalities for Physically
 Consistent Inertial Parameter Identification, IEEE RA-L 3 (2017).
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 
 def _basis() -> np.ndarray:
-    """Return J of each of the ten numbers being one, (10, 4, 4)."""
+    """Return the matrices dJ/d(parameter) of the ten parameters, (10, 4, 4)."""
     basis = np.zeros((10, 4, 4))
     basis[0, 3, 3] = 1.0
     for k in range(3):
@@ -30,27 +31,37 @@ def _basis() -> np.ndarray:
 
 
 BASIS = _basis()
-# The inverse of the linear map: ten numbers of J, (10, 16).
+# Inverse of the linear map: the ten parameters from the entries of J, (10, 16).
 _BACK = np.linalg.pinv(BASIS.reshape(10, 16).T)
 
 
 def pseudo_inertia(ten: ArrayLike) -> np.ndarray:
-    """J of m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin, (..., 4, 4)."""
+    """Return J of m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin.
+
+    Args:
+        ten: Parameters, (..., 10).
+
+    Returns:
+        Matrices, (..., 4, 4).
+    """
     return np.tensordot(np.asarray(ten, float), BASIS, axes=1)
 
 
 def parameters_of_pseudo(J: ArrayLike) -> np.ndarray:
-    """Return the ten numbers of a pseudo-inertia, (..., 10)."""
+    """Return the ten parameters (..., 10) of pseudo-inertias J (..., 4, 4)."""
     J = np.asarray(J, float)
     return J.reshape(*J.shape[:-2], 16) @ _BACK.T
 
 
 def least_eigenvalue(ten: ArrayLike) -> float:
-    """Return the least eigenvalue of J: above zero for a physical body."""
+    """Return the smallest eigenvalue of J of ten parameters; positive for a body."""
     return float(np.linalg.eigvalsh(pseudo_inertia(ten))[0])
 
 
 def is_consistent(ten: ArrayLike, slack: float = 0.0) -> bool:
-    """Return whether some mass distribution has these numbers, up to a slack."""
+    """Return whether some mass distribution has the ten parameters.
+
+    The smallest eigenvalue of J must be at least -slack times its largest entry.
+    """
     J = pseudo_inertia(ten)
     return bool(np.linalg.eigvalsh(J)[0] >= -slack * max(np.abs(J).max(), 1e-300))

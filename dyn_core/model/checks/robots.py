@@ -1,4 +1,4 @@
-"""Check of what functions of robots are given."""
+"""Check that an argument is a robot."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dyn_core.model.assembly.tree import Tree
 
 
 def check_robot(model: Any, who: str) -> None:
-    """Refuse what is no robot, such as the name of one.
+    """Raise UnsupportedError if an argument is not a robot, such as the name of one.
 
     Args:
-        model: What was given.
-        who: What asks for a robot.
+        model: The argument.
+        who: Name of the function that needs a robot, for the message.
     """
     if not isinstance(model, Tree):
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""Checks of a Tree: loops and springs between points that fit it."""
+"""Checks of a Tree: its loops and point springs must refer to existing elements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from dyn_core.model.loops.loop_constraints import Loop
 
 
 def check_loops(tree: Tree) -> None:
-    """Check that the links and joints of loops are there, and names differ."""
+    """Check the loop constraints of a tree.
+
+    Raises:
+        ModelError: Unknown link or joint, name missing or used twice, both frames on
+            one link, or a coupling of joints with several coordinates.
+    """
     constraints = tree.build.constraints
     check_unique("loop", [loop.name for loop in constraints])
     for loop in constraints:
@@ -35,7 +40,7 @@ def check_loops(tree: Tree) -> None:
 
 
 def check_point_springs(tree: Tree) -> None:
-    """Check that the links of springs between points are there, and names differ."""
+    """Raise ModelError for unknown links, and missing or repeated names, of springs."""
     springs = tree.build.description.point_springs
     check_unique("point spring", [spring.name for spring in springs])
     for spring in springs:

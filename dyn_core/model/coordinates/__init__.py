@@ -1,4 +1,4 @@
-"""Coordinates of a robot: by joint, by name, and how they move."""
+"""Coordinates of a robot: conversions by joint and by name, and integration."""
 
 from dyn_core.model.coordinates.by_joint import (
     join_columns,

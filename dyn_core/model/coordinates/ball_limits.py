@@ -1,4 +1,4 @@
-"""Limits on the swing and twist of balls: rows and gaps, of any kind of number."""
+"""Swing and twist limits of ball joints as constraint rows, for any kind of number."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ from dyn_core.spatial import Vector, swing_twist, swing_twist_rows
 
 
 def limited_balls(model: Model) -> list[int]:
-    """Return the bodies of balls with limits that follow no other."""
+    """Return the bodies of ball joints that have limits and follow no other joint."""
     return [i for i in model.ball_limits if model.leader[i].body == i]
 
 
 def ball_limit_rows(
     model: Model, i: int, q_joint: Vector
 ) -> list[tuple[str, list[Any], Any]]:
-    """Return the limits of a ball's swing and twist, for floats and traced numbers.
+    """Return the limits of a ball joint's swing and twist as rows and gaps.
 
     Args:
         model: Robot.
-        i: Number of the body that the ball carries.
-        q_joint: Position of its joint.
+        i: Number of the body that the ball joint carries.
+        q_joint: Position of the joint, floats or traced numbers.
 
     Returns:
-        Of each that there is: its name, its row over the joint's velocity, and its gap.
+        For each finite limit: its name (swing, lower twist or upper twist), the row J
+            with d gap/dt = J qd_joint, and the gap [rad], negative beyond the limit.
+
+    Raises:
+        SingularError: The swing is pi, where the twist is undefined (from swing_twist).
 
     Source: TAZZ-4.7.
     """

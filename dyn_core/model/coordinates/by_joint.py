@@ -1,6 +1,6 @@
-"""Coordinates by joint: splitting q and qd, joining forces and matrices.
+"""Coordinates by joint: split q and qd, assemble forces and matrices.
 
-A follower's coordinates are made from its leader's here, and nowhere else.
+The coordinates of followers are computed from their leaders here, and nowhere else.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from dyn_core.model.assembly.tree import Tree
 from dyn_core.spatial import Matrix, Motion, MotionSubspace, Vector
 
 NOTHING = Vector(())
-Blocks = Mapping[tuple[int, int], Matrix]  # by pair of bodies
+Blocks = Mapping[tuple[int, int], Matrix]  # by (body of rows, body of columns)
 
 
 def split_q(tree: Tree, q: Vector) -> list[Vector]:
-    """Return by body the position of its joint; followers' from their leaders."""
+    """Return the position of each joint, by body; a follower's is ratio q + offset.
+
+    Entry 0 is empty.
+    """
     parts = [NOTHING]
     for i in tree.bodies:
         _, ratio, offset = tree.leader[i]
@@ -25,7 +28,10 @@ def split_q(tree: Tree, q: Vector) -> list[Vector]:
 
 
 def split_v(tree: Tree, v: Vector) -> list[Vector]:
-    """Return by body the velocity or acceleration of its joint."""
+    """Return each joint's velocity or acceleration by body; a follower's is ratio v.
+
+    Entry 0 is empty.
+    """
     parts = [NOTHING]
     for i in tree.bodies:
         ratio = tree.leader[i].ratio
@@ -35,12 +41,18 @@ def split_v(tree: Tree, v: Vector) -> list[Vector]:
 
 
 def join_v(tree: Tree, parts: Sequence[Vector]) -> Vector:
-    """Collect what each independent joint has, in coordinate order."""
+    """Return the parts of the independent joints as one Vector (nv,).
+
+    `parts` is indexed by body; the parts of followers are ignored.
+    """
     return Vector(x for i in tree.independent for x in parts[i])
 
 
 def join_force(tree: Tree, parts: Sequence[Vector]) -> Vector:
-    """Collect joint forces; a follower's adds to its leader's, times ratio.T."""
+    """Return joint forces (nv,) from forces by body.
+
+    The force of a follower, times ratio.T, is added to the force of its leader.
+    """
     sums = [NOTHING, *(parts[i] for i in tree.bodies)]
     for i in tree.bodies:
         lead, ratio, _ = tree.leader[i]
@@ -50,7 +62,10 @@ def join_force(tree: Tree, parts: Sequence[Vector]) -> Vector:
 
 
 def join_matrix(tree: Tree, blocks: Blocks) -> Matrix:
-    """Collect a symmetric matrix from its blocks (i, j), j an ancestor of i or i."""
+    """Return the symmetric matrix (nv, nv) of blocks (i, j), j = i or an ancestor of i.
+
+    Blocks of followers are contracted by their ratios and added.
+    """
     nv = tree.nv
     H = [[0.0] * nv for _ in range(nv)]
     for (i, j), block in blocks.items():
@@ -66,7 +81,10 @@ def join_matrix(tree: Tree, blocks: Blocks) -> Matrix:
 
 
 def join_slopes(tree: Tree, blocks: Blocks) -> Matrix:
-    """Collect a matrix that is not symmetric from its blocks (i, j)."""
+    """Return the unsymmetric matrix (nv, nv) of blocks (i, j) of any bodies.
+
+    Blocks of followers are contracted by their ratios and added.
+    """
     nv = tree.nv
     M = [[0.0] * nv for _ in range(nv)]
     for (i, j), block in blocks.items():
@@ -78,14 +96,17 @@ def join_slopes(tree: Tree, blocks: Blocks) -> Matrix:
 
 
 def _contracted(tree: Tree, i: int, j: int, block: Matrix) -> Matrix:
-    """Return a block of bodies i and j by their leaders' coordinates."""
+    """Return block (i, j) with respect to the coordinates of the leaders of i and j."""
     left, right = tree.leader[i].ratio, tree.leader[j].ratio
     block = block if left is None else left.T @ block
     return block if right is None else block @ right
 
 
 def join_columns(tree: Tree, parts: Mapping[int, MotionSubspace]) -> Matrix:
-    """Collect a Jacobian (6, nv) from each joint's columns; absent ones are zero."""
+    """Return a Jacobian (6, nv) from each joint's columns; the others are zero.
+
+    Columns of followers are contracted by their ratios and added.
+    """
     columns = [Motion.zero()] * tree.nv
     for i, subspace in parts.items():
         ratio = tree.leader[i].ratio

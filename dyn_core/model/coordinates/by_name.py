@@ -1,4 +1,4 @@
-"""Coordinates by name: q and qd from values of joints, followers among them."""
+"""Coordinates by joint name: q and qd from a mapping, followers included."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from dyn_core.validation import ByName, Quantity
 
 
 def _refuse_several(tree: Tree, name: str, what: str) -> None:
-    """Refuse a joint of several coordinates: one number says too little."""
+    """Raise ModelError unless a moving joint has exactly one coordinate.
+
+    `what` is position or velocity; unknown names are ignored.
+    """
     if name in tree.names and tree.joint[i := tree.body_of_joint(name)].nv != 1:
         array, slices = ("q", "q") if what == "position" else ("qd", "v")
         raise ModelError(
@@ -26,18 +29,19 @@ def _refuse_several(tree: Tree, name: str, what: str) -> None:
 def coordinates_by_name(
     tree: Tree, values: Mapping[str, float], what: str, tolerance: float | None
 ) -> np.ndarray:
-    """Return independent coordinates of values by joint name, followers among them.
+    """Return q (nq,) or qd (nv,) from values by joint name; other joints are neutral.
 
     Args:
         tree: Robot.
-        values: By name, for joints of one coordinate.
+        values: Values by name, of joints with one coordinate; followers may be among
+            them.
         what: position or velocity.
-        tolerance: How far a follower may be from its rule; None to project: the
-            nearest coordinates by least squares over all joints of `values`.
+        tolerance: Allowed difference of a follower from its rule; None: any difference,
+            the result is the least-squares solution over all joints of `values`.
 
     Raises:
-        ModelError: An unknown joint, one of several coordinates, what is no finite
-            number, or a follower that is off its rule.
+        ModelError: Unknown joint, joint of several coordinates, value that is not a
+            finite number, or follower off its rule.
     """
     size = tree.nq if what == "position" else tree.nv
     slices = tree.q_slices if what == "position" else tree.v_slices

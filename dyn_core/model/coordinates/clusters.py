@@ -1,9 +1,9 @@
 """Clusters: bodies whose joints share coordinates and must be eliminated together.
 
-A mimic joint or a gear ties bodies on a path of the tree. A cluster is the least set of
-bodies that holds such a path and hangs on one body outside of it; towards the rest of
-the tree it is one joint with as many freedoms as it has independent coordinates. A body
-without couplings is a cluster by itself.
+A mimic joint or a gear couples bodies on a path of the tree. A cluster is the smallest
+set of bodies that contains this path and is attached to a single body outside; for the
+rest of the tree it acts as one joint with as many freedoms as it has independent
+coordinates. A body without couplings is a cluster by itself.
 
 Source: TAZZ-5.1 (a gear in series), TAZZ-5.3 (a coordinate shared by siblings); the
 general cluster is M. Chignoli, N. Adrian, S. Kim and P. Wensing, Recursive rigid-body
@@ -22,13 +22,13 @@ from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform
 
 @dataclass(frozen=True)
 class Cluster:
-    """Bodies that move together on one parent.
+    """A set of bodies with shared coordinates, attached to one parent body.
 
     Attributes:
-        parent: Body that the cluster hangs on; 0 is the base.
-        bodies: Its bodies, parents first.
-        independent: Those whose joints follow no other.
-        kind: single, series (one under the other), parallel (side by side) or general.
+        parent: Body that carries the cluster; 0 is the base.
+        bodies: Bodies of the cluster, parents first.
+        independent: Bodies of the cluster whose joints follow no other.
+        kind: single, series (one after the other), parallel (siblings) or general.
     """
 
     parent: int
@@ -39,22 +39,23 @@ class Cluster:
 
 @dataclass(frozen=True)
 class ClusterJoint:
-    """The joint that a cluster is towards the rest of the tree, in a position.
+    """The generalised joint between a cluster and its parent, at one position.
 
-    The cluster's frame is that of its only body next to the parent; with several, the
-    parent's.
+    The cluster's frame is the frame of its top body, the only one next to the parent;
+    if several bodies are next to the parent, it is the parent's frame.
 
     Attributes:
-        parent: Body that the cluster hangs on; 0 is the base.
+        parent: Body that carries the cluster; 0 is the base.
         bodies: Bodies of the cluster, parents first.
         X: Transform from the parent to the cluster's frame.
-        X_of: By body: transform from the cluster's frame.
-        J: By body: its motion relative to the parent for each coordinate, 6 x d, body
+        X_of: By body: transform from the cluster's frame to the body.
+        J: By body: Jacobian of its motion relative to the parent, 6 x d, body
             coordinates.
-        ratio: By body: its joint's velocity for each coordinate, nv x d.
-        coordinates: Numbers of its coordinates among the robot's.
+        ratio: By body: Jacobian of its joint's velocity, nv of the joint x d.
+        coordinates: Indices of the d cluster coordinates in qd.
         armature: Inertia of the rotors, d x d [kg·m² | kg].
-        pivot_tolerances, pivot_names: Of the pivots: least values, and names.
+        pivot_tolerances, pivot_names: By coordinate: largest pivot that means a
+            singular joint, and the name for errors.
 
     Source: TAZZ-5.1, TAZZ-5.3.
     """
@@ -74,9 +75,11 @@ class ClusterJoint:
 def find_clusters(tree: Tree) -> tuple[Cluster, ...]:
     """Return the clusters of a tree, parents first."""
     parent, leader = tree.parent, [lead.body for lead in tree.leader]
-    member = list(range(len(parent)))  # body -> least body of its cluster
+    # Union-find: body -> a lower body of the same cluster; the root is the least one.
+    member = list(range(len(parent)))
 
     def least_of(i: int) -> int:
+        """Return the least body of the cluster of body i."""
         while member[i] != i:
             i = member[i]
         return i
@@ -102,7 +105,10 @@ def find_clusters(tree: Tree) -> tuple[Cluster, ...]:
 
 
 def _path(parent: Sequence[int], i: int, j: int) -> list[int]:
-    """Return the bodies that must be one cluster if i and j are in one."""
+    """Return the bodies between i and j, which must be in one cluster with them.
+
+    Their common ancestor is included only if it is i or j.
+    """
     above_i, above_j = _ancestors(parent, i), _ancestors(parent, j)
     common = max(set(above_i) & set(above_j))
     path = [k for k in {*above_i, *above_j} if k > common]
@@ -110,7 +116,7 @@ def _path(parent: Sequence[int], i: int, j: int) -> list[int]:
 
 
 def _ancestors(parent: Sequence[int], i: int) -> list[int]:
-    """Return a body and those that it hangs on, the base last."""
+    """Return body i and its ancestors, the base (0) last."""
     bodies = [i]
     while i:
         i = parent[i]
@@ -119,7 +125,13 @@ def _ancestors(parent: Sequence[int], i: int) -> list[int]:
 
 
 def _kind(parent: Sequence[int], leader: Sequence[int], group: list[int]) -> str:
-    """Return how the bodies of a cluster hang together."""
+    """Return the kind of a cluster: single, series, parallel or general.
+
+    Args:
+        parent: By body: its parent.
+        leader: By body: the body whose coordinates it has.
+        group: Bodies of the cluster, parents first.
+    """
     if len(group) == 1:
         return "single"
     if len({leader[i] for i in group}) > 1:
@@ -133,12 +145,12 @@ def _kind(parent: Sequence[int], leader: Sequence[int], group: list[int]) -> str
 def cluster_joints(
     tree: Tree, X: Sequence[Transform], S: Sequence[MotionSubspace]
 ) -> list[ClusterJoint]:
-    """Return the joint of each cluster in a position, parents first.
+    """Return the generalised joint of each cluster at one position, parents first.
 
     Args:
         tree: Robot.
         X: By body: transform from its parent.
-        S: By body: its joint's motion subspace.
+        S: By body: motion subspace of its joint.
     """
     tolerances = pivot_tolerances(tree)
     return [
@@ -154,7 +166,15 @@ def _cluster_joint(
     S: Sequence[MotionSubspace],
     tolerances: Sequence[tuple[float, ...]],
 ) -> ClusterJoint:
-    """Return the joint that the joints of a cluster are together."""
+    """Return the generalised joint of one cluster.
+
+    Args:
+        tree: Robot.
+        cluster: Cluster.
+        X: By body: transform from its parent.
+        S: By body: motion subspace of its joint.
+        tolerances: By body and coordinate: pivot tolerances.
+    """
     tops = [i for i in cluster.bodies if tree.parent[i] == cluster.parent]
     X_in = X[tops[0]] if len(tops) == 1 else Transform.identity()
     columns, width = {}, 0
@@ -192,12 +212,22 @@ def _cluster_joint(
 
 
 def _columns(S: MotionSubspace, R: Matrix, width: int) -> MotionSubspace:
-    """Return S R, also where the joint has no coordinate."""
+    """Return S R, (6, width), for a motion subspace S.
+
+    Zero columns if R has no rows.
+    """
     return S @ R if R.rows else MotionSubspace([Motion.zero()] * width)
 
 
 def _spread(tree: Tree, i: int, columns: Mapping[int, int], width: int) -> Matrix:
-    """Return the velocity of joint i for each coordinate of its cluster."""
+    """Return the Jacobian of the velocity of joint i, (nv of joint i, width).
+
+    Args:
+        tree: Robot.
+        i: Body that the joint carries.
+        columns: By independent body: index of its first cluster coordinate.
+        width: Number of cluster coordinates.
+    """
     lead, ratio, _ = tree.leader[i]
     R = Matrix.identity(tree.joint[i].nv) if ratio is None else ratio
     if not R.rows or R.shape[1] == width:

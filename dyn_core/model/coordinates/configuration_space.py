@@ -1,7 +1,8 @@
 """Configuration space: positions, displacements and velocities of a robot.
 
-Where a joint's coordinates are a quaternion, q moves on a curved space: q + dv and
-q1 - q0 become integrate and difference.
+Where joint coordinates include a quaternion, q lies on a manifold: q + dv and q1 - q0
+are replaced by `integrate` and `difference`. Vectors q have nq entries, displacements
+and velocities nv.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from dyn_core.numbers.scalar import Column, Scalar, logical_and, require
 from dyn_core.spatial import Matrix, Vector
 from dyn_core.validation import state_array
 
-UNIT_TOLERANCE = 1e-3  # by which a quaternion's length may differ from 1
+UNIT_TOLERANCE = 1e-3  # allowed difference of a quaternion's length from 1
 VectorFunction = Callable[..., Vector]  # of a Tree and Vectors
 
 
 def neutral(tree: Tree) -> np.ndarray:
-    """Return the position (nq,) with every joint at zero (unit quaternions)."""
+    """Return the position (nq,) with all joints at zero, unit quaternions."""
     q = np.zeros(tree.nq)
     for i in tree.independent:
         q[tree.q_slices[i]] = tree.joint[i].neutral()
@@ -31,7 +32,11 @@ def neutral(tree: Tree) -> np.ndarray:
 
 
 def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
-    """Return a position (nq,) drawn within the limits, or a joint's whole range."""
+    """Return a random position (nq,).
+
+    A joint of one coordinate is uniform within its limits if both are finite; all other
+    joints are drawn over their whole range, limits ignored.
+    """
     q = np.zeros(tree.nq)
     lower, upper = tree.lower.tolist(), tree.upper.tolist()
     for i in tree.independent:
@@ -45,7 +50,7 @@ def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
 
 
 def integrate(tree: Tree, q: Vector, dv: Vector) -> Vector:
-    """Position after the displacement dv."""
+    """Return the position q (nq) displaced by dv (nv) in its tangent space."""
     values: list[Scalar] = []
     for i in tree.independent:
         joint = tree.joint[i]
@@ -54,7 +59,11 @@ def integrate(tree: Tree, q: Vector, dv: Vector) -> Vector:
 
 
 def rate_in_initial_axes(tree: Tree, qd: Vector, qdd: Vector) -> Vector:
-    """Rate of the velocities in axes that stay as they are now (floating joints)."""
+    """Return the rate of the velocities in axes fixed at this instant, (nv,).
+
+    It differs from qdd for joints whose velocity is in body axes, such as floating
+    ones.
+    """
     values: list[Scalar] = []
     for i in tree.independent:
         v = tree.v_slices[i]
@@ -65,10 +74,12 @@ def rate_in_initial_axes(tree: Tree, qd: Vector, qdd: Vector) -> Vector:
 def gyroscopic_change(
     tree: Tree, H: Any, qd: Vector, force: Vector, dt: Scalar, remaining: float = 1.0
 ) -> Vector:
-    """Change of a step's velocity where gyroscopic moments act at its mean velocity.
+    """Return the correction of a step's velocity to mean gyroscopic moments, nv.
 
-    An explicit step makes a body that spins freely faster. All that a floating joint or
-    a ball joint of the base carries is taken as one rigid body.
+    An explicit step uses the moments at its start, which speed up a body that spins
+    freely; the correction replaces them by the moments at the mean velocity. All bodies
+    carried by a floating or ball joint at the base are treated as one rigid body; other
+    joints get zero.
 
     Args:
         tree: Robot.
@@ -76,7 +87,8 @@ def gyroscopic_change(
         qd: Joint velocities, nv [rad/s | m/s].
         force: H times the acceleration without constraints, nv [N·m | N].
         dt: Step [s].
-        remaining: Part of the step for which the body goes on from the position of qd.
+        remaining: Fraction of the step in which the body moves on from the position
+            that belongs to qd.
     """
     values: list[Scalar] = []
     for i in tree.independent:
@@ -93,9 +105,18 @@ def gyroscopic_change(
 def advance(
     tree: Tree, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
 ) -> tuple[Vector, Vector]:
-    """Position and velocity after dt at the velocity u in the axes of the start.
+    """Return position and velocity after dt, moving at velocity u in the initial axes.
 
-    way: Velocity at which the position moves, such as u with a correction; None: u.
+    Args:
+        tree: Robot.
+        q: Position at the start, nq.
+        u: Velocity in the axes of the start, nv.
+        dt: Step [s].
+        way: Velocity that integrates the position, such as u with a correction; None:
+            u.
+
+    Returns:
+        Position (nq) with unit quaternions, and u in the axes of the new position (nv).
     """
     positions: list[Scalar] = []
     velocities: list[Scalar] = []
@@ -109,7 +130,7 @@ def advance(
 
 
 def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
-    """Displacement that takes q0 to q1."""
+    """Return the displacement dv (nv) with integrate(q0, dv) = q1."""
     values: list[Scalar] = []
     for i in tree.independent:
         columns = tree.q_slices[i]
@@ -118,7 +139,10 @@ def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
 
 
 def tangent_rate(tree: Tree, u: Vector, v: Vector) -> Vector:
-    """Rate of the displacement u from a fixed start, moving at v."""
+    """Return the rate (nv) of the displacement u from a fixed start, at velocity v.
+
+    u and v have nv numbers. Joints with quaternions: accurate to fourth order in u.
+    """
     values: list[Scalar] = []
     for i in tree.independent:
         columns = tree.v_slices[i]
@@ -127,7 +151,7 @@ def tangent_rate(tree: Tree, u: Vector, v: Vector) -> Vector:
 
 
 def position_rate(tree: Tree, q: Vector, v: Vector) -> Vector:
-    """Rate of the position coordinates at the velocity v."""
+    """Return the rate dq/dt (nq,) of the coordinates at the velocity v (nv,)."""
     values: list[Scalar] = []
     for i in tree.independent:
         position, velocity = q[tree.q_slices[i]], v[tree.v_slices[i]]
@@ -136,7 +160,11 @@ def position_rate(tree: Tree, q: Vector, v: Vector) -> Vector:
 
 
 def velocity_of(tree: Tree, q: Vector, rate: Vector) -> Vector:
-    """Velocity at which the position coordinates have a rate, along the joints."""
+    """Return the velocity (nv,) at which q changes at `rate` = dq/dt (nq,).
+
+    Inverse of position_rate; components of `rate` that no velocity produces are
+    ignored.
+    """
     values: list[Scalar] = []
     for i in tree.independent:
         columns = tree.q_slices[i]
@@ -145,7 +173,7 @@ def velocity_of(tree: Tree, q: Vector, rate: Vector) -> Vector:
 
 
 def normalize(tree: Tree, q: Vector) -> Vector:
-    """Position with unit quaternions."""
+    """Return the position with its quaternions scaled to unit length."""
     values: list[Scalar] = []
     for i in tree.independent:
         values += tree.joint[i].normalize(q[tree.q_slices[i]])
@@ -153,8 +181,9 @@ def normalize(tree: Tree, q: Vector) -> Vector:
 
 
 def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
-    """Refuse positions with a quaternion that no scaling makes one."""
+    """Raise NonFiniteError if a position (..., nq) has a zero quaternion."""
     for i in tree.independent:
+        # quaternions() of the indices 0, 1, ... returns the indices of the quaternion.
         part = q[..., tree.q_slices[i]]
         for places in tree.joint[i].quaternions(Vector(range(part.shape[-1]))):
             if not part[..., [int(k) for k in places]].any(axis=-1).all():
@@ -166,13 +195,16 @@ def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
 
 
 def quaternion_joints(tree: Tree) -> tuple[str, ...]:
-    """Return the names of the joints whose position has a quaternion."""
+    """Return the names of the independent joints whose position has a quaternion."""
     numbers = ((i, Vector([0.0] * tree.joint[i].nq)) for i in tree.independent)
     return tuple(tree.names[i] for i, q in numbers if tree.joint[i].quaternions(q))
 
 
 def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
-    """Return the length of each quaternion that is not of unit length, by joint."""
+    """Return the lengths of quaternions off 1 by more than UNIT_TOLERANCE, by joint.
+
+    `q` is one position (nq,).
+    """
     lengths = {
         tree.names[i]: float(np.sqrt(part @ part))
         for i in tree.independent
@@ -182,7 +214,10 @@ def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
 
 
 def require_unit_quaternions(tree: Tree, q: Vector) -> None:
-    """Require unit quaternions, within UNIT_TOLERANCE, in a position."""
+    """Require unit quaternions within UNIT_TOLERANCE; else QuaternionError.
+
+    With traced numbers the Program checks this when it runs.
+    """
     low, high = (1 - UNIT_TOLERANCE) ** 2, (1 + UNIT_TOLERANCE) ** 2
     for i in tree.independent:
         for part in tree.joint[i].quaternions(q[tree.q_slices[i]]):
@@ -195,14 +230,14 @@ def require_unit_quaternions(tree: Tree, q: Vector) -> None:
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: Vector
 ) -> Vector:
-    """With Vectors."""
+    """Overload for Vectors."""
 
 
 @overload
 def on_arrays(
     tree: Tree, function: VectorFunction, kind: str, **inputs: np.ndarray
 ) -> np.ndarray:
-    """With arrays."""
+    """Overload for arrays."""
 
 
 def on_arrays(
@@ -212,9 +247,15 @@ def on_arrays(
 
     Args:
         tree: Robot.
-        function: Takes the robot and the inputs as Vectors.
-        kind: What it returns: q (nq numbers) or v (nv numbers).
-        inputs: By name; q, q0 and q1 have nq numbers, others nv.
+        function: Function of the robot and the inputs as Vectors, in their order.
+        kind: q if it returns nq numbers, v if it returns nv.
+        inputs: Inputs by name; names that begin with q have nq numbers, others nv.
+
+    Returns:
+        A Vector if all inputs are Vectors, else an array; batches are broadcast.
+
+    Raises:
+        ShapeError: An array has another size or is not numeric.
     """
     vectors = [x for x in inputs.values() if isinstance(x, Vector)]
     if len(vectors) == len(inputs):
@@ -224,7 +265,7 @@ def on_arrays(
         for name, x in inputs.items()
     ]
     if all(x.ndim == 1 and x.dtype == float for x in arrays):
-        try:  # quicker; where a division by zero is chosen from, columns serve
+        try:  # quicker; columns below, if a branch not selected divides by zero
             return np.array(
                 [*function(tree, *(Vector(x.tolist()) for x in arrays))], float
             )

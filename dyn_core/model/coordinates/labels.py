@@ -1,4 +1,4 @@
-"""Names and units of the coordinates of a robot, for files and pictures."""
+"""Names and units of the coordinates of a robot, for files and plots."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dyn_core.spatial import Vector
 class Coordinates(NamedTuple):
     """Names and units of positions and velocities.
 
-    A joint of one coordinate has its own name, others NAME.0, NAME.1, ...
+    A joint of one coordinate gives it its name, other joints NAME.0, NAME.1, ...
 
     Attributes:
-        positions: Names, nq.
-        velocities: Names, nv; those of accelerations and joint forces.
-        position_units: rad, m, or 1 for parts of a quaternion; nq.
-        velocity_units: rad or m, of which velocities, accelerations and forces have
-            rad/s, rad/s², N·m or m/s, m/s², N; nv.
+        positions: Names of the position coordinates, nq.
+        velocities: Names of the velocities, accelerations and joint forces, nv.
+        position_units: rad, m, or 1 for entries of a quaternion; nq.
+        velocity_units: rad or m, nv; velocities, accelerations and forces are then in
+            rad/s, rad/s², N·m or m/s, m/s², N.
     """
 
     positions: tuple[str, ...]
@@ -30,7 +30,7 @@ class Coordinates(NamedTuple):
 
 
 def coordinates_of(model: Model) -> Coordinates:
-    """Return names and units of a robot's coordinates, in its order."""
+    """Return names and units of a robot's coordinates, in the order of q and qd."""
     positions, velocities = [""] * model.nq, [""] * model.nv
     q_units, v_units = ["rad"] * model.nq, ["rad"] * model.nv
     for name in model.joint_names:
@@ -53,5 +53,6 @@ def coordinates_of(model: Model) -> Coordinates:
 
 
 def _labels(name: str, part: slice) -> list[str]:
+    """Return the names of a joint's coordinates; `part` is their slice."""
     count = part.stop - part.start
     return [name] if count == 1 else [f"{name}.{k}" for k in range(count)]

@@ -1,9 +1,9 @@
-"""Forms of joint-space matrices: dense, packed triangles, entries that are not zero.
+"""Forms of joint-space matrices: dense, packed triangles, structural nonzeros.
 
     dense     (nv, nv)
     packed    a symmetric matrix as its lower triangle, row by row; others are dense
-    sparse    the entries that the tree does not make zero, row by row; of a symmetric
-              matrix those of the lower triangle
+    sparse    the entries that are not zero by the structure of the tree, row by row; of
+        a symmetric matrix only the lower triangle
 
 Source: RBDA, section 6.4, on which entries of H are zero.
 """
@@ -24,7 +24,13 @@ _OF_TREE = ("joint_matrix", "joint_slopes", "joint_stiffness", "joint_damping")
 
 
 def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
-    """Return rows and columns of the entries that a form keeps, None for all."""
+    """Return rows and columns of the stored entries; None if all are stored.
+
+    Args:
+        tree: Robot.
+        kind: Kind of the matrix as in its Port: joint_matrix, symmetric, ...
+        form: dense, packed or sparse.
+    """
     if form == "sparse" and kind in _OF_TREE:
         pairs = _tree_places(tree)
     elif form != "dense" and kind in _SYMMETRIC:
@@ -37,7 +43,7 @@ def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
 
 
 def changes_some(form: str, kinds: Sequence[str]) -> bool:
-    """Return whether a form is dense, or leaves out entries of some kind of matrix."""
+    """Return whether `form` is dense, or omits entries of one of the matrix kinds."""
     reached = {"packed": _SYMMETRIC, "sparse": (*_SYMMETRIC, *_OF_TREE)}
     return form == "dense" or any(kind in reached[form] for kind in kinds)
 
@@ -45,7 +51,14 @@ def changes_some(form: str, kinds: Sequence[str]) -> bool:
 def dense(
     tree: Tree, kind: str, places: Places | None, values: ArrayLike
 ) -> np.ndarray:
-    """Return matrices (..., nv, nv) from the entries that a form keeps, (..., n)."""
+    """Return matrices (..., nv, nv) from their stored entries (..., n).
+
+    Args:
+        tree: Robot.
+        kind: Kind of the matrix; symmetric kinds get both triangles.
+        places: Result of kept_places; None: `values` is returned as it is.
+        values: Stored entries.
+    """
     entries = np.asarray(values, float)
     if places is None:
         return entries
@@ -58,10 +71,10 @@ def dense(
 
 
 def _tree_places(tree: Tree) -> list[tuple[int, int]]:
-    """Return rows and columns of H that the tree does not make zero, sorted.
+    """Return rows and columns of H that are not zero by structure, sorted.
 
-    Two coordinates meet where a body that one moves carries a body that the other
-    moves, or the other way round.
+    H[a, b] is not zero if one of the bodies moved by coordinates a and b carries the
+    other.
     """
     pairs, nv = set(), tree.nv
     for i in tree.bodies:

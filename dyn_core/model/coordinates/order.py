@@ -1,4 +1,4 @@
-"""Order of the coordinates: where each joint's are in q, and in qd and tau."""
+"""Order of the coordinates: slices of each joint in q, and in qd and tau."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Slices = tuple[slice, ...]
 def coordinate_slices(
     joint: Sequence[Joint], leader: Sequence[Lead], order: Iterable[int]
 ) -> tuple[Slices, Slices]:
-    """Return by body where its (its leader's) coordinates are: in q, and in qd.
+    """Return by body the slices of its (its leader's) coordinates in q, and in qd.
 
     Args:
-        joint: By body, its joint.
-        leader: By body, whose coordinates it has.
-        order: Bodies with independent coordinates, in the order of these.
+        joint: By body: its joint.
+        leader: By body: the body whose coordinates it has.
+        order: Bodies with independent coordinates, in the order of the coordinates.
     """
     nq = nv = 0
     q, v = [slice(0, 0)] * len(joint), [slice(0, 0)] * len(joint)
@@ -39,7 +39,11 @@ def coordinate_slices(
 
 
 def reordered(tree: AnyTree, names: Sequence[str]) -> AnyTree:
-    """Return the same robot with its coordinates in the order of `names`."""
+    """Return the same robot with its coordinates in the order of `names`.
+
+    Raises:
+        ModelError: `names` is not a permutation of the independent joints.
+    """
     if sorted(names) != sorted(tree.joint_names):
         wanted = ", ".join(tree.joint_names)
         got = ", ".join(names)

@@ -1,4 +1,4 @@
-"""Pivots of the joint-space inertia: which are too small, and whose they are."""
+"""Pivots of the joint-space inertia: tolerances, names, and the factorisation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dyn_core.spatial import Matrix
 from dyn_core.spatial.block_factors import BlockFactored
 from dyn_core.spatial.linear import Factored
 
-MANY = 10  # coordinates from which factors are made by blocks
-LONG = 8  # coordinates of a block at most, where a branch has more
+MANY = 10  # number of coordinates from which H is factored by blocks
+LONG = 8  # maximum number of coordinates in a block
 
 
 def pivot_tolerances(tree: Tree) -> tuple[tuple[float, ...], ...]:
-    """Return by body: pivots at or below these mean a singular joint.
+    """Return by body and coordinate the largest pivot that means a singular joint.
 
-    That of a leader has a share of each of its followers.
+    It is tree.pivot * inertia_scale, plus ratio² times the same of each follower.
     """
     rows = [[tree.pivot * x for x in row] for row in tree.inertia_scale]
     for i in tree.bodies:
@@ -29,7 +29,7 @@ def pivot_tolerances(tree: Tree) -> tuple[tuple[float, ...], ...]:
 
 
 def coordinate_pivots(tree: Tree) -> tuple[list[float], list[str]]:
-    """Return by coordinate the tolerance of its pivot, and the joint to name."""
+    """Return the pivot tolerance and the joint's name for errors, by coordinate."""
     tolerances, names = [0.0] * tree.nv, [""] * tree.nv
     by_body = pivot_tolerances(tree)
     for i in tree.independent:
@@ -40,7 +40,11 @@ def coordinate_pivots(tree: Tree) -> tuple[list[float], list[str]]:
 
 
 def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
-    """Factor a joint-space inertia; a singular pivot names its joint."""
+    """Return the factors of a joint-space inertia H (nv, nv).
+
+    Raises SingularError with the name of the joint if a pivot is at or below its
+    tolerance; with traced numbers the Program raises it.
+    """
     tolerances, names = coordinate_pivots(tree)
     if tree.nv < MANY:
         return Factored(H, tolerances, names)
@@ -48,10 +52,10 @@ def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
 
 
 def _branch_blocks(tree: Tree) -> list[list[int]]:
-    """Return the coordinates of each piece of a branch, parents first.
+    """Return blocks of coordinates that are factored together, parents first.
 
-    A branch goes from joint to joint as long as nothing else is carried; it is cut
-    where it is longer than LONG.
+    A block is a piece of a branch without side branches, with at most LONG coordinates
+    unless a single joint has more.
     """
     columns = [range(tree.nv)[part] for part in tree.v_slices]
     moving = sorted(i for i in tree.independent if columns[i])  # parents first
@@ -68,7 +72,7 @@ def _branch_blocks(tree: Tree) -> list[list[int]]:
 
 
 def _moving_parent(tree: Tree, i: int, moving: set[int]) -> int:
-    """Return the next body towards the base with coordinates of its own, or 0."""
+    """Return the nearest ancestor in `moving` (bodies with own coordinates), or 0."""
     p = tree.parent[i]
     while p and p not in moving:
         p = tree.parent[p]

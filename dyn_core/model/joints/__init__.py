@@ -1,4 +1,4 @@
-"""Joint kinds, one file per family; a kind is one class."""
+"""Joint kinds: one class for each kind, one file for each family."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ KINDS: dict[str, type[Joint]] = {
 
 
 def make_joint(spec: JointSpec) -> Joint:
-    """Return the joint of a specification.
+    """Return the Joint object of a specification; its kind must be a key of KINDS.
+
+    Raises ModelError if the numbers do not make such a joint.
 
     Source: KIM-2.4 (the library of joints).
     """

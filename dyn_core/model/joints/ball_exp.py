@@ -1,4 +1,4 @@
-"""Ball joint in exponential coordinates."""
+"""Ball joint in exponential coordinates (rotation vector)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
 from dyn_core.spatial.lie import dexp3, dexp3_rate, exp3
 
 _ZERO = Vector((0.0, 0.0, 0.0))
-_LARGEST_TURN = 2.5  # of random coordinates; singular is 2 pi [rad]
+_LARGEST_TURN = 2.5  # largest angle of random coordinates; singular at 2 pi [rad]
 
 
 class BallExp(Joint):
-    """Rotation by a vector q [rad]: R = exp[q], qd = dq/dt.
+    """Ball joint with a rotation vector q [rad]: R = exp[q], qd = dq/dt.
 
         S = (dexp_(-q); 0),   cJ = (d/dt dexp_(-q) qd; 0)
 
-    Singular where q is 2 pi long; shorter vectors reach every rotation.
+    Singular where |q| = 2 pi; shorter vectors reach every rotation.
 
     Source: KIM-2.4, KIM-S1 (exponential coordinates).
     """
@@ -27,28 +27,28 @@ class BallExp(Joint):
 
     @property
     def series(self) -> None:
-        """No order: the coordinates act together."""
+        """None: the coordinates act together, in no order."""
         return None
 
     def X(self, q: Vector) -> Transform:
-        """Rotate: E = exp[-q]."""
+        """Return the rotation E = exp[-q]."""
         return Transform(exp3(-q), _ZERO)
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Motion subspace: the columns of the body Jacobian."""
+        """Return the motion subspace; its columns form the body Jacobian dexp_(-q)."""
         columns = zip(*dexp3(-q).rows, strict=True)
         return MotionSubspace(Motion(Vector(c), _ZERO) for c in columns)
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Bias: rate of the body Jacobian, times qd."""
+        """Return the bias: time derivative of the body Jacobian, times qd."""
         return Motion(dexp3_rate(-q, -qd) @ qd, _ZERO)
 
     def neutral(self) -> tuple[float, ...]:
-        """Coordinates at which X is the identity."""
+        """Return zeros, at which X is the identity."""
         return (0.0, 0.0, 0.0)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Any axis, an angle of at most 2.5 rad."""
+        """Return a rotation vector about any axis, at most 2.5 rad long."""
         axis = rng.normal(size=3)
         axis *= rng.uniform(0, _LARGEST_TURN) / np.linalg.norm(axis)
         return tuple(float(x) for x in axis)

@@ -1,4 +1,4 @@
-"""What every joint kind supplies."""
+"""Base classes of joint kinds: the functions that each kind supplies."""
 
 from __future__ import annotations
 
@@ -19,18 +19,27 @@ from dyn_core.spatial.lie import tangent_rate
 class Joint(ABC):
     """Motion that a joint allows, as functions of its coordinates.
 
-    Everything takes number-like entries, so that it can be part of an algorithm. S is
-    in the coordinates of the moving body. The contract:
+    All functions accept number-like entries, so that they can be part of an algorithm.
+    S is in the coordinates of the moving body. The contract:
 
-    1. `X(q)` takes motions from the frame before the joint to the frame after it.
+    1. `X(q)` transforms motions from the frame before the joint to the frame after it.
     2. `vJ = S(q) qd` is the velocity across the joint.
     3. `cJ` is the apparent derivative of S, times qd; zero where S is constant.
-    4. A joint with a `series` is like one-coordinate joints of constant S behind each
-       other; `series` is their order from the base. Any other is a GroupJoint, or its
-       coordinates act together. But for a GroupJoint, qd = dq/dt.
-    5. `integrate(q, dv)` moves q by the body displacement S dv; `difference` undoes it.
-    6. `S_slopes` and `cJ_slopes` are derivatives by the coordinates, by Taylor
-       numbers.
+    4. A joint with a `series` is equivalent to joints of one coordinate and constant S
+    in series; `series` is their order from the base. Any other joint is a GroupJoint,
+    or its coordinates act together. Except for a GroupJoint, qd = dq/dt.
+    5. `integrate(q, dv)` moves q by the body displacement S dv; `difference` inverts
+    it.
+    6. `S_slopes` and `cJ_slopes` are derivatives with respect to the coordinates, by
+    Taylor numbers.
+
+    Class attributes:
+        kind: Name of the kind in files.
+        entries: Fields of JointSpec that define its geometry.
+        unactuated: Whether it has no motor unless a file says so.
+
+    Attributes:
+        nq, nv: Numbers of position and velocity coordinates.
 
     Source: RBDA, section 4.4 and RBD5-3.4 (jcalc); KIM-2.4.
     """
@@ -43,22 +52,35 @@ class Joint(ABC):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return a joint with this axis; kinds without an axis ignore it."""
+        """Return a joint with this axis (3,); kinds without an axis ignore it."""
         return cls()
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint of a specification, its factors made already."""
+        """Return the joint of a specification.
+
+        Args:
+            spec: Specification of this kind.
+            factors: Joint objects of `spec.factors`; only products use them.
+        """
         return cls.about(spec.axis)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return numbers of its geometry: axis, axes or pitch; none if it has none."""
+        """Return the numbers of its axis, axes or pitch (`what`).
+
+        Empty if it has none.
+        """
         return []
 
     def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with other numbers of its geometry, symbols too.
+        """Return the joint with another axis, axes or pitch; directions are normalised.
 
-        Directions are scaled to unit length.
+        Args:
+            what: axis, axes or pitch.
+            values: Numbers or symbols, as many as `geometry` returns.
+
+        Raises:
+            ModelError: The kind has no geometry.
         """
         raise ModelError(f"a joint of type {self.kind} has no {what}")
 
@@ -69,22 +91,22 @@ class Joint(ABC):
 
     @abstractmethod
     def X(self, q: Vector) -> Transform:
-        """Joint transform, from the predecessor's to the successor's frame."""
+        """Return the transform from the frame before to the frame after the joint."""
 
     @abstractmethod
     def S(self, q: Vector) -> MotionSubspace:
-        """Motion subspace, 6 x nv, body coordinates."""
+        """Return the motion subspace, 6 x nv, in body coordinates."""
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
-        """Velocity across the joint: S qd."""
+        """Return the velocity across the joint, S qd, in body coordinates."""
         return self.S(q) @ qd
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Bias of that velocity: (dS/dt in body coordinates) qd."""
+        """Return the bias of the velocity: (dS/dt in body coordinates) qd."""
         return Motion.zero()
 
     def S_slopes(self, q: Vector) -> list[MotionSubspace]:
-        """Return the derivatives of S by each coordinate.
+        """Return the derivative of S with respect to each coordinate, nv subspaces.
 
             dS_j/dq_k - dS_k/dq_j = S_j x S_k
 
@@ -93,7 +115,7 @@ class Joint(ABC):
         return [_slope(self.S(moving)) for moving in _along_each(q)]
 
     def cJ_slopes(self, q: Vector, qd: Vector) -> MotionSubspace:
-        """Return the derivatives of cJ by each coordinate, at constant qd.
+        """Return the derivatives of cJ at constant qd, one column for each coordinate.
 
         Source: KIM-2.4, by Taylor numbers.
         """
@@ -102,60 +124,68 @@ class Joint(ABC):
 
     @abstractmethod
     def neutral(self) -> tuple[float, ...]:
-        """Coordinates at which X is the identity."""
+        """Return the coordinates (nq) at which X is the identity."""
 
     @abstractmethod
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Coordinates drawn over the whole range of a joint without limits."""
+        """Return coordinates (nq) drawn over the range of a joint without limits."""
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Coordinates after the displacement dv."""
+        """Return the coordinates after the displacement dv (nv)."""
         return q + dv
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """Displacement that takes q0 to q1."""
+        """Return the displacement (nv) from q0 to q1."""
         return q1 - q0
 
     def rate(self, u: Vector, qd: Vector) -> Vector:
-        """Rate of the displacement u from a fixed start, moving at qd."""
+        """Return the rate of a displacement u from a fixed start, at velocity qd."""
         return qd
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
-        """Rate of the coordinates, dq/dt = Q(q) qd; qd itself but for quaternions."""
+        """Return dq/dt = Q(q) qd; equal to qd except for quaternions."""
         return qd
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
-        """Velocity at which the coordinates have a rate; undoes position_rate."""
+        """Return the velocity at which q changes at `rate`.
+
+        Inverse of position_rate.
+        """
         return rate
 
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
-        """Rate of the velocity in axes that stay as they are now."""
+        """Return the rate of the velocity in axes fixed at this instant."""
         return qdd
 
     def gyroscopic_change(
         self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
     ) -> Vector:
-        """Change of a step's velocity by the mean gyroscopic moment.
+        """Return the correction of a step's velocity to mean gyroscopic moments, nv.
 
-        See coordinates.gyroscopic_change, of whose H and force it takes the part of qd.
+        See coordinates.gyroscopic_change. H (nv, nv) and force (nv) are the blocks of
+        this joint. Zero for kinds without free rotation.
         """
         return Vector.zeros(self.nv)
 
     def advance(
         self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
     ) -> tuple[Vector, Vector]:
-        """Coordinates after dt, and there the velocity u, in the start's axes so far.
+        """Return coordinates after dt, and u in the axes of the new position.
 
-        way: Velocity at which the coordinates move; None: u.
+        Args:
+            q: Coordinates at the start.
+            u: Velocity in the axes of the start.
+            dt: Step [s].
+            way: Velocity that integrates the coordinates; None: u.
         """
         return self.normalize(self.integrate(q, (u if way is None else way) * dt)), u
 
     def normalize(self, q: Vector) -> Vector:
-        """Coordinates with unit quaternions."""
+        """Return the coordinates with quaternions scaled to unit length."""
         return q
 
     def quaternions(self, q: Vector) -> tuple[Vector, ...]:
-        """Parts of the coordinates that must have unit length."""
+        """Return the parts of the coordinates that are unit quaternions."""
         return ()
 
     def __eq__(self, other: object) -> bool:
@@ -170,39 +200,42 @@ class Joint(ABC):
 
 
 class GroupJoint(Joint):
-    """A joint whose configurations form a group: qd is a body velocity, S constant."""
+    """A joint with configurations in a Lie group: qd is a body velocity, S constant."""
 
     @property
     def series(self) -> None:
-        """No order: the coordinates act together."""
+        """None: the coordinates act together, in no order."""
         return None
 
     def S_slopes(self, q: Vector) -> list[MotionSubspace]:
-        """Nothing: S is constant."""
+        """Return zeros: S is constant."""
         return [MotionSubspace([Motion.zero()] * self.nv)] * self.nv
 
     def cJ_slopes(self, q: Vector, qd: Vector) -> MotionSubspace:
-        """Nothing: S is constant."""
+        """Return zeros: S is constant."""
         return MotionSubspace([Motion.zero()] * self.nv)
 
     @abstractmethod
     def motion(self, u: Vector) -> Motion:
-        """Return the displacement u as a Motion."""
+        """Return the displacement u (nv) as a Motion."""
 
     def rate(self, u: Vector, qd: Vector) -> Vector:
-        """Rate of the displacement u from a fixed start, moving at qd."""
+        """Return the rate of a displacement u from a fixed start, at velocity qd.
+
+        Accurate to fourth order in u (lie.tangent_rate).
+        """
         six = tuple(tangent_rate(self.motion(u), self.motion(qd)))
         return Vector(six[: self.nv])
 
 
 def _along_each(q: Vector) -> Iterator[Vector]:
-    """Return the coordinates with each of them in turn as the variable."""
+    """Yield q as Taylor numbers, with each coordinate in turn as the variable."""
     for k in range(len(q)):
         yield Vector(variables(q, k))
 
 
 def _slope(columns: Iterable[Motion]) -> MotionSubspace:
-    """Return the derivatives of motions by the coordinate that is the variable."""
+    """Return the derivatives of Taylor motions with respect to their variable."""
     return MotionSubspace(
         Motion.of([derivatives(x, COORDINATE)[1] for x in column]) for column in columns
     )

@@ -1,4 +1,4 @@
-"""Joints that a user defines by a function of their coordinates."""
+"""Joints defined by a user's function of their coordinates."""
 
 from __future__ import annotations
 
@@ -15,21 +15,26 @@ from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
 
 
 class Custom(Joint):
-    """A joint that a user defines by its pose alone: q -> (R, p), qd = dq/dt.
+    """A joint defined by its pose alone: q -> (R, p), qd = dq/dt.
 
         S_k = vee(T^-1 dT/dq_k),   cJ = d/dt (S qd) at constant qd
 
     The function returns R, three rows or None for no rotation, and p, three numbers
-    [m], made of the functions of dyn_core.authoring; S and cJ come from Taylor
-    numbers. R is
-    trusted to be a rotation; it is checked in a few positions when the joint is made.
+    [m]; it uses the functions of dyn_core.authoring. S and cJ are derived with Taylor
+    numbers. Whether R is a rotation is checked in three positions only, when the joint
+    is created.
 
     Args:
-        pose: Where the body is in the frame before the joint, of a Vector q.
+        pose: Function of a Vector q that returns the pose of the body in the frame
+            before the joint.
         nq: Number of coordinates, 1 to 6.
-        neutral: Coordinates to start at, zeros unless given; X need not be the
-            identity there.
-        span: How far from there random coordinates are drawn.
+        neutral: Initial coordinates, by default zeros; X need not be the identity
+            there.
+        span: Random coordinates differ from `neutral` by at most this.
+
+    Raises:
+        ModelError: nq, neutral or span is not valid, or the function does not return a
+            rotation and a finite position.
 
     Source: KIM-2.4 (user-defined joints).
     """
@@ -58,7 +63,7 @@ class Custom(Joint):
             self._check(q)
 
     def _check(self, q: tuple[float, ...]) -> None:
-        """Check that the function returns a rotation and a finite position."""
+        """Raise ModelError unless the pose at q is a rotation and a finite position."""
         placed = self._along(Vector(q), Vector.zeros(self.nv))
         R = np.asarray(placed.R[0], float)
         off = np.abs(R.T @ R - np.eye(3)).max()
@@ -74,41 +79,41 @@ class Custom(Joint):
 
     @property
     def series(self) -> None:
-        """No order: the coordinates act together."""
+        """None: the coordinates act together, in no order."""
         return None
 
     def _along(self, q: Vector, qd: Vector) -> MovingPose:
-        """Return the pose while q moves at qd."""
+        """Return the pose at q with its time derivatives at constant qd."""
         moving = Vector(Taylor(x, v, 0.0, TIME) for x, v in zip(q, qd, strict=True))
         return moving_pose(self.pose(moving), "a custom joint")
 
     def _columns(self, q: Vector) -> Iterator[Motion]:
-        """Return the velocity at the unit rate of each coordinate."""
+        """Yield the velocity across the joint at the unit rate of each coordinate."""
         for k in range(self.nv):
             unit = Vector(float(j == k) for j in range(self.nv))
             yield self._along(q, unit).velocity
 
     def X(self, q: Vector) -> Transform:
-        """Transform to the pose that the function returns."""
+        """Return the transform to the pose of the user's function."""
         return self._along(q, Vector.zeros(self.nv)).X
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Motion subspace: velocities at unit rates."""
+        """Return the motion subspace: the velocities at unit rates."""
         return MotionSubspace(self._columns(q))
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
-        """Velocity across the joint: S qd."""
+        """Return the velocity across the joint, S qd."""
         return self._along(q, qd).velocity
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Bias: the acceleration at constant qd."""
+        """Return the bias: the acceleration at constant qd."""
         return self._along(q, qd).acceleration
 
     def neutral(self) -> tuple[float, ...]:
-        """Coordinates to start at."""
+        """Return the initial coordinates of the constructor."""
         return self.start
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Within the span from the start."""
+        """Return coordinates within the span around the initial ones."""
         drawn = rng.uniform(-self.span, self.span, self.nq)
         return tuple(float(x + d) for x, d in zip(self.start, drawn, strict=True))

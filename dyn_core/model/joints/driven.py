@@ -1,4 +1,4 @@
-"""A placement that moves as a function of time: no coordinates, a prescribed motion."""
+"""Joint without coordinates whose placement is a given function of time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
 
 
 class Driven(Joint):
-    """What stands between a joint and its parent where the joint's place is driven.
+    """A joint without coordinates that moves another joint's placement in time.
 
         vJ = sigma = vee(T^-1 dT/dt),   cJ = d sigma/dt in body coordinates
 
-    A joint of no coordinates: S has no columns, so an algorithm meets only its vJ and
-    cJ. The function returns the pose at t: (R, p), R three rows or None for no
-    rotation, made of the functions of dyn_core.authoring; its rates are those of
-    Taylor numbers.
+    S has no columns, so an algorithm only sees vJ and cJ. Their derivatives are
+    computed with Taylor numbers.
+
+    Args:
+        pose: Function of t [s] that returns (R, p): R three rows or None for no
+            rotation, p three numbers [m]; it uses the functions of dyn_core.authoring.
+        t: Time [s].
 
     Source: RBD5-3.4 (time-dependent joints).
     """
@@ -31,33 +34,36 @@ class Driven(Joint):
         self.pose, self.t = pose, t
 
     def at_time(self, t: Scalar) -> Driven:
-        """Return the same drive at the time t [s]."""
+        """Return a copy of the drive at the time t [s]."""
         return Driven(self.pose, t)
 
     def _placement(self) -> MovingPose:
-        """Return rotation and position with their rates."""
+        """Return rotation and position with their first and second time derivatives.
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         return moving_pose(self.pose(Taylor(self.t, 1.0, 0.0, TIME)), "a drive")
 
     def X(self, q: Vector) -> Transform:
-        """Transform to the driven place at this time."""
+        """Return the transform to the driven placement at time t."""
         return self._placement().X
 
     def S(self, q: Vector) -> MotionSubspace:
-        """No motion is free."""
+        """Return a motion subspace without columns."""
         return MotionSubspace(())
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
-        """Velocity of the place: sigma."""
+        """Return the velocity sigma of the placement."""
         return self._placement().velocity
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Rate of sigma's components."""
+        """Return the time derivative of the components of sigma."""
         return self._placement().acceleration
 
     def neutral(self) -> tuple[float, ...]:
-        """No coordinates."""
+        """Return no coordinates."""
         return ()
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """No coordinates."""
+        """Return no coordinates."""
         return ()

@@ -1,4 +1,4 @@
-"""Transforms and motion subspaces of many joints at once, in arrays."""
+"""Transforms and motion subspaces of many joints, computed as arrays."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from dyn_core.model.joints.one_axis import Prismatic, Revolute, turned
 from dyn_core.spatial import Vector
 
 Places = Sequence[Vector]  # positions of one joint
-OfOneAxis = list[tuple[int, tuple[float, ...], float]]  # number, axis and position
+OfOneAxis = list[tuple[int, tuple[float, ...], float]]  # row, axis and position
 
 
 def joint_transforms(
     joints: Sequence[Joint], places: Sequence[Places]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return E (n, 3, 3) and r (n, 3) of each joint in each of its positions.
+    """Return E (n, 3, 3) and r (n, 3) of joint.X for each joint at each position.
 
-    They are the numbers of `joint.X`, to the last bit.
+    The numbers are equal to `joint.X` to the last bit. Rows are joint by joint, and for
+    each joint position by position.
+
+    Args:
+        joints: Joints.
+        places: Positions of each joint.
     """
     pairs = [
         (joint, q)
@@ -48,13 +53,13 @@ def joint_transforms(
 
 
 def _columns(joints: OfOneAxis) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """Return numbers, axes (3, n) and positions of joints."""
+    """Return rows, axes (3, n) and positions (n,) of joints with one axis."""
     table = np.array([(*axis, q) for _, axis, q in joints], float).reshape(-1, 4)
     return [k for k, _, _ in joints], table[:, :3].T, table[:, 3]
 
 
 def motion_rows(joint: Joint, places: Places) -> list[list[tuple[float, ...]]]:
-    """Return the columns of S, six numbers each, in each position of a joint."""
+    """Return the columns of S, six numbers each, at each position of a joint."""
     if isinstance(joint, Revolute) and type(joint).S is Revolute.S:
         return [[(*joint.axis, 0.0, 0.0, 0.0)]] * len(places)
     if isinstance(joint, Prismatic) and type(joint).S is Prismatic.S:

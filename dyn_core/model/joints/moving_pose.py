@@ -1,4 +1,4 @@
-"""Velocity and acceleration of a pose that moves in time: of drives and user joints.
+"""Velocity and acceleration of a pose that moves in time, for drives and user joints.
 
 A user's function returns (R, p): R three rows or None for no rotation, p three numbers.
 """
@@ -20,35 +20,38 @@ _IDENTITY = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 class MovingPose(NamedTuple):
-    """Rotation and position, each with its first and second rate."""
+    """Rotation and position, each with its first and second time derivative."""
 
     R: tuple[Matrix, Matrix, Matrix]
     p: tuple[Vector, Vector, Vector]
 
     @property
     def X(self) -> Transform:
-        """Transform to the pose."""
+        """The transform to the pose."""
         return Transform(self.R[0].T, self.p[0])
 
     @property
     def velocity(self) -> Motion:
-        """Return vee(T^-1 dT/dt). Source: KIM-1.4."""
+        """The body velocity vee(T^-1 dT/dt). Source: KIM-1.4."""
         E = self.R[0].T
         return Motion(_vee(E @ self.R[1]), E @ self.p[1])
 
     @property
     def acceleration(self) -> Motion:
-        """Return the rate of the velocity's components."""
+        """The time derivative of the components of the velocity."""
         E, Ed = self.R[0].T, self.R[1].T
         return Motion(_vee(E @ self.R[2]), Ed @ self.p[1] + E @ self.p[2])
 
 
 def moving_pose(pose: RotationPosition, source: str) -> MovingPose:
-    """Return what a function returned for Taylor numbers, as values with their rates.
+    """Return a pose of Taylor numbers as values with their time derivatives.
 
     Args:
-        pose: What the function returned.
-        source: What errors call the function.
+        pose: Result (R, p) of a user's function.
+        source: Name of the function in error messages.
+
+    Raises:
+        ModelError: The result is not (R, p) of the right sizes.
     """
     try:
         R, p = pose
@@ -77,6 +80,6 @@ def _rows(R: Matrix | Rows | None) -> Rows:
 
 
 def _vee(W: Matrix) -> Vector:
-    """Return the vector of the antisymmetric part of a 3x3 matrix."""
+    """Return the vector w of the antisymmetric part [w] of a 3x3 matrix."""
     pairs = ((2, 1), (0, 2), (1, 0))
     return Vector((W[i, j] - W[j, i]) * 0.5 for i, j in pairs)

@@ -19,21 +19,24 @@ Axis = tuple[Scalar, ...]
 
 
 def unit(axis: Iterable[float]) -> Vector:
-    """Return the direction of an axis; what is 0 or ±1 but for rounding is snapped."""
+    """Return an axis scaled to unit length; raise ZeroDivisionError for zero length.
+
+    Components that are 0 or ±1 up to rounding are set to these values.
+    """
     x, y, z = map(float, axis)
     length = math.sqrt(x * x + y * y + z * z)
     return Vector((_snapped(x / length), _snapped(y / length), _snapped(z / length)))
 
 
 def _snapped(x: float) -> float:
-    """Return 0 or ±1 where a number is one of them but for rounding."""
+    """Return 0 or ±1 if a number is within 1e-15 of it, else the number."""
     if abs(x) < 1e-15:
         return 0.0
     return math.copysign(1.0, x) if abs(abs(x) - 1.0) < 1e-15 else x
 
 
 def direction(values: Sequence[Scalar]) -> Axis:
-    """Return a direction of unit length, of numbers or symbols."""
+    """Return an axis of floats or symbols scaled to unit length."""
     if all(isinstance(x, (int, float)) for x in values):
         return tuple(unit(values))
     axis = Vector(values)
@@ -41,10 +44,12 @@ def direction(values: Sequence[Scalar]) -> Axis:
 
 
 def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
-    """Return E of a turn by an angle about an axis: numbers, or columns of many.
+    """Return the coordinate rotation E = R.T, R by Rodrigues' formula.
+
+    The entries may be numbers, or arrays for many rotations.
 
     Args:
-        a: Axis, 3.
+        a: Unit axis, 3.
         s, c: Sine and cosine of the angle.
     """
     x, y, z = a
@@ -59,7 +64,7 @@ def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
 
 
 class _OneAxis(Joint):
-    """A joint with a unit axis, the same in both frames."""
+    """A joint with one unit axis, the same in the frames before and after it."""
 
     entries: ClassVar[tuple[str, ...]] = ("axis",)
     nq = nv = 1
@@ -69,25 +74,28 @@ class _OneAxis(Joint):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis."""
+        """Return the joint with this axis (3,), which is normalised."""
         return cls(axis)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the axis."""
+        """Return the axis (3 numbers); empty for other `what`."""
         return list(self.axis) if what == "axis" else []
 
     def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint about another axis."""
+        """Return the joint with another axis, which is normalised.
+
+        `what` is ignored.
+        """
         joint = copy(self)
         joint.axis = direction(values)
         return joint
 
     def neutral(self) -> tuple[float, ...]:
-        """Coordinates at which X is the identity."""
+        """Return zero, at which X is the identity."""
         return (0.0,)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Coordinate in [-pi, pi] rad, or m."""
+        """Return a coordinate in [-pi, pi], rad or m."""
         return (float(rng.uniform(-math.pi, math.pi)),)
 
 
@@ -100,16 +108,16 @@ class Revolute(_OneAxis):
     kind = "revolute"
 
     def X(self, q: Vector) -> Transform:
-        """Rotate: E = R.T, R by Rodrigues' formula."""
+        """Return the rotation E = R.T, R by Rodrigues' formula."""
         return Transform(turned(self.axis, sin(q[0]), cos(q[0])), _ZERO)
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Motion subspace (a; 0)."""
+        """Return the motion subspace (a; 0)."""
         return MotionSubspace([Motion(self.axis, _ZERO)])
 
 
 class Continuous(Revolute):
-    """Rotation without limits; q is not wrapped."""
+    """Rotation by q [rad] about an axis without limits; q is not wrapped."""
 
     kind = "continuous"
 
@@ -123,22 +131,24 @@ class Prismatic(_OneAxis):
     kind = "prismatic"
 
     def X(self, q: Vector) -> Transform:
-        """Shift the origin by q along the axis."""
+        """Return the shift of the origin by q along the axis."""
         return Transform(Matrix.identity(3), Vector(a * q[0] for a in self.axis))
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Motion subspace (0; a)."""
+        """Return the motion subspace (0; a)."""
         return MotionSubspace([Motion(_ZERO, self.axis)])
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Coordinate in [-1, 1] m."""
+        """Return a coordinate in [-1, 1] m."""
         return (float(rng.uniform(-1.0, 1.0)),)
 
 
 class Helical(_OneAxis):
-    """Screw: turns by q [rad] about an axis and goes along it by pitch q [m].
+    """Screw joint: rotation by q [rad] about an axis, and pitch q [m] along it.
 
         S = (a; h a)
+
+    with pitch h [m/rad].
 
     Source: KIM-2.4.
     """
@@ -154,15 +164,15 @@ class Helical(_OneAxis):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint with this axis and pitch [m/rad]."""
+        """Return the joint with the axis and pitch [m/rad] of `spec`."""
         return cls(spec.axis, spec.pitch)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the axis or the pitch."""
+        """Return the axis (3 numbers) or the pitch; empty for other `what`."""
         return [self.pitch] if what == "pitch" else super().geometry(what)
 
     def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint about another axis, or of another pitch."""
+        """Return the joint with another axis, or for other `what` another pitch."""
         if what == "axis":
             return super().with_geometry(what, values)
         joint = copy(self)
@@ -170,11 +180,11 @@ class Helical(_OneAxis):
         return joint
 
     def X(self, q: Vector) -> Transform:
-        """Turn about the axis and shift along it."""
+        """Return the rotation about the axis with the shift along it."""
         E = turned(self.axis, sin(q[0]), cos(q[0]))
         return Transform(E, Vector(a * (self.pitch * q[0]) for a in self.axis))
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Motion subspace (a; h a)."""
+        """Return the motion subspace (a; h a)."""
         along = Vector(a * self.pitch for a in self.axis)
         return MotionSubspace([Motion(self.axis, along)])

@@ -1,4 +1,4 @@
-"""Joints made of joints behind each other: planar, ball_rpy, universal and others."""
+"""Joints composed of joints in series: planar, ball_rpy, universal and others."""
 
 from __future__ import annotations
 
@@ -21,13 +21,19 @@ _X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 class Product(Joint):
-    """Joints behind each other without bodies in between, as one joint.
+    """Joints in series without bodies in between, as one joint.
 
         X = X_n ... X_1,   S_k = X_n ... X_(k+1) S_k(q_k)
         c_k = X_k c_(k-1) + cJ_k + (X_k v_(k-1)) x vJ_k,   cJ = c_n
 
-    Factors are listed from the base to the body. Their coordinates stand in q in the
-    same order, or wherever `places` puts them.
+    Args:
+        factors: Joints from the base to the body, each with nq = nv.
+        places: Index in q of each coordinate of the factors in turn; None: the same
+            order.
+
+    Raises:
+        ModelError: No factor, a factor with a quaternion, or `places` is no
+            permutation.
 
     Source: KIM-2.4.
     """
@@ -58,12 +64,15 @@ class Product(Joint):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the product of these factors."""
+        """Return the product of these factors; `spec` is ignored."""
         return cls(factors)
 
     @property
     def series(self) -> tuple[int, ...] | None:
-        """Order from the base in which the coordinates act."""
+        """Order from the base in which the coordinates act.
+
+        None if a factor has none.
+        """
         orders = [factor.series for factor in self.factors]
         series: list[int] = []
         for order, places in zip(orders, self._factor_places(), strict=True):
@@ -73,26 +82,26 @@ class Product(Joint):
         return tuple(series)
 
     def _factor_places(self) -> list[tuple[int, ...]]:
-        """Return the places of each factor's coordinates."""
+        """Return for each factor the indices of its coordinates in q."""
         ends = np.cumsum([0, *(factor.nv for factor in self.factors)]).tolist()
         return [self.places[a:b] for a, b in zip(ends, ends[1:], strict=False)]
 
     def _split(self, *values: Vector) -> list[tuple[Joint, list[Vector]]]:
-        """Return each factor with its part of the values."""
+        """Return each factor with its coordinates of each of the Vectors."""
         return [
             (factor, [Vector(x[k] for k in places) for x in values])
             for factor, places in zip(self.factors, self._factor_places(), strict=True)
         ]
 
     def X(self, q: Vector) -> Transform:
-        """Go over the factors, the first one first."""
+        """Return the product of the transforms of the factors."""
         X = Transform.identity()
         for factor, (q_k,) in self._split(q):
             X = factor.X(q_k) @ X
         return X
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Motion subspace: the factors' columns, moved by what comes behind them."""
+        """Return the columns of the factors, transformed to the last frame."""
         columns: list[Motion] = []
         for factor, (q_k,) in self._split(q):
             X = factor.X(q_k)
@@ -100,7 +109,7 @@ class Product(Joint):
         return MotionSubspace(columns[self.places.index(k)] for k in range(self.nv))
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Bias: the acceleration at constant qd, by the chain's recursion."""
+        """Return the bias: the acceleration at constant qd, by recursion."""
         v, c = Motion.zero(), Motion.zero()
         for factor, (q_k, qd_k) in self._split(q, qd):
             X, vJ = factor.X(q_k), factor.vJ(q_k, qd_k)
@@ -115,18 +124,19 @@ class Product(Joint):
         return tuple(flat[self.places.index(k)] for k in range(self.nq))
 
     def neutral(self) -> tuple[float, ...]:
-        """Coordinates at which X is the identity."""
+        """Return the neutral coordinates of the factors."""
         return self._in_order(factor.neutral() for factor in self.factors)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Each factor by itself."""
+        """Return random coordinates of each factor."""
         return self._in_order(factor.random(rng) for factor in self.factors)
 
 
 def plane_axes(normal: Iterable[float]) -> tuple[Vector, Vector]:
-    """Return the in-plane axes: x and y turned by the least rotation that tilts z to n.
+    """Return two axes of the plane with a unit normal n.
 
-    For n = z they are x and y; for n = -z, x and -y.
+    They are x and y rotated by the smallest rotation from z to n: x and y for n = z.
+    For n = -z, where it is not unique, they are x and -y.
     """
     n = np.array(tuple(normal))
     if n[2] < -1 + 1e-12:
@@ -139,7 +149,7 @@ def plane_axes(normal: Iterable[float]) -> tuple[Vector, Vector]:
 
 
 class _OfAxis(Product):
-    """A product whose factors follow from one axis."""
+    """A product whose factors are determined by one axis."""
 
     entries: ClassVar[tuple[str, ...]] = ("axis",)
 
@@ -149,15 +159,15 @@ class _OfAxis(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint with this axis."""
+        """Return the joint with the axis of `spec`; `factors` are ignored."""
         return cls.about(spec.axis)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the axis."""
+        """Return the axis (3 numbers); empty for other `what`."""
         return list(self.axis) if what == "axis" else []
 
     def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint about another axis."""
+        """Return the joint with another axis, which is normalised."""
         joint = copy(self)
         joint.axis = direction(values)
         joint.factors = joint._about(joint.axis)
@@ -165,11 +175,14 @@ class _OfAxis(Product):
 
     @abstractmethod
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
-        """Return the factors that follow from an axis."""
+        """Return the factors for a unit axis, of numbers or symbols."""
 
 
 class Planar(_OfAxis):
-    """Motion in a plane: q = (x, y, angle), qd = dq/dt; x, y along fixed plane axes.
+    """Motion in a plane: q = (x, y, angle) [m, m, rad], qd = dq/dt.
+
+    x and y are measured along fixed axes of the plane (plane_axes); the axis of the
+    joint is the normal.
 
     Source: KIM-2.4, there in the order (angle, x, y).
     """
@@ -184,13 +197,14 @@ class Planar(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis."""
+        """Return the joint with this normal (3,), which is normalised."""
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
-        """Return slides along the axes of the plane, and a turn about its normal.
+        """Return slides along the axes of the plane, and a rotation about its normal.
 
-        Those of `plane_axes`; a normal of -z is a SingularError.
+        The axes are as in `plane_axes`, for numbers or symbols. SingularError for the
+        normal -z, where they jump.
         """
         x, y, z = axis
         item = "axis of a planar joint: at -z the axes of the plane jump"
@@ -202,13 +216,13 @@ class Planar(_OfAxis):
         return tuple(kind().with_geometry("axis", along) for kind, along in kinds)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Within 1 m, any angle."""
+        """Return a position within 1 m in x and y, at any angle."""
         x, y = rng.uniform(-1, 1, 2)
         return (float(x), float(y), float(rng.uniform(-math.pi, math.pi)))
 
 
 class Cylindrical(_OfAxis):
-    """Turn about and slide along one axis: q = (angle [rad], slide [m]).
+    """Rotation about and translation along one axis: q = (angle [rad], slide [m]).
 
     Source: KIM-2.4.
     """
@@ -222,18 +236,18 @@ class Cylindrical(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis."""
+        """Return the joint with this axis (3,), which is normalised."""
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
-        """Return a turn about and a slide along the axis."""
+        """Return a rotation about and a slide along the axis."""
         return tuple(
             kind().with_geometry("axis", axis) for kind in (Revolute, Prismatic)
         )
 
 
 class Universal(Product):
-    """Two turns about axes that cross: R = R_a(q1) R_b(q2), x and y unless given.
+    """Two rotations about crossing axes: R = R_a(q1) R_b(q2); by default x and y.
 
         S = [(cos q2, 0, sin q2; 0), (0, 1, 0; 0)]   for the axes x and y
 
@@ -251,24 +265,24 @@ class Universal(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint with these axes."""
+        """Return the joint with the axes of `spec`; `factors` are ignored."""
         return cls(*spec.axes)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return both axes."""
+        """Return the first and second axis (6 numbers); empty for other `what`."""
         if what != "axes":
             return []
         return [x for factor in self.factors for x in factor.geometry("axis")]
 
     def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint about other axes."""
+        """Return the joint with other axes (6 numbers), which are normalised."""
         joint, both = copy(self), (values[:3], values[3:])
         joint.factors = tuple(Revolute().with_geometry("axis", x) for x in both)
         return joint
 
 
 def _away_from_singular(rng: np.random.Generator) -> tuple[float, float, float]:
-    """Draw three angles, the second at least 0.2 rad from a quarter turn."""
+    """Return three random angles, the second at least 0.2 rad from ±pi/2."""
     x, z = rng.uniform(-math.pi, math.pi, 2)
     y = rng.uniform(0.2 - math.pi / 2, math.pi / 2 - 0.2)
     return float(x), float(y), float(z)
@@ -277,9 +291,9 @@ def _away_from_singular(rng: np.random.Generator) -> tuple[float, float, float]:
 class BallRPY(Product):
     """Rotation by three angles: q = (x, y, z), R = Rz(z) Ry(y) Rx(x), qd = dq/dt.
 
-    Joint forces belong to the rates of the angles, not to the angular velocity. At
-    cos y = 0 two angles turn about one axis and the joint is singular; a spherical
-    joint never is.
+    Joint forces are conjugate to the rates of the angles, not to the angular velocity.
+    At cos y = 0 two of the axes coincide and the joint is singular; a spherical joint
+    is never singular.
 
     Source: TAZZ-4.3; KIM-2.4, there in the order (z, y, x).
     """
@@ -293,20 +307,20 @@ class BallRPY(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint; it has no axis."""
+        """Return the joint, which is always the same; both arguments are ignored."""
         return cls()
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Any angles, the second at least 0.2 rad from where the joint is singular."""
+        """Return random angles, the second at least 0.2 rad from a singularity."""
         return _away_from_singular(rng)
 
 
 class FreeRPY(Product):
-    """Free motion: q = (x, y, z, roll, pitch, yaw), qd = dq/dt.
+    """Free motion: q = (x, y, z, roll, pitch, yaw) [m, rad], qd = dq/dt.
 
         p = (x, y, z),   R = Rz(yaw) Ry(pitch) Rx(roll)
 
-    Singular at cos pitch = 0; a floating joint never is.
+    Singular at cos pitch = 0; a floating joint is never singular.
 
     Source: KIM-2.4 (free joint in coordinates).
     """
@@ -323,10 +337,10 @@ class FreeRPY(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint; it has no axis."""
+        """Return the joint, which is always the same; both arguments are ignored."""
         return cls()
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Within 1 m; angles as in ball_rpy."""
+        """Return a position within 1 m in x, y, z; angles as in BallRPY."""
         x, y, z = (float(value) for value in rng.uniform(-1, 1, 3))
         return (x, y, z, *_away_from_singular(rng))

@@ -1,4 +1,4 @@
-"""Joints with quaternions: spherical, floating."""
+"""Joints with quaternions: spherical and floating."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ from dyn_core.spatial.lie import (
 )
 from dyn_core.spatial.variations import has_slope, slope_of, value_of, with_slopes
 
-NEWTON_STEPS = 2  # for a mean velocity whose error is of order dt¹²
+NEWTON_STEPS = 2  # then the error of the mean velocity is of order dt¹²
 _ZERO = Vector((0.0, 0.0, 0.0))
 _UNIT = tuple(Vector(float(i == j) for j in range(3)) for i in range(3))
 
 
 def _random_quaternion(rng: np.random.Generator) -> tuple[float, ...]:
+    """Return a unit quaternion (x, y, z, w), uniformly distributed."""
     q = rng.normal(size=4)
     return tuple(float(x) for x in q / np.linalg.norm(q))
 
 
 def _after_turn(u: Vector, w: Vector, dt: Scalar) -> Vector:
-    """Return a vector along axes that have turned by exp(w dt); w itself, bit by bit.
+    """Return a vector u in axes rotated by exp(w dt); exactly w if u is w.
 
-    exp(w dt).T u = u - dt sin t/t w x u + dt² (1 - cos t)/t² w x (w x u),   t = |w dt|
+        exp(w dt).T u = u - dt sin t/t w x u + dt² (1 - cos t)/t² w x (w x u)
+
+    with t = |w dt|.
     """
     a, b, _ = sinc_terms(w @ w * (dt * dt))
     across = cross3(w, u)
@@ -50,14 +53,17 @@ def _after_turn(u: Vector, w: Vector, dt: Scalar) -> Vector:
 
 
 def _solve(A: Matrix, b: Vector) -> Vector:
-    """Return x of A x = b, three numbers, by Cramer's rule."""
+    """Return x of A x = b by Cramer's rule.
+
+    A is (3, 3), and not checked for singularity.
+    """
     p, q, r = (Vector(column) for column in A.T.rows)
     minors = cross3(q, r), cross3(r, p), cross3(p, q)
     return Vector([b @ minor for minor in minors]) / (p @ minors[0])
 
 
 def _gyroscopic_moment(I: Matrix, w: Vector) -> Vector:
-    """Return w x I w, such that it vanishes for equal moments of inertia."""
+    """Return w x I w, in a form that is exactly zero for equal moments of inertia."""
     x, y, z = w
     return Vector(
         (
@@ -74,26 +80,26 @@ def _gyroscopic_moment(I: Matrix, w: Vector) -> Vector:
 def _turn_at_mean(
     I: Matrix, w: Vector, moment: Vector, dt: Scalar
 ) -> tuple[Vector, Vector]:
-    """Return what the mean gyroscopic moment changes, and the explicit acceleration.
+    """Return the effect of mean gyroscopic moments on u, and the explicit acceleration.
 
         explicit   I (u - w) = dt moment,                   moment = n - w x I w
         mean       I (u - w) = dt (n - m x I m),            m = (w + u) / 2
 
-    The second keeps the energy u.T I u and the momentum |I u| of a free body, the
+    The second conserves the energy u.T I u and the momentum |I u| of a free body; the
     first does not. Newton's method solves it; its last equation, linear in m,
 
-        I (m - w) = dt / 2 (n - m x I y),                   y the iterate before
+        I (m - w) = dt / 2 (n - m x I y),                   y the previous iterate
 
-    keeps the energy exactly, however far the body turns in a step.
+    conserves the energy exactly, however far the body turns in a step.
 
     Args:
         I: Inertia about the centre of mass or a fixed point, (3, 3) [kg·m²].
         w: Angular velocity before the step [rad/s].
-        moment: About the same point, less the gyroscopic one [N·m].
+        moment: Moment about the same point minus w x I w [N·m].
         dt: Step [s].
 
     Returns:
-        u of `mean` less u of `explicit`, and the acceleration of `explicit`.
+        u of `mean` minus u of `explicit`, and the acceleration of `explicit`.
     """
     rate, change = _solve(I, moment), Vector.zeros(3)
     start = I, w, rate, dt * 0.5
@@ -102,7 +108,7 @@ def _turn_at_mean(
         matrix, error = _mean_system(*values, change, last)
         change = change - _solve(matrix, error)
     _, error = _mean_system(*start, change)
-    if has_slope(error):  # of the solution, not of the iterations
+    if has_slope(error):  # derivative by the implicit function theorem
         matrix, _ = _mean_system(*values, change)
         change = with_slopes(change, -_solve(matrix, slope_of(error)))
     return change * 2.0, rate
@@ -111,13 +117,13 @@ def _turn_at_mean(
 def _mean_system(
     I: Matrix, w: Vector, rate: Vector, half: Scalar, change: Vector, last: bool = False
 ) -> tuple[Matrix, Vector]:
-    """Return the matrix of a Newton step for the mean velocity, and its error.
+    """Return the matrix and the residual of a Newton step for the mean velocity.
 
     Args:
-        I, w, rate: As in _turn_at_mean.
+        I, w, rate: As in _turn_at_mean; `rate` is the explicit acceleration.
         half: Half a step [s].
-        change: What the mean velocity is more than that of the explicit step [rad/s].
-        last: Whether it is the linear equation.
+        change: Mean velocity minus mean velocity of the explicit step [rad/s].
+        last: Whether to return the matrix of the last equation, linear in m.
     """
     y = w + rate * half + change
     slope = skew(I @ (y * half))
@@ -128,7 +134,7 @@ def _mean_system(
 
 
 class Spherical(GroupJoint):
-    """Free rotation: q = quaternion (x, y, z, w), qd = body angular velocity.
+    """Ball joint: q = quaternion (x, y, z, w), qd = body angular velocity [rad/s].
 
     Source: TAZZ-4.3 (the ball joint that is never singular); RBD5-3.4; KIM-2.4.
     """
@@ -137,67 +143,68 @@ class Spherical(GroupJoint):
     nq, nv = 4, 3
 
     def X(self, q: Vector) -> Transform:
-        """Rotate: E = R(q).T; q must have unit length."""
+        """Return the rotation E = R(q).T; q must have unit length."""
         return Transform(quat_matrix(q).T, _ZERO)
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Motion subspace (1; 0)."""
+        """Return the motion subspace (1; 0)."""
         return MotionSubspace([Motion(e, _ZERO) for e in _UNIT])
 
     def motion(self, u: Vector) -> Motion:
-        """Return the displacement as a Motion."""
+        """Return the rotation vector u as a Motion."""
         return Motion(u, _ZERO)
 
     def neutral(self) -> tuple[float, ...]:
-        """Coordinates at which X is the identity."""
+        """Return the identity quaternion."""
         return (0.0, 0.0, 0.0, 1.0)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Rotation drawn uniformly."""
+        """Return a uniformly distributed unit quaternion."""
         return _random_quaternion(rng)
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """R exp(dv)."""
+        """Return the quaternion of R exp(dv)."""
         return quat_product(q, quat_exp(dv))
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """log(R0.T R1)."""
+        """Return the rotation vector log(R0.T R1)."""
         return quat_log(quat_product(quat_conjugate(q0), q1))
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
-        """Rate of the quaternion: q (w/2, 0)."""
+        """Return the rate of the quaternion, q (w/2, 0)."""
         return quat_product(q, Vector((*(qd * 0.5), 0.0)))
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
-        """Angular velocity: twice the vector of q* dq/dt."""
+        """Return the angular velocity: twice the vector part of q* dq/dt."""
         return quat_product(quat_conjugate(q), rate)[:3] * 2.0
 
     def gyroscopic_change(
         self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
     ) -> Vector:
-        """That of a body that turns about a fixed point."""
+        """Return the correction for a body that rotates about a fixed point."""
         return _turn_at_mean(H, qd, force, dt)[0]
 
     def advance(
         self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
     ) -> tuple[Vector, Vector]:
-        """Turned by exp(way dt); the velocity in the turned axes."""
+        """Return q rotated by exp(way dt), and u in the rotated axes."""
         q_next, _ = super().advance(q, u, dt, way)
         return q_next, u if way is None else _after_turn(u, way, dt)
 
     def normalize(self, q: Vector) -> Vector:
-        """Quaternion of unit length."""
+        """Return the quaternion scaled to unit length."""
         return normalized(q)
 
     def quaternions(self, q: Vector) -> tuple[Vector, ...]:
-        """All four coordinates."""
+        """Return all four coordinates as the only quaternion."""
         return (q,)
 
 
 class Floating(GroupJoint):
     """Free motion: q = (x, y, z, qx, qy, qz, qw), qd = body twist [angular; linear].
 
-    Source: TAZZ-4.8; RBD5-3.4; KIM-2.4. A fixed joint is none: its links are merged.
+    Source: TAZZ-4.8; RBD5-3.4; KIM-2.4. There is no class for fixed joints: their links
+    are merged.
     """
 
     kind = "floating"
@@ -205,59 +212,59 @@ class Floating(GroupJoint):
     nq, nv = 7, 6
 
     def X(self, q: Vector) -> Transform:
-        """Shift and rotate; the quaternion must have unit length."""
+        """Return shift and rotation; the quaternion must have unit length."""
         return Transform(quat_matrix(q[3:]).T, q[:3])
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Motion subspace: the identity."""
+        """Return the motion subspace, the identity."""
         turns = [Motion(e, _ZERO) for e in _UNIT]
         return MotionSubspace([*turns, *[Motion(_ZERO, e) for e in _UNIT]])
 
     def motion(self, u: Vector) -> Motion:
-        """Return the displacement as a Motion."""
+        """Return the displacement u [angular; linear] as a Motion."""
         return Motion.of(u)
 
     def neutral(self) -> tuple[float, ...]:
-        """Coordinates at which X is the identity."""
+        """Return zero position and the identity quaternion."""
         return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Within 1 m, any rotation."""
+        """Return a position within 1 m in x, y, z, and any rotation."""
         shift = tuple(float(x) for x in rng.uniform(-1, 1, 3))
         return shift + _random_quaternion(rng)
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """T exp(dv)."""
+        """Return the coordinates of T exp(dv)."""
         w, v = dv[:3], dv[3:]
         p = q[:3] + quat_matrix(q[3:]) @ (dexp3(w) @ v)
         return Vector((*p, *quat_product(q[3:], quat_exp(w))))
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """log(T0^-1 T1)."""
+        """Return the displacement log(T0^-1 T1), [angular; linear]."""
         w = quat_log(quat_product(quat_conjugate(q0[3:]), q1[3:]))
         shift = quat_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
         return Vector((*w, *(dexp3_inverse(w) @ shift)))
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
-        """Rate of the position, R v, and of the quaternion, q (w/2, 0)."""
+        """Return the rates of position, R v, and of quaternion, q (w/2, 0)."""
         turn = quat_product(q[3:], Vector((*(qd[:3] * 0.5), 0.0)))
         return Vector((*(quat_matrix(q[3:]) @ qd[3:]), *turn))
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
-        """Twist: angular from the quaternion's rate, linear R.T dp/dt."""
+        """Return the twist: angular from the quaternion's rate, linear R.T dp/dt."""
         w = quat_product(quat_conjugate(q[3:]), rate[3:])[:3] * 2.0
         return Vector((*w, *(quat_matrix(q[3:]).T @ rate[:3])))
 
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
-        """Rate of the velocity in axes that stay: of the linear part v' + w x v."""
+        """Return the rate of the velocity in fixed axes: w', and v' + w x v."""
         return Vector((*qdd[:3], *(qdd[3:] + cross3(qd[:3], qd[3:]))))
 
     def gyroscopic_change(
         self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
     ) -> Vector:
-        """That of a body that turns about its centre of mass, which it leaves alone.
+        """Return the correction for a body that rotates about its centre of mass.
 
-        That centre, at c, keeps its velocity over the step: the origin gains
+        The centre of mass, at c, keeps its velocity over the step: the origin gains
 
             R_start (w x c) - R_end (u x c),  explicit: -dt (a x c + w x (w x c))
         """
@@ -276,10 +283,11 @@ class Floating(GroupJoint):
     def advance(
         self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
     ) -> tuple[Vector, Vector]:
-        """Straight along the way, turned by exp(w dt); u in the turned axes.
+        """Return q moved straight and rotated by exp(w dt), and u in the rotated axes.
 
-        What flies freely keeps its velocity in the world: body axes that are stepped
-        without the turn make a spinning body faster, by (1 + (w dt)²)^(1/2) a step.
+        A free body keeps its velocity in the world: stepping in body axes without
+        rotating them would speed up a spinning body by the factor (1 + (w dt)²)^(1/2) a
+        step.
         """
         angular = u[:3] if way is None else _after_turn(u[:3], way[:3], dt)
         way = u if way is None else way
@@ -290,9 +298,9 @@ class Floating(GroupJoint):
         return q_next, Vector((*angular, *(exp3(w).T @ u[3:])))
 
     def normalize(self, q: Vector) -> Vector:
-        """Position kept, quaternion of unit length."""
+        """Return the coordinates with the quaternion scaled to unit length."""
         return Vector((*q[:3], *normalized(q[3:])))
 
     def quaternions(self, q: Vector) -> tuple[Vector, ...]:
-        """The last four coordinates."""
+        """Return the last four coordinates as the only quaternion."""
         return (q[3:],)

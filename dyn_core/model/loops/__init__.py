@@ -1,1 +1,1 @@
-"""Loops: constraints that close a tree."""
+"""Loop constraints, which close a kinematic tree."""

@@ -1,9 +1,9 @@
-"""Loops: constraints that close a tree, as functions of positions.
+"""Loop constraints: residual functions of positions that are zero for a closed loop.
 
 A Loop constrains a frame B on one link to a frame A on another (or on the base): its
-function takes the pose of B in A, rotation R and position p, and is zero where the loop
-is closed. A Coupling does the same with the positions of some joints. Both take
-number-like values; Taylor numbers give the rows of their Jacobians and their rates.
+residual is a function of the pose of B in A, rotation R and position p. The residual of
+a Coupling is a function of the positions of some joints. Both accept number-like
+values; with Taylor numbers they return Jacobians and their rates.
 
 Source: KIM-3.0.
 """
@@ -42,16 +42,16 @@ class Loop:
     """A constraint between two links.
 
     Attributes:
-        name: Of the loop.
-        a, b: Links; None is the base.
+        name: Name of the loop.
+        a, b: Names of the links; a None is the base.
         A, B: Transforms from each link's frame (the base's) to A and to B.
-        function: Gives the residuals of R, p [m | rad].
-        rows: How many rows there are: residuals, then rows in velocities.
-        kind: As make_loop names it; empty for a function of the user.
-        directions: Gives the rows in velocities of R, p: each is six numbers, whose
-            product with the velocity of B against A is zero; angular part first,
-            linear part that of B's origin, A's axes. None: there are none.
-        velocity_rows: How many of the rows are rows in velocities.
+        function: (R, p) -> residuals [m | rad].
+        rows: Number of rows: residuals, then velocity rows.
+        kind: Kind as in make_loop; empty for a user's function.
+        directions: (R, p) -> velocity rows, six numbers each, or None. The product of a
+            row with the velocity of B relative to A is zero: angular part, then the
+            linear velocity of B's origin, in the axes of A.
+        velocity_rows: Number of velocity rows.
     """
 
     name: str
@@ -67,22 +67,31 @@ class Loop:
 
     @property
     def measure(self) -> tuple[str, Scalar | None]:
-        """Its length or radius, by name; none for kinds without."""
+        """Name and value of the loop's length or radius [m].
+
+        ("", None) if it has none.
+        """
         name = MEASURES.get(self.kind, "")
         return name, self.function.args[0] if name else None  # type: ignore[attr-defined]
 
     def place(self, what: str) -> list[Scalar]:
-        """Return x y z roll pitch yaw of at_a or at_b [m, rad]."""
+        """Return x y z roll pitch yaw of the frame "at_a" or "at_b" [m, rad]."""
         X = self.A if what == "at_a" else self.B
         return [*X.r, *roll_pitch_yaw(X.E.T)]
 
     def with_numbers(self, what: str, values: Sequence[Scalar]) -> Loop:
-        """Return the loop with another at_a, at_b, length or radius, symbols too."""
+        """Return the loop with another at_a, at_b, length or radius.
+
+        Args:
+            what: at_a, at_b, length or radius; the kind must have it.
+            values: x y z roll pitch yaw, or one length [m, rad]; numbers or symbols.
+        """
         if what in ("at_a", "at_b"):
             X = origin(values[:3], values[3:])
             return replace(self, A=X) if what == "at_a" else replace(self, B=X)
 
         def measured(function: Any) -> Any:
+            """Return a partial function with its first argument replaced."""
             return partial(function.func, values[0], *function.args[1:])
 
         more = None if self.directions is None else measured(self.directions)
@@ -91,13 +100,13 @@ class Loop:
 
 @dataclass(frozen=True)
 class Coupling:
-    """A constraint between the positions of joints of one coordinate.
+    """A constraint between the positions of joints with one coordinate.
 
     Attributes:
-        name: Of the coupling.
-        joints: Names, in the order of the function's arguments.
-        function: Gives the residuals of the positions.
-        rows: How many residuals there are.
+        name: Name of the coupling.
+        joints: Names of the joints, in the order of the function's arguments.
+        function: Positions of the joints -> residuals.
+        rows: Number of residuals.
     """
 
     name: str
@@ -109,16 +118,19 @@ class Coupling:
 
 LoopConstraint = Loop | Coupling
 _AXES = ("x", "y", "z", "rx", "ry", "rz")
-_SMALL = 1e-9  # distances below this part of a rod's length have no direction
+_SMALL = 1e-9  # a rod shorter than this fraction of its length has no direction
 
 
 def row_names(loops: Sequence[LoopConstraint]) -> list[str]:
-    """Return how errors and reports call the rows of loops."""
+    """Return the name of each row of the loops, for errors and reports."""
     return [f"loop {loop.name}, row {k}" for loop in loops for k in range(loop.rows)]
 
 
 def velocity_rows(loops: Sequence[LoopConstraint]) -> list[bool]:
-    """Return by row whether it is one in velocities, which no position can break."""
+    """Return for each row of the loops whether it is a velocity row.
+
+    Velocity rows constrain velocities only; no position violates them.
+    """
     flags: list[bool] = []
     for loop in loops:
         flags += [False] * (loop.rows - loop.velocity_rows) + [
@@ -128,10 +140,9 @@ def velocity_rows(loops: Sequence[LoopConstraint]) -> list[bool]:
 
 
 def _tilt(name: str, R: Matrix) -> tuple[Scalar, Scalar]:
-    """Return the tilt of B's z axis about A's x and y: 2 tan(angle / 2), two parts.
+    """Return the tilt of B's z axis about A's x and y axes: 2 tan(angle / 2).
 
-    Zero where the axes agree, infinite where they are opposite: a hinge that is put in
-    the wrong way round is not closed.
+    Zero where the axes agree; SingularError where they are opposite (a flipped hinge).
     """
     item = f"loop {name}: its axes are opposite, the hinge is flipped"
     require(logical_not(R[2, 2] <= _SMALL - 1.0), SingularError, item)
@@ -144,34 +155,47 @@ def _tilt(name: str, R: Matrix) -> tuple[Scalar, Scalar]:
 
 
 def _point(R: Matrix, p: Vector) -> list[Scalar]:
+    """Return the residual of a point: the position of B in A."""
     return list(p)
 
 
 def _pin(R: Matrix, p: Vector) -> list[Scalar]:
+    """Return the residual of a pin: x and y of B in A."""
     return [p[0], p[1]]
 
 
 def _planar_weld(R: Matrix, p: Vector) -> list[Scalar]:
+    """Return the residual of a planar weld: x, y and angle about z of B in A."""
     return [p[0], p[1], atan2(R[1, 0], R[0, 0])]
 
 
 def _weld(R: Matrix, p: Vector) -> list[Scalar]:
+    """Return the residual of a weld: position and rotation vector of B in A."""
     return [*p, *log3(R)]
 
 
 def _revolute(name: str, R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a hinge about the frames' z."""
+    """Return the residual of a hinge about the z axes of both frames.
+
+    Three numbers of position [m], two of tilt; `name` is for errors.
+    """
     return [*p, *_tilt(name, R)]
 
 
 def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of some components of position and rotation vector in A."""
+    """Return some components of position [m] and rotation vector [rad] of B in A.
+
+    `names` are x, y, z, rx, ry, rz.
+    """
     six = (*p, *log3(R)) if any(n.startswith("r") for n in names) else (*p, 0, 0, 0)
     return [six[_AXES.index(name)] for name in names]
 
 
 def _distance(length: Scalar, name: str, R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a rod between the origins."""
+    """Return the residual of a rod of a length between the origins of A and B.
+
+    SingularError if they coincide.
+    """
     square, item = p @ p, f"loop {name}: its ends coincide, the rod has no direction"
     least = length * _SMALL
     require(logical_not(square <= least * least), SingularError, item)
@@ -233,19 +257,24 @@ def make_loop(
     length: float | None = None,
     radius: float | None = None,
 ) -> Loop:
-    """Return a loop of a kind that has a name.
+    """Return a loop of a named kind.
 
     Args:
-        name: What errors and outputs call it.
-        kind: One of KINDS, axes, distance, rolling_ball or rolling_disc; LOOP says what
-            each of them is.
+        name: Name of the loop, for errors and outputs.
+        kind: One of KINDS, axes, distance, rolling_ball or rolling_disc; LOOP describes
+            them.
         b: Link with frame B.
         a: Link with frame A; None is the base.
         at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
-        axes: For kind axes: x, y, z, rx, ry, rz, in A; for kinds that roll: which of x,
-            y, z, all unless given.
-        length: For kind distance, between the origins [m].
+        axes: For kind axes: components x, y, z, rx, ry, rz that are zero, in A; for
+            kinds that roll: the rows, of x, y, z; all if empty.
+        length: For kind distance: distance of the origins [m].
         radius: For kinds that roll [m].
+
+    Raises:
+        ModelError: Unknown kind, invalid value, or an argument that the kind needs is
+            missing or does not use.
+        SettingError: Unknown keyword.
 
     Source: KIM-3.0.
     """
@@ -279,7 +308,14 @@ def make_loop(
 
 
 def _check_keys(where: str, name: str, kind: str, checked: Mapping[str, Any]) -> None:
-    """Refuse a loop with a key that its kind needs missing, or one it does not take."""
+    """Raise ModelError if the kind lacks an argument or does not use one.
+
+    Args:
+        where: Name of the loop in messages.
+        name: Name of the loop.
+        kind: Kind of the loop.
+        checked: Arguments that are present.
+    """
     measure = MEASURES.get(kind)
     needed = {"axes"} if kind == "axes" else {measure} if measure else set()
     taken = needed | ({"axes"} if kind in ROLLING else set())
@@ -309,16 +345,21 @@ def user_loop(
     at_a: FramePlacement = None,
     directions: PoseDirections | None = None,
 ) -> Loop:
-    """Return a loop of a function of the pose of B in A: (R, p) -> residuals.
+    """Return a loop with a user's residual function of the pose of B in A.
 
     Args:
-        name: What errors and outputs call it.
-        function: Of R and p; no residuals if all rows are in velocities.
+        name: Name of the loop, for errors and outputs.
+        function: (R, p) -> residuals; an empty list if all rows are velocity rows.
         b: Link with frame B.
         a: Link with frame A; None is the base.
         at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
-        directions: Of R and p: the rows in velocities, six numbers each, see Loop.
+        directions: (R, p) -> velocity rows, six numbers each, see Loop; None: none.
+
+    Raises:
+        ModelError: A velocity row has not six numbers, or a frame is not valid.
+        SettingError: Unknown keyword.
     """
+    # An arbitrary pose: only the number of rows is read from the results.
     pose = Matrix.identity(3), Vector((0.1, 0.2, 0.3))
     moving = list(directions(*pose)) if directions is not None else []
     if any(len(row) != 6 for row in moving):
@@ -334,7 +375,15 @@ def user_loop(
 
 @known_keywords
 def coupling(name: str, joints: Sequence[str], function: JointResidual) -> Coupling:
-    """Return a coupling of a function of joint positions: (q_a, ...) -> residuals.
+    """Return a coupling with a residual function of joint positions.
+
+    Args:
+        name: Name of the coupling, for errors and outputs.
+        joints: Names of joints with one coordinate.
+        function: (q_a, ...) -> residuals, of the positions in the order of `joints`.
+
+    Raises:
+        SettingError: Unknown keyword. Joint names are checked by Model.with_loops.
 
     Source: KIM-3.0 (joint coupling); TAZZ-5.2 (gears between any joints).
     """

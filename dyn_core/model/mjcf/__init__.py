@@ -1,7 +1,8 @@
-"""Reading MJCF, the robot files of MuJoCo, into the Description that a URDF becomes.
+"""Reader of MJCF, MuJoCo's robot files, as a Description like the one of a URDF.
 
-MuJoCo itself reads and compiles the file: defaults, angles, Euler sequences, inertias
-of geoms and included files are its own. The numbers are those of the compiled model.
+MuJoCo itself reads and compiles the file: it resolves defaults, angles, Euler
+sequences, inertias of geoms and included files. All numbers are taken from the compiled
+model.
 """
 
 from dyn_core.model.mjcf.load import load_mjcf

@@ -1,9 +1,9 @@
 """Bodies and joints of an MJCF as links and joints of a Description.
 
 A body with several joints becomes as many links, all but the last without mass:
-MuJoCo's joints of one body act one behind the other, the first next to the parent. The
-position of a hinge or slide is MuJoCo's qpos, so that a joint with `ref` is placed
-turned or shifted back by it. Sites are links without mass.
+MuJoCo's joints of one body act in series, the first next to the parent. The position of
+a hinge or slide equals MuJoCo's qpos; a joint with `ref` is therefore placed rotated or
+shifted back by it. Sites are links without mass.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def read_links(
 
     Args:
         mjcf: The compiled file.
-        drives: What actuators are to joints.
-        shapes: What each body touches with, by number.
-        kinds: How each body is joined to its parent, by how_joined.
-        places: Positions at which joints are fixed, by name.
+        drives: Quantities that actuators add to joints.
+        shapes: Collision shapes of each body, by number.
+        kinds: Kind of the joint of each body, by how_joined.
+        places: Positions at which joints are fixed, by name [rad | m].
     """
     inertias = _inertias(mjcf)
     links = [LinkSpec(mjcf.links[0], inertias[0], (), shapes.get(0, ()))]
@@ -65,7 +65,7 @@ def read_links(
 
 
 def _inertias(mjcf: Compiled) -> list[RigidInertia]:
-    """Return the inertias of all bodies, about their frames."""
+    """Return the inertia of each body about the origin of its frame."""
     m = mjcf.model
     R = rotation(quaternion_from_wxyz(m.body_iquat))
     Ic = (R * m.body_inertia[:, None, :]) @ R.swapaxes(1, 2)
@@ -81,7 +81,10 @@ _NOTHING = RigidInertia.zero()
 
 
 class _Joined:
-    """How bodies are joined: the joints of each, with names that differ."""
+    """Builder of the joints of each body, with unique names.
+
+    Args are as in read_links.
+    """
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class _Joined:
         self.kinds = kinds
 
     def fixed(self, parent: str, child: str, pose: tuple) -> JointSpec:
-        """Return a fixed joint, called after the child."""
+        """Return a fixed joint at `pose` (position, quaternion), named by the child."""
         name = unused(f"{child}_fixed", self.joint_names)
         xyz, quaternion = pose
         return JointSpec(
@@ -104,7 +107,7 @@ class _Joined:
         )
 
     def chain(self, body: int) -> list[JointSpec]:
-        """Return the joints between a body and its parent, the parent's first."""
+        """Return the joints between a body (index) and its parent, parent's first."""
         m = self.mjcf.model
         parent = self.mjcf.links[int(m.body_parentid[body])]
         child, pose = self.mjcf.links[body], self.mjcf.pose("body", body)
@@ -128,7 +131,13 @@ class _Joined:
         return specs
 
     def _moving(self, joint: int, parent: str, child: str, pose: tuple) -> JointSpec:
-        """Return a hinge, slide or ball joint at its anchor, or fixed in its place."""
+        """Return a hinge, slide or ball joint; a fixed one if its position is fixed.
+
+        Args:
+            joint: Index of the joint.
+            parent, child: Names of the links.
+            pose: Position and quaternion (x, y, z, w) of the child in the parent.
+        """
         m, kind = self.mjcf.model, self.mjcf.kind("jnt_type", joint)
         start, turn = Vector(pose[0]), Vector(pose[1])
         anchor, axis = Vector(m.jnt_pos[joint].tolist()), m.jnt_axis[joint].tolist()
@@ -166,7 +175,10 @@ class _Joined:
 def _with_forces(
     mjcf: Compiled, drives: Drives, joint: int, spec: JointSpec
 ) -> JointSpec:
-    """Return a joint with its damping, dry friction and armature."""
+    """Return a joint with damping, dry friction and armature of file and actuators.
+
+    `joint` is the index of the joint, `drives` the actuators' share.
+    """
     m, place = mjcf.model, int(mjcf.model.jnt_dofadr[joint])
     return replace(
         spec,
@@ -177,7 +189,16 @@ def _with_forces(
 
 
 def how_joined(mjcf: Compiled, root_joint: str | None) -> list[str]:
-    """Return by body the kind of its joint, `several`, or nothing if it is fixed."""
+    """Return by body the kind of its joint, "several", or "" if it is fixed.
+
+    Args:
+        mjcf: The compiled file.
+        root_joint: fixed: free joints are fixed. floating: the only body that is fixed
+            to the world becomes free. None: as in the file.
+
+    Raises:
+        ModelError: floating, but not exactly one body is fixed to the world.
+    """
     m = mjcf.model
     floating = _floating_body(mjcf) if root_joint == "floating" else None
     result = []
@@ -193,7 +214,11 @@ def how_joined(mjcf: Compiled, root_joint: str | None) -> list[str]:
 
 
 def _floating_body(mjcf: Compiled) -> int | None:
-    """Return the body that gets a floating joint; None if one has a free joint."""
+    """Return the body that gets a free joint; None if the file has a free joint.
+
+    Raises:
+        ModelError: Not exactly one body is fixed to the world.
+    """
     m = mjcf.model
     if any(mjcf.kind("jnt_type", k) == "free" for k in range(m.njnt)):
         return None
@@ -210,7 +235,10 @@ def _floating_body(mjcf: Compiled) -> int | None:
 
 
 def initial_positions(mjcf: Compiled) -> Iterator[str]:
-    """Yield the joints whose initial position is not the one of a Model, q = 0."""
+    """Yield the names of joints whose initial position is not neutral.
+
+    Ball joints are not compared.
+    """
     m = mjcf.model
     for joint in range(m.njnt):
         place = int(m.jnt_qposadr[joint])

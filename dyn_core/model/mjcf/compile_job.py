@@ -1,6 +1,6 @@
-"""MuJoCo's compiler as a job: MJCF -> a compiled model in MuJoCo's binary form.
+"""Job that runs MuJoCo's compiler: MJCF -> compiled model in MuJoCo's binary form.
 
-It runs in a process of its own, by its path, and imports nothing of dyn_core.
+It runs in a separate process, by its path, and imports nothing of dyn_core.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ import numpy as np
 
 
 def prepare() -> None:
-    """Import the library."""
+    """Import the library, before the server accepts jobs."""
     import mujoco  # noqa: F401
 
 
 def run(
     request: Mapping[str, Any], data: bytes, ask: object
 ) -> tuple[dict[str, Any], bytes]:
-    """Return facts on an MJCF and its model, or `refused`, the reason.
+    """Compile an MJCF and return (facts, binary model).
+
+    The facts have name, remarks, turned_meshes and mesh_folder. If MuJoCo cannot
+    compile the file, they have only `refused`, the reason, and the binary is empty.
 
     Args:
-        request: `path`, of a file that MuJoCo reads; None for XML.
-        data: XML.
+        request: `path`: file that MuJoCo reads; None if `data` has the XML.
+        data: XML in UTF-8.
         ask: Not used.
     """
     import mujoco
@@ -57,7 +60,11 @@ def run(
 
 @contextmanager
 def _remarks(mujoco: Any) -> Iterator[list[str]]:
-    """Collect MuJoCo's warnings, which it would print, raise or write to a file."""
+    """Collect MuJoCo's warnings in a list inside a `with` block.
+
+    Otherwise MuJoCo would print them, raise them or write them to a file. Python
+    warnings of other categories are issued again at the end.
+    """
     remarks: list[str] = []
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(remarks.append)

@@ -1,4 +1,4 @@
-"""An MJCF file as MuJoCo compiles it, with a name for every element."""
+"""An MJCF file as compiled by MuJoCo, with a name for every element."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEEDS = (
     " install 'dyn_ros[mjcf]', or a URDF of the robot"
 )
 _JOB = Path(__file__).with_name("compile_job.py")
-# By array of mjModel: the enumeration of its numbers.
+# Enumeration of MuJoCo for each integer array of mjModel.
 _KINDS = {
     "actuator_biastype": "mjtBias",
     "actuator_dyntype": "mjtDyn",
@@ -38,13 +38,13 @@ class Compiled:
     """A compiled MJCF.
 
     Attributes:
-        mujoco: The module.
+        mujoco: The module mujoco.
         model: The mjModel: all numbers, in radians and metres, quaternions w x y z.
-        name: Of the robot.
-        path: Of the file, or None for XML.
-        remarks: MuJoCo's own warnings.
-        turned_meshes: Numbers of meshes with refpos or refquat.
-        mesh_folder: Where mesh files are, from the folder of the path.
+        name: Name of the robot.
+        path: Path of the file; None if the source was XML.
+        remarks: Warnings of MuJoCo.
+        turned_meshes: Indices of meshes with refpos or refquat.
+        mesh_folder: Folder of mesh files, relative to the folder of the path.
     """
 
     mujoco: Any
@@ -56,33 +56,39 @@ class Compiled:
     mesh_folder: str = ""
 
     def kind(self, array: str, number: int) -> str:
-        """Return what kind of thing an element is: free, sphere, connect, ..."""
+        """Return the lower-case name of an element's type: free, sphere, connect, ...
+
+        `array` is a key of _KINDS, `number` the index of the element.
+        """
         codes = getattr(self.mujoco, _KINDS[array])
         code = int(getattr(self.model, array)[number])
         return str(codes(code).name).partition("_")[2].lower()
 
     def element(self, kind: str, number: int) -> str:
-        """Return the name of an element, or its kind and number where it has none."""
+        """Return the name of an element, or its kind and index where it has none.
+
+        `kind` is a name of mjtObj without mjOBJ_, such as "tendon"; `number` the index.
+        """
         code = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         name = self.mujoco.mj_id2name(self.model, code, int(number))
         return name or f"{kind}{number}"
 
     def _named(self, kind: str, count: int) -> list[str]:
-        """Return the names of all elements of a kind, empty where they have none."""
+        """Return the names of the first `count` elements of a kind; "" for unnamed."""
         code = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         name = self.mujoco.mj_id2name
         return [name(self.model, code, k) or "" for k in range(count)]
 
     @cached_property
     def links(self) -> tuple[str, ...]:
-        """Names of bodies as links; that of body 0 is `world`."""
+        """Names of bodies as links; body 0 is `world`, unnamed bodies are numbered."""
         names = self._named("body", self.model.nbody)
         taken = set(names)
         return tuple(name or unused(f"body{k}", taken) for k, name in enumerate(names))
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
-        """Names of joints; one without a name is called after its body."""
+        """Names of joints; an unnamed joint gets the name of its body and a suffix."""
         names = self._named("joint", self.model.njnt)
         taken = set(names)
         result = []
@@ -95,7 +101,7 @@ class Compiled:
 
     @cached_property
     def sites(self) -> tuple[str, ...]:
-        """Names of sites as links, empty where they have none."""
+        """Names of sites as links, "" for unnamed ones; none equals a body's name."""
         names = self._named("site", self.model.nsite)
         taken = set(self.links)
         return tuple(
@@ -104,14 +110,24 @@ class Compiled:
         )
 
     def pose(self, owner: str, number: int) -> tuple[list[float], list[float]]:
-        """Return position and quaternion (x, y, z, w) of a body, geom, mesh or site."""
+        """Return position [m] and quaternion (x, y, z, w) of an element.
+
+        They are mjModel's arrays OWNER_pos and OWNER_quat.
+
+        Args:
+            owner: body, geom, mesh or site.
+            number: Index of the element.
+        """
         x = getattr(self.model, f"{owner}_pos")[number].tolist()
         w, *xyz = getattr(self.model, f"{owner}_quat")[number].tolist()
         return x, [*xyz, w]
 
 
 def unused(name: str, taken: set[str]) -> str:
-    """Return a name, lengthened until it is not taken, and take it."""
+    """Return a name, extended by underscores until it is not in `taken`.
+
+    Add it there.
+    """
     while name in taken:
         name += "_"
     taken.add(name)
@@ -119,16 +135,17 @@ def unused(name: str, taken: set[str]) -> str:
 
 
 def compile_mjcf(source: Source, trusted: bool = False) -> Compiled:
-    """Return an MJCF as MuJoCo compiles it.
+    """Return an MJCF as compiled by MuJoCo.
 
     Args:
-        source: Path, XML as str or bytes, or open file. Files that XML names are
-            searched from the folder of the path, else from the current one.
-        trusted: Whether MuJoCo reads it in this process, not in one of its own.
+        source: Path, XML as str or bytes, or open file. Files that the XML includes are
+            searched from the folder of the path, else from the current folder.
+        trusted: Whether MuJoCo reads it in this process, not in a process of its own.
 
     Raises:
-        ModelError: MuJoCo cannot read it; has MuJoCo's reason.
-        UnsupportedError: mujoco is not installed; names the extra.
+        ModelError: The file cannot be opened, is no MJCF, is too large, or MuJoCo
+            cannot read it; includes MuJoCo's reason.
+        UnsupportedError: mujoco is not installed, or too old; names the extra.
     """
     content, path = _content(source)
     where = "the MJCF" if path is None else f"the MJCF file {path}"
@@ -159,7 +176,7 @@ def compile_mjcf(source: Source, trusted: bool = False) -> Compiled:
 
 
 def _mujoco_module() -> Any:
-    """Return the module mujoco."""
+    """Return the module mujoco; raise UnsupportedError if it is missing or too old."""
     try:
         import mujoco
     except ImportError as error:
@@ -170,14 +187,17 @@ def _mujoco_module() -> Any:
 
 
 def is_path(source: Source) -> TypeGuard[str | os.PathLike[str]]:
-    """Check whether a source is a path, not XML or a file."""
+    """Return whether a source is a path: path-like, or a string without "<"."""
     if isinstance(source, str):
         return bool(source.strip()) and "<" not in source
     return isinstance(source, os.PathLike)
 
 
 def _content(source: Source) -> tuple[bytes, Path | None]:
-    """Return the bytes of a source and, where there is one, its path."""
+    """Return the bytes of a source and its path; None if it has no path.
+
+    Raises ModelError if the file cannot be opened or the source has another type.
+    """
     if isinstance(source, bytes):
         return source, None
     if not is_path(source):
@@ -201,7 +221,7 @@ def _content(source: Source) -> tuple[bytes, Path | None]:
 
 
 def _text(content: bytes, where: str) -> str:
-    """Return the text of bytes."""
+    """Return the text of UTF-8 bytes; raise ModelError for other encodings."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeError as error:
@@ -210,7 +230,10 @@ def _text(content: bytes, where: str) -> str:
 
 
 def _check_root(content: bytes, where: str) -> None:
-    """Check that the root element is <mujoco>; what follows is for MuJoCo to read."""
+    """Raise ModelError unless the root element is <mujoco>.
+
+    MuJoCo checks the rest of the file.
+    """
     if not content.strip():
         raise ModelError(f"{where} is empty; a <mujoco> element is needed")
     root, problem = first_element(content)
@@ -230,14 +253,15 @@ def _check_root(content: bytes, where: str) -> None:
 
 
 def first_element(content: bytes) -> tuple[str, str]:
-    """Return the name of the first element of XML; without one, what is wrong.
+    """Return (name of the first element, ""); without one, ("", reason).
 
-    What follows it is not looked at: MuJoCo reads some files that are not quite XML,
-    such as those with two hyphens in a comment.
+    The rest of the file is not parsed: MuJoCo accepts some files that are not
+    well-formed XML, such as comments with two hyphens.
     """
     names: list[str] = []
 
     def stop(name: str, attributes: object) -> None:
+        """Record the name of an element and end the parsing."""
         names.append(name)
         raise StopIteration
 

@@ -1,8 +1,8 @@
-"""Which links of an MJCF meet, where it differs from what a Model takes by itself.
+"""Rules of contact pairs in an MJCF that differ from the defaults of a Model.
 
 MuJoCo tests two geoms if their bits match (contype of one and conaffinity of the other)
-unless their bodies are welded together, or parent and child that both move, or the
-file excludes them.
+unless their bodies are welded together, or parent and child that both move, or the file
+excludes them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def read_pairs(
 
     Args:
         mjcf: The compiled file.
-        shapes: What each body touches with, by number.
-        joined: How each body is joined to its parent (bodies.py, how_joined).
-        findings: Get what is not kept.
+        shapes: Collision shapes of each body, by number.
+        joined: Kind of the joint of each body (bodies.py, how_joined).
+        findings: Collects what cannot be represented.
     """
     for k in range(mjcf.model.npair):
         what = "no part of a Model; its friction and margin are not kept"
@@ -63,13 +63,15 @@ def read_pairs(
 
 @dataclass(frozen=True)
 class _Welds:
-    """Which bodies are fixed to which, and what carries those that move.
+    """Groups of bodies that are fixed to each other, and the tree of these groups.
 
     Attributes:
-        weld: By body: the topmost one that it is fixed to; 0 is the world.
-        above: By body: the weld of what carries it; -1 of the world.
-        single: Welds joined to what carries them by one joint, a free one apart.
-        filter_parents: Whether parents and children that move are not tested.
+        weld: By body: number of the topmost body of its group; 0 is the world.
+        above: By body: topmost body of the group that carries its group; -1 for the
+            world.
+        single: Topmost bodies joined to their parent by a single joint that is not
+            free.
+        filter_parents: Whether MuJoCo ignores pairs of moving parents and children.
     """
 
     weld: Sequence[int]
@@ -79,7 +81,7 @@ class _Welds:
 
     @classmethod
     def of(cls, mjcf: Compiled, joined: Sequence[str]) -> _Welds:
-        """Return those of an MJCF."""
+        """Return the groups of an MJCF; `joined` is the result of how_joined."""
         parents = mjcf.model.body_parentid.tolist()
         weld: list[int] = [0]
         for body in range(1, len(parents)):
@@ -93,13 +95,13 @@ class _Welds:
         return cls(weld, above, frozenset(single), kept)
 
     def filters(self, a: int, b: int) -> bool:
-        """Check whether MuJoCo leaves out a pair: parent and child that both move."""
+        """Return whether MuJoCo ignores a pair: parent and child that both move."""
         if not (self.filter_parents and self.weld[a] and self.weld[b]):
             return False
         return self.weld[a] == self.above[b] or self.weld[b] == self.above[a]
 
     def neighbours(self, a: int, b: int) -> bool:
-        """Check whether a Model takes two bodies as neighbours: one joint apart."""
+        """Return whether a Model treats two bodies as neighbours: one joint apart."""
         if self.weld[a] == self.above[b]:
             return self.weld[b] in self.single
         return self.weld[b] == self.above[a] and self.weld[a] in self.single
@@ -107,7 +109,10 @@ class _Welds:
 
 @once
 def _matches(a: frozenset[Bits], b: frozenset[Bits]) -> tuple[bool, bool]:
-    """Return whether some, and whether all, bits of two bodies' geoms match."""
+    """Return whether some, and whether all, pairs of geoms of two bodies may touch.
+
+    `a` and `b` are the distinct (contype, conaffinity) of the geoms of each body.
+    """
     results = [bool(x[0] & y[1] or y[0] & x[1]) for x, y in product(a, b)]
     return any(results), all(results)
 
@@ -115,7 +120,10 @@ def _matches(a: frozenset[Bits], b: frozenset[Bits]) -> tuple[bool, bool]:
 def _bits(
     mjcf: Compiled, shapes: Mapping[int, Sequence[Shape]]
 ) -> dict[int, frozenset[Bits]]:
-    """Return the distinct bits of the geoms of bodies with shapes, and of planes."""
+    """Return the distinct (contype, conaffinity) of geoms by body.
+
+    Only bodies with shapes count, and planes of the world.
+    """
     m = mjcf.model
     bits: dict[int, set[Bits]] = {}
     for geom in range(m.ngeom):

@@ -1,4 +1,4 @@
-"""What a Model keeps of actuators: effort limits, and inertia and damping of drives."""
+"""Actuators of an MJCF: effort limits, reflected inertia and damping of joints."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ _ALONG_JOINTS = ("joint", "jointinparent")
 
 @dataclass(frozen=True)
 class Drives:
-    """What actuators are to joints, by number of the joint.
+    """Quantities that actuators add to joints, by index of the joint.
 
     Attributes:
-        effort: Largest joint force of the one actuator of a joint [N·m | N].
-        damping: That of an actuator, along the joint [N·m·s/rad | N·s/m].
-        armature: That of an actuator, along the joint [kg·m² | kg].
-        driven: Joints with a motor; None where all have one, or it is not known.
+        effort: Largest joint force of a hinge or slide [N·m | N].
+        damping: Damping of the actuator itself, reflected to the joint [N·m·s/rad |
+            N·s/m].
+        armature: Inertia of the actuator itself, reflected to the joint [kg·m² | kg].
+        driven: Indices of joints with a motor; None where the file has no actuators, or
+            some act on other elements.
     """
 
     effort: dict[int, float] = field(default_factory=dict)
@@ -30,7 +32,10 @@ class Drives:
 
 
 def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
-    """Return what is kept of actuators; that the rest is not is a finding."""
+    """Return effort limits, armature, damping and driven joints.
+
+    All other properties of actuators are lost; each actuator is a finding.
+    """
     m = mjcf.model
     count = len(m.actuator_trntype)
     by_joint: dict[int, list[int]] = {}
@@ -65,14 +70,18 @@ def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
 
 
 def _gear(mjcf: Compiled, actuator: int) -> float:
-    """Return the ratio of joint force and actuator force."""
+    """Return the ratio of joint force to actuator force."""
     first = getattr(mjcf.model, "actuator_outadr", None)  # since outputs may be many
     row = actuator if first is None else int(first[actuator])
     return float(mjcf.model.actuator_gear[row, 0])
 
 
 def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
-    """Return ranges of the joint force of an actuator: by its force, by its control."""
+    """Return ranges [lower, upper] of the joint force of actuator k.
+
+    They come from its force range and, if its force is proportional to the control,
+    from its control range; an empty list if it has neither.
+    """
     m = mjcf.model
     gear, ranges = _gear(mjcf, k), []
     if m.actuator_forcelimited[k]:
@@ -90,7 +99,10 @@ def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
 
 
 def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | None:
-    """Return the joints with a motor; None where actuators act on other things."""
+    """Return the indices of joints with a motor, directly or through fixed tendons.
+
+    It is None if an actuator acts on another element.
+    """
     m = mjcf.model
     joints = set(by_joint)
     for k in range(len(m.actuator_trntype)):
@@ -108,7 +120,7 @@ def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | 
 
 
 def _add_reflected(mjcf: Compiled, drives: Drives) -> None:
-    """Add armature and damping that actuators have themselves, along their joints."""
+    """Add armature and damping of the actuators themselves to `drives`, by joint."""
     m = mjcf.model
     actuator = getattr(m, "jnt_actuatorid", None)  # since actuators have them
     for joint, k in enumerate([] if actuator is None else actuator.tolist()):

@@ -1,12 +1,12 @@
 """Equality constraints of an MJCF as followers, couplings and loops.
 
-Those of joints and of fixed tendons are relations of joint positions:
+Constraints of joints and of fixed tendons are relations of joint positions:
 
     l - l0 = a0 + a1 (r - r0) + a2 (r - r0)² + a3 (r - r0)³ + a4 (r - r0)⁴
 
 with l and r a joint position or a sum of some, c . q, and l0, r0 their initial values.
-Where it is linear, one joint is fixed, or follows another one; any other
-relation is a Coupling. In MuJoCo they give way like springs; here they are exact.
+A linear relation fixes a joint or makes it follow another one; any other relation is a
+Coupling. In MuJoCo these constraints give way like springs; here they are exact.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dyn_core.spatial.lie import quat_matrix
 
 _GONE = "it is left out"
 _NO_SUM = "of tendons that are no sums of positions of hinges and slides"
-_EXACT = 1e-9  # how far fixed joints may be from a relation [rad | m]
+_EXACT = 1e-9  # allowed error of a relation of fixed joints alone [rad | m]
 
 
 @dataclass(frozen=True)
 class Equalities:
-    """What equality constraints become.
+    """Translated equality constraints.
 
     Attributes:
-        places: Positions at which joints are fixed, by name [rad | m].
+        places: Positions of the joints that are fixed, by name [rad | m].
         rules: Rules of followers, by name.
         loops: Loops and couplings.
-        tendons: Numbers of the tendons that they take up.
+        tendons: Indices of the tendons that relations of joints replace.
     """
 
     places: dict[str, float] = field(default_factory=dict)
@@ -45,7 +45,10 @@ class Equalities:
     tendons: set[int] = field(default_factory=set)
 
     def on(self, joints: Sequence[JointSpec]) -> tuple[JointSpec, ...]:
-        """Return joints with their rules; the leader of a driven one has a motor."""
+        """Return joints with their rules added.
+
+        If a joint in a chain of followers has a motor, its last leader gets one.
+        """
         driven = {spec.name for spec in joints if not spec.passive}
         for name in self.rules:
             path = _path(self.rules, name)
@@ -63,13 +66,21 @@ class Equalities:
 
 @dataclass(frozen=True)
 class _Sum:
-    """A sum of joint positions, c . q, and its initial value."""
+    """A weighted sum of joint positions, c . q.
+
+    Attributes:
+        terms: Coefficients c by joint name.
+        start: Initial value of the sum.
+    """
 
     terms: Mapping[str, float]
     start: float
 
     def without(self, places: Mapping[str, float]) -> _Sum:
-        """Return the sum over joints that are not fixed."""
+        """Return the sum over joints that are not fixed.
+
+        Their part moves to `start`.
+        """
         terms = {x: c for x, c in self.terms.items() if x not in places}
         fixed_part = sum(c * places[x] for x, c in self.terms.items() if x in places)
         return _Sum(terms, self.start - fixed_part)
@@ -77,11 +88,12 @@ class _Sum:
 
 @dataclass(frozen=True)
 class _Relation:
-    """A relation of joint positions, as the module says.
+    """A polynomial relation of joint positions, see the module docstring.
 
     Attributes:
-        name: Of the constraint.
-        a: The five coefficients.
+        name: Name of the constraint.
+        left, right: Sums l and r; r without terms for a constant.
+        a: Coefficients a0 to a4.
     """
 
     name: str
@@ -91,11 +103,14 @@ class _Relation:
 
     @property
     def is_linear(self) -> bool:
-        """Whether it is linear in the positions."""
+        """Whether the relation is linear in the joint positions."""
         return not self.right.terms or not any(self.a[2:])
 
     def linear(self, places: Mapping[str, float]) -> tuple[dict[str, float], float]:
-        """Return c and b of the relation c . q = b, fixed joints left out."""
+        """Return c by joint and b of the linear relation c . q = b.
+
+        Fixed joints (`places`: position by name) are moved to b.
+        """
         terms = dict(self.left.terms)
         value = self.left.start + self.a[0]
         if self.right.terms:
@@ -107,7 +122,11 @@ class _Relation:
 
 
 def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
-    """Return what equality constraints become; those that are off are findings."""
+    """Return the translated equality constraints.
+
+    Inactive, unsupported and contradictory constraints are left out with a finding (a
+    ModelError where the check is strict).
+    """
     result, relations, taken = Equalities(), [], set[str]()
     for k in range(mjcf.model.neq):
         kind, name = mjcf.kind("eq_type", k), mjcf.element("equality", k)
@@ -129,7 +148,11 @@ def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
 
 
 def _loop(mjcf: Compiled, k: int, name: str) -> LoopConstraint:
-    """Return the loop of a connect or weld: frame B on the second body or site."""
+    """Return the loop of equality constraint k, a connect or weld.
+
+    Frame A is on its first body or site, frame B on the second. A weld with torquescale
+    0 constrains positions only.
+    """
     m = mjcf.model
     data = m.eq_data[k].tolist()
     ends = int(m.eq_obj1id[k]), int(m.eq_obj2id[k])
@@ -148,13 +171,20 @@ def _loop(mjcf: Compiled, k: int, name: str) -> LoopConstraint:
 
 
 def _placed(p: Sequence[float], quaternion: Sequence[float] = ()) -> Transform:
-    """Return the transform from a link's frame to one at p, turned."""
+    """Return the transform from a link's frame to a frame at p with a quaternion.
+
+    `quaternion` is (x, y, z, w); empty: not rotated.
+    """
     q = Vector(quaternion or (0.0, 0.0, 0.0, 1.0))
     return Transform.of_pose(quat_matrix(q), Vector(p))
 
 
 def _relation(mjcf: Compiled, k: int, name: str, tendons: set[int]) -> _Relation | None:
-    """Return the relation of a joint or tendon equality, None if it is not one."""
+    """Return the relation of equality constraint k of joints or tendons.
+
+    It is None for tendons that are not sums of joint positions. `tendons` gets the
+    indices of the tendons of the relation.
+    """
     m = mjcf.model
     ends = [int(x) for x in (m.eq_obj1id[k], m.eq_obj2id[k]) if x >= 0]
     of_tendons = mjcf.kind("eq_type", k) == "tendon"
@@ -168,13 +198,13 @@ def _relation(mjcf: Compiled, k: int, name: str, tendons: set[int]) -> _Relation
 
 
 def _joint(mjcf: Compiled, joint: int) -> _Sum:
-    """Return the position of a joint."""
+    """Return the position of a joint, by index, as a sum."""
     place = int(mjcf.model.jnt_qposadr[joint])
     return _Sum({mjcf.joints[joint]: 1.0}, float(mjcf.model.qpos0[place]))
 
 
 def _tendon(mjcf: Compiled, tendon: int) -> _Sum | None:
-    """Return the length of a fixed tendon, None of any other."""
+    """Return the length of a fixed tendon as a sum; None for any other tendon."""
     m = mjcf.model
     first = int(m.tendon_adr[tendon])
     terms: dict[str, float] = {}
@@ -192,7 +222,10 @@ def _tendon(mjcf: Compiled, tendon: int) -> _Sum | None:
 def _solve(
     relations: Sequence[_Relation], result: Equalities, findings: Findings
 ) -> None:
-    """Add what relations become: first fixed joints, then followers."""
+    """Add fixed joints, then followers and couplings, of relations to `result`.
+
+    A relation that fixed joints contradict is a finding.
+    """
     places = result.places
     open_ones = [x for x in relations if x.is_linear]
     count = -1
@@ -217,7 +250,16 @@ def _solve(
 
 
 def _follow(terms: Mapping[str, float], value: float, result: Equalities) -> bool:
-    """Add the follower of a relation of two joints; False where there can be none."""
+    """Add the follower of a linear relation of two joints to `result`.
+
+    Returns False, and adds nothing, if there are not two joints, the first already
+    follows another, or the rule would close a cycle.
+
+    Args:
+        terms: Coefficient of each joint.
+        value: Right-hand side b.
+        result: Gets the rule of the first joint.
+    """
     if len(terms) != 2:
         return False
     (follower, c), (leader, d) = terms.items()
@@ -228,7 +270,7 @@ def _follow(terms: Mapping[str, float], value: float, result: Equalities) -> boo
 
 
 def _path(rules: Mapping[str, Mimic], joint: str) -> list[str]:
-    """Return a joint and those that it follows, one by way of the other."""
+    """Return the chain of leaders of a joint, the joint itself first."""
     path = [joint]
     while path[-1] in rules:
         path.append(rules[path[-1]].joint)
@@ -236,18 +278,30 @@ def _path(rules: Mapping[str, Mimic], joint: str) -> list[str]:
 
 
 def _linear(name: str, terms: Mapping[str, float], value: float) -> LoopConstraint:
-    """Return the coupling of the relation c . q = b."""
+    """Return the coupling of the linear relation c . q = b.
+
+    Args:
+        name: Name of the coupling.
+        terms: c by joint.
+        value: b.
+    """
     return coupling(name, list(terms), partial(_off, tuple(terms.values()), value))
 
 
 def _off(factors: Sequence[float], value: float, *q: Any) -> list[Any]:
-    """Return the residual c . q - b."""
+    """Return the residual c . q - b, with factors c, value b and positions q."""
     products = [c * x for c, x in zip(factors, q, strict=True)]
     return [sum(products[1:], products[0]) - value]
 
 
 def _curve(name: str, left: _Sum, right: _Sum, a: Sequence[float]) -> LoopConstraint:
-    """Return the coupling of a relation that is not linear."""
+    """Return the coupling of a nonlinear relation left = a(right).
+
+    Args:
+        name: Name of the coupling.
+        left, right: Sums on both sides, without fixed joints.
+        a: Coefficients a0 to a4 of the polynomial.
+    """
     joints = list(dict.fromkeys([*left.terms, *right.terms]))
     return coupling(name, joints, partial(_off_curve, joints, left, right, tuple(a)))
 
@@ -255,7 +309,14 @@ def _curve(name: str, left: _Sum, right: _Sum, a: Sequence[float]) -> LoopConstr
 def _off_curve(
     joints: Sequence[str], left: _Sum, right: _Sum, a: Sequence[float], *positions: Any
 ) -> list[Any]:
-    """Return the residual of left = a(right), a polynomial."""
+    """Return the residual of left = a(right), with the polynomial a.
+
+    Args:
+        joints: Names of the joints, in the order of `positions`.
+        left, right: Sums on both sides.
+        a: Coefficients a0 to a4.
+        positions: Joint positions [rad | m].
+    """
     q = dict(zip(joints, positions, strict=True))
     x, r = (
         sum((c * q[joint] for joint, c in side.terms.items()), -side.start)

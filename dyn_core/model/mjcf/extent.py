@@ -1,8 +1,8 @@
 """Bounds of an MJCF: size, depth and number of elements, before MuJoCo reads it.
 
-MuJoCo has none: it copies what a <replicate> holds as often as that says. Files that
-are included are not followed, and what expat cannot read is left to MuJoCo; the limits
-of the process that reads the file bound both.
+MuJoCo has no bounds: <replicate> makes as many copies as it says. Included files are
+not followed, and XML that expat cannot read is passed on to MuJoCo; both are bounded by
+the limits of the process that reads the file.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ _COPIES = ("replicate", "composite", "flexcomp")  # elements with a count of cop
 
 
 class _TooLarge(Exception):
-    """More than there may be; the message says of what."""
+    """A bound is exceeded; the message names it."""
 
 
 class _Count:
-    """Elements that are open and elements in all, while a file is parsed."""
+    """Counts of open elements and of all elements, updated while a file is parsed."""
 
     def __init__(self) -> None:
         self.copies = [1]
         self.elements = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Count an element, and how often its children are copied."""
+        """Count an element with its copies.
+
+        Raise _TooLarge beyond DEPTH or ELEMENTS.
+        """
         if len(self.copies) > DEPTH:
             raise _TooLarge(f"elements nest more than {DEPTH} deep")
         times = self.copies[-1]
@@ -42,12 +45,15 @@ class _Count:
             raise _TooLarge(f"it has more than {ELEMENTS} elements, copies counted")
 
     def end(self, name: str) -> None:
-        """Close an element."""
+        """Count the end of an element."""
         self.copies.pop()
 
 
 def _copies(count: str) -> int:
-    """Return how many copies numbers ask for; 1 where that is unclear."""
+    """Return the product of the integers in a `count` attribute.
+
+    1 if it is not valid.
+    """
     try:
         return max(1, math.prod(map(int, count.split())))
     except ValueError:
@@ -55,10 +61,14 @@ def _copies(count: str) -> int:
 
 
 def check_extent(content: bytes, where: str) -> None:
-    """Refuse an MJCF that is larger than it may be.
+    """Check that an MJCF does not exceed SIZE, DEPTH and ELEMENTS.
+
+    Args:
+        content: The file.
+        where: Name of the file for the error message.
 
     Raises:
-        ModelError: Says of what there is too much.
+        ModelError: A bound is exceeded.
     """
     try:
         if len(content) > SIZE:

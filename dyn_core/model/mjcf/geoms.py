@@ -1,6 +1,6 @@
 """Geoms of an MJCF as collision shapes and materials of links.
 
-Geoms that nothing can touch (contype and conaffinity 0) are for the eye and left out.
+Geoms that cannot touch anything (contype and conaffinity 0) are visuals and left out.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _NOT_KEPT = "it is left out"
 
 
 def touching(mjcf: Compiled, geom: int) -> bool:
-    """Check whether a geom can touch another one."""
+    """Return whether a geom can touch another one: contype or conaffinity is not 0."""
     return bool(mjcf.model.geom_contype[geom] or mjcf.model.geom_conaffinity[geom])
 
 
 def read_shapes_of_bodies(
     mjcf: Compiled, findings: Findings
 ) -> dict[int, tuple[Shape, ...]]:
-    """Return the collision shapes of bodies, by number; others are findings."""
+    """Return the collision shapes by number of the body; other geoms are findings."""
     shapes: dict[int, tuple[Shape, ...]] = {}
     for geom in range(mjcf.model.ngeom):
         if touching(mjcf, geom):
@@ -38,7 +38,10 @@ def read_shapes_of_bodies(
 
 
 def _shape(mjcf: Compiled, geom: int, findings: Findings) -> Shape | None:
-    """Return the shape of a geom, or None with a finding."""
+    """Return the shape of a geom.
+
+    None, with a finding, if a Model has no such shape.
+    """
     kind, X = mjcf.kind("geom_type", geom), _placement(mjcf, "geom", geom)
     a, b, c = mjcf.model.geom_size[geom].tolist()
     if kind == "sphere":
@@ -61,13 +64,19 @@ def _shape(mjcf: Compiled, geom: int, findings: Findings) -> Shape | None:
 
 
 def _placement(mjcf: Compiled, owner: str, number: int) -> Transform:
-    """Return the transform from a body's frame to that of a geom, or of a mesh."""
+    """Return the transform from the body's frame to the frame of a geom or mesh.
+
+    `owner` is geom or mesh, `number` its index.
+    """
     p, quaternion = mjcf.pose(owner, number)
     return Transform.of_pose(quat_matrix(Vector(quaternion)), Vector(p))
 
 
 def _plane(mjcf: Compiled, geom: int, X: Transform) -> str:
-    """Return what is to be done about a plane."""
+    """Return the text of a finding about a plane geom.
+
+    X is the transform from its body. On the world it suggests a HalfSpace.
+    """
     if mjcf.model.geom_bodyid[geom]:
         return "a plane on a body is no collision shape of a Model; it is left out"
     R, p = X.pose
@@ -80,7 +89,10 @@ def _plane(mjcf: Compiled, geom: int, X: Transform) -> str:
 
 
 def _mesh(mjcf: Compiled, geom: int, X: Transform, findings: Findings) -> Shape | None:
-    """Return the shape of a mesh file: MuJoCo moved it to its own centre and axes."""
+    """Return the Mesh of a geom; None, with a finding, if it has no readable file.
+
+    MuJoCo moves meshes to their own centre and axes; the placement undoes this.
+    """
     m, number = mjcf.model, int(mjcf.model.geom_dataid[geom])
     file = _mesh_file(mjcf, number)
     name = mjcf.element("geom", geom)
@@ -102,7 +114,7 @@ def _mesh(mjcf: Compiled, geom: int, X: Transform, findings: Findings) -> Shape 
 
 
 def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
-    """Return the file of a mesh, None where its vertices are in the MJCF."""
+    """Return the path of a mesh file; None if its vertices are in the MJCF."""
     start = int(mjcf.model.mesh_pathadr[mesh])
     if start < 0:
         return None
@@ -113,7 +125,10 @@ def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
 def read_materials(
     mjcf: Compiled, shapes: Mapping[int, tuple[Shape, ...]], findings: Findings
 ) -> dict[str, Material]:
-    """Return the materials of links; one for all is the default."""
+    """Return the friction of links by name, or one `default` if all are equal.
+
+    A link whose geoms differ gets the largest coefficients, with a finding.
+    """
     by_body: dict[int, list[Material]] = {}
     for geom in range(mjcf.model.ngeom):
         body = int(mjcf.model.geom_bodyid[geom])
@@ -136,7 +151,7 @@ def read_materials(
 
 
 def _material(mjcf: Compiled, geom: int) -> Material:
-    """Return the friction of a geom, as far as its condim counts it."""
+    """Return the friction of a geom; coefficients that its condim ignores are zero."""
     slide, spin, roll = mjcf.model.geom_friction[geom].tolist()
     condim = int(mjcf.model.geom_condim[geom])
     mu, torsion, rolling = (

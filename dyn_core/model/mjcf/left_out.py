@@ -1,4 +1,4 @@
-"""Findings about what of an MJCF no Model has, each with the name of the element."""
+"""Findings about elements of an MJCF that a Model cannot represent."""
 
 from __future__ import annotations
 
@@ -26,10 +26,15 @@ _FLAGS = (
 def note_what_is_left_out(
     mjcf: Compiled, kept_tendons: Container[int], findings: Findings
 ) -> None:
-    """Add a finding for everything that a Model has no place for.
+    """Add a finding for every element that a Model cannot represent.
 
-    What changes how the robot moves is doubtful; sensors, keyframes and the like are
-    named only.
+    Elements that change the motion of the robot are doubtful (a ModelError where the
+    check is strict); sensors, keyframes and the like are notes.
+
+    Args:
+        mjcf: The compiled file.
+        kept_tendons: Indices of tendons that couplings replace.
+        findings: Collects the findings.
     """
     for remark in mjcf.remarks:
         findings.note("", "", f"MuJoCo warns: {' '.join(remark.split())}")
@@ -66,7 +71,7 @@ def _note_options(mjcf: Compiled, findings: Findings) -> None:
 
 
 def _note_joints(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings about joints: what only some kinds can have here."""
+    """Add findings about springs, ranges and nonlinear forces of joints."""
     m = mjcf.model
     for joint, name in enumerate(mjcf.joints):
         dof, kind = int(m.jnt_dofadr[joint]), mjcf.kind("jnt_type", joint)
@@ -94,7 +99,7 @@ def _note_joints(mjcf: Compiled, findings: Findings) -> None:
 
 
 def _note_bodies(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings about bodies, and what deforms."""
+    """Add findings about bodies, flexible parts, plugins and special geoms."""
     m = mjcf.model
     for body, name in enumerate(mjcf.links):
         if m.body_gravcomp[body]:
@@ -114,7 +119,10 @@ def _note_bodies(mjcf: Compiled, findings: Findings) -> None:
 
 
 def _note_tendons(mjcf: Compiled, kept: Container[int], findings: Findings) -> None:
-    """Add findings about tendons; what pulls is doubtful."""
+    """Add findings about tendons; those that exert forces are doubtful.
+
+    `kept` has the indices of tendons that couplings replace.
+    """
     m = mjcf.model
     forces = {
         "stiffness": "spring", "stiffnesspoly": "spring", "damping": "damper",
@@ -136,7 +144,7 @@ def _note_tendons(mjcf: Compiled, kept: Container[int], findings: Findings) -> N
 
 
 def _note_softness(mjcf: Compiled, findings: Findings) -> None:
-    """Add one finding where constraints are softer or harder than by default."""
+    """Add findings for elements with solver parameters that are not the defaults."""
     m = mjcf.model
     arrays = [
         ("joint", m.jnt_limited, m.jnt_solref, m.jnt_solimp),
@@ -144,6 +152,8 @@ def _note_softness(mjcf: Compiled, findings: Findings) -> None:
         ("equality", m.eq_active0, m.eq_solref, m.eq_solimp),
     ]
     for kind, counts, ref, imp in arrays:
+        # _REF and _IMP are MuJoCo's defaults of solref and solimp; 1e-12 absorbs
+        # rounding.
         changed = (np.abs(ref - _REF) > 1e-12).any(axis=1)
         changed |= (np.abs(imp - _IMP) > 1e-12).any(axis=1)
         if kind == "geom":

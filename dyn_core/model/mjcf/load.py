@@ -1,4 +1,4 @@
-"""load_mjcf: a Model of an MJCF file."""
+"""The function load_mjcf, which reads a Model from an MJCF file."""
 
 from __future__ import annotations
 
@@ -44,30 +44,29 @@ def load_mjcf(
 ) -> Model:
     """Return the Model of an MJCF, the robot file of MuJoCo.
 
-    The root link is `world`; bodies and sites with names are links. Joints are in
-    MuJoCo's order, with its names. Positions are MuJoCo's: q of a hinge or slide is its
-    qpos, with `ref`; a free joint is floating, q = (x, y, z, qx, qy, qz, qw) in the
-    world, qd its twist in the body's axes, [angular; linear]; a ball joint is
-    spherical. Joints that a constant or linear equality fixes or couples have no
-    coordinates.
+    The root link is `world`; bodies and sites with names are links. Joints have
+    MuJoCo's order and names. Positions are MuJoCo's: q of a hinge or slide is its qpos,
+    with `ref`; a free joint is floating, q = (x, y, z, qx, qy, qz, qw) in the world, qd
+    its twist in the body's axes, [angular; linear]; a ball joint is spherical. Joints
+    that a constant or linear equality fixes or couples have no coordinates.
 
-    What a Model has no place for (actuators, sensors, tendons, ...) is a warning that
-    names the element, in `model.warnings` and, all in one, a ModelWarning.
+    Elements that a Model cannot represent (actuators, sensors, tendons, ...) are listed
+    in `model.warnings`, and in one ModelWarning.
 
     Args:
         source: Path, XML as str or bytes, or open file.
-        root_joint: None: as the file has it. fixed: free joints are fixed where the
-            file puts their bodies. floating: the one body that is fixed to the world
+        root_joint: None: as in the file. fixed: free joints are fixed where the file
+            places their bodies. floating: the only body that is fixed to the world
             moves freely.
         lock: Joint positions at which joints are fixed, by name [rad | m].
-        root, tip: Links between which a sub-chain is kept.
-        extras: Path or mapping with what MJCF cannot say (the sidecar).
-        sidecar: Whether NAME.dyn.yaml beside a path is read by itself.
-        check: warn, or error to refuse what is doubtful or would move otherwise.
-        gravity: Gravity acceleration in the world, 3 [m/s²]; None: the file's.
+        root, tip: First and last link of a sub-chain; without tip the tree below root.
+        extras: Path or mapping of a sidecar, with data that MJCF cannot express.
+        sidecar: Whether NAME.dyn.yaml beside the path is read, if there are no extras.
+        check: warn: doubtful elements are warnings. error: they are a ModelError.
+        gravity: Gravity acceleration in the world, 3 [m/s²]; None: as in the file.
 
     Raises:
-        ModelError: The file is unusable; has MuJoCo's reason.
+        ModelError: The file or an argument is not valid; includes MuJoCo's reason.
         UnsupportedError: mujoco is not installed; names the extra.
     """
     file = os.fspath(source) if is_path(source) else None
@@ -98,14 +97,14 @@ def read_mjcf(
     check: str,
     gravity: tuple[float, ...] | None,
 ) -> Model:
-    """Return the Model of an MJCF; the arguments are those of load_mjcf.
-
-    The ModelWarning points to the line of the user, who calls the caller of this
-    through `known_keywords`.
+    """Return the Model of an MJCF; other arguments are as in load_mjcf.
 
     Args:
         source: Path, XML or open file.
-        origin: Where it was read from.
+        origin: Record of the source; files of a collection are trusted.
+
+    Raises:
+        ModelError, UnsupportedError: As load_mjcf.
     """
     check_choices(check, lock)
     if root_joint is not None and root_joint not in ROOT_JOINTS:
@@ -123,6 +122,8 @@ def read_mjcf(
     description, origin = sidecar_file.complete(*completed)
     build = Build(description, root, tip, "fixed", dict(lock or {}), g, strict)
     model = assemble(replace(build, origin=origin))
+    # The level of the user's line: its call passes known_keywords and the public
+    # function.
     warn_of(model.name, model.warnings, stacklevel=4)
     return model
 
@@ -130,7 +131,11 @@ def read_mjcf(
 def describe_mjcf(
     mjcf: Compiled, root_joint: str | None, findings: Findings
 ) -> Description:
-    """Return the Description of an MJCF, its warnings apart."""
+    """Return the Description of an MJCF; warnings go to `findings`.
+
+    Raises ModelError for an invalid root_joint, and for doubts where findings are
+    strict.
+    """
     shapes = read_shapes_of_bodies(mjcf, findings)
     drives = read_drives(mjcf, findings)
     equalities = read_equalities(mjcf, findings)
@@ -149,7 +154,7 @@ def describe_mjcf(
 
 
 def _gravity(mjcf: Compiled, findings: Findings) -> tuple[float, ...]:
-    """Return the gravity of the file; one that is not usual is a finding."""
+    """Return the gravity of the file [m/s²]; a finding if it is not (0, 0, -9.81)."""
     option = mjcf.model.opt
     g = tuple(option.gravity.tolist())
     if option.disableflags & int(mjcf.mujoco.mjtDisableBit.mjDSBL_GRAVITY):

@@ -2,7 +2,7 @@
 
     gravity, time, armature, LINK.mass, JOINT.axis, SPRING.stiffness, LOOP.length, ...
 
-KINDS lists them all, and docs/reference/parameter_paths.md prints it.
+KINDS lists all of them; docs/reference/parameter_paths.md is generated from it.
 """
 
 from dyn_core.model.parameter_paths.kinds import (

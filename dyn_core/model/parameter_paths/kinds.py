@@ -1,4 +1,4 @@
-"""The table of parameter paths: what each of them is, its size and unit."""
+"""Table of the kinds of parameter paths with meaning, size and unit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PathKind:
-    """What a parameter path means.
+    """A kind of parameter path.
 
     Attributes:
         owner: robot, link, joint, spring (between points) or loop.
-        name: Last part of the path.
-        size: How many numbers, in words.
-        unit: SI.
-        meaning: What it is.
-        option: Build option with which it acts; empty where it always does.
+        name: Last component of the path.
+        size: Number of values, in words.
+        unit: SI unit.
+        meaning: Meaning, for the documentation.
+        option: Build option that the parameter needs to have an effect; empty: none.
     """
 
     owner: str
@@ -27,7 +27,7 @@ class PathKind:
 
     @property
     def path(self) -> str:
-        """The path, with the name of its owner in capitals."""
+        """The path as documented, with its owner in capitals: LINK.mass."""
         return (
             self.name if self.owner == "robot" else f"{self.owner.upper()}.{self.name}"
         )
@@ -113,7 +113,7 @@ OWNERS = ("link", "joint", "spring", "loop")
 
 
 def named(owner: str) -> dict[str, PathKind]:
-    """Return the kinds of an owner by their last part."""
+    """Return the kinds of an owner, by the last component of their paths."""
     return {kind.name: kind for kind in KINDS if kind.owner == owner}
 
 

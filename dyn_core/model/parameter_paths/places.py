@@ -1,4 +1,4 @@
-"""Robots with other places of joints and other rules of followers."""
+"""Robots with changed joint placements and changed rules of followers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Values = Sequence[Scalar]
 
 
 def specs_of(tree: Tree) -> dict[str, JointSpec]:
-    """Return the joints of a robot's file by name, fixed ones included."""
+    """Return the joint specifications of a robot's file by name, fixed ones too."""
     return {spec.name: spec for spec in tree.build.description.joints}
 
 
 def replaced(row: Iterable[Any], i: int, entry: Any) -> tuple[Any, ...]:
-    """Return a row by body with another entry of body i."""
+    """Return a per-body tuple with the entry of body i replaced."""
     return tuple(entry if k == i else x for k, x in enumerate(row))
 
 
 def _with_spec(tree: AnyTree, spec: JointSpec) -> AnyTree:
-    """Return the robot with another specification of a joint in its description."""
+    """Return the robot with a joint of its description replaced by `spec`."""
     description = tree.build.description
     joints = (spec if x.name == spec.name else x for x in description.joints)
     description = replace(description, joints=tuple(joints))
@@ -37,8 +37,15 @@ def _with_spec(tree: AnyTree, spec: JointSpec) -> AnyTree:
 def with_place(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another socket (origin) or plug of a joint.
 
-    What hangs on the child link moves with it: links that are fixed to it, and the
-    places of the joints on them.
+    Everything on the child link moves with it: links that are fixed to it, and the
+    joints on them.
+
+    Args:
+        tree: Robot.
+        name: Name of the joint, which may be fixed.
+        what: origin or plug.
+        values: x y z roll pitch yaw in the parent (origin) or child (plug) link [m,
+            rad].
 
     Source: TAZZ-2.1 (socket and plug); KIM-4.5 (geometric parameters).
     """
@@ -60,11 +67,17 @@ def with_place(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
 
 
 def _plug(spec: JointSpec) -> Transform:
+    """Return the transform from the child link's frame to the plug of a joint."""
     return origin(spec.plug_xyz, spec.plug_rpy)
 
 
 def _place_in_body(tree: Tree, old: JointSpec, spec: JointSpec) -> Transform:
-    """Return where a fixed or locked joint holds its child link in the body."""
+    """Return the transform from the body to the child link of a fixed or locked joint.
+
+    Args:
+        tree: Robot before the change.
+        old, spec: Joint before and after the change.
+    """
     above, here = tree.frames[spec.parent].X, tree.frames[spec.child].X
     if spec.kind == "fixed":
         return _plug(spec).inverse @ origin(spec.xyz, spec.rpy) @ above
@@ -73,7 +86,10 @@ def _place_in_body(tree: Tree, old: JointSpec, spec: JointSpec) -> Transform:
 
 
 def _rehung(tree: AnyTree, link: str, X: Transform) -> AnyTree:
-    """Return the robot with a link, and what is fixed to it, elsewhere in its body."""
+    """Return the robot with a link, and all links fixed to it, moved in its body.
+
+    `X` is the new transform from the body to the link.
+    """
     body, before = tree.frames[link].body, dict(tree.frames)
     frames: dict[str, Frame] = dict(before)
     Xtree, mounts = list(tree.Xtree), list(tree.joint_mounts)
@@ -99,15 +115,24 @@ def _rehung(tree: AnyTree, link: str, X: Transform) -> AnyTree:
 
 
 def _carriers(tree: Tree) -> dict[str, int]:
-    """Return by joint the body that its place belongs to: a driven joint's drive."""
+    """Return by joint the body whose Xtree has its placement.
+
+    It is the body of its drive if the joint is driven.
+    """
     numbers = {tree.names[i]: i for i in tree.bodies}
     return {name: numbers.get(f"{name}.drive", i) for name, i in numbers.items()}
 
 
 def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another ratio or offset of a mimic or geared joint.
+    """Return the robot with another ratio or offset of a follower.
 
     Joints that follow it change with it.
+
+    Args:
+        tree: Robot.
+        name: Name of a joint with a rule.
+        what: ratio or offset.
+        values: Entries of the ratio, row by row, or offsets [rad | m].
     """
     spec = specs_of(tree)[name]
     assert spec.mimic is not None
@@ -131,7 +156,7 @@ def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
 
 
 def _follows(specs: Mapping[str, JointSpec], joint: str, name: str) -> bool:
-    """Return whether a joint's position depends on the rule of another, or its own."""
+    """Return whether the rule of joint `name` is in the chain of rules of `joint`."""
     while joint in specs and specs[joint].mimic is not None:
         if joint == name:
             return True
@@ -140,7 +165,10 @@ def _follows(specs: Mapping[str, JointSpec], joint: str, name: str) -> bool:
 
 
 def _lead(specs: Mapping[str, JointSpec], joint: str, lead: Lead) -> Lead:
-    """Return whom a follower finally follows, by the rules on the way."""
+    """Return the Lead of a follower, with total ratio and offset of its chain of rules.
+
+    `lead` gives the number of the independent body.
+    """
     rule = specs[joint].mimic
     assert rule is not None
     ratio: Matrix = rule.ratio

@@ -1,4 +1,4 @@
-"""Numbers of parameter paths: which a robot has, and robots with others."""
+"""Values of parameter paths: read from a robot, and replaced in a robot."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ Values = Sequence[Scalar]
 
 
 def kind_of(tree: Tree, path: str) -> PathKind:
-    """Return what a path of a robot is; an unknown path is a ModelError."""
+    """Return the kind of a robot's parameter path.
+
+    Raise ModelError for an unknown path.
+    """
     if path in ROBOT:
         return ROBOT[path]
     name, _, what = str(path).rpartition(".")
@@ -58,7 +61,7 @@ PLACES = ("origin", "plug")
 
 
 def _unknown(name: str, path: str) -> str:
-    """Return the sentence for a path of an unknown kind."""
+    """Return the error message for a path of an unknown kind."""
     parts = {k.path: f"{name}.{k.name}" if name else k.path for k in KINDS}
     whole = {k.name: k.name for k in ROBOT.values()}
     near = nearest(path, {**parts, **whole}.values(), 1)
@@ -68,7 +71,10 @@ def _unknown(name: str, path: str) -> str:
 
 
 def _names(tree: Tree, owner: str) -> list[str]:
-    """Return the names of a robot's links, joints, springs or loops."""
+    """Return the names of a robot's elements of one owner kind.
+
+    `owner` is link, joint (fixed ones too), loop or spring; couplings are not listed.
+    """
     if owner == "link":
         return list(tree.frames)
     if owner == "joint":
@@ -84,11 +90,12 @@ def _names(tree: Tree, owner: str) -> list[str]:
 
 
 def _springs(tree: Tree) -> list[PointSprings]:
+    """Return the force functions of springs between points."""
     return [part for part in tree.forces if isinstance(part, PointSprings)]
 
 
 def paths(tree: Tree) -> tuple[str, ...]:
-    """Return every parameter path of a robot, in the order of KINDS."""
+    """Return every parameter path that a robot has, in the order of KINDS."""
     known = {owner: _names(tree, owner) for owner in OWNERS}
     every = [
         k.name if k.owner == "robot" else f"{name}.{k.name}"
@@ -99,6 +106,7 @@ def paths(tree: Tree) -> tuple[str, ...]:
 
 
 def _exists(tree: Tree, path: str) -> bool:
+    """Return whether a path has values; `time` needs a driven joint."""
     try:
         return bool(numbers(tree, path)) and (path != "time" or any(_driven(tree)))
     except ModelError:
@@ -106,29 +114,38 @@ def _exists(tree: Tree, path: str) -> bool:
 
 
 def _driven(tree: Tree) -> list[Driven]:
+    """Return the driven placements among a robot's joints."""
     return [joint for joint in tree.joint if isinstance(joint, Driven)]
 
 
 def acting(tree: Tree, path: str) -> str:
-    """Return the build option with which a parameter acts; empty where it always does.
+    """Return the build option that a parameter needs to have an effect; "" if none.
 
-    joint_friction for damping and dry friction, joint_springs for springs.
+    It is joint_friction for damping and dry friction, joint_springs for springs. Raises
+    ModelError for an unknown path.
     """
     return kind_of(tree, path).option
 
 
 def size(tree: Tree, path: str) -> int:
-    """Return the number of values of a path; an unknown path is a ModelError."""
+    """Return the number of values of a path; raise ModelError for an unknown one."""
     return len(numbers(tree, path))
 
 
 def value(tree: Tree, path: str) -> np.ndarray:
-    """Return the robot's value of a path, flat."""
+    """Return the robot's values of a path, flat; raise ModelError for an unknown one.
+
+    Symbolic values raise the TypeError of their conversion to floats.
+    """
     return np.array(numbers(tree, path), float)
 
 
 def numbers(tree: Tree, path: str) -> list[Scalar]:
-    """Return the numbers of a path as the robot has them, symbols too."""
+    """Return the values of a path, floats or symbols, flat.
+
+    Raises:
+        ModelError: The path is unknown, or its owner has no such parameter.
+    """
     kind = kind_of(tree, path)
     name = path.rpartition(".")[0]
     if kind.owner == "robot":
@@ -144,7 +161,10 @@ def numbers(tree: Tree, path: str) -> list[Scalar]:
 
 
 def _robot_numbers(tree: Tree, path: str) -> list[Scalar]:
-    """Return gravity, the time, or armature of all joints."""
+    """Return gravity, time, or armature of all independent joints.
+
+    The time is 0 if no joint is driven.
+    """
     if path == "gravity":
         return list(tree.a_grav.lin)
     if path == "armature":
@@ -153,7 +173,7 @@ def _robot_numbers(tree: Tree, path: str) -> list[Scalar]:
 
 
 def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
-    """Return mass, com, inertia or payload of a link."""
+    """Return mass, com, inertia or payload of a link; its present payload is zeros."""
     if what == "mass":
         return [I.m]
     if what == "com":
@@ -162,7 +182,16 @@ def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
 
 
 def _joint_numbers(tree: Tree, name: str, what: str) -> list[Scalar]:
-    """Return numbers of a joint; one that it does not have is a ModelError."""
+    """Return the values of a joint's parameter.
+
+    Args:
+        tree: Robot.
+        name: Name of the joint.
+        what: Last component of the path.
+
+    Raises:
+        ModelError: The joint has no such parameter.
+    """
     spec = specs_of(tree).get(name)
     if what in PLACES:
         if spec is None:
@@ -189,7 +218,10 @@ GEOMETRY = ("axis", "axes", "pitch")
 
 
 def _rule_numbers(spec: JointSpec | None, name: str, what: str) -> list[Scalar]:
-    """Return ratio or offset of a follower."""
+    """Return ratio or offset of a follower.
+
+    Raises ModelError if the joint follows no other.
+    """
     if spec is None or spec.mimic is None:
         raise ModelError(f"joint '{name}' follows no joint and has no {what}", name)
     rule = spec.mimic
@@ -199,12 +231,16 @@ def _rule_numbers(spec: JointSpec | None, name: str, what: str) -> list[Scalar]:
 
 
 def _loop(tree: Tree, name: str) -> Loop:
+    """Return the Loop of this name, which must exist."""
     loops = (x for x in tree.build.constraints if isinstance(x, Loop))
     return next(loop for loop in loops if loop.name == name)
 
 
 def _loop_numbers(loop: Loop, what: str) -> list[Scalar]:
-    """Return a frame, or the length or radius of a loop."""
+    """Return a frame, the length or the radius of a loop.
+
+    Raises ModelError if its kind has no such number.
+    """
     if what in ("at_a", "at_b"):
         return loop.place(what)
     name, x = loop.measure
@@ -219,7 +255,13 @@ def _loop_numbers(loop: Loop, what: str) -> list[Scalar]:
 def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree:
     """Return the robot with parameters replaced by numbers or symbols.
 
-    How many there are is checked, not whether they make sense.
+    Args:
+        tree: Robot.
+        values: Values by path; a path of one number accepts a bare number.
+
+    Raises:
+        ModelError: Unknown path, wrong number of values, or values that are not
+            numbers. Whether they are physically meaningful is not checked.
     """
     links: dict[str, dict[str, Values]] = {}
     before = tree.frames
@@ -244,7 +286,10 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
 
 
 def _entries(path: str, value: Any) -> tuple[Scalar, ...]:
-    """Return the numbers of a value for a path; a single one may stand alone."""
+    """Return the values for a path as a tuple; a bare number is accepted.
+
+    Raises ModelError for values that are not numbers or symbols.
+    """
     try:
         entries = tuple(value)
     except TypeError:  # also of an array without axes
@@ -258,7 +303,10 @@ def _entries(path: str, value: Any) -> tuple[Scalar, ...]:
 
 
 def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another gravity, time or armature."""
+    """Return the robot with another gravity, time or armature.
+
+    The second argument is not used: all functions in _CHANGES have the same arguments.
+    """
     if what == "gravity":
         return replace(tree, a_grav=gravity(values))
     if what == "time":
@@ -273,7 +321,10 @@ def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
 
 
 def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
-    """Return a link's frame with groups of its inertia's numbers changed."""
+    """Return a link's frame with another mass, com, inertia or added payload.
+
+    Inertia stays the same about the centre of mass where only mass or com change.
+    """
     I = frame.inertia
     if values.keys() - {"payload"}:
         mass = values.get("mass", (I.m,))[0]
@@ -285,7 +336,14 @@ def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
 
 
 def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another number of one joint."""
+    """Return the robot with another value of one parameter of a joint.
+
+    Args:
+        tree: Robot.
+        name: Name of the joint.
+        what: Last component of the path.
+        values: As many values as `numbers` returns.
+    """
     if what in PLACES:
         return with_place(tree, name, what, values)
     if what in ("ratio", "offset"):
@@ -300,7 +358,10 @@ def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTr
 
 
 def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another number of one spring between points."""
+    """Return the robot with another value of one parameter of a point spring.
+
+    `what` is stiffness, rest_length or damping; `values` has one number.
+    """
     forces = [
         part.with_number(name, what, values[0])
         if isinstance(part, PointSprings)
@@ -311,7 +372,10 @@ def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyT
 
 
 def _changed_loop(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
-    """Return the robot with another frame, length or radius of one loop."""
+    """Return the robot with another frame, length or radius of one loop.
+
+    `what` is at_a, at_b, length or radius; `values` as in Loop.with_numbers.
+    """
     old = _loop(tree, name)
     new = old.with_numbers(what, values)
     build, description = tree.build, tree.build.description

@@ -1,1 +1,1 @@
-"""Where robots come from: files, names, packages, xacro, installed collections."""
+"""Sources of robots: files, names, packages, xacro, installed collections."""

@@ -1,4 +1,4 @@
-"""Arguments of commands that take a robot: what dyn.load takes, as options."""
+"""Command-line arguments that select a robot: the arguments of dyn.load as options."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ ROBOT = (
     "path of a URDF, xacro or MJCF file, name of a robot (shipped, of"
     " example-robot-data or robot_descriptions), or package://PKG/FILE"
 )
-READING = ("package_paths", "xacro_arguments")  # parameters of the nodes
+READING = ("package_paths", "xacro_arguments")  # names of parameters of nodes
 _PAIR = re.compile(r"([^=]*?):?=(.*)", re.DOTALL)
 
 
 def add_robot(parser: argparse.ArgumentParser) -> None:
-    """Add the robot of a command, and how it is read."""
+    """Add the argument `robot`, and the options of add_reading."""
     parser.add_argument("robot", help=ROBOT)
     add_reading(parser)
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add how a robot is read: its root joint, its sidecar, packages, xacro."""
+    """Add options for reading a robot: root joint, sidecar, packages, xacro."""
     parser.add_argument(
         "--root-joint",
         choices=("fixed", "floating"),
@@ -40,7 +40,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    """Add where packages are searched, and arguments of xacro."""
+    """Add the options --package-path and --xacro-argument."""
     parser.add_argument(
         "--package-path",
         action="append",
@@ -58,10 +58,14 @@ def add_search(parser: argparse.ArgumentParser) -> None:
 
 
 def named_values(pairs: Iterable[str], where: str) -> dict[str, str]:
-    """Return what a list of NAME=VALUE says; NAME:=VALUE will do.
+    """Return the values of NAME=VALUE entries (or NAME:=VALUE) by name.
+
+    Args:
+        pairs: Entries.
+        where: Name of the option, for the error message.
 
     Raises:
-        SettingError: An entry is of another form, or a name is there twice.
+        SettingError: An entry has another form, or a name occurs twice.
     """
     values: dict[str, str] = {}
     for pair in pairs:
@@ -75,10 +79,14 @@ def named_values(pairs: Iterable[str], where: str) -> dict[str, str]:
 
 
 def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
-    """Return what NAME=NUMBER entries of an option say.
+    """Return the numbers of NAME=NUMBER entries by name; empty for None.
+
+    Args:
+        option: Name of the option without dashes, for the error message.
+        typed: Entries, or None.
 
     Raises:
-        SettingError: An entry is of another form, or a name is there twice.
+        SettingError: An entry has another form, or a name occurs twice.
     """
     values = {}
     for name, text in named_values(typed or (), f"--{option}").items():
@@ -92,7 +100,10 @@ def named_numbers(option: str, typed: Iterable[str] | None) -> dict[str, float]:
 
 
 def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the parameters of nodes that say the same as add_search, if any do."""
+    """Return the options of add_search as parameters of nodes; empty ones are omitted.
+
+    Raises SettingError or ModelError for invalid options.
+    """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     paths = [str(folder) for folder in package_folders(arguments.package_path)]
     lists = paths, [f"{name}={value}" for name, value in pairs.items()]
@@ -102,12 +113,16 @@ def robot_settings(arguments: argparse.Namespace) -> dict[str, list[str]]:
 def load_with(
     settings: Mapping[str, Sequence[str]], source: Source, **options: Any
 ) -> Model:
-    """Return the robot that parameters of nodes say how to read.
+    """Return the robot of a source, read with the parameters of a node.
 
     Args:
-        settings: Values of READING; what is missing is empty.
-        source: What dyn.load takes.
-        options: Of dyn.load, besides.
+        settings: Values of the parameters READING; missing ones are empty.
+        source: Source as for dyn.load.
+        options: Further keywords of dyn.load.
+
+    Raises:
+        SettingError: An xacro argument has not the form NAME=VALUE.
+        ModelError: As for dyn.load.
     """
     paths, pairs = (settings.get(name, ()) for name in READING)
     values = named_values(pairs, READING[1])
@@ -115,11 +130,15 @@ def load_with(
 
 
 def urdf_with(settings: Mapping[str, Sequence[str]], source: Source) -> str:
-    """Return the URDF that load_with reads, xacro expanded; empty for MJCF.
+    """Return the URDF text of a source, xacro expanded; empty for an MJCF.
 
     Args:
-        settings: Values of READING; what is missing is empty.
-        source: What dyn.load takes.
+        settings: Values of the parameters READING; missing ones are empty.
+        source: Source as for dyn.load.
+
+    Raises:
+        SettingError: An xacro argument has not the form NAME=VALUE.
+        ModelError: The source cannot be read.
     """
     paths, pairs = (settings.get(name, ()) for name in READING)
     values = named_values(pairs, READING[1])
@@ -133,9 +152,13 @@ def load_robot(
     """Return the robot of a command.
 
     Args:
-        arguments: Of add_robot, or of add_search alone.
-        robot: Its source, for commands without add_robot.
-        options: Of dyn.load, besides.
+        arguments: Parsed options of add_robot, or of add_search alone.
+        robot: Source of the robot, for commands without add_robot.
+        options: Further keywords of dyn.load; they override the arguments.
+
+    Raises:
+        SettingError: An xacro argument has not the form NAME=VALUE.
+        ModelError: As for dyn.load.
     """
     pairs = named_values(arguments.xacro_argument, "--xacro-argument")
     choices: dict[str, Any] = {

@@ -1,9 +1,9 @@
-"""Jobs on files of any content, in a process of its own: bounded in time and memory.
+"""Jobs on untrusted files in a separate process, bounded in time and memory.
 
-Libraries that read MJCF, xacro and meshes can run for ever, and native ones can end the
-process that they run in. Here that is a child of the interpreter. A server imports the
-library once and forks for each job, so that no job meets what an earlier one left. It
-ends when it has nothing to do for a minute, and with its parent.
+Libraries that read MJCF, xacro and meshes can run forever, and native ones can crash
+their process. Here this is a child of the interpreter. A server imports the library
+once and forks for each job, so that jobs do not affect each other. It ends after a
+minute without a job, and with its parent.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from dyn_core.model.sources import job_server
 from dyn_core.sharing import Lock
 
 LIMIT = 60.0  # CPU time of a job [s]
-CLOCK = 4.0  # time by the clock that it may take, by its CPU time
+CLOCK = 4.0  # allowed wall-clock time of a job as a multiple of its CPU time
 MEMORY = 16 * 2**30  # address space of a job [bytes]
-LARGEST = 2**33  # bytes of a result
-_NO_MEMORY = 2  # exit status of a job
+LARGEST = 2**33  # maximum size of a result [bytes]
+_NO_MEMORY = 2  # exit status of a job that ran out of memory
 Ask = Callable[[str], Any]
 
 
 class JobResult(NamedTuple):
-    """What a job returned.
+    """Result of a job.
 
     Attributes:
-        facts: Values of JSON by name.
-        data: Bytes.
+        facts: JSON values by name.
+        data: Binary data.
     """
 
     facts: dict[str, Any]
@@ -45,10 +45,11 @@ class JobResult(NamedTuple):
 
 
 class JobError(Exception):
-    """A job that did not end; the message is a clause that begins with a verb."""
+    """A job did not finish; the message is a clause that begins with a verb."""
 
 
 def _no_questions(question: str) -> Any:
+    """Raise JobError: this job may not ask questions."""
     raise JobError(f"asks for {question}")
 
 
@@ -60,21 +61,22 @@ def run_job(
     apart: bool = True,
     limit: float | None = None,
 ) -> JobResult:
-    """Return what a job makes of a request, in the current folder and environment.
+    """Run a job and return its result, in the current folder and environment.
 
     Args:
         job: Python file with `prepare()`, which imports its libraries, and
-            `run(request, data, ask)`, which returns values of JSON and bytes. It
-            imports nothing of this package.
-        request: Values of JSON.
-        data: Bytes that belong to them.
-        ask: Answers what the job asks for while it runs, in values of JSON.
-        apart: Whether it runs in a process of its own, where the system can start one;
-            False for files that are trusted.
+            `run(request, data, ask)`, which returns JSON values and bytes. It must not
+            import this package.
+        request: JSON values.
+        data: Binary data of the request.
+        ask: Function that answers questions of the running job, with JSON values.
+        apart: Whether to use a separate process, if the system can start one; False
+            only for trusted files.
         limit: CPU time of the job [s]; None: LIMIT.
 
     Raises:
-        JobError: It took too long, or its process ended.
+        JobError: The job took too long or too much memory, or its process ended. Errors
+            of the job itself pass through where it runs in this process.
     """
     server = _SERVERS.setdefault(job, _Server(job))
     with server.alone:
@@ -85,16 +87,17 @@ def run_job(
 
 
 def _can_start() -> bool:
-    """Check whether this interpreter can start servers."""
+    """Return whether this interpreter can start servers."""
     frozen = getattr(sys, "frozen", False)  # its executable is another program
     return bool(sys.executable) and hasattr(os, "fork") and not frozen
 
 
 class _Server:
-    """A server of one kind of job, as its parent sees it.
+    """Client of the server process for one kind of job.
 
     Attributes:
-        alone: One job at a time.
+        job: Python file of the job.
+        alone: Lock that admits one job at a time.
     """
 
     def __init__(self, job: Path) -> None:
@@ -103,7 +106,10 @@ class _Server:
         self._content: dict[str, Any] = {}
 
     def run_here(self, request: Mapping[str, Any], data: bytes, ask: Ask) -> JobResult:
-        """Return the result of a job that runs in this process, without bounds."""
+        """Return the result of a job run in this process, without bounds.
+
+        Arguments are as in run_job.
+        """
         if not self._content:
             self._content = runpy.run_path(os.fspath(self.job))
             self._content["prepare"]()
@@ -112,7 +118,11 @@ class _Server:
     def run(
         self, request: Mapping[str, Any], data: bytes, ask: Ask, seconds: float
     ) -> JobResult:
-        """Return the result of a job; the server is started where it does not run."""
+        """Return the result of a job; start the server if it is not running.
+
+        Raises JobError if the job does not finish within `seconds` of CPU time, CLOCK
+        times as much wall-clock time, and MEMORY.
+        """
         message = {
             "request": dict(request), "folder": _folder(), "seconds": seconds,
             "memory": MEMORY, "environment": dict(os.environ),
@@ -121,7 +131,7 @@ class _Server:
         try:
             try:
                 answer = self._answer(message, data, ask, end)
-            except (EOFError, BrokenPipeError):  # it ended, as it does after a while
+            except (EOFError, BrokenPipeError):  # an idle server ends: start another
                 self.end()
                 answer = self._answer(message, data, ask, end)
         except (EOFError, BrokenPipeError) as error:
@@ -137,12 +147,13 @@ class _Server:
     def _answer(
         self, message: Mapping[str, Any], data: bytes, ask: Ask, end: float
     ) -> dict[str, Any]:
-        """Return what the server answers to a job; answer its questions before.
+        """Return the server's answer to a job, after answering its questions.
+
+        `end` is the deadline on the clock of time.monotonic() [s].
 
         Raises:
-            EOFError: The server is gone.
-            BrokenPipeError: The same.
-            JobError: It took too long.
+            EOFError, BrokenPipeError: The server is gone.
+            JobError: The deadline has passed.
         """
         if self._process is None or self._process.poll() is not None:
             self._start()
@@ -152,6 +163,7 @@ class _Server:
         return answer
 
     def _start(self) -> None:
+        """Start a new server, and end the previous one."""
         self.end()
         single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # it forks
         self._process = subprocess.Popen(
@@ -165,7 +177,7 @@ class _Server:
         job_server.write(self._input(), first)
 
     def _input(self) -> int:
-        """Return the descriptor that the server reads."""
+        """Return the file descriptor of the server's standard input."""
         assert self._process is not None
         assert self._process.stdin is not None
         return self._process.stdin.fileno()
@@ -173,15 +185,21 @@ class _Server:
     def _receive(self, end: float) -> dict[str, Any]:
         """Return a message of the server, its bytes as `data`.
 
+        `end` is the deadline on the clock of time.monotonic() [s].
+
         Raises:
             EOFError: The server is gone.
-            JobError: None came in time.
+            JobError: The deadline has passed.
         """
         assert self._process is not None
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
 
         def source(size: int) -> bytes:
+            """Return at most `size` bytes of the server.
+
+            Raise JobError at the deadline.
+            """
             left = max(end - time.monotonic(), 0.0)
             if not select.select([output], [], [], left)[0]:
                 raise JobError("was stopped, since it did not end in time")
@@ -191,7 +209,7 @@ class _Server:
         return {**head, "data": data}
 
     def end(self) -> None:
-        """End the server and what it runs."""
+        """Kill the server and its children, if it is running."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -204,7 +222,7 @@ class _Server:
 
 
 def _folder() -> str:
-    """Return the current folder; the root where that is gone."""
+    """Return the current folder; the root folder if it no longer exists."""
     try:
         return os.getcwd()
     except OSError:
@@ -212,7 +230,7 @@ def _folder() -> str:
 
 
 def _how_it_ended(status: int, seconds: float) -> str:
-    """Return how the process of a job ended, by its status as subprocess has it."""
+    """Return why a job ended, as a clause, from its exit status (negative: signal)."""
     if status == -signal.SIGXCPU:
         return f"was stopped after {seconds:g} s of computing"
     if status == _NO_MEMORY:
@@ -228,5 +246,6 @@ if hasattr(os, "register_at_fork"):  # pipes and locks of a parent are the paren
 
 @atexit.register
 def _end_servers() -> None:
+    """End all servers when the interpreter exits."""
     for server in _SERVERS.values():
         server.end()

@@ -1,4 +1,4 @@
-"""Robots of the package example-robot-data, whose wheel has data only."""
+"""Robots of the package example-robot-data, which has data but no Python module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dyn_core.errors import ModelError
 
 TITLE = "example-robot-data"
 _SHARE = "share/example-robot-data/robots"
-# Names of its own loader that are not those of the files: folder/file.
+# Names in the package's own loader that differ from the file names: folder/file.
 _LOADER = {
     "anymal": "anymal_b_simple_description/anymal",
     "anymal_c": "anymal_c_simple_description/anymal",
@@ -36,7 +36,7 @@ _LOADER = {
 
 
 def home() -> Path | None:
-    """Return the folder of its robots, None where it is not installed."""
+    """Return the folder of its robots; None if it is not installed."""
     wheels = [Path(place) / "cmeel.prefix" / _SHARE for place in sys.path]
     prefixes = [sys.prefix, *os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)]
     others = [Path(prefix) / _SHARE for prefix in prefixes if prefix]
@@ -44,7 +44,10 @@ def home() -> Path | None:
 
 
 def files() -> dict[str, list[Path]]:
-    """Return the URDF files by name; a name of several files is ambiguous."""
+    """Return the URDF files by name; a name with several files is ambiguous.
+
+    Empty if the package is not installed.
+    """
     folder = home()
     if folder is None:
         return {}
@@ -61,7 +64,7 @@ def files() -> dict[str, list[Path]]:
 
 
 def file(name: str) -> Path:
-    """Return the file of a robot that is there.
+    """Return the file of a robot; KeyError for an unknown name.
 
     Raises:
         ModelError: Several files have this name.
@@ -77,6 +80,9 @@ def file(name: str) -> Path:
 
 
 def package_paths() -> tuple[Path, ...]:
-    """Return the folders that its package:// addresses start from."""
+    """Return the folders at which its package:// addresses start.
+
+    () if not installed.
+    """
     folder = home()
     return () if folder is None else (folder.parents[1], folder)

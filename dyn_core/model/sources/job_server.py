@@ -1,6 +1,6 @@
-"""The process that runs jobs; started as a script, so it imports nothing of dyn_core.
+"""Server process that runs jobs; a script that imports nothing of dyn_core.
 
-A message is the sizes of two parts, then a mapping in JSON, then bytes.
+A message consists of the sizes of two parts, a JSON mapping, and bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Read = Callable[[int], bytes]
 
 
 def write(target: int, head: Mapping[str, Any], data: bytes = b"") -> None:
-    """Write a message to a descriptor."""
+    """Write a message (JSON mapping, bytes) to a file descriptor."""
     line = json.dumps(head).encode()
     for part in (_SIZES.pack(len(line), len(data)), line, data):
         rest = memoryview(part)
@@ -33,11 +33,11 @@ def read(source: Read, largest: int = 2**40) -> tuple[dict[str, Any], bytes]:
     """Return a message: its mapping and its bytes.
 
     Args:
-        source: Returns at most so many bytes, none at the end.
-        largest: Bytes of a part.
+        source: Function that reads at most the given number of bytes; b"" at the end.
+        largest: Maximum size of a part [bytes].
 
     Raises:
-        EOFError: The other side is gone, or sends more than it may.
+        EOFError: The other side is gone, or a part is too large.
     """
     sizes = _SIZES.unpack(_exactly(source, _SIZES.size))
     if max(sizes) > largest:
@@ -47,6 +47,7 @@ def read(source: Read, largest: int = 2**40) -> tuple[dict[str, Any], bytes]:
 
 
 def _exactly(source: Read, size: int) -> bytes:
+    """Return exactly `size` bytes; raise EOFError if the source ends earlier."""
     data = bytearray()
     while len(data) < size:
         piece = source(min(size - len(data), 1 << 20))
@@ -57,11 +58,12 @@ def _exactly(source: Read, size: int) -> bytes:
 
 
 def main() -> None:
-    """Serve jobs until the parent is gone, or has not asked for a while."""
+    """Serve jobs until the parent is gone, or for IDLE seconds without a job."""
     target = os.dup(1)
-    os.dup2(2, 1)  # what a library prints is no message
+    os.dup2(2, 1)  # output of libraries must not mix with messages
 
     def source(size: int) -> bytes:
+        """Return at most `size` bytes of standard input."""
         return os.read(0, size)
 
     try:
@@ -84,9 +86,13 @@ def main() -> None:
 def _serve(
     job: Mapping[str, Any], message: Any, data: bytes, source: Read, target: int
 ) -> None:
-    """Run one job within its bounds, write its result, and end this process."""
+    """Run one job within its bounds, write its result, and end this process.
+
+    Exit status 0: result written, 2: out of memory, 1: any other failure.
+    """
 
     def ask(question: str) -> Any:
+        """Return the parent's answer to a question."""
         write(target, {"question": question})
         return read(source)[0]["answer"]
 
@@ -105,7 +111,7 @@ def _serve(
 
 
 def _bound(seconds: float, memory: int) -> None:
-    """Bound time and memory of this process, where the system can."""
+    """Limit CPU time [s] and memory [bytes] of this process, where the system can."""
     try:
         import resource
 

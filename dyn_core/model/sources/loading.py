@@ -1,4 +1,4 @@
-"""dyn.load: one function for every robot a user has."""
+"""dyn.load: reads a robot from any supported source."""
 
 from __future__ import annotations
 
@@ -41,26 +41,28 @@ def load(
     package_paths: Folders = (),
     xacro_arguments: Mapping[str, Any] | None = None,
 ) -> Model:
-    """Return the Model of a robot: of a file, a name, an address or text.
+    """Return the Model of a robot, from a file, a name, an address or text.
 
     Args:
         source: Path of a URDF, xacro or MJCF file; its content as str or bytes, or an
-            open file; package://PKG/FILE; the name of a shipped robot, of one of
-            example-robot-data or of robot_descriptions, where they are installed. A
-            file that is there goes before a name.
-        root_joint: How the root link is held: fixed or floating; None: as the source
-            says, which is fixed for URDF, and for a shipped robot as in its header.
-        lock, root, tip, extras, sidecar, check: Those of load_urdf.
-        gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: that of an
-            MJCF, (0, 0, -9.81) of a URDF.
-        package_paths: Folders that are packages or hold packages; they are searched
-            before the folders that the file lies in, AMENT_PREFIX_PATH and
-            ROS_PACKAGE_PATH, for package:// and $(find PKG).
+            open file; package://PKG/FILE; the name of a shipped robot, or of a robot of
+            example-robot-data or robot_descriptions, where they are installed. An
+            existing file has priority over a name.
+        root_joint: Joint between world and root link: fixed or floating; None: as the
+            source says; a URDF is then fixed, a shipped robot as in its header.
+        lock, root, tip, extras, sidecar, check: As in load_urdf.
+        gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: as in an MJCF,
+            (0, 0, -9.81) for a URDF.
+        package_paths: Folders that are packages or contain packages, for package:// and
+            $(find PKG); they are searched before the parent folders of the file,
+            AMENT_PREFIX_PATH and ROS_PACKAGE_PATH.
         xacro_arguments: Values of <xacro:arg>, by name.
 
     Raises:
-        ModelError: There is no such robot, or it is unusable; names the element and
-            what would be valid.
+        ModelError: There is no such robot, or it or an argument is not valid; names the
+            element and valid alternatives.
+        UnsupportedError: An MJCF without mujoco installed.
+        SettingError: Unknown keyword.
     """
     located = locate(source, package_paths)
     text, element, origin = read_robot(located, xacro_arguments)
@@ -89,9 +91,9 @@ class RobotXml(NamedTuple):
     """The XML of a robot.
 
     Attributes:
-        text: All of it.
-        root: Its root element; where it is MJCF, this may be all that is there.
-        origin: Where it was read from.
+        text: The whole text, xacro expanded.
+        root: Root element; for an MJCF it may have no children.
+        origin: Record of the source.
     """
 
     text: str
@@ -102,17 +104,22 @@ class RobotXml(NamedTuple):
 def read_robot(
     located: Located, xacro_arguments: Mapping[str, Any] | None = None
 ) -> RobotXml:
-    """Return the XML of a robot, expanded, and its origin.
+    """Return the XML of a robot, xacro expanded, and its origin.
+
+    Args:
+        located: Robot that was looked up.
+        xacro_arguments: Values of <xacro:arg>, by name.
 
     Raises:
-        ModelError: It cannot be read, or is neither URDF nor MJCF.
+        ModelError: It cannot be read or expanded, is an SDF, or has arguments but
+            nothing to expand.
     """
     text, _ = read_source(located.source)
     file, packages = located.file, located.packages
     arguments = {**located.xacro_arguments, **argument_values(xacro_arguments)}
     is_xacro = file is not None and file.suffix.lower() == ".xacro"
     if (is_xacro or xacro_arguments) and uses_xacro(text):
-        _root(text, file)  # says in words what is wrong with the XML
+        _root(text, file)  # raises for malformed XML before xacro runs
         text = expand(text, file, packages, arguments, located.xacro_arguments)
         kind = "xacro"
     elif xacro_arguments:
@@ -139,12 +146,15 @@ def read_robot(
 
 
 def _root(text: str, file: Path | None) -> Element:
-    """Return the root element; what is no XML is refused with its file."""
+    """Return the root element; raise ModelError with the name of the file.
+
+    An MJCF that is not well-formed XML becomes an empty <mujoco> element.
+    """
     try:
         return parse_xml(text)
     except ModelError as error:
         if first_element(text.encode("utf-8", "replace"))[0] == "mujoco":
-            return Element("mujoco")  # MuJoCo says what is wrong with it
+            return Element("mujoco")  # MuJoCo reports the error, or accepts the file
         if file is None:
             raise
         raise ModelError(f"cannot read the URDF file {file}: {error}") from error

@@ -1,4 +1,4 @@
-"""What a user calls a robot by -> the file or text that it is."""
+"""Look-up of a robot: from path, name, address or text to its file."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Located:
     """A robot that was looked up and is not yet read.
 
     Attributes:
-        source: Its path, text or open file, as it was given or looked up.
-        file: Its path, absolute; None for text.
-        name: The name it was asked for by; empty for a path or text.
-        collection: What the name is of; empty for a path, an address or text.
-        paths: Folders where packages are searched first: the user's, then those of
-            the collection.
-        xacro_arguments: What the collection gives to xacro.
+        source: Path, text or open file.
+        file: Absolute path; None for text.
+        name: Name or address given by the user; empty for a path or text.
+        collection: Collection of the name; empty for a path, an address or text.
+        paths: Folders where packages are searched first: the user's, then the
+            collection's.
+        xacro_arguments: Arguments that the collection gives to xacro.
     """
 
     source: Source
@@ -45,22 +45,23 @@ class Located:
 
     @property
     def packages(self) -> Packages:
-        """A search for the packages of the robot."""
+        """A new search for the packages of the robot."""
         return Packages(self.paths, self.file)
 
 
 def locate(source: Source, package_paths: Folders = ()) -> Located:
-    """Return the file or text that a source is.
+    """Return the file or text of a source.
 
-    A file that is there goes before a name, and the names of shipped robots before
-    those of installed collections.
+    An existing file has priority over a name, and shipped robots over robots of
+    installed collections.
 
     Args:
         source: Path, name, package:// address, XML as str or bytes, or open file.
         package_paths: Folders of packages.
 
     Raises:
-        ModelError: There is no such robot; says what was tried, and the nearest names.
+        ModelError: There is no such robot or file; lists the sources tried, and the
+            nearest names.
     """
     paths = package_folders(package_paths)
     if isinstance(source, os.PathLike):
@@ -83,16 +84,16 @@ def locate(source: Source, package_paths: Folders = ()) -> Located:
 
 
 def _is_file(source: str | os.PathLike[str]) -> bool:
-    """Check whether there is something to read at a path."""
+    """Return whether a path exists and is not a folder."""
     path = os.path.expanduser(source)
     return os.path.exists(path) and not os.path.isdir(path)
 
 
 def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
-    """Return a path that is there, read or not.
+    """Return an existing path, to be read later.
 
     Raises:
-        ModelError: It is not there, or is a folder; says what lies beside it.
+        ModelError: It does not exist, or is a folder; suggests similar files.
     """
     path = Path(os.path.expanduser(source))
     if not _is_file(path):
@@ -102,7 +103,7 @@ def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
 
 
 def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
-    """Return a shipped robot, or one of an installed collection; None: neither."""
+    """Return a shipped robot, or one of an installed collection; None for neither."""
     if name in robots.names():
         file = robots.path(name)
         return Located(file, file, name, SHIPPED, paths)
@@ -120,7 +121,7 @@ def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
 
 
 def _unknown(name: str) -> ModelError:
-    """Return the error of a name that no robot has."""
+    """Return the ModelError of an unknown name."""
     every = [*robots.names(), *robot_descriptions.names(), *example_robots.files()]
     listed = "dyn.robots.names() has the shipped ones"
     message = unknown_name("robot", name, dict.fromkeys(every), listed_by=listed)
@@ -130,7 +131,7 @@ def _unknown(name: str) -> ModelError:
 
 
 def _near(path: Path) -> str:
-    """Return the robots beside a missing path that have nearly its name."""
+    """Return a suggestion of similar robot files in the folder of a missing path."""
     if os.path.isdir(path):
         return ""
     try:
@@ -142,7 +143,7 @@ def _near(path: Path) -> str:
 
 
 def _tried() -> list[str]:
-    """Return the collections, with how many robots each has."""
+    """Return the collections with the number of robots in each, for errors."""
     counts = {
         example_robots.TITLE: len(example_robots.files()),
         robot_descriptions.TITLE: len(robot_descriptions.names()),

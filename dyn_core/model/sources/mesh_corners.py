@@ -1,6 +1,6 @@
-"""Corners of mesh files, checked before any library computes with them.
+"""Vertices of mesh files, checked before any library computes with them.
 
-STL and OBJ are read here; files of other kinds by coal, in a process of its own.
+STL and OBJ are read here; files of other kinds by coal, in a separate process.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dyn_core.errors import why_unread
 from dyn_core.model.sources.bounded_process import JobError, run_job
 
 SIZE = 100_000_000  # bytes of a file
-LONGEST = 1e9  # a coordinate [m]
-_FLAT = 1e-7  # thickness of a mesh by its length, below which it has no hull
-_PER_BYTE = 1e-6  # time for reading by coal: ten times what a large mesh takes [s]
+LONGEST = 1e9  # maximum coordinate [m]
+_FLAT = 1e-7  # ratio of thickness to length below which a mesh has no hull
+_PER_BYTE = 1e-6  # allowed time of coal: ten times the time of a large mesh [s/byte]
 _JOB = Path(__file__).with_name("mesh_job.py")
 _VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)", re.IGNORECASE)
 
 
 def mesh_corners(path: Path) -> np.ndarray:
-    """Return the corners of the faces of a mesh, each once, (n, 3) [the file's unit].
+    """Return the distinct vertices of the faces of a mesh, (n, 3) [the file's unit].
 
     Raises:
-        ValueError: The file cannot be read, or a corner is not finite; the message is
-            a clause on the mesh.
+        ValueError: The file cannot be read or is too large, has no faces, or a vertex
+            is not finite or too far away; the message is a clause about the mesh.
     """
     try:
         size = path.stat().st_size
@@ -53,13 +53,13 @@ def mesh_corners(path: Path) -> np.ndarray:
 
 
 def check_solid(corners: np.ndarray) -> None:
-    """Check that corners span a volume.
+    """Check that vertices span a volume.
 
     Args:
-        corners: (n, 3) [m].
+        corners: Vertices, (n, 3) [m].
 
     Raises:
-        ValueError: There are too few, or they lie in a plane.
+        ValueError: There are fewer than 4, or they lie in a plane.
     """
     around = corners - corners.mean(axis=0)
     length = float(np.abs(around).max())
@@ -74,9 +74,10 @@ def check_solid(corners: np.ndarray) -> None:
 
 
 def _numbers(rows: list[list[bytes]]) -> np.ndarray:
-    """Return rows of three numbers as an array, rounded to single precision.
+    """Return rows of three numbers as an array (n, 3), rounded to single precision.
 
-    A binary STL has no more digits, and other readers of meshes keep no more.
+    A binary STL has no more digits, and other mesh readers use no more. Raises
+    ValueError for entries that are not three numbers.
     """
     try:
         with np.errstate(over="ignore"):
@@ -86,9 +87,10 @@ def _numbers(rows: list[list[bytes]]) -> np.ndarray:
 
 
 def _stl_corners(content: bytes) -> np.ndarray:
-    """Return the corners of a binary or ASCII STL."""
+    """Return the vertices of a binary or ASCII STL, three for each face."""
     count = struct.unpack_from("<I", content, 80)[0] if len(content) >= 84 else 0
     size = 84 + 50 * count
+    # Some binary files also begin with "solid": the size decides.
     text = content.lstrip().startswith(b"solid") and len(content) != size
     if count and len(content) >= size and not text:
         rows = np.frombuffer(content, np.uint8, 50 * count, 84).reshape(count, 50)
@@ -97,7 +99,10 @@ def _stl_corners(content: bytes) -> np.ndarray:
 
 
 def _obj_corners(content: bytes) -> np.ndarray:
-    """Return the corners of the faces of an OBJ."""
+    """Return the vertices of the faces of an OBJ.
+
+    Raise ValueError for invalid lines.
+    """
     rows: list[list[bytes]] = []
     used: list[int] = []
     for line in content.replace(b"\\\n", b" ").splitlines():
@@ -112,7 +117,11 @@ def _obj_corners(content: bytes) -> np.ndarray:
 
 
 def _corner(entry: bytes, count: int) -> int:
-    """Return which of the corners so far an entry of a face names."""
+    """Return the index of a face's vertex; negative numbers count back from the last.
+
+    Raises:
+        ValueError: The entry is no number, or there is no such vertex among `count`.
+    """
     try:
         number = int(entry.partition(b"/")[0])
     except ValueError as error:
@@ -126,7 +135,11 @@ def _corner(entry: bytes, count: int) -> int:
 
 
 def _other_corners(path: Path) -> np.ndarray:
-    """Return the corners of a mesh of another kind, such as DAE."""
+    """Return the vertices of a mesh of another kind, such as DAE, read by coal.
+
+    Raises:
+        ValueError: coal is not installed, or cannot read the file.
+    """
     if importlib.util.find_spec("coal") is None:
         raise ValueError(
             f"{path.suffix} files need coal: pip install 'dyn_ros[collision]'; valid"

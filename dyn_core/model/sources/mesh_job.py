@@ -1,7 +1,7 @@
-"""The mesh reader of coal as a job: a file of any kind that it knows -> corners.
+"""Job that reads meshes with coal: a file of any kind it supports -> vertices.
 
-It runs in a process of its own, by its path, and imports nothing of dyn_core: the
-reader and the tree of boxes that coal makes at once end the process on some files.
+It runs in a separate process, by its path, and imports nothing of dyn_core: the reader,
+and the bounding volumes that coal builds with it, crash on some files.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import numpy as np
 
 
 def prepare() -> None:
-    """Import the library."""
+    """Import the library, before the server accepts jobs."""
     import coal  # noqa: F401
 
 
 def run(
     request: Mapping[str, Any], data: bytes, ask: object
 ) -> tuple[dict[str, Any], bytes]:
-    """Return no facts and the corners of a mesh, or `refused`, the reason.
+    """Return ({}, vertices) of a mesh, or ({refused: reason}, b"").
+
+    The vertices are float64 values (n, 3) in C order.
 
     Args:
         request: `path` of the file.

@@ -1,4 +1,4 @@
-"""Files of meshes, searched where the robot they belong to was read."""
+"""Search for mesh files, starting from the file of their robot."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def mesh_file(
     """Return the path of a link's mesh.
 
     Args:
-        file: Path or package:// address, as the robot's file has it; relative paths
-            start at that file.
+        file: Path or package:// address, as in the robot's file; relative paths start
+            at the folder of that file.
         link: Name of the link, for errors.
-        origin: Where the robot was read from (model.source).
-        packages: Folders of packages by name, which go before all others.
+        origin: Source of the robot (model.source).
+        packages: Folders of packages by name, which have priority over all others.
 
     Raises:
         ModelError: There is no such file; names link, address and folders searched.
@@ -48,7 +48,7 @@ def mesh_file(
 
 
 def _missing(file: str, link: str, reason: str) -> ModelError:
-    """Return the error of a mesh that is not there."""
+    """Return the ModelError of a missing mesh."""
     return ModelError(
         f"link '{link}': no mesh {file}: {reason}; valid: a file, and packages in"
         " dyn.load(..., package_paths=[FOLDER]) or World(packages={NAME: FOLDER})",

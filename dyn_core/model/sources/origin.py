@@ -1,4 +1,4 @@
-"""Origin: where a robot was read from, kept with its Model."""
+"""Origin: the record of a robot's source, stored with its Model."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Origin:
-    """What a robot was read from.
+    """The source of a robot: file, name, collection, sidecar and packages.
 
     Attributes:
         kind: urdf, xacro or mjcf; empty for a robot that was not read.
-        file: Path of its file; None where it came as text.
-        name: The name it was asked for by; empty where that was a path or text.
-        collection: What the name is of: shipped, example-robot-data,
+        file: Path of the file; None if it was read from text.
+        name: Name given by the user; empty if the user gave a path or text.
+        collection: Collection of the name: shipped, example-robot-data,
             robot_descriptions; empty for a path, a package:// address or text.
-        sidecar: The sidecar that was read, or None.
+        sidecar: Name of the sidecar that was read, or None.
         xacro_arguments: Names and values.
-        packages: Packages that were needed for reading, with their folders.
-        package_paths: Folders where packages are searched first, for meshes too.
+        packages: Names and folders of the packages that were needed.
+        package_paths: Folders where packages are searched first, also for meshes.
     """
 
     kind: str = ""
@@ -31,7 +31,7 @@ class Origin:
     package_paths: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
-        """Return what came from where, line by line; none for an unread robot."""
+        """Return the record as lines of text; empty for a robot that was not read."""
         if not self.kind:
             return []
         lines = [f"read from {self.file or 'text'} ({self.kind})"]

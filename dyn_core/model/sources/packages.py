@@ -1,7 +1,7 @@
-"""Folders of packages: where package://PKG/FILE and $(find PKG) lead.
+"""Folders of packages, for package://PKG/FILE and $(find PKG).
 
-Searched in this order: folders that the user gives, the folders that the robot's file
-lies in, AMENT_PREFIX_PATH (share/PKG), ROS_PACKAGE_PATH.
+They are searched in this order: folders given by the user, parent folders of the
+robot's file, AMENT_PREFIX_PATH (share/PKG), ROS_PACKAGE_PATH.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dyn_core.errors import ModelError
 from dyn_core.validation import shown
 
 SCHEME = "package://"
-DEPTH = 4  # levels of folders below a search path that are looked through
+DEPTH = 4  # number of folder levels searched below a search path
 _NAME = re.compile(r"(?!\.+$)[\w.+-]+")
 _IN_MANIFEST = re.compile(r"<name>\s*([^<\s]+)\s*</name>")
 _IGNORED = ("AMENT_IGNORE", "COLCON_IGNORE", "CATKIN_IGNORE")
@@ -23,10 +23,10 @@ Folders = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
 
 
 def package_folders(paths: Folders) -> tuple[Path, ...]:
-    """Return the folders of `package_paths`, one or several, absolute.
+    """Return the folders of `package_paths`, one or several, as absolute paths.
 
     Raises:
-        ModelError: One is no folder, or no path.
+        ModelError: An entry is not an existing folder, or not a path.
     """
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if not isinstance(several, Sequence) or not all(
@@ -48,9 +48,9 @@ class Packages:
     """A search for packages.
 
     Attributes:
-        paths: Folders that are packages or hold packages; searched first.
-        file: The robot's file, absolute, or None.
-        used: Folders of the packages that were asked for, by name.
+        paths: Folders that are packages or contain packages; searched first.
+        file: Absolute path of the robot's file, or None.
+        used: Folders of the packages found so far, by name.
     """
 
     def __init__(self, paths: Sequence[Path] = (), file: Path | None = None) -> None:
@@ -61,21 +61,25 @@ class Packages:
         """Return the folder of a package.
 
         Raises:
-            ModelError: There is none; names the folders searched.
+            ModelError: The package is not found, or the name is not valid; names the
+                folders searched.
         """
         return self._first(name, "", f"no package is called '{name}'")
 
     def resolve(self, address: str) -> Path:
-        """Return the file or folder of a package:// address.
+        """Return the path of the file or folder of a package:// address.
 
         Raises:
-            ModelError: There is none; names the folders searched.
+            ModelError: It does not exist; names the folders searched.
         """
         name, _, rest = address.removeprefix(SCHEME).lstrip("/").partition("/")
         return self._first(name, rest, f"nothing is at {address}") / rest
 
     def _first(self, name: str, rest: str, fault: str) -> Path:
-        """Return the first folder of a package in which there is `rest`."""
+        """Return the first folder of package `name` that contains the path `rest`.
+
+        Raises ModelError with the text `fault` if there is none.
+        """
         if not _NAME.fullmatch(name):
             raise ModelError(f"{fault}: '{name}' is no name of a package")
         for folder in self._candidates(name):
@@ -84,7 +88,7 @@ class Packages:
         raise ModelError(f"{fault}; searched: {self.searched()}", name)
 
     def _candidates(self, name: str) -> Iterator[Path]:
-        """Yield the folders that a package may have, the preferred ones first."""
+        """Yield possible folders of a package, in order of priority."""
         for path in self.paths:
             yield from _below(path, name)
         for folder in self.file.parents if self.file is not None else ():
@@ -96,7 +100,7 @@ class Packages:
             yield from _below(path, name)
 
     def searched(self) -> str:
-        """Return the places that are searched, for errors."""
+        """Return the folders that are searched, as text for errors."""
         places = [f"package_paths ({', '.join(map(str, self.paths)) or 'none'})"]
         if self.file is not None:
             places.append(f"the folders that {self.file} lies in")
@@ -107,12 +111,12 @@ class Packages:
 
 
 def _environment(variable: str) -> list[Path]:
-    """Return the folders of a search path of the environment."""
+    """Return the folders in an environment variable; empty if it is not set."""
     return [Path(x) for x in os.environ.get(variable, "").split(os.pathsep) if x]
 
 
 def _below(path: Path, name: str) -> Iterator[Path]:
-    """Yield folders of a package at or below a search path."""
+    """Yield possible folders of a package at or below a search path."""
     yield path / name
     if _is_package(path, name):
         yield path
@@ -120,7 +124,10 @@ def _below(path: Path, name: str) -> Iterator[Path]:
 
 
 def _crawl(path: Path, name: str, depth: int) -> Iterator[Path]:
-    """Yield packages of a name below a folder, not those inside of packages."""
+    """Yield folders of a package below a folder, up to `depth` levels.
+
+    Hidden, ignored and unreadable folders, and folders inside packages, are skipped.
+    """
     try:
         below = sorted(x for x in path.iterdir() if x.is_dir())
     except OSError:
@@ -136,7 +143,7 @@ def _crawl(path: Path, name: str, depth: int) -> Iterator[Path]:
 
 
 def _is_package(folder: Path, name: str) -> bool:
-    """Check whether a folder has the name of a package, or its package.xml has."""
+    """Return whether the folder's name, or the name in its package.xml, is `name`."""
     if folder.name == name:
         return True
     try:

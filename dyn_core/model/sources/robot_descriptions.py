@@ -1,8 +1,8 @@
-"""Robots of the package robot_descriptions, those that are in its cache.
+"""Robots of the package robot_descriptions that are in its cache.
 
-A module of that package downloads its robot when it is imported. Nothing is downloaded
-here: the module is run with a function in the place of its download that only looks
-into the cache.
+A module of that package downloads its robot when it is imported. Here nothing is
+downloaded: the module is executed with its download function replaced by a look-up in
+the cache.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 
 
 class CachedRobot(NamedTuple):
-    """A robot of the cache.
+    """A robot in the cache.
 
     Attributes:
-        file: URDF, xacro or MJCF.
-        package_paths: Folders that its package:// addresses start from.
-        xacro_arguments: What its xacro file needs.
+        file: Path of the URDF, xacro or MJCF file.
+        package_paths: Folders at which its package:// addresses start.
+        xacro_arguments: Arguments that its xacro file needs, by name.
     """
 
     file: Path
@@ -40,24 +40,27 @@ class CachedRobot(NamedTuple):
 
 
 def home() -> Path | None:
-    """Return the folder of its modules, None where it is not installed."""
+    """Return the folder of its modules; None if it is not installed."""
     spec = importlib.util.find_spec(TITLE)
     folders = None if spec is None else spec.submodule_search_locations
     return Path(next(iter(folders))) if folders else None
 
 
 def names() -> list[str]:
-    """Return the names of its robots, in the cache or not."""
+    """Return the names of its robots, whether they are in the cache or not.
+
+    Empty if the package is not installed.
+    """
     folder = home()
     modules = [] if folder is None else folder.glob(f"*{SUFFIX}.py")
     return sorted(path.stem for path in modules if not path.stem.startswith("_"))
 
 
 def robot(name: str) -> CachedRobot:
-    """Return a robot of its names.
+    """Return a robot by its name in `names`.
 
     Raises:
-        ModelError: It is not in the cache, or its module cannot be used.
+        ModelError: It is not in the cache, its module fails, or it has no robot file.
     """
     try:
         values = _run(name)
@@ -81,12 +84,17 @@ def robot(name: str) -> CachedRobot:
 
 
 def _run(name: str) -> dict[str, Any]:
-    """Return the globals of a module, run without its download."""
+    """Return the globals of a module, executed without its download.
+
+    Raises ModelError if the package is not installed or the robot not in the cache;
+    other errors of the module pass through.
+    """
     folder = home()
     if folder is None:
         raise ModelError(f"{TITLE} is not installed; pip install {TITLE}", name)
 
     def cached(repository: str, commit: str | None = None) -> str:
+        """Return the cached folder of a repository, in place of clone_to_cache."""
         return str(_cached(name, repository, commit))
 
     def importing(
@@ -96,6 +104,7 @@ def _run(name: str) -> dict[str, Any]:
         fromlist: Any = (),
         level: int = 0,
     ) -> Any:
+        """Import a module; the module _cache is replaced by `cached`."""
         if (level, module) in ((1, "_cache"), (0, f"{TITLE}._cache")):
             return SimpleNamespace(clone_to_cache=cached)
         return builtins.__import__(module, globals, locals, fromlist, level)
@@ -114,8 +123,13 @@ def _run(name: str) -> dict[str, Any]:
 def _cached(name: str, repository: str, commit: str | None) -> Path:
     """Return the folder of a repository in the cache.
 
+    Args:
+        name: Name of the robot, for the error.
+        repository: Name of the repository.
+        commit: Commit that the module asks for; None: the package's.
+
     Raises:
-        ModelError: It is not there, or another version of it is.
+        ModelError: It is not in the cache, or in another version.
     """
     known = importlib.import_module(f"{TITLE}._repositories").REPOSITORIES[repository]
     cache = Path(os.environ.get("ROBOT_DESCRIPTIONS_CACHE", _CACHE)).expanduser()

@@ -1,7 +1,7 @@
-"""Expansion of xacro by pip's package xacro, the extra `xacro`.
+"""Expansion of xacro by the Python package xacro, the extra `xacro`.
 
-A xacro is a program that may never end, and that package has global state: it runs in a
-process of its own, where $(find PKG) asks packages.py.
+A xacro file is a program that may never end, and the package has global state: it runs
+in a separate process, where packages.py resolves $(find PKG).
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ _MARKS = ("<xacro:", "${", "$(")
 
 
 def uses_xacro(text: str) -> bool:
-    """Check whether there is something in a file for xacro to replace."""
+    """Return whether a text has xacro tags or expressions."""
     return any(mark in text for mark in _MARKS)
 
 
 def argument_values(arguments: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return arguments as xacro takes them: strings, true and false in small letters.
+    """Return arguments as strings for xacro; booleans become true and false.
+
+    None is an empty mapping.
 
     Raises:
-        ModelError: A name or value is of a type that xacro has not.
+        ModelError: `arguments` is no mapping, a name is no string, or a value is
+            neither string, number nor boolean.
     """
     values = {}
     if not isinstance(arguments, (Mapping, type(None))):
@@ -54,25 +57,26 @@ def expand(
     arguments: Mapping[str, str],
     optional: Iterable[str] = (),
 ) -> str:
-    """Return the XML that xacro makes of a file.
+    """Return the XML text of an expanded xacro file.
 
     Args:
-        text: The file's content.
-        file: Its path, absolute; None for text, whose relative paths start at the
+        text: Content of the file.
+        file: Its absolute path; None for text, whose relative paths start at the
             working directory.
-        packages: Where $(find PKG) searches.
+        packages: Search for the packages of $(find PKG).
         arguments: Values of <xacro:arg>, by name.
-        optional: Those of them that the file need not have.
+        optional: Names of arguments that the file need not declare.
 
     Raises:
-        ModelError: xacro is not installed, cannot expand the file, or has no such
-            argument.
+        ModelError: xacro is not installed or cannot expand the file, a package is
+            missing, or the file has no such argument.
     """
     where = "the xacro text" if file is None else str(file)
     if importlib.util.find_spec("xacro") is None:
         raise ModelError(f"{where} needs the package xacro, which is missing: {EXTRA}")
 
     def folder_of(name: str) -> dict[str, str]:
+        """Return the `folder` of a package, or the `fault` why it is not found."""
         try:
             return {"folder": str(packages.folder(name))}
         except ModelError as error:

@@ -1,6 +1,6 @@
-"""The package xacro as a job: text or a file -> XML.
+"""Job that runs the package xacro: text or a file -> XML.
 
-It runs in a process of its own, by its path, and imports nothing of dyn_core.
+It runs in a separate process, by its path, and imports nothing of dyn_core.
 """
 
 from __future__ import annotations
@@ -10,29 +10,37 @@ from typing import Any
 
 
 class _NoPackage(Exception):
-    """A package that is not there; the message says where it was searched."""
+    """A package is missing; the message names the folders searched."""
 
 
 def prepare() -> None:
-    """Import the library."""
+    """Import the library, before the server accepts jobs."""
     import xacro  # noqa: F401
 
 
 def run(
     request: Mapping[str, Any], data: bytes, ask: Callable[[str], Any]
 ) -> tuple[dict[str, Any], bytes]:
-    """Return facts on a file and its XML, or `refused`, the reason.
+    """Expand a file and return (facts, XML).
+
+    The facts have `unknown` and `declared` arguments; if xacro fails, also `refused`,
+    the reason, and `inside`, the included file or None, and the XML is empty. A
+    MemoryError passes through.
 
     Args:
-        request: `file`, its path, or None for text; `arguments`, by name; `optional`,
-            names of those that the file need not have.
-        data: Text.
-        ask: Returns the `folder` of a package, or the `fault` that there is none.
+        request: `file`: path, or None for text; `arguments`: values by name;
+            `optional`: names that the file need not declare.
+        data: Text of the file.
+        ask: Function of a package's name that returns its `folder`, or the `fault`.
     """
     import xacro
     from xacro import substitution_args
 
     def find(name: str) -> str:
+        """Return the folder of a package for $(find PKG).
+
+        Raise _NoPackage if missing.
+        """
         answer = ask(name)
         if "fault" in answer:
             raise _NoPackage(answer["fault"])
@@ -62,11 +70,11 @@ def run(
 
 
 class _Arguments(dict[str, str]):
-    """Arguments that note which of them the file asks for.
+    """Arguments that record which names the file looks up.
 
     Attributes:
-        asked: Names that the file looks up, or need not.
-        declared: Names that it has an <xacro:arg> of.
+        asked: Names that the file looked up, or need not.
+        declared: Names with an <xacro:arg> in the file.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -75,7 +83,7 @@ class _Arguments(dict[str, str]):
         self.declared: set[str] = set()
 
     def facts(self) -> dict[str, list[str]]:
-        """Return names that the file never asked for, and those that it has."""
+        """Return `unknown`: names never looked up, and `declared`, sorted."""
         unknown = [name for name in self if name not in self.asked]
         return {"unknown": unknown, "declared": sorted(self.declared)}
 
@@ -98,7 +106,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(error: Exception) -> str:
-    """Return what is wrong, in one line."""
+    """Return the reason of a failure, on one line."""
     causes = list(_causes(error))
     last = causes[-1]
     if isinstance(last, _NoPackage):

@@ -1,1 +1,1 @@
-"""The XML of a URDF: read safely, and made into what the parser knows."""
+"""The XML of a URDF: safe parsing, and reduction to elements known to the parser."""

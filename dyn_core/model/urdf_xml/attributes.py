@@ -1,4 +1,4 @@
-"""Attributes of URDF elements: which there are, and what counts as a number."""
+"""Attributes of URDF elements: known names, and the syntax of their numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ XACRO = (
     "the file holds xacro tags, which dyn.load expands in a *.xacro file, with"
     f" {EXTRA}; or expand them first: xacro robot.urdf.xacro > robot.urdf"
 )
-# By element: how many numbers each attribute has; 0: it is a name.
+# By element: number of numbers of each attribute; 0: it is a name.
 ATTRIBUTES: Mapping[str, Mapping[str, int]] = {
     "origin": {"xyz": 3, "rpy": 3, "quat_xyzw": 4},
     "mass": {"value": 1},
@@ -51,9 +51,12 @@ def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> 
     """Return the known attributes of an element: names, and tuples of numbers.
 
     Args:
-        findings: Where unknown attributes are noted.
+        findings: Collects unknown attributes.
         owner: link or joint, and its name.
-        element: One of ATTRIBUTES.
+        element: An element with a tag in ATTRIBUTES.
+
+    Raises:
+        ModelError: A number is not valid, or a value is an xacro expression.
     """
     known, tag = ATTRIBUTES[element.tag], element.tag
     values: Values = {}
@@ -74,7 +77,10 @@ def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> 
 def texts(
     findings: Findings, owner: tuple[str, str], element: Element
 ) -> dict[str, str]:
-    """Return the known attributes of an element, checked, as the parser reads them."""
+    """Return the known attributes of an element as checked text for the parser.
+
+    Arguments and errors are as in `attributes`.
+    """
     usual = _usual(element.tag, tuple(element.attrib))
     if usual is not None and usual.fullmatch("|".join(element.attrib.values())):
         return dict(element.attrib)
@@ -90,11 +96,13 @@ def texts(
 
 @lru_cache(maxsize=256)
 def _usual(tag: str, keys: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return what attributes usually are, by |; other ones need a closer look.
+    """Return the pattern of usual attribute values joined by |; None if one is unknown.
+
+    Values that do not match need the slower check of `attributes`.
 
     Args:
-        tag: Of the element.
-        keys: Its attributes; if one is unknown there is no pattern.
+        tag: Tag of the element.
+        keys: Names of its attributes.
     """
     counts = [ATTRIBUTES[tag].get(key) for key in keys]
     if None in counts:
@@ -107,7 +115,7 @@ def _usual(tag: str, keys: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def _plain_numbers(value: str, count: int) -> tuple[float, ...] | None:
-    """Return the numbers of an attribute; None where one needs a closer look."""
+    """Return `count` numbers of an attribute; None if it needs the full check."""
     if not _PLAIN.fullmatch(value):
         return None
     try:
@@ -122,12 +130,15 @@ def _plain_numbers(value: str, count: int) -> tuple[float, ...] | None:
 def _all_numbers(
     findings: Findings, owner: tuple[str, str], attribute: tuple[str, str, str]
 ) -> tuple[float, ...]:
-    """Return the numbers of an attribute, or say what is wrong with it.
+    """Return the numbers of an attribute, after the full check.
 
     Args:
-        findings: Where limits are noted that are none.
+        findings: Collects limits that are too large and mean none.
         owner: link or joint, and its name.
         attribute: Tag of its element, its name, its value.
+
+    Raises:
+        ModelError: The numbers are not valid.
     """
     tag, key, value = attribute
     where, limit = f"{owner[0]} '{owner[1]}': <{tag}> {key}=\"{value}\"", tag == "limit"
@@ -138,7 +149,10 @@ def _all_numbers(
 
 
 def plain_name(value: str, element: str | None = None) -> str:
-    """Return a name that is not an expression of xacro."""
+    """Return a name; raise ModelError if it is an xacro expression.
+
+    `element` is the name of the element for the error.
+    """
     if "${" in value:
         raise ModelError(XACRO, element)
     return value
@@ -151,10 +165,13 @@ def numbers(
 
     Args:
         where: Element and attribute, for errors.
-        value: As the file has it.
-        count: How many numbers are needed.
+        value: Text in the file.
+        count: Required number of numbers.
         infinite: Whether they may be infinite.
         element: Name of the link or joint.
+
+    Raises:
+        ModelError: Not `count` decimal numbers, or one is too large or not finite.
     """
     plain_name(value, element)
     parts = value.split() if value.isascii() else _SPACE.split(value.strip(" \t\r\n"))
@@ -165,9 +182,9 @@ def numbers(
 
 
 def _number(where: str, part: str, infinite: bool, element: str) -> float:
-    """Return one number: decimal digits, finite, of a size that can be computed with.
+    """Return one decimal number; raise ModelError if it is not valid.
 
-    A limit of more than LARGEST is none.
+    If `infinite`, a number beyond LARGEST is returned as infinity.
     """
     if _NUMBER.fullmatch(part):
         number = float(part)
@@ -186,10 +203,18 @@ def _number(where: str, part: str, infinite: bool, element: str) -> float:
 
 
 def rpy_of(quaternion: tuple[float, ...], where: str, element: str) -> tuple:
-    """Return roll, pitch and yaw of a quaternion (x, y, z, w) of any length.
+    """Return roll, pitch and yaw [rad] of a quaternion (x, y, z, w) of any length.
 
-    R = Rz(yaw) Ry(pitch) Rx(roll), also where the pitch is a quarter turn: roll is what
-    is left after yaw.
+    R = Rz(yaw) Ry(pitch) Rx(roll). At a pitch of a quarter turn, only roll and yaw
+    together are determined; roll is computed for the yaw found.
+
+    Args:
+        quaternion: Quaternion.
+        where: Element and attribute, for errors.
+        element: Name of the link or joint.
+
+    Raises:
+        ModelError: The quaternion has length zero.
     """
     length = math.hypot(*quaternion)
     if length < 1e-9:

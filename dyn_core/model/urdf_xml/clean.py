@@ -1,6 +1,6 @@
-"""A clean URDF as it grows: the parser is to see equal elements once.
+"""A clean URDF under construction, in which equal elements appear only once.
 
-It takes several times as long for an element as all else that is done with it.
+urdf-parser-py takes several times as long for an element as all other steps.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Parsed = Any  # a robot of urdf_parser_py, which has no types
 
 @dataclass
 class CleanRobot:
-    """A URDF with only what the parser knows, and what the parser does not read.
+    """A URDF with the elements that the parser reads, and those read elsewhere.
 
     Attributes:
-        element: The <robot> element.
-        shapes: The <visual> and <collision> elements of each link, in their order.
+        element: The <robot> element for the parser.
+        shapes: By link: its <visual> and <collision> elements, in their order.
         materials: The <material> elements of the robot itself.
         limits: By joint: the limits that URDF 1.2 added.
-        equal: Elements that the parser does not see again: whose, the tag, and who has
-            an equal one.
-        counts: How many links and joints there are.
-        owners: Elements by all that they hold, and whose they are.
+        equal: Omitted elements: link or joint, tag, and the link or joint that has an
+            equal element.
+        counts: Numbers of links and joints so far.
+        owners: By tag and content of an element: the link or joint that has it.
     """
 
     element: Element
@@ -40,14 +40,20 @@ class CleanRobot:
     owners: dict[tuple[object, ...], Place] = field(default_factory=dict)
 
     def new(self, kind: str, **names: str) -> CleanPart:
-        """Add a link or joint."""
+        """Add a link or joint (`kind`) with these attributes, and return it."""
         number = self.counts.get(kind, 0)
         self.counts[kind] = number + 1
         return CleanPart(self, (kind, number), SubElement(self.element, kind, names))
 
 
 class CleanPart(NamedTuple):
-    """A link or joint of a CleanRobot."""
+    """A link or joint of a CleanRobot.
+
+    Attributes:
+        robot: The robot.
+        place: link or joint, and its index among them.
+        element: Its element.
+    """
 
     robot: CleanRobot
     place: Place
@@ -57,9 +63,9 @@ class CleanPart(NamedTuple):
         """Add an element, unless another link or joint has an equal one.
 
         Args:
-            tag: Of the element.
+            tag: Tag of the element.
             texts: Its attributes.
-            inside: Tags and attributes of the elements in it.
+            inside: Tags and attributes of its child elements.
         """
         key: tuple[object, ...] = (tag, *texts.items())
         if inside:
@@ -74,7 +80,10 @@ class CleanPart(NamedTuple):
 
 
 def complete(robot: Parsed, clean: CleanRobot) -> None:
-    """Give what was read once to all links and joints that have it."""
+    """Copy the parsed elements that were omitted to all links and joints.
+
+    `robot` is the parsed robot of `clean.element`; it is modified.
+    """
     read = {"link": robot.links, "joint": robot.joints}
     for (kind, number), tag, (_, owner) in clean.equal:
         setattr(read[kind][number], tag, getattr(read[kind][owner], tag))

@@ -1,6 +1,6 @@
-"""Cleaning of a URDF: only what the parser knows is left, checked; the rest is noted.
+"""Cleaning of a URDF: known elements are checked and copied, all others are noted.
 
-After it the parser has nothing to report, so that its global hook for reports, which
+urdf-parser-py then has nothing to report, so that its global hook for reports, which
 all threads share, is not needed.
 """
 
@@ -24,8 +24,8 @@ from dyn_core.model.urdf_xml.clean import CleanPart, CleanRobot, Inside, Texts
 
 WORLD = "world"
 TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
-_LIMITS = ("lower", "upper", "effort", "velocity")  # those that the parser knows
-_FOREIGN = ("gazebo", "transmission", "ros2_control")  # of other programs
+_LIMITS = ("lower", "upper", "effort", "velocity")  # known to urdf-parser-py
+_FOREIGN = ("gazebo", "transmission", "ros2_control")  # for other programs
 _UNUSED = ("calibration", "safety_controller")
 _JOINT_PARTS = ("origin", "parent", "child", "axis", "dynamics", "limit", "mimic")
 _VERSIONS = ("1.0", "1.1", "1.2")
@@ -33,7 +33,16 @@ _ZEROS = re.compile(r"[0. \t\r\n]*")
 
 
 def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
-    """Return a robot with its known elements only, each checked."""
+    """Return a robot with its known elements only, each checked.
+
+    Args:
+        robot: The root element.
+        findings: Collects omitted and doubtful elements.
+
+    Raises:
+        ModelError: The root is not <robot>, the file has unexpanded xacro, an element
+            is not valid, or doubtful where the check is strict.
+    """
     if robot.tag != "robot":
         raise ModelError(f"the root element is <{robot.tag}>; a URDF has <robot>")
     name = plain_name(robot.get("name", ""))
@@ -57,7 +66,7 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
 
 
 def _check_robot_attributes(robot: Element, findings: Findings) -> None:
-    """Note what a <robot> has besides its name: a namespace, an unknown version."""
+    """Add findings for a namespace, an unknown version and unknown attributes."""
     for key, value in robot.attrib.items():
         if key == "xmlns":
             what = f'the namespace of <robot xmlns="{value}"> is left out'
@@ -73,7 +82,14 @@ def _check_robot_attributes(robot: Element, findings: Findings) -> None:
 def _note_left_out(
     findings: Findings, owner: tuple[str, str], tag: str, inside: str = ""
 ) -> None:
-    """Note an element that is not read; it is a hint if other programs read it."""
+    """Add a finding for an omitted element; a hint if it is for other programs.
+
+    Args:
+        findings: Collects the finding.
+        owner: link or joint, and its name; empty for the robot.
+        tag: Tag of the element.
+        inside: Clause with the parent element, for the message.
+    """
     if tag in _FOREIGN or tag.startswith("drake:"):
         what = f"<{tag}> is for another program and is left out{inside}"
         findings.note(*owner, what, hint=True)
@@ -85,11 +101,12 @@ def _note_left_out(
 
 
 def _has_xacro(robot: Element) -> bool:
+    """Return whether a robot has unexpanded xacro elements."""
     return any(child.tag.startswith("xacro:") for child in robot)
 
 
 def _add_world(robot: Element, findings: Findings) -> None:
-    """Add the link `world` where joints are on it and the file has none."""
+    """Add the link `world`, with a finding, if joints refer to it and it is missing."""
     if any(link.get("name") == WORLD for link in robot.iter("link")):
         return
     if any(parent.get("link") == WORLD for parent in robot.iter("parent")):
@@ -104,7 +121,17 @@ def _parts(
     many: Iterable[str],
     findings: Findings,
 ) -> tuple[dict[str, Element], list[Element]]:
-    """Return the known children by tag, and those that may be there many times."""
+    """Return the known children by tag, and the list of those that may be repeated.
+
+    Unknown and repeated children are findings.
+
+    Args:
+        owner: link or joint, and its name.
+        element: The parent element.
+        single: Tags that may occur once.
+        many: Tags that may be repeated.
+        findings: Collects findings.
+    """
     parts: dict[str, Element] = {}
     others = []
     inside = "" if element.tag in ("link", "joint") else f" in <{element.tag}>"
@@ -124,7 +151,7 @@ def _parts(
 def _note_unknown(
     owner: tuple[str, str], element: Element, known: Iterable[str], findings: Findings
 ) -> None:
-    """Note attributes that an element should not have."""
+    """Add findings for attributes that are not in `known`."""
     for key in element.attrib:
         if key not in known:
             what = f"unknown attribute '{key}' of <{element.tag}> is left out"
@@ -132,7 +159,10 @@ def _note_unknown(
 
 
 def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
-    """Add a link: its inertia for the parser, its shapes apart."""
+    """Add a link: its inertia for the parser, its shapes to `clean.shapes`.
+
+    Raises ModelError for invalid attributes.
+    """
     name = plain_name(element.get("name", ""))
     owner = ("link", name)
     _note_unknown(owner, element, ("name", "type"), findings)
@@ -165,7 +195,7 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
 
 
 def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Texts:
-    """Return the six moments; those that are not there are zero, which is doubtful."""
+    """Return the six moments of <inertia>; missing ones are "0", with a finding."""
     moments = texts(findings, owner, element)
     lacking = [key for key in ATTRIBUTES["inertia"] if key not in moments]
     if lacking:
@@ -176,7 +206,10 @@ def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Te
 
 
 def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
-    """Add a joint with its parts."""
+    """Add a joint with its parts.
+
+    Raises ModelError for an unknown type, a missing link or an invalid attribute.
+    """
     name, kind = plain_name(element.get("name", "")), element.get("type")
     owner = ("joint", name)
     if kind not in TYPES:
@@ -209,7 +242,10 @@ def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
 def _add_part(
     joint: CleanPart, owner: tuple[str, str], element: Element, findings: Findings
 ) -> None:
-    """Add one part of a joint that moves, checked."""
+    """Add an <axis>, <dynamics>, <limit> or <mimic> to a joint, checked.
+
+    Raises ModelError for a missing or invalid attribute.
+    """
     values = texts(findings, owner, element)
     if element.tag == "axis":
         _demand(owner, element, values, "xyz", '<axis xyz="0 0 1"/>')
@@ -222,12 +258,13 @@ def _add_part(
             _note_no_limits(owner, {**values, **added}, findings)
         if values.get("effort") == "inf":
             values["effort"] = "0"
+        # urdf-parser-py requires both; 0 means that there is no limit.
         values = {"effort": "0", "velocity": "0", **values}
     joint.add(element.tag, values)
 
 
 def _note_no_limits(owner: tuple[str, str], values: Texts, findings: Findings) -> None:
-    """Note limits that are none: rates of zero, and an infinite effort."""
+    """Add findings for limits that mean none: rates of zero, and an infinite effort."""
     for key in ("velocity", "acceleration", "deceleration", "jerk"):
         if key in values and float(values[key]) == 0.0:
             findings.note(*owner, f"{key} limit 0 is read as none")
@@ -242,7 +279,10 @@ def _demand(
     key: str,
     valid: str,
 ) -> None:
-    """Refuse an element without an attribute that it cannot do without."""
+    """Raise ModelError if an element lacks the attribute `key`.
+
+    `valid` is an example.
+    """
     if not values.get(key):
         kind, name = owner
         raise ModelError(
@@ -253,9 +293,10 @@ def _demand(
 def _origin(
     owner: tuple[str, str], element: Element, findings: Findings
 ) -> list[Inside]:
-    """Return an <origin> by xyz and rpy, also where it has a quaternion.
+    """Return an <origin> with xyz and rpy, computed from a quaternion if it has one.
 
-    Zeros are left out, which the parser takes by itself.
+    Zeros are omitted, as they are the parser's defaults; all zeros give an empty list.
+    Raises ModelError for both rpy and quat_xyzw, or invalid numbers.
     """
     if "quat_xyzw" in element.attrib:
         values = attributes(findings, owner, element)

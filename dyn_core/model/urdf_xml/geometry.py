@@ -1,6 +1,6 @@
-"""Shapes of links: visuals and collisions, which dynamics never needs.
+"""Shapes of links: visuals and collisions, which dynamics does not need.
 
-What cannot be read is left out: no robot is refused for it but by a strict check.
+Invalid shapes are left out with a finding; only a strict check raises an error.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ def read_shapes(
     """Return the shapes of a link's <visual> and <collision> elements.
 
     Args:
-        link: Its name.
-        elements: Its <visual> and <collision>.
-        findings: Take what is doubtful.
-        colors: Of materials that visuals name.
+        link: Name of the link.
+        elements: Its <visual> and <collision> elements.
+        findings: Collects invalid shapes, which are left out.
+        colors: Colours by name of the material, for visuals.
+
+    Raises:
+        ModelError: A shape is not valid and the check is strict.
     """
     shapes = []
     for element in elements:
@@ -55,7 +58,10 @@ def read_shapes(
 
 
 def _rgba(material: Element) -> Color | None:
-    """Return the colour of a <material>, None where it has none that can be read."""
+    """Return the colour of a <material>, clipped to 0..1.
+
+    None if it has no valid one.
+    """
     element = material.find("color")
     try:
         rgba = tuple(
@@ -74,7 +80,17 @@ def _shape(
     findings: Findings,
     color: Color | None = None,
 ) -> Geometry | None:
-    """Return a shape, None where there is none that is known."""
+    """Return a shape; None, with a finding, if its kind is unknown or missing.
+
+    Args:
+        owner: "link" and the link's name.
+        element: <visual> or <collision>.
+        findings: Collects findings.
+        color: Colour of the shape, or None.
+
+    Raises:
+        ModelError: An attribute is missing or not valid.
+    """
     geometry = element.find("geometry")
     inside = [] if geometry is None else list(geometry)
     known = [child for child in inside if child.tag in SHAPES]
@@ -104,7 +120,10 @@ def _shape(
 
 
 def _pose(owner: tuple[str, str], element: Element, findings: Findings) -> tuple:
-    """Return rotation and position of a shape in its link."""
+    """Return rotation (3, 3) and position (3) [m] of a shape.
+
+    Identity without <origin>.
+    """
     part = element.find("origin")
     values = {} if part is None else attributes(findings, owner, part)
     rpy = values.get("rpy", (0.0, 0.0, 0.0))

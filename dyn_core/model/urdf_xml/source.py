@@ -1,4 +1,4 @@
-"""Reading the XML of a URDF: any encoding that it declares, no entities, no files."""
+"""Reader of the XML of a URDF: any declared encoding, no entities, no other files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ _MARKS = (
 
 
 def read_source(source: Source) -> tuple[str, Path | None]:
-    """Return the text of a source and, where there is one, its path."""
+    """Return the text of a source, and its path or None.
+
+    Raises:
+        ModelError: The file cannot be opened, the encoding is not valid, or the source
+            is neither path, text nor file.
+    """
     if isinstance(source, bytes):
         return decoded(source), None
     if isinstance(source, str) and (not source.strip() or "<" in source):
@@ -48,20 +53,23 @@ def read_source(source: Source) -> tuple[str, Path | None]:
 
 
 def _named_robot(path: Path) -> str:
-    """Return where names of robots are taken, if a path looks like one."""
+    """Return a hint at dyn.load if a path looks like the name of a robot; else ""."""
     if path.suffix or str(path) != path.name:
         return ""
     return f"; dyn.load({str(path)!r}) takes names of robots"
 
 
 def declared_encoding(content: bytes) -> str:
-    """Return the encoding that XML declares, UTF-8 where it declares none."""
+    """Return the encoding in an XML declaration; "utf-8" without one."""
     declared = _DECLARED.match(content)
     return declared[1].decode("ascii") if declared else "utf-8"
 
 
 def escapes(encoding: str) -> bool:
-    """Check whether an encoding is that of strings in Python, of which it warns."""
+    """Return whether an encoding is one of Python's string escapes.
+
+    Decoding with them raises warnings.
+    """
     try:
         return "escape" in codecs.lookup(encoding).name
     except LookupError:
@@ -69,7 +77,11 @@ def escapes(encoding: str) -> bool:
 
 
 def decoded(content: bytes) -> str:
-    """Return the text of bytes, in the encoding that they declare, else UTF-8."""
+    """Return the text of bytes, by byte order mark or declared encoding, else UTF-8.
+
+    Raises:
+        ModelError: The encoding is unknown, or the bytes are not valid in it.
+    """
     encoding, start = declared_encoding(content), 0
     for mark, marked in _MARKS:
         if content.startswith(mark):
@@ -97,6 +109,9 @@ def parse_xml(text: str) -> ElementTree.Element:
     """Return the root element of XML, without the text between its elements.
 
     Names keep their prefixes, declared or not.
+
+    Raises:
+        ModelError: The text is empty or malformed, or declares a document type.
     """
     if not text.strip():
         raise ModelError("the URDF is empty; a <robot> element is needed")
@@ -117,5 +132,5 @@ def parse_xml(text: str) -> ElementTree.Element:
 
 
 def _refuse_entities(*_: object) -> None:
-    """Raise a ModelError: a document type can make text grow or read files."""
+    """Raise ModelError: a document type could expand text or read files."""
     raise ModelError("the URDF declares XML entities (DOCTYPE); remove them")

@@ -1,4 +1,4 @@
-"""To and from the conventions of other books and libraries: the only place for it.
+"""Conversions to and from the conventions of other books and libraries.
 
     who          6-vectors            acceleration             quaternion  free joint
     dyn_ros      [angular; linear]    spatial                  x y z w     v body
@@ -14,12 +14,12 @@
     ROS          linear, angular as   linear and angular       x y z w     v body
                  fields; force first
 
-One file for each peer, and one for what they share; docs/conventions.md names the
-function for each quantity and peer. A function `peer_what` gives the peer's of ours,
-`from_peer_what` ours of the peer's. Ours are: pose (x, y, z, qx, qy, qz, qw) of the
-body in the world; 6-vectors [angular; linear] at the body's origin in its axes;
-inertias 6x6 about that origin. All arrays are (..., 6), (..., n); functions work on
-batches.
+This is the only place for such conversions. It has one file for each peer and one for
+shared functions; docs/conventions.md lists the function for each quantity and peer. A
+function `peer_quantity` converts our quantity to the peer's, `from_peer_quantity`
+converts back. Our conventions are: pose (x, y, z, qx, qy, qz, qw) of the body in the
+world; 6-vectors [angular; linear] at the body's origin in its axes; inertias 6x6 about
+that origin. All arrays are (..., 6), (..., n); functions work on batches.
 
 Source: the conventions sections of KIM and RBDA; TAZZ, 0.2; each identity is a test.
 """

@@ -1,4 +1,4 @@
-"""What several peers share: orders, quaternions, poses, accelerations, axes."""
+"""Conversions shared by several peers: order of halves, quaternions, accelerations."""
 
 from __future__ import annotations
 
@@ -8,26 +8,33 @@ import numpy as np
 
 
 def swap_blocks(x: Any) -> np.ndarray:
-    """Exchange angular and linear halves of the last axis; its own inverse."""
+    """Return x with angular and linear halves of the last axis swapped.
+
+    Self-inverse.
+    """
     x = np.asarray(x)
     return np.concatenate([x[..., 3:], x[..., :3]], axis=-1)
 
 
 def swap_rows(J: Any) -> np.ndarray:
-    """Exchange the halves of the six rows of (..., 6, n); its own inverse."""
+    """Return J (..., 6, n) with the halves of its six rows swapped; self-inverse."""
     J = np.asarray(J)
     return np.concatenate([J[..., 3:, :], J[..., :3, :]], axis=-2)
 
 
 def swap_matrix(M: Any) -> np.ndarray:
-    """Exchange the halves of rows and columns of 6x6 matrices; its own inverse."""
+    """Return 6x6 matrices with the halves of rows and columns swapped; self-inverse."""
     return swap_rows(swap_blocks(M))
 
 
 def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
-    """Return [angular; origin's own acceleration] of a spatial acceleration.
+    """Return the classical acceleration [angular; acceleration of the origin].
 
         r'' = a_lin + w x v
+
+    Args:
+        a: Spatial acceleration, (..., 6).
+        v: Velocity, (..., 6), in the same axes.
 
     Source: GUIDE (21), (22); SV-6.1, SV-6.2.
     """
@@ -37,26 +44,32 @@ def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
 
 
 def spatial_from_classical(a: Any, v: Any) -> np.ndarray:
-    """Undo classical_from_spatial."""
+    """Return the spatial acceleration of a classical one; v is the velocity, (..., 6).
+
+    Inverse of classical_from_spatial.
+    """
     a, v = np.asarray(a), np.asarray(v)
     lin = a[..., 3:] - np.cross(v[..., :3], v[..., 3:])
     return np.concatenate([a[..., :3], lin], axis=-1)
 
 
 def quaternion_to_wxyz(q: Any) -> np.ndarray:
-    """Put the scalar first, as MuJoCo and RBDA's Euler parameters have it."""
+    """Return quaternions (x, y, z, w) as (w, x, y, z), as in MuJoCo and RBDA."""
     q = np.asarray(q)
     return np.concatenate([q[..., 3:], q[..., :3]], axis=-1)
 
 
 def quaternion_from_wxyz(q: Any) -> np.ndarray:
-    """Put the scalar last, as we, Pinocchio and ROS have it."""
+    """Return quaternions (w, x, y, z) as (x, y, z, w), as in Pinocchio and ROS."""
     q = np.asarray(q)
     return np.concatenate([q[..., 1:], q[..., :1]], axis=-1)
 
 
 def rotation(q: Any) -> np.ndarray:
-    """Rotation matrices (..., 3, 3) of quaternions (x, y, z, w)."""
+    """Return rotation matrices (..., 3, 3) of unit quaternions (x, y, z, w).
+
+    The length of the quaternions is not checked.
+    """
     x, y, z, w = np.moveaxis(np.asarray(q, float), -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
@@ -67,9 +80,9 @@ def rotation(q: Any) -> np.ndarray:
 
 
 def quaternion(R: Any) -> np.ndarray:
-    """Quaternions (x, y, z, w), w >= 0, of rotation matrices (..., 3, 3).
+    """Return quaternions (x, y, z, w), w >= 0, of rotation matrices (..., 3, 3).
 
-    The best row of 4 q q.T is taken, so no angle is special.
+    The row of 4 q q.T with the largest diagonal entry is used, so no angle is singular.
     """
     R = np.asarray(R, float)
     a, b, c = (R[..., k, k] for k in range(3))
@@ -95,25 +108,25 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pose_of_parts(R: Any, p: Any) -> np.ndarray:
-    """Undo pose_parts; the quaternion has w >= 0."""
+    """Return our pose (..., 7) of R and p; the quaternion has w >= 0."""
     q = quaternion(R)
     return np.concatenate([np.broadcast_to(p, (*q.shape[:-1], 3)), q], axis=-1)
 
 
 def turned(R: Any, x: Any) -> np.ndarray:
-    """Return both halves of (..., 6) in other axes: (R x_1, R x_2)."""
+    """Return both halves of x (..., 6) rotated by R: (R x_1, R x_2)."""
     x = np.asarray(x)
     halves = [np.einsum("...ij,...j->...i", R, h) for h in (x[..., :3], x[..., 3:])]
     return np.concatenate(halves, axis=-1)
 
 
 def transposed(M: Any) -> np.ndarray:
-    """Transpose of the last two axes."""
+    """Return arrays with their last two axes transposed."""
     return np.swapaxes(np.asarray(M), -1, -2)
 
 
 def skews(r: Any) -> np.ndarray:
-    """Matrices r x, (..., 3, 3), of vectors (..., 3)."""
+    """Return the matrices r x, (..., 3, 3), of vectors r (..., 3)."""
     x, y, z = np.moveaxis(np.asarray(r, float), -1, 0)
     o = np.zeros_like(x)
     rows = [[o, -z, y], [z, o, -x], [-y, x, o]]
@@ -135,7 +148,13 @@ def inertia_parts(I: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
-    """Undo inertia_parts: our 6x6 (..., 6, 6) about the frame's origin."""
+    """Return our 6x6 inertias about the origin, (..., 6, 6); inverse of inertia_parts.
+
+    Args:
+        m: Masses, (...) [kg].
+        c: Centres of mass, (..., 3) [m].
+        Ic: Inertias about them, (..., 3, 3) [kg·m²].
+    """
     mass, a = np.asarray(m, float)[..., None, None], skews(c)
     top = np.concatenate([np.asarray(Ic, float) - mass * (a @ a), mass * a], axis=-1)
     low = np.concatenate([-mass * a, mass * np.eye(3)], axis=-1)
@@ -143,13 +162,13 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
 
 
 def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Return entries of symmetric 3x3 matrices by names such as xy, (..., 6)."""
+    """Return entries of symmetric 3x3 matrices, (..., 6), by names such as xy."""
     M = np.asarray(M, float)
     return np.stack([M[(..., *_place(name))] for name in order], axis=-1)
 
 
 def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Undo symmetric_entries."""
+    """Return symmetric matrices (..., 3, 3) of entries (..., 6), named by `order`."""
     entries = np.asarray(entries, float)
     out = np.zeros((*entries.shape[:-1], 3, 3))
     for k, name in enumerate(order):
@@ -159,4 +178,5 @@ def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
 
 
 def _place(name: str) -> tuple[int, int]:
+    """Return row and column of an entry such as xy."""
     return "xyz".index(name[0]), "xyz".index(name[1])

@@ -1,7 +1,7 @@
-"""Kim's Lie-group form: poses as 4x4, [angular; linear], Ad and dV/dt of components.
+"""Kim's Lie-group conventions: 4x4 poses, [angular; linear], Ad, dV/dt of components.
 
-His twists, wrenches, inertias and accelerations are ours: the rate of the components
-of a body's twist is the spatial acceleration.
+His twists, wrenches, inertias and accelerations are equal to ours: the rate of the
+components of a body's twist is the spatial acceleration.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ def kim_pose(q: Any) -> np.ndarray:
 
 
 def from_kim_pose(T: Any) -> np.ndarray:
-    """Undo kim_pose."""
+    """Return our pose (..., 7) of T (..., 4, 4); inverse of kim_pose."""
     T = np.asarray(T, float)
     return pose_of_parts(T[..., :3, :3], T[..., :3, 3])
 
 
 def adjoint(R: Any, p: Any) -> np.ndarray:
-    """Kim's Ad_T of the pose T = (R, p), (..., 6, 6): takes twists out of its frame.
+    """Return Kim's Ad_T of the pose T = (R, p), (..., 6, 6).
 
         Ad_T = X^-1 for the Transform X of that pose
+
+    It transforms twists from the frame of the pose to its parent frame.
 
     Source: KIM (6)-(8); SV-11.4; KIM-1.3.
     """
@@ -48,7 +50,7 @@ def adjoint(R: Any, p: Any) -> np.ndarray:
 
 
 def from_adjoint(Ad: Any) -> np.ndarray:
-    """Return our X of Kim's Ad_T, by blocks: Ad of T^-1.
+    """Return our transform X (..., 6, 6) of Kim's Ad_T, equal to Ad of T^-1.
 
     X = Ad_{T^-1} = [[R.T, 0], [(p x R).T, R.T]]
     """

@@ -1,8 +1,8 @@
-"""MuJoCo: world axes, the subtree's com as point of reference, w x y z.
+"""MuJoCo: world axes, reference point at the subtree's com, quaternions w x y z.
 
-cvel, cacc and cfrc are [angular; linear], seen from the com of the whole kinematic
-tree (data.subtree_com of its root). q is our pose of the body in the world, (..., 7),
-and all 6-vectors that come in are ours, in the body's axes at its origin.
+cvel, cacc and cfrc are [angular; linear] about the com of the whole kinematic tree
+(data.subtree_com of its root). q is our pose of the body in the world, (..., 7), and
+all 6-vectors that are inputs are ours, in the body's axes at its origin.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def mujoco_pose(q: Any) -> np.ndarray:
 
 
 def from_mujoco_pose(q: Any) -> np.ndarray:
-    """Undo mujoco_pose."""
+    """Return our pose of xpos, xquat (x, y, z, qw, qx, qy, qz), (..., 7)."""
     q = np.asarray(q)
     return np.concatenate([q[..., :3], quaternion_from_wxyz(q[..., 3:])], axis=-1)
 
@@ -51,12 +51,17 @@ def mujoco_free_position(q: Any) -> np.ndarray:
 
 
 def from_mujoco_free_position(q: Any) -> np.ndarray:
-    """Undo mujoco_free_position."""
+    """Return our free joint's q of MuJoCo's qpos (x, y, z, qw, qx, qy, qz)."""
     return from_mujoco_pose(q)
 
 
 def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
-    """MuJoCo's qvel of our free joint: linear in world axes, angular in body's."""
+    """Return MuJoCo's qvel of our free joint: linear in world, angular in body axes.
+
+    Args:
+        q: Our pose, (..., 7).
+        v: Our velocity of the joint, (..., 6).
+    """
     v = np.asarray(v)
     world = np.einsum("...ij,...j->...i", rotation(np.asarray(q)[..., 3:]), v[..., 3:])
     body = np.broadcast_to(v[..., :3], world.shape)
@@ -64,42 +69,48 @@ def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
 
 
 def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
-    """Undo mujoco_free_velocity; q is ours."""
+    """Return our velocity (..., 6) of qvel; q is our pose (..., 7)."""
     qvel, R = np.asarray(qvel), rotation(np.asarray(q)[..., 3:])
     body = np.einsum("...ji,...j->...i", R, qvel[..., :3])
     return np.concatenate([qvel[..., 3:], body], axis=-1)
 
 
 def mujoco_free_columns(q: Any) -> np.ndarray:
-    """Return B of qvel = B v, (..., 6, 6): orthogonal."""
+    """Return the orthogonal matrix B with qvel = B v, (..., 6, 6); q is our pose."""
     return transposed(mujoco_free_velocity(np.asarray(q)[..., None, :], np.eye(6)))
 
 
 def mujoco_free_acceleration(q: Any, v: Any, a: Any) -> np.ndarray:
-    """Return MuJoCo's qacc, the rate of its qvel, of our qd and qdd.
+    """Return MuJoCo's qacc, the rate of its qvel, of our free joint.
 
     d/dt (R v_lin) = R (a_lin + w x v_lin)
+
+    Args:
+        q, v, a: Our q (..., 7), qd and qdd (..., 6).
     """
     return mujoco_free_velocity(q, classical_from_spatial(a, v))
 
 
 def from_mujoco_free_acceleration(q: Any, v: Any, qacc: Any) -> np.ndarray:
-    """Undo mujoco_free_acceleration; q and v are ours."""
+    """Return our qdd (..., 6) of qacc; q and v are our pose and velocity."""
     return spatial_from_classical(from_mujoco_free_velocity(q, qacc), v)
 
 
 def mujoco_free_force(q: Any, tau: Any) -> np.ndarray:
-    """Return MuJoCo's qfrc of our joint force [moment; force]: equal power."""
+    """Return MuJoCo's qfrc of our joint force [moment; force], with equal power.
+
+    q is our pose (..., 7).
+    """
     return mujoco_free_velocity(q, tau)
 
 
 def from_mujoco_free_force(q: Any, qfrc: Any) -> np.ndarray:
-    """Undo mujoco_free_force."""
+    """Return our joint force (..., 6) of qfrc; q is our pose (..., 7)."""
     return from_mujoco_free_velocity(q, qfrc)
 
 
 def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
-    """Return data.cvel of our velocity.
+    """Return data.cvel of our velocity: [angular; linear], world axes, (..., 6).
 
         rot = R w,   lin = R v + (R w) x (com - p)
 
@@ -115,7 +126,7 @@ def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
 
 
 def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
-    """Undo mujoco_cvel."""
+    """Return our velocity (..., 6) of data.cvel; q and com as in mujoco_cvel."""
     R, p = pose_parts(q)
     x = np.array(cvel, float)
     x[..., 3:] += np.cross(x[..., :3], p - np.asarray(com))
@@ -126,8 +137,8 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
     """Return data.cacc of our spatial acceleration; it includes -g.
 
     Args:
-        q, com: As mujoco_cvel takes them.
-        a: Our spatial acceleration, gravity left out, (..., 6).
+        q, com: As in mujoco_cvel.
+        a: Our spatial acceleration without gravity, (..., 6).
         g: Gravity, option.gravity, 3 [m/s²].
     """
     x = mujoco_cvel(q, com, a)
@@ -136,16 +147,20 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
 
 
 def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
-    """Undo mujoco_cacc."""
+    """Return our spatial acceleration (..., 6) of data.cacc; args as in mujoco_cacc."""
     x = np.array(cacc, float)
     x[..., 3:] += np.asarray(g)
     return from_mujoco_cvel(q, com, x)
 
 
 def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
-    """Return data.cfrc_int or cfrc_ext, torque first, of our force.
+    """Return data.cfrc_int or cfrc_ext, [torque; force], of our force.
 
     n = R n_body + (p - com) x R f
+
+    Args:
+        q, com: As in mujoco_cvel.
+        f: Our force, (..., 6).
     """
     R, p = pose_parts(q)
     x = turned(R, f)
@@ -154,7 +169,10 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
 
 
 def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
-    """Undo mujoco_cfrc."""
+    """Return our force (..., 6) of data.cfrc_int or cfrc_ext.
+
+    Q, com as in mujoco_cvel.
+    """
     R, p = pose_parts(q)
     x = np.array(cfrc, float)
     x[..., :3] += np.cross(np.asarray(com) - p, x[..., 3:])
@@ -162,7 +180,7 @@ def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
 
 
 def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
-    """Data.xfrc_applied: force, then torque about the body's own com, world axes.
+    """Return data.xfrc_applied: force, then torque about the body's com, world axes.
 
     Args:
         q: Pose of the body, (..., 7).
@@ -175,19 +193,19 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
 
 
 def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
-    """Undo mujoco_xfrc."""
+    """Return our force (..., 6) of data.xfrc_applied; q and c as in mujoco_xfrc."""
     x = turned(transposed(pose_parts(q)[0]), swap_blocks(xfrc))
     x[..., :3] += np.cross(np.asarray(c), x[..., 3:])
     return x
 
 
 class MujocoInertia(NamedTuple):
-    """Fields of a body's inertia, by MuJoCo's names.
+    """Inertia of a body in MuJoCo's fields.
 
     Attributes:
         mass: body_mass, (...) [kg].
         ipos: body_ipos: com in the body's frame, (..., 3) [m].
-        iquat: body_iquat: principal axes in the body's, (..., 4), w x y z.
+        iquat: body_iquat: principal axes in the body's frame, (..., 4), w x y z.
         inertia: body_inertia: principal moments, largest first, (..., 3) [kg·m²].
     """
 
@@ -198,7 +216,7 @@ class MujocoInertia(NamedTuple):
 
 
 def mujoco_inertia(I: Any) -> MujocoInertia:
-    """Return mass, com, principal axes and moments of our 6x6 (..., 6, 6)."""
+    """Return mass, com, principal axes and moments of our 6x6 inertias (..., 6, 6)."""
     m, c, Ic = inertia_parts(I)
     moments, axes = np.linalg.eigh(Ic)
     moments, axes = moments[..., ::-1], axes[..., ::-1].copy()
@@ -207,26 +225,36 @@ def mujoco_inertia(I: Any) -> MujocoInertia:
 
 
 def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.ndarray:
-    """Undo mujoco_inertia: our 6x6 about the body's origin."""
+    """Return our 6x6 about the body's origin of the fields of MujocoInertia."""
     R = rotation(quaternion_from_wxyz(iquat))
     Ic = (R * np.asarray(inertia)[..., None, :]) @ transposed(R)
     return inertia_of_parts(mass, ipos, Ic)
 
 
 def mujoco_full_inertia(I: Any) -> np.ndarray:
-    """MJCF's fullinertia of our 6x6: xx yy zz xy xz yz about the com, (..., 6)."""
+    """Return MJCF's fullinertia, xx yy zz xy xz yz about the com, (..., 6)."""
     return symmetric_entries(inertia_parts(I)[2], _ORDER)
 
 
 def from_mujoco_full_inertia(mass: Any, pos: Any, fullinertia: Any) -> np.ndarray:
-    """Return our 6x6 of the attributes of MJCF's inertial (no quat)."""
+    """Return our 6x6 inertias of the attributes of MJCF's <inertial> without quat.
+
+    Args:
+        mass: Masses, (...) [kg].
+        pos: Centres of mass, (..., 3) [m].
+        fullinertia: xx yy zz xy xz yz about them, (..., 6) [kg·m²].
+    """
     return inertia_of_parts(mass, pos, symmetric_of(fullinertia, _ORDER))
 
 
 def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
-    """Return data.cinert of our 6x6: world axes, about the subtree's com, (..., 10).
+    """Return data.cinert: world axes, about the subtree's com, (..., 10).
 
     xx yy zz xy xz yz, then mass times (own com - subtree's com), then mass.
+
+    Args:
+        q, com: As in mujoco_cvel.
+        I: Our 6x6 inertias, (..., 6, 6).
     """
     R, p = pose_parts(q)
     m, c, Ic = inertia_parts(I)
@@ -238,7 +266,10 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
 
 
 def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
-    """Undo mujoco_cinert, for a body with mass."""
+    """Return our 6x6 inertias of data.cinert; the mass must not be zero.
+
+    q and com are as in mujoco_cvel.
+    """
     R, p = pose_parts(q)
     cinert = np.asarray(cinert, float)
     m = cinert[..., 9]
@@ -250,11 +281,11 @@ def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
 
 
 class PointJacobian(NamedTuple):
-    """Jacobians of a point as mj_jac has them: rows in world axes, (..., 3, nv) each.
+    """Jacobians of a point as in mj_jac: rows in world axes, (..., 3, nv) each.
 
     Attributes:
-        jacp: Of its linear velocity.
-        jacr: Of the body's angular velocity.
+        jacp: Jacobian of the point's linear velocity.
+        jacr: Jacobian of the body's angular velocity.
     """
 
     jacp: np.ndarray
@@ -264,12 +295,12 @@ class PointJacobian(NamedTuple):
 def mujoco_jacobian(
     q: Any, J: Any, free: Mapping[int, Any] | None = None
 ) -> PointJacobian:
-    """Return mj_jac's jacp, jacr, at the origin of a frame, of our Jacobian.
+    """Return jacp and jacr of mj_jac at the origin of a frame, of our Jacobian.
 
     Args:
         q: Pose of the frame, (..., 7).
         J: Our Jacobian in the frame's axes, (..., 6, nv).
-        free: First column of each free joint, and that joint's q, (..., 7).
+        free: By first column of each free joint: our q of that joint, (..., 7).
     """
     R, J = pose_parts(q)[0], np.array(J, float)
     jac = np.concatenate([R @ J[..., 3:, :], R @ J[..., :3, :]], axis=-2)
@@ -282,7 +313,10 @@ def mujoco_jacobian(
 def from_mujoco_jacobian(
     q: Any, jacp: Any, jacr: Any, free: Mapping[int, Any] | None = None
 ) -> np.ndarray:
-    """Undo mujoco_jacobian."""
+    """Return our Jacobian (..., 6, nv) of jacp and jacr.
+
+    Q, free as in mujoco_jacobian.
+    """
     back = transposed(pose_parts(q)[0])
     J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)
     for k, q_free in (free or {}).items():

@@ -1,6 +1,6 @@
 """Pinocchio: [linear; angular] in LOCAL axes, spatial accelerations, x y z w.
 
-Its pose as seven numbers (XYZQUAT, also the free flyer's q) is ours.
+Its pose as seven numbers (XYZQUAT, also the free flyer's q) is equal to ours.
 """
 
 from __future__ import annotations
@@ -31,17 +31,25 @@ def pinocchio_motion(v: Any) -> np.ndarray:
 
 
 def from_pinocchio_motion(v: Any) -> np.ndarray:
-    """Undo pinocchio_motion."""
+    """Return our velocity or spatial acceleration of Motion.vector (..., 6)."""
     return swap_blocks(v)
 
 
 def pinocchio_classical_acceleration(a: Any, v: Any) -> np.ndarray:
-    """Return what getFrameClassicalAcceleration gives, of our a and v (..., 6)."""
+    """Return the result of getFrameClassicalAcceleration, (..., 6).
+
+    Args:
+        a, v: Our spatial acceleration and velocity, (..., 6).
+    """
     return swap_blocks(classical_from_spatial(a, v))
 
 
 def from_pinocchio_classical_acceleration(A: Any, V: Any) -> np.ndarray:
-    """Undo it; A and V are Pinocchio's."""
+    """Return our spatial acceleration (..., 6).
+
+    Args:
+        A, V: Pinocchio's classical acceleration and velocity, (..., 6).
+    """
     return spatial_from_classical(swap_blocks(A), swap_blocks(V))
 
 
@@ -51,7 +59,7 @@ def pinocchio_force(f: Any) -> np.ndarray:
 
 
 def from_pinocchio_force(f: Any) -> np.ndarray:
-    """Undo pinocchio_force."""
+    """Return our force of Force.vector (..., 6)."""
     return swap_blocks(f)
 
 
@@ -61,12 +69,12 @@ def pinocchio_inertia(I: Any) -> np.ndarray:
 
 
 def from_pinocchio_inertia(I: Any) -> np.ndarray:
-    """Undo pinocchio_inertia."""
+    """Return our 6x6 inertias of Inertia.matrix() (..., 6, 6)."""
     return swap_matrix(I)
 
 
 def pinocchio_parameters(I: Any) -> np.ndarray:
-    """Return Inertia.toDynamicParameters() of our 6x6, (..., 10).
+    """Return Inertia.toDynamicParameters() of our 6x6 inertias, (..., 10).
 
     m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin: RigidInertia.parameters.
     """
@@ -78,7 +86,7 @@ def pinocchio_parameters(I: Any) -> np.ndarray:
 
 
 def from_pinocchio_parameters(ten: Any) -> np.ndarray:
-    """Undo pinocchio_parameters."""
+    """Return our 6x6 inertias of parameters (..., 10)."""
     ten = np.asarray(ten, float)
     h = skews(ten[..., 1:4])
     mass = ten[..., 0, None, None] * np.eye(3)
@@ -92,12 +100,12 @@ def pinocchio_action_inverse(X: Any) -> np.ndarray:
 
 
 def from_pinocchio_action_inverse(M: Any) -> np.ndarray:
-    """Undo pinocchio_action_inverse."""
+    """Return our 6x6 transforms of SE3.toActionMatrixInverse() (..., 6, 6)."""
     return swap_matrix(M)
 
 
 def from_pinocchio_action(M: Any) -> np.ndarray:
-    """Return our X of SE3.toActionMatrix(), which goes the other way."""
+    """Return our X of SE3.toActionMatrix(), which acts in the inverse direction."""
     return from_adjoint(swap_matrix(M))
 
 
@@ -106,21 +114,24 @@ def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
     Args:
         J: Our Jacobian.
-        free: First columns of free joints: theirs are [linear; angular] too.
+        free: First column of each free joint, whose six columns are swapped, too.
     """
     return tazz_jacobian(J, free)
 
 
 def from_pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Undo pinocchio_jacobian."""
+    """Return our Jacobian (..., 6, nv) of Pinocchio's.
+
+    `free` as in pinocchio_jacobian.
+    """
     return tazz_jacobian(J, free)
 
 
 def pinocchio_free_velocity(v: Any) -> np.ndarray:
-    """Return the free flyer's v (or a, or tau) of our free joint's, (..., 6)."""
+    """Return the free flyer's v (or a, or tau) of our free joint's qd, (..., 6)."""
     return swap_blocks(v)
 
 
 def from_pinocchio_free_velocity(v: Any) -> np.ndarray:
-    """Undo pinocchio_free_velocity."""
+    """Return our free joint's qd (or qdd, or tau) of the free flyer's, (..., 6)."""
     return swap_blocks(v)

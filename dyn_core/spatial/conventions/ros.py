@@ -1,8 +1,8 @@
 """ROS: the fields of geometry_msgs in their order, as flat arrays; x y z w.
 
 Twists and accelerations are of the frame's origin, in the axes that the header (or
-child_frame_id) names; ours are in the body's. A Pose is ours as it stands. Accel is
-read as the origin's own acceleration, as an accelerometer's.
+child_frame_id) names; ours are in the body's axes. A Pose is equal to ours. Accel is
+read as the acceleration of the origin (classical), as measured by an accelerometer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def ros_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_ros_pose(position: Any, orientation: Any) -> np.ndarray:
-    """Undo ros_pose."""
+    """Return our pose (..., 7) of position (..., 3) and orientation (..., 4)."""
     return np.concatenate([np.asarray(position), np.asarray(orientation)], axis=-1)
 
 
@@ -41,17 +41,26 @@ def ros_twist(v: Any) -> np.ndarray:
 
 
 def from_ros_twist(v: Any) -> np.ndarray:
-    """Undo ros_twist."""
+    """Return our velocity of Twist's linear, angular (..., 6)."""
     return swap_blocks(v)
 
 
 def ros_accel(a: Any, v: Any) -> np.ndarray:
-    """Return Accel's linear (of the origin itself), angular of our a and v (..., 6)."""
+    """Return Accel's linear (classical), angular, (..., 6).
+
+    Args:
+        a, v: Our spatial acceleration and velocity, (..., 6).
+    """
     return swap_blocks(classical_from_spatial(a, v))
 
 
 def from_ros_accel(a: Any, v: Any) -> np.ndarray:
-    """Undo ros_accel; a Accel's, v Twist's."""
+    """Return our spatial acceleration (..., 6).
+
+    Args:
+        a: Accel's linear, angular, (..., 6).
+        v: Twist's linear, angular, (..., 6).
+    """
     return spatial_from_classical(swap_blocks(a), swap_blocks(v))
 
 
@@ -61,12 +70,12 @@ def ros_wrench(f: Any) -> np.ndarray:
 
 
 def from_ros_wrench(f: Any) -> np.ndarray:
-    """Undo ros_wrench."""
+    """Return our force of Wrench's force, torque (..., 6)."""
     return swap_blocks(f)
 
 
 def ros_inertia(I: Any) -> np.ndarray:
-    """Return Inertia's fields of our 6x6, (..., 10).
+    """Return the fields of Inertia, (..., 10), of our 6x6 inertias.
 
     m, com (3), ixx, ixy, ixz, iyy, iyz, izz about the com.
     """
@@ -75,7 +84,7 @@ def ros_inertia(I: Any) -> np.ndarray:
 
 
 def from_ros_inertia(ten: Any) -> np.ndarray:
-    """Undo ros_inertia."""
+    """Return our 6x6 inertias of the fields of Inertia, (..., 10)."""
     ten = np.asarray(ten, float)
     Ic = symmetric_of(ten[..., 4:], _ORDER)
     return inertia_of_parts(ten[..., 0], ten[..., 1:4], Ic)

@@ -1,6 +1,6 @@
 """Tazz's T-convention: [linear; angular], classical accelerations, body axes.
 
-With P the exchange of the halves and k = (w x v; 0) in his order:
+With the permutation P that swaps the halves, and k = (w x v; 0) in his order:
 
     V = P v,   A = P a + k,   F = P f,   X_T = P X P,   I_T = P I P
 
@@ -26,13 +26,13 @@ from dyn_core.spatial.conventions.common import (
 
 
 def tazz_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return his (r, R) of our pose (..., 7)."""
+    """Return his (r, R), (..., 3) and (..., 3, 3), of our pose (..., 7)."""
     R, r = pose_parts(q)
     return r, R
 
 
 def from_tazz_pose(r: Any, R: Any) -> np.ndarray:
-    """Undo tazz_pose."""
+    """Return our pose (..., 7) of his r and R."""
     return pose_of_parts(R, r)
 
 
@@ -42,12 +42,12 @@ def tazz_velocity(v: Any) -> np.ndarray:
 
 
 def from_tazz_velocity(V: Any) -> np.ndarray:
-    """Undo tazz_velocity."""
+    """Return our velocity of his V = [v; w] (..., 6)."""
     return swap_blocks(V)
 
 
 def tazz_acceleration(a: Any, v: Any) -> np.ndarray:
-    """Return tazz's [linear; angular] classical acceleration of ours.
+    """Return tazz's [linear; angular] classical acceleration of our spatial one.
 
         A = P a + k
 
@@ -58,7 +58,7 @@ def tazz_acceleration(a: Any, v: Any) -> np.ndarray:
 
 
 def from_tazz_acceleration(A: Any, V: Any) -> np.ndarray:
-    """Return our spatial acceleration of tazz's A, with tazz's velocity V."""
+    """Return our spatial acceleration of tazz's A; V is tazz's velocity, (..., 6)."""
     return spatial_from_classical(swap_blocks(A), swap_blocks(V))
 
 
@@ -68,20 +68,20 @@ def tazz_force(f: Any) -> np.ndarray:
 
 
 def from_tazz_force(F: Any) -> np.ndarray:
-    """Undo tazz_force."""
+    """Return our force of his F = [f; n] (..., 6)."""
     return swap_blocks(F)
 
 
 def tazz_inertia(I: Any) -> np.ndarray:
-    """Return his inertia, rigid or articulated, of our 6x6: P I P; its own inverse.
+    """Return his inertia P I P, rigid or articulated, of our 6x6; self-inverse.
 
-    His rigid ones have the frame at the com; this one is about any origin.
+    His rigid inertias are about the com; this one is about the same origin as ours.
     """
     return swap_matrix(I)
 
 
 def from_tazz_inertia(I: Any) -> np.ndarray:
-    """Undo tazz_inertia."""
+    """Return our 6x6 inertias of his, rigid or articulated, (..., 6, 6)."""
     return swap_matrix(I)
 
 
@@ -94,21 +94,24 @@ def tazz_transform(X: Any) -> np.ndarray:
 
 
 def from_tazz_transform(X: Any) -> np.ndarray:
-    """Return our 6x6 X of his."""
+    """Return our 6x6 X of his transform for motions."""
     return swap_matrix(X)
 
 
 def tazz_force_transform(X: Any) -> np.ndarray:
-    """Return X.T of his X, of ours: it takes his forces from child to parent."""
+    """Return the transpose of his X: it transforms his forces from child to parent.
+
+    X is our Transform or 6x6 from parent to child.
+    """
     return transposed(tazz_transform(X))
 
 
 def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Return his Jacobian of ours, (..., 6, nv): rows, and columns of a free root.
+    """Return his Jacobian (..., 6, nv) of ours, with swapped rows.
 
     Args:
         J: Our Jacobian.
-        free: First columns of free joints.
+        free: First column of each free joint, whose six columns are swapped, too.
     """
     out = swap_rows(J)
     for k in free:
@@ -117,7 +120,7 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Undo tazz_jacobian."""
+    """Return our Jacobian (..., 6, nv) of his; `free` as in tazz_jacobian."""
     return tazz_jacobian(J, free)
 
 
@@ -129,11 +132,11 @@ def classical_term(v: Any) -> np.ndarray:
 
 
 def tazz_articulated_bias(pA: Any, IA: Any, v: Any) -> np.ndarray:
-    """Return his bias Z, where F = I_T A + Z, of ours, where f = IA a + pA.
+    """Return his bias Z, in F = I_T A + Z, of our bias pA, in f = IA a + pA.
 
         Z = P pA - I_T k
 
-    It serves single bodies too.
+    Also valid for single bodies.
 
     Args:
         pA: Our bias, (..., 6).
@@ -147,13 +150,18 @@ def tazz_articulated_bias(pA: Any, IA: Any, v: Any) -> np.ndarray:
 
 
 def from_tazz_articulated_bias(Z: Any, I: Any, V: Any) -> np.ndarray:
-    """Return our pA of his Z, articulated inertia and velocity: P pA = Z + I_T k."""
+    """Return our bias pA (..., 6) of his Z: P pA = Z + I_T k.
+
+    Args:
+        Z, I, V: His bias (..., 6), articulated inertia (..., 6, 6) and velocity (...,
+            6).
+    """
     moved = np.asarray(I) @ classical_term(swap_blocks(V))[..., None]
     return swap_blocks(np.asarray(Z) + moved[..., 0])
 
 
 def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
-    """Return his C_pc, where A_c = X_T A_p + C_pc + J qdd, of our c = v x vJ + cJ.
+    """Return his C_pc, in A_c = X_T A_p + C_pc + J qdd, of our c = v x vJ + cJ.
 
         C_pc = P c + k_c - X_T k_p
 
@@ -169,7 +177,7 @@ def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
 
 
 def from_tazz_velocity_product(C: Any, V_c: Any, X: Any, V_p: Any) -> np.ndarray:
-    """Return our c of his C_pc; X, V_c and V_p are his."""
+    """Return our c (..., 6) of his C_pc; X, V_c and V_p are his."""
     k_c, k_p = (classical_term(swap_blocks(V)) for V in (V_c, V_p))
     moved = np.asarray(X, float) @ k_p[..., None]
     return swap_blocks(np.asarray(C) - k_c + moved[..., 0])

@@ -1,6 +1,6 @@
 """Single rigid bodies: inertias of simple shapes, and the equation of motion.
 
-For floats; an inertia that no body can have is refused.
+For floats only; unphysical inertias raise a ModelError.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ _ORIGIN = (0.0, 0.0, 0.0)
 
 
 def checked(I: RigidInertia) -> RigidInertia:
-    """Return an inertia back if a body can have it; else a ValueError says why not.
+    """Return a rigid inertia unchanged, after a check that it is physical.
 
     The mass must be >= 0; the principal moments must be >= 0, and each at most the sum
     of the other two.
+
+    Raises:
+        NonFiniteError: A parameter is NaN or infinite.
+        ModelError: The inertia is not physical (a ValueError, too).
 
     Source: GUIDE, section 6.5; SV-7.1; KIM-1.6.
     """
@@ -51,12 +55,16 @@ def checked(I: RigidInertia) -> RigidInertia:
 
 
 def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
-    """Return the inertia of a body, checked.
+    """Return the checked inertia of a body.
 
     Args:
         m: Mass [kg], >= 0.
         c: Centre of mass, 3 [m].
         Ic: Inertia about c along the frame's axes, symmetric 3x3 [kg·m²].
+
+    Raises:
+        ShapeError, NonFiniteError: A value has another shape or is not finite.
+        ModelError: Ic is not symmetric, or the inertia is not physical.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -69,7 +77,10 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
 
 
 def body_of_matrix(M: Any) -> RigidInertia:
-    """Return the inertia of a body by its 6x6 matrix, checked.
+    """Return the checked inertia of a body from its 6x6 matrix.
+
+    Raises ValueError if it has not the structure of a rigid body, ModelError if it is
+    not physical, ShapeError or NonFiniteError for other arrays.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -78,6 +89,8 @@ def body_of_matrix(M: Any) -> RigidInertia:
 
 def point_mass(m: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
     """Return the inertia of a mass m [kg] at the point c, 3 [m].
+
+    Raises ModelError for a negative mass.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -94,6 +107,8 @@ def cuboid(
         sides: Lengths along x, y, z, each >= 0 [m].
         c: Its centre, 3 [m].
 
+    Raises ModelError for negative lengths or mass.
+
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     square = _lengths("sides", sides, 3) ** 2
@@ -107,9 +122,11 @@ def cylinder(
 
     Args:
         m: Mass [kg].
-        radius: Its radius [m].
-        length: Its length along z [m].
+        radius: Its radius, >= 0 [m].
+        length: Its length along z, >= 0 [m].
         c: Its centre, 3 [m].
+
+    Raises ModelError for negative lengths or mass.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -121,6 +138,13 @@ def cylinder(
 def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
     """Return the inertia of a solid sphere: 2 m r²/5 about each axis through c.
 
+    Args:
+        m: Mass [kg].
+        radius: Its radius, >= 0 [m].
+        c: Its centre, 3 [m].
+
+    Raises ModelError for a negative radius or mass.
+
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     (rr,) = _lengths("radius", (radius,), 1) ** 2
@@ -128,6 +152,7 @@ def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInerti
 
 
 def _lengths(name: str, x: Any, n: int) -> np.ndarray:
+    """Return n lengths as an array; raise ModelError for negative ones."""
     lengths = finite(name, tuple(x), n)
     if (lengths < 0).any():
         raise ModelError(f"{name}: {lengths.tolist()} m; lengths must be >= 0")
@@ -135,7 +160,7 @@ def _lengths(name: str, x: Any, n: int) -> np.ndarray:
 
 
 def inertia_rate(I: RigidInertia, v: Motion) -> np.ndarray:
-    """Return dI/dt = v x* I - I v x of a body that moves with v, 6x6.
+    """Return dI/dt = v x* I - I v x of a body moving at v, 6x6.
 
     Source: GUIDE (27); SV-7.4.
     """
@@ -162,6 +187,8 @@ def kinetic_energy(I: RigidInertia, v: Motion) -> float:
 def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Force:
     """Return p = v x* I v - f_known, so that f = I a + p.
 
+    f_known is a known force on the body, such as its weight; None: zero.
+
     Source: GUIDE (30); SV-8.3.
     """
     p = cross_force(v, I @ v)
@@ -169,14 +196,14 @@ def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Forc
 
 
 def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
-    """Return the wrench of a force at a point: [x x f; f], about the origin.
+    """Return the wrench [x x f; f] about the origin of a force at a point.
 
-    `X @ force_at_point(f, x)` is what a body with the transform X from the base feels
-    of a force and a point in base axes.
+    With the transform X from the base to a body, `X @ force_at_point(f, x)` is the
+    force on the body in its coordinates, for f and x in base coordinates.
 
     Args:
         f: Force, 3 [N].
-        x: Point it acts at, 3 [m].
+        x: Point at which it acts, 3 [m].
 
     Source: KIM-1.5.
     """
@@ -185,7 +212,10 @@ def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
 
 
 def gravity_force(I: RigidInertia, g: Any) -> Force:
-    """Return the weight I a_g of a body in a uniform field g, 3 [m/s²].
+    """Return the weight I a_g of a body in the uniform gravity g, 3 [m/s²].
+
+    g is in the body's coordinates. Raises ShapeError or NonFiniteError if it is not
+    valid.
 
     Source: GUIDE, section 6.6; SV-8.4.
     """
@@ -193,7 +223,7 @@ def gravity_force(I: RigidInertia, g: Any) -> Force:
 
 
 def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:
-    """Return the force that a motion takes: f = I a + v x* I v = d(I v)/dt.
+    """Return the force that causes an acceleration: f = I a + v x* I v = d(I v)/dt.
 
     Source: GUIDE (29); SV-3.10, SV-8.1, SV-8.2; KIM-1.9.
     """
@@ -201,9 +231,10 @@ def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:
 
 
 def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
-    """Return the acceleration that a force causes; undoes equation_of_motion.
+    """Return the acceleration caused by a force; inverse of equation_of_motion.
 
-    A body without mass, or without extent across some axis, is numpy's LinAlgError.
+    Raises numpy's LinAlgError for a body without mass, or with a principal moment of
+    zero.
 
     Source: GUIDE (29); SV-8.1; KIM-1.9.
     """
@@ -220,18 +251,18 @@ def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
 def joint_acceleration(
     v: Motion, S: MotionSubspace, qd: Any, qdd: Any, ring: Motion | None = None
 ) -> Motion:
-    """The acceleration across a joint whose S is fixed in a body, but for `ring`.
+    """Return the acceleration across a joint with motion subspace S.
 
         a2 - a1 = v x S qd + ring + S qdd
 
-    With one coordinate v may be that of either body: v x s qd = v1 x v2.
+    With one coordinate v may be the velocity of either body: v x s qd = v1 x v2.
 
     Args:
         v: Velocity of the body in which S is fixed [rad/s; m/s].
         S: Motion subspace, 6xr.
         qd: Joint velocities, r.
         qdd: Joint accelerations, r.
-        ring: Apparent derivative of S as seen from that body, times qd.
+        ring: Apparent derivative of S as seen from that body, times qd; None: zero.
 
     Source: GUIDE (32); SV-3.7, SV-6.3, SV-6.4, SV-9.2.
     """
@@ -240,9 +271,9 @@ def joint_acceleration(
 
 
 def joint_force(S: MotionSubspace, f: Force) -> np.ndarray:
-    """Return tau = S.T f of the force f that a joint passes on, r [N·m | N].
+    """Return tau = S.T f of the force f that a joint transmits, r [N·m | N].
 
-    tau . qd is the power of the joint; the part of f in the complement of S does none.
+    tau . qd is the power of the joint; the constraint part of f does no work.
 
     Source: GUIDE (34); SV-9.4.
     """

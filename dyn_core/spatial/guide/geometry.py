@@ -1,7 +1,7 @@
 """Geometry of motions and forces: screws, bases, rates, joint subspaces.
 
-Functions of the 6-D vector guide that no algorithm uses; floats only. Arrays are
-in se3.py, single bodies in bodies.py.
+Functions of the 6-D vector guide that no algorithm uses; floats only. Functions of
+arrays are in se3.py, single bodies in bodies.py.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ class Screw:
 
     Attributes:
         kind: screw, pure (translation or couple: no line, infinite pitch) or zero.
-        magnitude: Of the part along the line [rad/s | N], or of the pure part.
+        magnitude: Size of the part along the line [rad/s | N], or of the pure part.
         direction: Unit vector, or None for zero.
-        point: Point of the line nearest to the origin [m], or None.
-        pitch: Linear per angular part [m/rad | m].
+        point: Point of the line nearest to the origin [m]; None for pure and zero.
+        pitch: Ratio of the other part to the part along the line [m/rad | m]; infinite
+            for pure, NaN for zero.
     """
 
     kind: str
@@ -50,10 +51,12 @@ class Screw:
 
 
 def to_screw(s: Motion | Force) -> Screw:
-    """Return the screw of a twist, or of a wrench.
+    """Return the screw of a twist (Motion) or wrench (Force).
 
         twist:  d = w/|w|,  P = w x v/|w|²,  pitch = w . v/|w|²
         wrench: d = f/|f|,  P = f x n/|f|²,  pitch = f . n/|f|²
+
+    Raises NonFiniteError for NaN or infinity.
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2.
     """
@@ -61,6 +64,7 @@ def to_screw(s: Motion | Force) -> Screw:
     ang, lin = six[:3], six[3:]
     along, across = (ang, lin) if isinstance(s, Motion) else (lin, ang)
     size, other = float(np.linalg.norm(along)), float(np.linalg.norm(across))
+    # Below rounding of the other part, the line would be arbitrarily far away.
     if size <= 1e-14 * other or size == 0.0:
         if other == 0.0:
             return Screw("zero", 0.0, None, None, math.nan)
@@ -71,7 +75,7 @@ def to_screw(s: Motion | Force) -> Screw:
 
 
 def from_screw(screw: Screw, space: type[Spatial]) -> Any:
-    """Return the Motion or Force of a screw; undoes to_screw.
+    """Return the Motion or Force (`space`) of a screw; inverse of to_screw.
 
         twist:  w = |w| d,  v = P x w + pitch w
         wrench: f = |f| d,  n = P x f + pitch f
@@ -95,7 +99,7 @@ def shifted(s: Any, r: Iterable[float]) -> Any:
 
         twist: v' = v + w x r            wrench: n' = n - r x f
 
-    The line, the pitch and the magnitudes stay: only the numbers depend on the point.
+    Line, pitch and magnitudes are unchanged: only the components depend on the point.
 
     Args:
         s: Motion or Force about the origin.
@@ -112,7 +116,7 @@ def shifted(s: Any, r: Iterable[float]) -> Any:
 def dual_basis(D: Any) -> np.ndarray:
     """Return the basis of F6 dual to a basis D of M6 (columns): D.T E = 1.
 
-    A singular D raises numpy's LinAlgError.
+    Raises numpy's LinAlgError if D is singular.
 
     Source: GUIDE (1); SV-1.2.
     """
@@ -120,7 +124,9 @@ def dual_basis(D: Any) -> np.ndarray:
 
 
 def dual(X: Any) -> np.ndarray:
-    """Return X* = X^-T, the transform of forces that belongs to one of motions.
+    """Return X* = X^-T, the transform of forces for a transform of motions, 6x6.
+
+    Raises numpy's LinAlgError if X is singular.
 
     Source: GUIDE (2), (3); SV-1.3.
     """
@@ -128,6 +134,7 @@ def dual(X: Any) -> np.ndarray:
 
 
 def _inverse(name: str, M: Any) -> np.ndarray:
+    """Return the inverse of a 6x6 matrix; LinAlgError if its rank is below 6."""
     M = finite(name, M, 6, 6)
     rank = int(np.linalg.matrix_rank(M))
     if rank < 6:
@@ -136,11 +143,11 @@ def _inverse(name: str, M: Any) -> np.ndarray:
 
 
 def pluecker_bases(X: Transform) -> tuple[MotionSubspace, ForceSubspace]:
-    """Return the Pluecker bases of a frame, seen from the frame that X ends in.
+    """Return the Pluecker bases of a frame, in the coordinates X transforms to.
 
-    d_Ox, d_Oy, d_Oz (turns about the frame's axes), d_x, d_y, d_z (shifts) and the dual
-    e_x, e_y, e_z (couples), e_Ox, e_Oy, e_Oz (forces along the axes): d_i . e_j = 1 for
-    i = j, else 0. They are the columns of X and of X*.
+    d_Ox, d_Oy, d_Oz (rotations about the frame's axes), d_x, d_y, d_z (translations)
+    and the dual e_x, e_y, e_z (couples), e_Ox, e_Oy, e_Oz (forces along the axes): d_i
+    . e_j = 1 for i = j, else 0. They are the columns of X and of X*.
 
     Source: GUIDE (4)-(10); SV-4.1.
     """
@@ -152,7 +159,12 @@ def pluecker_bases(X: Transform) -> tuple[MotionSubspace, ForceSubspace]:
 def central_difference(path: Callable[[float], Any], t: float, h: float = 1e-5) -> Any:
     """Return the derivative of a path of motions or forces: (x(t+h) - x(t-h))/(2h).
 
-    In a basis that does not change this is also the rate of each component.
+    In a constant basis this is also the rate of each component.
+
+    Args:
+        path: Function of time that returns a motion or force.
+        t: Time [s].
+        h: Step [s].
 
     Source: GUIDE (14); SV-5.1.
     """
@@ -160,12 +172,12 @@ def central_difference(path: Callable[[float], Any], t: float, h: float = 1e-5) 
 
 
 def derivative_in_frame(rate: Any, v_frame: Motion, s: Motion | Force) -> Any:
-    """Return a vector's own derivative, in the axes of a moving frame.
+    """Return the derivative of a vector itself, in the axes of a moving frame.
 
         A(dm/dt) = d(Am)/dt + v x m        A(df/dt) = d(Af)/dt + v x* f
 
     Args:
-        rate: Derivative of the components in the moving frame, of the kind of s.
+        rate: Derivative of the components in the moving frame, of the type of s.
         v_frame: Velocity of the frame, in its own coordinates.
         s: The vector, in the same coordinates.
 
@@ -181,7 +193,7 @@ def transform_rate(X: Transform, v_rel: Motion) -> np.ndarray:
 
     Args:
         X: Transform from A to B.
-        v_rel: Velocity of B minus that of A, in B coordinates.
+        v_rel: Velocity of B relative to A, in B coordinates.
 
     Source: GUIDE (15), (17); SV-5.3; KIM-1.8.
     """
@@ -189,9 +201,9 @@ def transform_rate(X: Transform, v_rel: Motion) -> np.ndarray:
 
 
 def complement(S: Any) -> np.ndarray:
-    """Return T, 6x(6-r), of S, 6xr: S.T T = 0 (constraint forces of a joint).
+    """Return a basis T, 6x(6-r), of the constraint forces of S, 6xr: S.T T = 0.
 
-    Columns of S that depend on each other are a ValueError.
+    Raises ValueError if the columns of S are linearly dependent.
 
     Source: GUIDE (33), section 7; SV-3.11, SV-9.3, SV-9.5.
     """
@@ -205,9 +217,10 @@ def complement(S: Any) -> np.ndarray:
 
 
 def constraint_rows(S: Any) -> np.ndarray:
-    """Return the rows T.T of a joint's constraint: T.T (v2 - v1) = 0, (6-r)x6.
+    """Return the constraint rows T.T of a joint: T.T (v2 - v1) = 0, (6-r)x6.
 
-    They hold exactly when v2 - v1 = S qd for some qd.
+    They hold exactly when v2 - v1 = S qd for some qd. Raises ValueError if the columns
+    of S are linearly dependent.
 
     Source: GUIDE (31); SV-3.1, SV-9.1, SV-9.5.
     """
@@ -220,9 +233,12 @@ def screw_axis(
     """Return the motion of a joint about a line: s = [u; P x u + pitch u].
 
     Args:
-        u: Direction of the line, any length but zero, 3.
+        u: Direction of the line, 3; it is normalised.
         P: A point of the line, 3 [m].
-        pitch: Shift per turn [m/rad].
+        pitch: Translation per rotation [m/rad].
+
+    Raises:
+        ValueError: u is zero.
 
     Source: GUIDE, section 4; SV-9.6.
     """
@@ -236,12 +252,12 @@ def screw_axis(
 
 
 def _columns(*places: int) -> MotionSubspace:
-    """Return some columns of the 6x6 identity."""
+    """Return the columns of the 6x6 identity at these indices."""
     return MotionSubspace(Motion.of(np.eye(6)[k].tolist()) for k in places)
 
 
 def fixed() -> MotionSubspace:
-    """Return S of a joint that allows nothing, 6x0.
+    """Return S of a fixed joint, 6x0.
 
     Source: GUIDE, section 7; SV-9.6.
     """
@@ -249,7 +265,7 @@ def fixed() -> MotionSubspace:
 
 
 def revolute() -> MotionSubspace:
-    """Return S of a turn about z, 6x1.
+    """Return S of a rotation about z, 6x1.
 
     Source: GUIDE, section 7; SV-9.6.
     """
@@ -257,7 +273,7 @@ def revolute() -> MotionSubspace:
 
 
 def prismatic() -> MotionSubspace:
-    """Return S of a shift along z, 6x1.
+    """Return S of a translation along z, 6x1.
 
     Source: GUIDE, section 7; SV-9.6.
     """
@@ -265,7 +281,7 @@ def prismatic() -> MotionSubspace:
 
 
 def helical(pitch: float) -> MotionSubspace:
-    """Return S of a screw about z with this pitch [m/rad], 6x1.
+    """Return S of a screw joint about z with this pitch [m/rad], 6x1.
 
     Source: GUIDE, section 7; SV-9.6.
     """
@@ -273,7 +289,7 @@ def helical(pitch: float) -> MotionSubspace:
 
 
 def cylindrical() -> MotionSubspace:
-    """Return S of a turn about and a shift along z, 6x2.
+    """Return S of a rotation about and a translation along z, 6x2.
 
     Source: GUIDE, section 7; SV-9.6.
     """
@@ -281,7 +297,7 @@ def cylindrical() -> MotionSubspace:
 
 
 def spherical() -> MotionSubspace:
-    """Return S of all turns about the origin, 6x3.
+    """Return S of all rotations about the origin, 6x3.
 
     Source: GUIDE, section 7; SV-9.6.
     """
@@ -289,7 +305,7 @@ def spherical() -> MotionSubspace:
 
 
 def planar() -> MotionSubspace:
-    """Return S of a turn about z and shifts along the body's x and y, 6x3.
+    """Return S of a rotation about z and translations along the body's x and y, 6x3.
 
     Source: GUIDE, section 7; SV-9.6.
     """
@@ -297,7 +313,7 @@ def planar() -> MotionSubspace:
 
 
 def free() -> MotionSubspace:
-    """Return S of a joint that forbids nothing, 6x6.
+    """Return S of a joint without constraints, 6x6.
 
     Source: GUIDE, section 7; SV-9.6.
     """
@@ -305,7 +321,7 @@ def free() -> MotionSubspace:
 
 
 def universal(q: Iterable[float]) -> MotionSubspace:
-    """Return S(q) of a turn about x, then about the turned y, in the last frame, 6x2.
+    """Return S(q) of rotations about x and then the rotated y, in the last frame, 6x2.
 
         S = [[cos q2, 0], [0, 1], [sin q2, 0], 0, 0, 0]
 
@@ -320,6 +336,8 @@ def universal_ring(q: Iterable[float], qd: Iterable[float]) -> Motion:
     """Return the apparent derivative of S of a universal joint, times qd.
 
         (dS/dt) qd = [-sin q2, 0, cos q2, 0, 0, 0] qd1 qd2
+
+    q and qd have two numbers each.
 
     Source: GUIDE (32); SV-9.2, SV-9.6.
     """

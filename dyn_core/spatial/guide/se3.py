@@ -1,7 +1,7 @@
-"""Poses, twists and wrenches as arrays, one or a batch: checked, floats only.
+"""Poses, twists and wrenches as checked arrays of floats, single or in batches.
 
 Algorithms use the types of dyn_core.spatial; these functions are for arrays of data.
-A bad array is refused: ShapeError, NonFiniteError or ValueError. No input is changed.
+Invalid arrays raise ShapeError, NonFiniteError or ValueError. No input is modified.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from dyn_core.spatial.conventions.common import quaternion
 from dyn_core.spatial.lie import dexp3, dexp3_inverse, exp3, quat_log
 from dyn_core.spatial.vectors import Vector
 
-ROTATION = 1e-8  # how far E.T E may be from 1
+ROTATION = 1e-8  # largest allowed entry of E.T E - 1
 
 
 def finite(name: str, x: Any, *tail: int) -> np.ndarray:
-    """Return an array (..., *tail) of finite floats, or say what is wrong with it.
+    """Return an array (..., *tail) of finite floats.
 
     Args:
-        name: What the error calls it.
-        x: Anything numpy reads.
-        tail: The last sizes of the shape.
+        name: Name of the input in error messages.
+        x: Array-like of numbers.
+        tail: Required sizes of the last axes.
+
+    Raises:
+        ShapeError: Not numeric, or another shape.
+        NonFiniteError: An entry is NaN or infinite; names the first one.
     """
     try:
         array = np.asarray(x, float)
@@ -44,7 +48,14 @@ def finite(name: str, x: Any, *tail: int) -> np.ndarray:
 
 
 def rotation(name: str, E: Any) -> np.ndarray:
-    """Return rotation matrices (..., 3, 3); any other matrix is a ValueError."""
+    """Return rotation matrices (..., 3, 3) as an array.
+
+    `name` is used in error messages.
+
+    Raises:
+        ShapeError, NonFiniteError: As in `finite`.
+        ValueError: A matrix is not orthonormal within ROTATION, or is a reflection.
+    """
     E = finite(name, E, 3, 3)
     off = np.abs(np.swapaxes(E, -1, -2) @ E - np.eye(3)).max(initial=0.0)
     turned = np.linalg.det(E).min(initial=1.0)
@@ -57,7 +68,7 @@ def rotation(name: str, E: Any) -> np.ndarray:
 
 
 def skews(r: Any) -> np.ndarray:
-    """Return r x as matrices (..., 3, 3) of arrays (..., 3).
+    """Return the matrices r x, (..., 3, 3), of vectors r (..., 3).
 
     Source: GUIDE (13); SV-4.4.
     """
@@ -69,7 +80,9 @@ def skews(r: Any) -> np.ndarray:
 
 
 def unskew(M: Any) -> np.ndarray:
-    """Return r of a matrix r x; one that is not antisymmetric is a ValueError.
+    """Return the vectors r (..., 3) of matrices r x (..., 3, 3).
+
+    Raises ValueError for a matrix that is not antisymmetric.
 
     Source: GUIDE (13); SV-4.4; KIM-1.2.
     """
@@ -81,7 +94,7 @@ def unskew(M: Any) -> np.ndarray:
 
 
 def crm(v: Any) -> np.ndarray:
-    """Return v x as matrices (..., 6, 6) of arrays (..., 6): also ad_v of se(3).
+    """Return the matrices v x, (..., 6, 6), of motions v (..., 6); also ad_v of se(3).
 
     Source: GUIDE (17); SV-5.3, SV-11.4; KIM-1.8.
     """
@@ -93,7 +106,7 @@ def crm(v: Any) -> np.ndarray:
 
 
 def crf(v: Any) -> np.ndarray:
-    """Return v x* = -(v x).T as matrices (..., 6, 6).
+    """Return the matrices v x* = -(v x).T, (..., 6, 6), of motions v (..., 6).
 
     Source: GUIDE (18); SV-5.3; KIM-1.8.
     """
@@ -123,11 +136,14 @@ def cross_forces(v: Any, f: Any) -> np.ndarray:
 
 
 def motion_transform(E: Any, r: Any) -> np.ndarray:
-    """Return the transform of motions X = [[E, 0], [-E r x, E]], (..., 6, 6).
+    """Return the transform X = [[E, 0], [-E r x, E]] of motions, (..., 6, 6).
 
     Args:
         E: Rotation of coordinates, A to B, (..., 3, 3).
         r: Origin of B in A coordinates, (..., 3) [m].
+
+    Raises:
+        ValueError: E is not a rotation.
 
     Source: GUIDE (11); SV-4.2; KIM-1.3.
     """
@@ -138,7 +154,9 @@ def motion_transform(E: Any, r: Any) -> np.ndarray:
 
 
 def force_transform(E: Any, r: Any) -> np.ndarray:
-    """Return the transform of forces X* = [[E, -E r x], [0, E]], (..., 6, 6).
+    """Return the transform X* = [[E, -E r x], [0, E]] of forces, (..., 6, 6).
+
+    Arguments and errors are as in motion_transform.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3.
     """
@@ -149,12 +167,15 @@ def force_transform(E: Any, r: Any) -> np.ndarray:
 
 
 def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """Return the block matrices [[a, b], [c, d]]."""
     top, bottom = np.concatenate([a, b], axis=-1), np.concatenate([c, d], axis=-1)
     return np.concatenate([top, bottom], axis=-2)
 
 
 def apply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
-    """Return X m = [E w; E (v - r x w)] of arrays (..., 6), without the 6x6 matrix.
+    """Return X m = [E w; E (v - r x w)] of motions m (..., 6), without the 6x6 matrix.
+
+    E and r are as in motion_transform; ValueError if E is not a rotation.
 
     Source: GUIDE (11); SV-4.2, SV-11.3; KIM-1.3, KIM-1.4.
     """
@@ -164,7 +185,9 @@ def apply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
 
 
 def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
-    """Return X* f = [E (n - r x f); E f] of arrays (..., 6).
+    """Return X* f = [E (n - r x f); E f] of forces (..., 6), without the 6x6 matrix.
+
+    E and r are as in motion_transform; ValueError if E is not a rotation.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3, KIM-1.5.
     """
@@ -174,7 +197,9 @@ def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
 
 
 def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
-    """Undo apply_motion: [E.T w; E.T v + r x E.T w].
+    """Return the motions of apply_motion's results: [E.T w; E.T v + r x E.T w].
+
+    E and r are as in motion_transform; ValueError if E is not a rotation.
 
     Source: GUIDE (11); SV-4.2; KIM-1.3.
     """
@@ -185,7 +210,9 @@ def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
 
 
 def unapply_force(E: Any, r: Any, f: Any) -> np.ndarray:
-    """Undo apply_force: [E.T n + r x E.T f; E.T f].
+    """Return the forces of apply_force's results: [E.T n + r x E.T f; E.T f].
+
+    E and r are as in motion_transform; ValueError if E is not a rotation.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3.
     """
@@ -196,15 +223,17 @@ def unapply_force(E: Any, r: Any, f: Any) -> np.ndarray:
 
 
 def _joined(ang: np.ndarray, lin: np.ndarray) -> np.ndarray:
+    """Return [ang; lin], (..., 6), with broadcast batches."""
     return np.concatenate(np.broadcast_arrays(ang, lin), axis=-1)
 
 
 def _turn(E: np.ndarray, ang: np.ndarray, lin: np.ndarray) -> np.ndarray:
+    """Return [E ang; E lin], (..., 6)."""
     return _joined((E @ ang[..., None])[..., 0], (E @ lin[..., None])[..., 0])
 
 
 def hat(x: Any) -> np.ndarray:
-    """Return the element [[w x, v], [0, 0]] of se(3), (..., 4, 4), of twists (..., 6).
+    """Return the matrices [[w x, v], [0, 0]] in se(3), (..., 4, 4), of twists (..., 6).
 
     Source: GUIDE, section 8; SV-11.4; KIM-1.2.
     """
@@ -215,7 +244,9 @@ def hat(x: Any) -> np.ndarray:
 
 
 def vee(M: Any) -> np.ndarray:
-    """Undo hat; a matrix that is not in se(3) is a ValueError.
+    """Return the twists (..., 6) of matrices (..., 4, 4) in se(3); inverse of hat.
+
+    Raises ValueError for a matrix that is not in se(3).
 
     Source: GUIDE, section 8; SV-11.4; KIM-1.2.
     """
@@ -226,9 +257,11 @@ def vee(M: Any) -> np.ndarray:
 
 
 def exp(x: Any) -> np.ndarray:
-    """Return the pose T = exp(hat x), (..., 4, 4), of twists times time (..., 6).
+    """Return the poses T = exp(hat x), (..., 4, 4), of displacements x (..., 6).
 
         T = [[exp3(w), dexp3(w) v], [0, 1]]
+
+    x is a twist times a time, [rad; m].
 
     Source: GUIDE, section 8; SV-11.4; KIM-S1.
     """
@@ -243,7 +276,10 @@ def exp(x: Any) -> np.ndarray:
 
 
 def log(T: Any) -> np.ndarray:
-    """Undo exp, for poses (..., 4, 4); the angle is at most pi.
+    """Return the displacements (..., 6) of poses (..., 4, 4), with angles up to pi.
+
+    Inverse of exp. Raises ValueError if a rotation is not orthonormal, or a last row is
+    not (0, 0, 0, 1).
 
     Source: GUIDE, section 8; SV-11.4; KIM-S1.
     """

@@ -1,7 +1,7 @@
-"""Two bodies and a hinge, solved four ways: the worked example of the guide.
+"""Two bodies and a hinge, solved in four ways: the worked example of the guide.
 
-A force acts on body 1; a revolute joint connects it to body 2; nothing else holds them.
-What are the accelerations, and what passes through the joint?
+A force acts on body 1; a revolute joint connects it to body 2; there are no other
+connections. The problem asks for the accelerations and the force through the joint.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dyn_core.spatial.guide import bodies, geometry
 
 @dataclass(frozen=True)
 class Body:
-    """One body, in the words of 3-D mechanics.
+    """One body, in terms of 3-D mechanics.
 
     Attributes:
         m: Mass [kg].
@@ -39,7 +39,7 @@ class Body:
     I: np.ndarray
 
     def spatial(self) -> RigidInertia:
-        """Return the same body as a spatial inertia at the origin."""
+        """Return the body as a spatial inertia about the origin."""
         return bodies.rigid_body(self.m, self.C, self.I)
 
 
@@ -50,7 +50,8 @@ class HingedPair:
     Attributes:
         body1, body2: The bodies.
         P, s: A point of the hinge's axis, 3 [m]; its direction, 3.
-        f, n: Force through C1 [N] and couple [N·m] on body 1, 3 each.
+        f, n: Force through the centre of mass C1 [N] and couple [N·m] on body 1, 3
+            each.
     """
 
     body1: Body
@@ -61,7 +62,7 @@ class HingedPair:
     n: np.ndarray
 
     def axis(self) -> Motion:
-        """Return the hinge's axis as a motion."""
+        """Return the motion of the hinge at unit rate, about the origin."""
         return geometry.screw_axis(self.s, self.P)
 
     def load(self) -> Force:
@@ -75,7 +76,7 @@ class Answer3D:
     """Solution by 3-D vectors.
 
     Attributes:
-        a1: Acceleration of C1, 3 [m/s²].
+        a1: Acceleration of C1, the centre of mass of body 1, 3 [m/s²].
         wd1: Angular acceleration of body 1, 3 [rad/s²].
         alpha: Acceleration of the hinge [rad/s²].
         matrix: [[A, B], [C, D]], 6x6: [f; n] = matrix [a1; wd1].
@@ -92,11 +93,10 @@ class Answer:
     """Solution by spatial vectors, all at the origin.
 
     Attributes:
-        a1, a2: Accelerations of the bodies.
+        a1, a2: Spatial accelerations of the bodies.
         qdd: Acceleration of the hinge [rad/s²].
-        f_J: Force that body 1 passes to body 2 through the hinge.
-        IA: Inertia that the load feels, 6x6 (articulated-body inertia); None where it
-            was not needed.
+        f_J: Force that body 1 transmits to body 2 through the hinge.
+        IA: Articulated-body inertia of body 1, 6x6; None if it was not computed.
     """
 
     a1: Motion
@@ -121,11 +121,12 @@ K7 = HingedPair(
 
 
 def _tilde(r: np.ndarray) -> np.ndarray:
+    """Return the 3x3 matrix r x as an array."""
     return np.asarray(skew(r.tolist()), float)
 
 
 def _inertia_along_joint(inertia: float) -> float:
-    """Return s . I2 s, or refuse a hinge along which body 2 has no inertia."""
+    """Return s . I2 s; raise ValueError if it is not positive."""
     if not inertia > 0:
         raise ValueError(
             f"the inertia of body 2 along the joint is {inertia}; it must be positive:"
@@ -141,7 +142,10 @@ def two_body_3d(case: HingedPair) -> Answer3D:
         J = I2 - m2 r2~ r2~,  K = J + m2 r1~ r2~,  [f; n] = [[A, B], [B.T, D]] [a1; wd1]
 
     Args:
-        case: The problem; r1 and r2 go from the centres of mass to P.
+        case: The problem; r1 and r2 point from the centres of mass to P.
+
+    Raises:
+        ValueError: Body 2 has no inertia along the joint.
 
     Source: GUIDE appendix A (S1)-(S32); SV-10.1.
     """
@@ -172,6 +176,9 @@ def two_body_spatial(I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force) ->
         s: Axis of the joint.
         f: Force on body 1.
 
+    Raises:
+        ValueError: Body 2 has no inertia along the joint.
+
     Source: GUIDE appendix B (S33)-(S39); SV-10.2, SV-10.3.
     """
     U = I2 @ s
@@ -185,13 +192,13 @@ def two_body_spatial(I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force) ->
 
 @dataclass(frozen=True)
 class Moving:
-    """Motion of two bodies, and the other forces on them.
+    """State of two moving bodies, hinge torque and gravity.
 
     Attributes:
         v1: Velocity of body 1 at the origin.
         qd: Velocity of the hinge [rad/s].
         tau: Torque of the hinge [N·m].
-        g: Field of gravity, 3 [m/s²].
+        g: Gravity, 3 [m/s²].
     """
 
     v1: Motion
@@ -206,7 +213,7 @@ K8 = Moving(Motion.of((0.2, -0.3, 0.5, 0.4, 0.1, -0.2)), qd=0.8, tau=0.35)
 def _biases(
     I1: RigidInertia, I2: RigidInertia, s: Motion, state: Moving
 ) -> tuple[Force, Force, Motion]:
-    """Return the bias forces p1, p2 and c = v1 x v2, the acceleration that s adds."""
+    """Return the bias forces p1, p2 (with gravity) and the acceleration c = v1 x v2."""
     v2 = state.v1 + s * state.qd
     p1 = bodies.bias_force(I1, state.v1, bodies.gravity_force(I1, state.g))
     p2 = bodies.bias_force(I2, v2, bodies.gravity_force(I2, state.g))
@@ -216,7 +223,7 @@ def _biases(
 def two_body_moving(
     I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force, state: Moving
 ) -> Answer:
-    """Return the accelerations of two bodies that move: the joint is eliminated with s.
+    """Return the accelerations of two moving bodies, with the joint eliminated by s.
 
         pA = p1 + p2 + I2 c + I2 s (tau - s.T (I2 c + p2)) / (s.T I2 s)
         a1 = IA^-1 (f - pA),   qdd = (tau - s.T (I2 (a1 + c) + p2)) / (s.T I2 s)
@@ -226,6 +233,9 @@ def two_body_moving(
         s: Axis of the joint.
         f: Force on body 1 besides gravity.
         state: Velocities, torque, gravity.
+
+    Raises:
+        ValueError: Body 2 has no inertia along the joint.
 
     Source: GUIDE appendix B, carried on; SV-10.5, SV-6.4.
     """
@@ -247,8 +257,8 @@ def two_body_kkt(
 
         I1 a1 + T l = f - p1 - e,   I2 a2 - T l = e - p2,   T.T (a2 - a1) = T.T c
 
-    e is any force with s.T e = tau; f_J = e + T l. The lines of a1, a2 and of the
-    multipliers l form one symmetric system.
+    e is any force with s.T e = tau; f_J = e + T l. The equations of a1, a2 and of the
+    multipliers l form one symmetric system. IA of the answer is None.
 
     Args:
         I1, I2: Inertias of the bodies.
@@ -280,7 +290,7 @@ def two_body_kkt(
 def same_inertia(case: HingedPair, IA: np.ndarray) -> np.ndarray:
     """Return the 6x6 matrix of the 3-D solution from IA: shift to C1, swap the blocks.
 
-    A congruence: where IA is symmetric positive definite, so is the other.
+    A congruence: if IA is symmetric positive definite, so is the result.
 
     Source: GUIDE (S27); SV-10.3.
     """
@@ -290,9 +300,10 @@ def same_inertia(case: HingedPair, IA: np.ndarray) -> np.ndarray:
 
 
 def same_answer(case: HingedPair, answer: Answer) -> Answer3D:
-    """Return a spatial answer at rest in the words of 3-D mechanics.
+    """Return a spatial answer for bodies at rest in terms of 3-D mechanics.
 
-    At rest the classical acceleration of C1 is the linear part about C1.
+    At rest the classical acceleration of C1 is the linear part about C1. The answer
+    must have IA.
 
     Source: GUIDE appendix B; SV-10.4.
     """
