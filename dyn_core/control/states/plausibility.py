@@ -397,6 +397,6 @@ class LongMotion:
 def _sentences(
     joints: tuple[str, ...], which: np.ndarray, said: str
 ) -> tuple[str, ...]:
-    """Return a sentence for each joint that a condition names."""
+    """Return "joint NAME ..." with the text `said` for each joint marked by `which`."""
     pairs = zip(joints, which, strict=True)
     return tuple(f"joint '{name}' {said}" for name, named in pairs if named)

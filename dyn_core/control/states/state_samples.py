@@ -144,7 +144,7 @@ class Samples:
         return self._rate
 
     def change(self, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
-        """Return the displacement from q to q_next, wrapped for wrapped joints."""
+        """Return the displacement from q to q_next, (n,); wrapped where `wrapped`."""
         change: np.ndarray = q_next - q  # joints have one coordinate each
         if not self.turning:
             return change
@@ -315,7 +315,7 @@ class Samples:
             return BACK
         if now is not None and self.now is not None and now < self.now:
             return BACK
-        # Only while there is a state: else each new one would restart the window checks.
+        # Only while there is a state: else each new one would restart window checks.
         if self.q is not None and self.silence(t) is not None and not self.paused:
             return STALE
         if (
