@@ -37,7 +37,18 @@ _SUFFIXES = {"qd": "/s", "qdd": "/s²"}
 
 
 def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
-    """Write a motion; series and facts are left out."""
+    """Write times and columns of a motion.
+
+    Series, contacts, facts and notes are omitted.
+
+    Args:
+        record: Motion.
+        file: Path; an existing file is replaced.
+        bar: Progress of the rows.
+
+    Raises:
+        SettingError: The name of a column has characters that cannot be printed.
+    """
     for name in (*record.names("q"), *record.names("qd")):
         if not name.isprintable():
             raise SettingError(f"{file}: CSV has no name like {name!r}", "file")

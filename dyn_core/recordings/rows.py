@@ -28,7 +28,7 @@ def inverse_dynamics(
     engine: str | None = None,
     progress: bool = False,
 ) -> MotionRecord:
-    """Return the motion with the joint forces that cause it, without springs' forces.
+    """Return the motion with the joint forces that cause it; joint springs act.
 
     Args:
         model: Robot.
