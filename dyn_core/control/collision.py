@@ -172,6 +172,12 @@ class ExternalEffort:
 class CollisionDetector:
     """Compares external joint forces with thresholds and names the joint.
 
+    Args:
+        model: Robot with joints of one coordinate.
+        settings: Thresholds and observer.
+        engine: Engine of the Program; None: the default.
+        carried: Payload that may change at run time; None: no payload.
+
     Attributes:
         settings: Settings as given.
         external: Estimator of the external joint forces.
@@ -236,8 +242,8 @@ class CollisionDetector:
     ) -> str | None:
         """Return the message of a collision that begins in this cycle, or None.
 
-        In contrast to `update`, the effort is that of the coming cycle: it is stored,
-        and compared with the motion at the next call.
+        Here tau is the effort of the coming cycle, in contrast to `update`: it is
+        stored, and compared with the motion at the next call.
 
         Args:
             t: Time [s].

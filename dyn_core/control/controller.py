@@ -54,7 +54,7 @@ class Controller(Laws):
             watched = self.collision, self.engine, self.carried
             self.detector = CollisionDetector(self.robot, *watched)
         self.enabled = True
-        self._drives = False  # whether the law has the robot since the last reset
+        self._drives = False  # whether the law has acted since the last reset
         self.silence = Silence(self.samples, self.rules, self.safety)
         self.begin()
 
@@ -268,6 +268,7 @@ class Controller(Laws):
         self._stop(t, "shutdown", self.rules.on_shutdown, reason)
 
     def _stop(self, t: float, cause: str, kind: str, reason: str) -> None:
+        """Stop the robot and brake the reference; arguments as for Safety.stop."""
         self.safety.stop(t, cause, kind, reason)
         self._brake(False)
 

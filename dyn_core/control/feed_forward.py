@@ -32,10 +32,18 @@ class FeedForward:
 
     Velocity and acceleration are the derivatives of the interpolation at point k:
     linear for positions alone, cubic with velocities, quintic with accelerations. Where
-    the derivative jumps at a point, the mean of both sides is used.
+    the derivative jumps at a point, the mean of both sides is used. Joint springs act.
+
+    Args:
+        model: Robot with joints of one coordinate.
+        hold: Positions of joints that a trajectory may omit, by name [rad | m]; None:
+            none.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
+        engine: Engine of the Program; None: the default.
+        joint_friction: Whether joint friction acts.
 
     Attributes:
-        model: Robot with joints of one coordinate.
+        model: Robot.
         hold: Positions of joints that a trajectory may omit, by name [rad | m].
 
     Raises:

@@ -193,8 +193,7 @@ def inertia_program(
 ) -> Callable[..., np.ndarray] | None:
     """Return the prepared Program of H(q), or None if no bound needs H.
 
-    None, too, for a robot with loops, whose H is not a function of its tree coordinates
-    alone.
+    None, too, for a robot with loops, to which H of the tree alone does not apply.
 
     Args:
         model: Robot.

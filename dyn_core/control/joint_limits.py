@@ -13,7 +13,7 @@ from dyn_core.errors import SettingError, TrajectoryError
 from dyn_core.model import Model
 from dyn_core.sharing import once
 
-ROUNDING = 1e-9  # of interpolation, relative to limits of size 1
+ROUNDING = 1e-9  # tolerance for rounding errors of interpolation, absolute
 SPEED_MARGIN = 0.01  # relative excess of a velocity limit that interpolation may have
 BLOCK = 1000  # number of pieces in one vectorised check
 HALVINGS = 40  # subdivisions of a piece; a curve undecided after them is accepted
@@ -103,7 +103,7 @@ class JointLimits:
             TrajectoryError: A position limit is exceeded, or a velocity limit by more
                 than SPEED_MARGIN; names the joint.
         """
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # the checks refuse overflow
             for k in range(0, len(c), BLOCK):
                 rows = slice(k, k + BLOCK)
                 self._check_block(lengths[rows], c[rows], k, where)
@@ -140,6 +140,7 @@ class JointLimits:
             )
 
     def _range(self, j: int) -> str:
+        """Return the position range of joint j as text."""
         return f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]"
 
 

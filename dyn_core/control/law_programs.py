@@ -76,6 +76,7 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
 def _choices(
     model: Model, inverse_dynamics: Any, engine: Any, paths: Sequence[str]
 ) -> dict[str, Any]:
+    """Return the build options that all laws share."""
     return {
         "inverse_dynamics": inverse_dynamics,
         "engine": engine,

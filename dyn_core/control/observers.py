@@ -53,7 +53,7 @@ def fault_seen(
     for observer in observers:
         try:
             reason = observer.observe(t, q, qd, tau)
-        except Exception as error:  # what fails to watch stops
+        except Exception as error:  # an observer that fails stops the robot
             reason = f"{type(observer).__name__} fails: {error}"
         if reason is not None:
             reasons.append(reason)

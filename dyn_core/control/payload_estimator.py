@@ -243,6 +243,7 @@ class PayloadEstimator:
         self.forget()
 
     def _size(self, name: str) -> Any:
+        """Return the shape of a Program input by name."""
         return next(port.shape for port in self.program.inputs if port.name == name)
 
     def forget(self) -> None:

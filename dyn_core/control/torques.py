@@ -72,9 +72,11 @@ class Laws(ControllerSettings):
 
     @property
     def _has_state(self) -> bool:
+        """Whether there is a last state."""
         return hasattr(self, "samples") and self.samples.q is not None
 
     def _last_state(self) -> np.ndarray | None:
+        """Return the position of the last state, (nv,); None without one."""
         return self.samples.q if self._has_state else None
 
     def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:

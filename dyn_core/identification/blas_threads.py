@@ -45,6 +45,7 @@ def _take_one() -> list[int]:
 
 
 def _set_back(counts: list[int]) -> None:
+    """Set the number of threads of each library."""
     for (_, set_threads), count in zip(_switches(), counts, strict=True):
         set_threads(count)
 

@@ -393,7 +393,7 @@ def nearest(
     scaled = np.linalg.lstsq(A[:, kept] / lengths, b - A @ prior, rcond=None)[0]
     change = np.zeros(len(prior))
     change[kept] = scaled / lengths
-    # Along hidden directions the change is free: take the shortest.
+    # Changes along undetermined directions are free: choose the shortest.
     hidden = base.directions
     back = np.linalg.lstsq(hidden / scale[:, None], change / scale, rcond=None)[0]
     return np.asarray(prior + change - hidden @ back)

@@ -2,8 +2,8 @@
 
     residual = measured - tau(q, qd, qdd)
 
-with accelerations from filtered velocities. The shape of the residual shows what the
-model lacks.
+with accelerations from filtered velocities. The shape of the residual indicates missing
+effects, such as friction.
 """
 
 from __future__ import annotations
@@ -136,6 +136,7 @@ class Evaluation:
         return lines + [f"note: {sentence}" for sentence in self.notes]
 
     def _unit(self, name: str) -> str:
+        """Return the unit of a joint's force."""
         return "N" if self.model.joint_kind(name) == "prismatic" else "N·m"
 
     def identify(self, delay: bool = False, **options: Any) -> Identification:
@@ -331,6 +332,7 @@ def _check_model(model: Model) -> None:
 
 
 def _columns(model: Model, name: str) -> range:
+    """Return the velocity indices of a joint."""
     columns = model.v_slice(name)
     return range(columns.start, columns.stop)
 

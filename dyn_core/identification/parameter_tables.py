@@ -73,6 +73,7 @@ def _value(path: str | os.PathLike[str], row: list[str]) -> float:
 
 
 def _no_table(path: str | os.PathLike[str], reason: str) -> SettingError:
+    """Return the error for a file that is no table."""
     valid = "rows of name, value"
     message = f"{path}: no table of parameters: {reason}; valid: {valid}"
     return SettingError(message, "parameters")

@@ -188,8 +188,8 @@ def base_of(
 
     n = A.shape[1]
     lengths = column_lengths(layout, A, tolerance)
-    # All scaled columns have one length: the first of equals becomes the pivot, on each
-    # engine and with each LAPACK, since later ones are shorter by more than rounding.
+    # All scaled columns have the same length. TIE makes the first of them the pivot,
+    # on every engine and LAPACK: later ones are shorter by more than rounding.
     scale = np.where(lengths > 0, lengths, 1.0) * (1 + TIE * np.arange(n))
     A = A * (lengths > 0)  # drop columns of rounding errors alone
     R = np.linalg.qr(A / scale, mode="r") if len(A) > n else A / scale

@@ -142,7 +142,8 @@ class Unknowns:
     def scale_of(self, prior: np.ndarray) -> np.ndarray:
         """Return the largest absolute value in a prior of each parameter's kind, (n,).
 
-        Where it is zero, a typical size of the kind.
+        Where it is zero: a typical size of the kind, or 1 with a layout (except speeds
+        and the delay).
         """
         kinds = np.array(self.kinds)
         usual = {k: 1.0 if self.layout else _SIZES.get(k, 1.0) for k in self.kinds}

@@ -91,7 +91,7 @@ def opened(file: Path) -> Iterator[Bag]:
         raise
     except OSError as error:
         raise SettingError(f"{file}: {why_unread(error)}", "file") from error
-    except Exception as error:  # of rosbags, for a file of any content
+    except Exception as error:  # rosbags raises many types on damaged files
         spoken = type(error).__module__.partition(".")[0] in ("rosbags", "sqlite3")
         reason = " ".join(str(error).split()) if spoken else "it is damaged"
         message = one_line(f"{file}: no bag that can be read: {reason}")
@@ -267,6 +267,7 @@ def _field(values: Any, n: int) -> np.ndarray:
 
 
 def _or_none(array: np.ndarray) -> np.ndarray | None:
+    """Return an array, or None if it has no finite number."""
     return array if np.isfinite(array).any() else None
 
 

@@ -159,8 +159,7 @@ def model_hash(model: Model) -> str:
             model.stiffness, model.rest,
         )  # fmt: skip
         parts += [_numbers(values[i]) for values in passive]
-        # Defaults are left out: hashes of models without these parameters stay the
-        # same.
+        # Only values that differ from the defaults enter the hash.
         if any(x != FRICTION_SPEED for x in model.friction_speed[i]):
             parts.append(("friction_speed", _numbers(model.friction_speed[i])))
         if any(model.stribeck[i]):

@@ -142,7 +142,7 @@ def _filtered(
         )
     even = np.linspace(t[0], t[-1], len(t))
     sections = butter(ORDER, float(cutoff), fs=rate, output="sos")
-    # Long enough for the filter's transient at the ends to decay.
+    # Three periods of the cut-off frequency, for the filter's transient.
     padding = min(len(t) - 1, int(3 * rate / cutoff) + 10)
     assert callable(spline)
     return even, np.asarray(sosfiltfilt(sections, spline(even), axis=0, padlen=padding))

@@ -141,7 +141,10 @@ class ContactSimulator(RobotPlant):
         return (f"the start overlaps by {-worst.gap:.3g} m at {where}: {how}",)
 
     def fallen(self) -> tuple[str, ...]:
-        """Return a sentence on each link that has left all height fields and falls."""
+        """Return a sentence on each link that has left all height fields and falls.
+
+        Empty if there is none.
+        """
         pairs = self.contact_model.pairs
         depths = {} if pairs is None else pairs.fallen(self.q)
         fields = ", ".join(field.name for field in self.world.height_fields)

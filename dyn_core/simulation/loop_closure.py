@@ -21,7 +21,7 @@ from dyn_core.validation import Quantity, Whole, known_keywords, one_state
 
 DIFFERENCES = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # central, of eighth order
 INSTANT = 1e-3  # step of the finite differences in time [s]
-RANK = 1e-9  # singular values below this part of the largest are zero
+RANK = 1e-9  # relative threshold below which singular values count as zero
 MOVES = 8  # maximum number of random shifts away from a singular position
 
 
@@ -58,7 +58,8 @@ def close_loops(
     Raises:
         InfeasibleError: The loops cannot be closed; names the worst row of the first
             attempt and has its residual.
-        ModelError: tolerance, rounds or tries is out of range.
+        ModelError: tolerance, rounds or tries is out of range, or `fixed` names an
+            unknown joint.
         ShapeError: q has the wrong shape.
         SingularError, NonFiniteError: The residuals cannot be evaluated near q.
 
@@ -164,7 +165,7 @@ def _regular(
         else:
             f, A = _finite(model, f, A)
             slides = np.flatnonzero(velocity_rows(model.loops))
-            A[slides] = 0.0  # no position breaks them: none is moved for them
+            A[slides] = 0.0  # rows in velocities do not constrain the position
             return np.asarray(q), f, A
         shift = still.copy()
         shift[free] = 1e-3 * rng.normal(size=len(free))

@@ -106,7 +106,7 @@ class SimulatedPlant(ABC):
 
     @property
     def effort(self) -> np.ndarray:
-        """Joint forces that act, including forces of prescribed motion [N·m | N]."""
+        """Joint forces that act [N·m | N]; here the command."""
         return self.tau
 
     def stale(self, t: float) -> bool:

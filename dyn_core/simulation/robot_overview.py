@@ -126,6 +126,7 @@ def _zero_outside(model: Model) -> list[str]:
 
 
 def _unlimited(model: Model) -> list[str]:
+    """Return the names of joints without an effort limit."""
     return [
         model.names[i]
         for i in model.independent

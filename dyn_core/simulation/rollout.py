@@ -1,4 +1,4 @@
-"""Trajectories of a step in time, their linearisation, and the adjoint sweep.
+"""Trajectories of time-stepping solvers, their linearisation, and adjoint gradients.
 
 import numpy as np
 import dyn_core as dyn
@@ -183,7 +183,7 @@ class Rollout:
 
         Args:
             states: States of the trajectory; the final state is not used. Without
-                impulses, each step with contacts is solved from zero impulses.
+                impulses, each step with contacts is warm-started with zeros.
             tau, dt: As for `run`.
 
         Raises:
@@ -279,7 +279,7 @@ def sweep(
     start = np.empty((count + 1, nx))
     start[:, :nv] = _shaped("by_q", by_q, (count + 1, nv))
     start[:, nv:] = _shaped("by_qd", by_qd, (count + 1, nv))
-    # Rows of A, B and dx_dp beside each other: one product a step.
+    # A, B and dx_dp side by side: one product for each step.
     columns = np.concatenate([A, B, P], axis=2)
     results = np.empty((count, columns.shape[2]))
     y = start[count]

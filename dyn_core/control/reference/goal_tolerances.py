@@ -162,6 +162,14 @@ class Tolerances:
     def _fault(
         self, error: np.ndarray, rate: np.ndarray, far: np.ndarray, fast: np.ndarray
     ) -> str | None:
+        """Return a sentence on the joint that exceeds its tolerance most, or None.
+
+        Positions are checked before velocities; NaN exceeds any tolerance.
+
+        Args:
+            error, rate: Errors of position and velocity, (n,).
+            far, fast: Tolerances of position and velocity, (n,); 0 disables a check.
+        """
         rows = (("", error, far), ("the velocity of ", rate, fast))
         for what, x, limit in rows:
             # NaN counts as outside.
@@ -213,6 +221,7 @@ def _by_joint(
 
 
 def _check(name: str, value: float) -> None:
+    """Raise a SettingError unless a setting is finite and >= 0."""
     if not (math.isfinite(value) and value >= 0):
         setting = f"constraints.{name}"
         raise SettingError(f"{setting} is {value}; valid: a number >= 0", setting)

@@ -185,6 +185,7 @@ class GoalTracker:
         return None
 
     def _drops(self) -> tuple[int, ...]:
+        """Return the counters of controller resets, in the order of DROPS."""
         return tuple(self.controller.counters[name] for name in DROPS)
 
     def _leads(self, tracked: _Tracked) -> bool:
@@ -300,6 +301,7 @@ class GoalTracker:
         return self.last is not None and c.follower.pending is None and c.q is not None
 
     def _dropped(self, tracked: _Tracked, reason: str) -> GoalOutcome:
+        """Return the outcome of a goal that was aborted as invalid."""
         return GoalOutcome(tracked.goal, "aborted", GoalCode.INVALID_GOAL, reason)
 
     def _interruption(self, tracked: _Tracked, t: float) -> str | None:

@@ -68,7 +68,7 @@ def ramp(
     if change < SAME or most <= MOMENT:
         return None
     width = MOMENT
-    for _ in range(ROUNDS):  # it grows until it fits the pieces within it
+    for _ in range(ROUNDS):  # the ramp grows until it is long enough for its pieces
         span = (until - width, until) if end else (since, since + width)
         starts, c = path.window(*span)
         speed, faster = _speeds(c, limits)

@@ -18,7 +18,7 @@ from dyn_core.validation import known_keywords
 
 METHODS = ("splines", "none")
 MOST_POINTS = 100_000
-LONGEST = 86_400.0  # duration of a trajectory, and wait for its start: a day [s]
+LONGEST = 86_400.0  # maximum duration of a trajectory, and wait for its start [s]
 BLOCK = 1000  # number of pieces computed at once, so that they fit in the cache
 
 
@@ -81,7 +81,7 @@ class Trajectory:
         pieces = self.pieces.copy()
         pieces[:, 0] += shift
         moved = replace(self, q=self.q + shift)
-        moved.__dict__["pieces"] = pieces  # not computed again
+        moved.__dict__["pieces"] = pieces  # fill the cache: only constants have changed
         return moved
 
     def sample(self, t: float) -> Reference:
@@ -152,7 +152,7 @@ class Trajectory:
         """Coefficients of each piece in ascending powers of time, (pieces, 6, n)."""
         count = len(self.times) - 1
         c = np.zeros((6, count, self.q.shape[1]))
-        with np.errstate(all="ignore"):  # what overflows is refused by the checks
+        with np.errstate(all="ignore"):  # the checks refuse overflow
             for k in range(0, count, BLOCK):
                 end = min(k + BLOCK, count)
                 self._fill(c[:, k:end], slice(k, end), slice(k + 1, end + 1))
@@ -199,7 +199,7 @@ def trajectory_of_pieces(times: np.ndarray, pieces: np.ndarray) -> Trajectory:
     ends = power_rows(float(times[-1] - times[-2])) @ pieces[-1]
     q, qd = (np.vstack([pieces[:, i], ends[i]]) for i in range(2))
     made = Trajectory(times, q, qd, None)
-    made.__dict__["pieces"] = pieces  # not computed from the points
+    made.__dict__["pieces"] = pieces  # fill the cache: points do not determine them
     return made
 
 

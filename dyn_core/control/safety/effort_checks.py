@@ -76,7 +76,7 @@ class Safety:
         self.good = self.zero
         self.failures = 0
         self._braking: Stop | None = None  # the ramp of the last effort
-        self._slewing: np.ndarray | None = None  # since when, infinite: not, (n,) [s]
+        self._slewing: np.ndarray | None = None  # start by joint, (nv,), or inf [s]
 
     def stop(self, t: float, cause: str, kind: str, reason: str) -> None:
         """Stop the robot; a stronger stop that is already in force remains.
@@ -125,7 +125,7 @@ class Safety:
         self.ticket = self.gate.ticket()
         if tau is None or ticket != self.ticket:  # a stop, here or in another thread
             tau = self._of_stop(t, q, qd, error, law)
-        self.sent = (t, tau.copy())  # the caller may write into what it gets
+        self.sent = (t, tau.copy())  # the caller may modify the returned array
         return tau
 
     @property
@@ -203,7 +203,7 @@ class Safety:
             violation = self.envelope.violation(
                 q, qd, tau, before, error(), self.rate(), t - since, self.clock()
             )
-        except Exception as failure:  # what fails to check stops
+        except Exception as failure:  # a check that fails stops the robot
             return one_line(f"the envelope fails: {failure}")
         return None if violation is None else str(violation)
 
@@ -275,7 +275,7 @@ class Safety:
 
     def _limited(self, tau: np.ndarray) -> np.ndarray:
         """Return an effort clipped to the limits; count if it was clipped."""
-        # Of a few joints lists are several times faster than arrays.
+        # For a few joints, lists are several times faster than arrays.
         for x, limit in zip(tau.tolist(), self.limit.tolist(), strict=True):
             if not -limit <= x <= limit:
                 break

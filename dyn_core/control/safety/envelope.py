@@ -213,7 +213,7 @@ class Envelope:
         engine: str | None,
         carried: PayloadInput | None = None,
     ) -> None:
-        """Build the Program.
+        """Build the Program; bounds "model" are resolved as in mode computed_torque.
 
         Args:
             model: Robot.
@@ -295,4 +295,5 @@ def value_count(model: Model) -> int:
 
 
 def _is_model(bound: Any) -> bool:
+    """Return whether a bound is the text "model"."""
     return isinstance(bound, str) and bound == MODEL

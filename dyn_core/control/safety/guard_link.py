@@ -241,7 +241,7 @@ class GuardStop:
                 computed.
         """
         self.controller, self.link, self.send_zero = controller, link, send_zero
-        self._others = -1  # stops of other causes, when the guard's came
+        self._others = -1  # number of other stops at the guard's stop; -1: no such stop
         self._answered: str | None = None  # the fault that has stopped the controller
 
     def begin(self, t: float) -> None:

@@ -61,6 +61,7 @@ class Health:
         controller.listeners.append(self._on_end)
 
     def _on_end(self, trajectory: Trajectory, outcome: str) -> None:
+        """Record the outcome of a trajectory; a listener of the controller."""
         self.reached += outcome == "reached"
         if outcome not in ("reached", "replaced"):
             self.dropped, self._dropped_since = outcome, -1.0

@@ -56,6 +56,7 @@ class Supervisor:
         self._forget()
 
     def _forget(self) -> None:
+        """Discard the last effort and its deadline."""
         self._deadline: float | None = None
         self._graced = False
         self._standing = 0.0
@@ -80,7 +81,7 @@ class Supervisor:
         """
         tau = np.asarray(effort, float)
         if not tau.size:
-            return False  # drivers refuse it, and what stood stands
+            return False  # drivers refuse it, and the previous effort remains
         self.size = tau.size
         if not tau.any():
             self._deadline = None

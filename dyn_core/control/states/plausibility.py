@@ -381,10 +381,12 @@ class LongMotion:
             raise self._error(*self.doubt)
 
     def _begin(self, stamp: float) -> None:
+        """Begin a new window at time `stamp` [s]."""
         self._start = stamp
         self.rows.by_velocity[:] = self.rows.gap[:] = 0.0
 
     def _error(self, j: int, moved: float, said: float, seconds: float) -> StateError:
+        """Return the error for a disagreement; arguments in the order of `doubt`."""
         return StateError(
             f"joint '{self.joints[j]}' moved by {moved:.6g} in {seconds:.3g} s by its"
             f" positions, and by {said:.6g} by its velocities; believed: a difference"

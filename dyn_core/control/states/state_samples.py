@@ -315,7 +315,8 @@ class Samples:
             return BACK
         if now is not None and self.now is not None and now < self.now:
             return BACK
-        # Only while there is a state: else each new one would restart window checks.
+        # Reported once, because a reset clears q: else each new state would
+        # restart the checks over windows.
         if self.q is not None and self.silence(t) is not None and not self.paused:
             return STALE
         if (
@@ -351,6 +352,10 @@ class Samples:
             self._note_jump(t)
 
     def _note_jump(self, t: float) -> None:
+        """Count a jump at time t [s].
+
+        After state_timeout without one it is the first.
+        """
         row = self.jumps > 0 and t - self._last_jump <= self.rules.state_timeout
         self.jumps, self._last_jump = self.jumps + 1 if row else 1, t
 

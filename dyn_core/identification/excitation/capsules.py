@@ -247,6 +247,6 @@ def closest_on_segments(
     size = a * e - b * b
     crossing = size > _PARALLEL * long_a * long_e
     s = np.clip((b * f - c * e) / np.where(crossing, size, 1.0), 0.0, 1.0)
-    s = np.where(crossing, s, 0.5)  # of parallel ones any will do
+    s = np.where(crossing, s, 0.5)  # arbitrary for parallel segments
     t = np.clip((b * s + f) / long_e, 0.0, 1.0)
     return np.clip((b * t - c) / long_a, 0.0, 1.0), t

@@ -46,7 +46,8 @@ class Fourier:
         """
         k = np.arange(1, self.harmonics + 1)
         w = 2 * np.pi / self.duration * k
-        # As speeds c = w a or w b the conditions are sum k c_k = 0 and sum c_k = 0.
+        # In terms of speeds c = w a or w b, the conditions are
+        # sum k c_k = 0 and sum c_k = 0.
         even, odd = _complement(k.astype(float)), _complement(np.ones(len(k)))
         both = np.zeros((2 * len(k), 2 * (len(k) - 1)))
         both[: len(k), : len(k) - 1] = even / w[:, None]

@@ -111,6 +111,7 @@ class LinkPairs:
         return len(self.limits)
 
     def _links(self, pair: np.ndarray) -> tuple[str, str]:
+        """Return the names of the links of a pair of capsules."""
         return self._names[pair[0]], self._names[pair[1]]
 
     def _judged(self, close: HullPairs, q: np.ndarray, clearance: float) -> Any:

@@ -282,7 +282,7 @@ def dense_samples(
     times, samples = [], []
     for k in range(parts):
         s = k / parts * lengths
-        # Pieces are of one length, but for rounding.
+        # All pieces have the same length, but for rounding.
         powers = np.array([power_rows(float(x)) for x in s])
         times.append(trajectory.times[:-1] + s)
         samples.append(powers @ trajectory.pieces)

@@ -18,7 +18,7 @@ from dyn_core.model.checks.pseudo_inertia import (
 )
 
 # Weight of the divergence from the prior, beside squares over the noise: a body with
-# all masses e^0.5 = 1.6 times those of the prior costs as much as 1/70 of a row.
+# all masses e^0.5 = 1.6 times its prior's costs as much as 1/70 of a row.
 NEARNESS = 0.005
 STAGE = 0.2  # factor on that weight from stage to stage, until it is NEARNESS
 PRECISION = 1e-9  # relative change of the cost at which the fit ends

@@ -157,9 +157,9 @@ class Measurements:
 
             m mean(mean_m²) / mean(left²) (1 + r_m) / (1 - r_m),   the largest of all m
 
-        mean_m are means of m = 1, 2, 4, ... consecutive residuals, and r_m is the
-        correlation of neighbouring means: slow components show in long means, even
-        below noise. Values that chance explains are ignored.
+        left are the residuals at z, mean_m are means of m = 1, 2, 4, ... consecutive
+        ones, and r_m is the correlation of neighbouring means: slow components show in
+        long means, even below noise. Values that chance explains are ignored.
         """
         left = self.residual(z) * np.sqrt(self.trust)
         square, slowness = _mean_square(left), np.ones(left.shape[1])

@@ -53,7 +53,7 @@ def outcome(
     kept = list(base.independent)
     lengths = np.sqrt((A[:, kept] ** 2).sum(axis=0))
     U, s, Vt = np.linalg.svd(A[:, kept] / lengths, full_matrices=False)
-    answer = ((Vt.T / s) @ U.T) / lengths[:, None]  # of the base to each row
+    answer = ((Vt.T / s) @ U.T) / lengths[:, None]  # base parameters by rows
     left = b - A @ values
     variance = float(left @ left) / max(data.tau.size - base.rank, 1)
     slowness = np.ones(len(A))
