@@ -76,7 +76,14 @@ class Carrying:
         return float(shares[j]), j
 
     def _refuse(self, payload: Payload, j: int, share: float, where: str) -> None:
-        """Raise a SettingError; `share`: ratio of effort to limit of joint j."""
+        """Raise the SettingError for a payload that is too heavy.
+
+        Args:
+            payload: Payload.
+            j: Index of the joint with the largest ratio of effort to limit.
+            share: This ratio.
+            where: Description of the position, for the message.
+        """
         name, limit = self.model.joint_names[j], float(self.limit[j])
         raise SettingError(
             f"a payload of {payload.mass:g} kg cannot be carried: joint '{name}' needs"

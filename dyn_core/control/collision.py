@@ -93,10 +93,10 @@ class ExternalEffort:
 
     Attributes:
         gain: Rate K of the observer and of the low-pass filter behind it [1/s].
-        r: Output of the observer, which lags the external force by 1/K, (nv,) [N·m |
-            N].
-        effort: r after a second low-pass filter of rate K, with less noise, (nv,) [N·m
-            | N].
+        r: Output of the observer, which lags the external force by 1/K, (nv,)
+            [N·m | N].
+        effort: r after a second low-pass filter of rate K, with less noise, (nv,)
+            [N·m | N].
     """
 
     def __init__(
@@ -353,8 +353,8 @@ def noise_thresholds(
         dt: Length of a cycle [s].
         velocity_noise: Standard deviation of the joint velocities, (nv,) or one number
             [rad/s | m/s].
-        effort_noise: Standard deviation of the joint forces, (nv,) or one number [N·m |
-            N].
+        effort_noise: Standard deviation of the joint forces, (nv,) or one number
+            [N·m | N].
         sigmas: Ratio of threshold to standard deviation.
         samples: Number of random positions within the joint limits at which H is
             evaluated; fixed seed.

@@ -377,7 +377,14 @@ class Controller(Laws):
             self.stop()
 
     def _effort(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the checked torque for a valid state, (nv,) [N·m | N]."""
+        """Return the checked torque for a valid state, (nv,) [N·m | N].
+
+        The reference is advanced to `now` before.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Checked joint position and velocity, (nv,).
+        """
         self.follower.advance(self.now)
         if self.integral.acts and not self.safety.running and self.reference:
             error = self.samples.change(q, self.reference.q)
@@ -389,7 +396,11 @@ class Controller(Laws):
     def _stopped_by_collision(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> np.ndarray:
-        """Return `tau`, or the torque of the stop if a collision is detected."""
+        """Return `tau`, or the torque of the stop if a collision is detected.
+
+        A stop that is already in force is not replaced. Arguments as for _effort; tau:
+        torque about to be sent, (nv,).
+        """
         assert self.detector is not None
         stamp = self.samples.stamp
         # Stamps are the best measure of how long the last torque has acted.
@@ -406,7 +417,11 @@ class Controller(Laws):
     def _stopped_by_observers(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> np.ndarray:
-        """Return `tau`, or the torque of the stop if an observer asks for one."""
+        """Return `tau`, or the torque of the stop if an observer asks for one.
+
+        A stop that is already in force is not replaced. Arguments as for _effort; tau:
+        torque about to be sent, (nv,).
+        """
         reason = fault_seen(self.observers, self.now, q, qd, tau)
         if reason is None or self.safety.running is not None:
             return tau

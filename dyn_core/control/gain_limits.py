@@ -158,7 +158,16 @@ class SampledGains:
         ratio: np.ndarray,
         T: float,
     ) -> GainBound:
-        """Return the GainBound of one gain (p, d or i) of joint j for the period T."""
+        """Return the GainBound of one gain of a joint.
+
+        Args:
+            gain: p, d or i.
+            j: Index of the joint.
+            values: Gains, (nv,).
+            bound: Bounds, (nv,).
+            ratio: Ratios of gain to bound, (nv,).
+            T: Sampling period [s].
+        """
         joint, value, most = self.joints[j], float(values[j]), float(bound[j])
         text = (
             f"{NAMES[gain]} of joint '{joint}' is {value:g}; valid: less than"

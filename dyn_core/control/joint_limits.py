@@ -48,7 +48,13 @@ class JointLimits:
         upper: np.ndarray | None,
         velocity: np.ndarray | None,
     ) -> JointLimits:
-        """Return limits from arrays, (n,); None means infinite limits."""
+        """Return limits from arrays, (n,); None means infinite limits.
+
+        Args:
+            joints: Names.
+            lower, upper: Position limits [rad | m].
+            velocity: Velocity limits [rad/s | m/s].
+        """
         free = np.full(len(joints), np.inf)
         return cls(
             tuple(joints),
@@ -115,9 +121,14 @@ class JointLimits:
         number: int,
         where: Callable[[int], str],
     ) -> None:
-        """Check a block of pieces; `number` is the index of its first piece.
+        """Check one block of pieces.
 
-        Args and errors as for check_pieces.
+        Args:
+            lengths, c, where: As for check_pieces.
+            number: Index of the block's first piece among all pieces.
+
+        Raises:
+            TrajectoryError: As for check_pieces.
         """
         powers = lengths[:, None] ** np.arange(c.shape[1])
         excess = first_excess(c * powers[:, :, None], self.lower, self.upper)
@@ -206,7 +217,7 @@ def first_excess(
 
     Returns:
         Index of the piece, index of the joint, and the value furthest outside (NaN if a
-            coefficient is not finite); None if all pieces are inside the range.
+        coefficient is not finite); None if all pieces are inside the range.
 
     Source: G. Farin, Curves and Surfaces for CAGD, sections 5.1 and 5.4.
     """
@@ -258,7 +269,7 @@ def _bernstein(order: int) -> np.ndarray:
 def _halves(order: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the de Casteljau matrices of the left and right half, (order, order).
 
-    Each maps the Bernstein coefficients of a polynomial to its half's.
+    Each maps the Bernstein coefficients of a polynomial to coefficients of its half.
     """
     left = np.array(
         [[math.comb(i, j) / 2**i for j in range(order)] for i in range(order)], float

@@ -31,8 +31,8 @@ class Observer(Protocol):
         Args:
             t: Time of the state on the clock of trajectories [s].
             q, qd: Checked joint position and velocity, (nv,); must not be changed.
-            tau: Effort that is about to be sent, (nv,); it acts until the next one [N·m
-                | N].
+            tau: Effort that is about to be sent, (nv,); it acts until the next one
+                [N·m | N].
         """
         ...
 

@@ -45,10 +45,10 @@ class Rules:
         max_state_age: Largest difference between a state's stamp and the argument
             `clock` of `update`; 0: not limited [s].
         max_jump: Change of position in one sample that resets the controller, such as
-            at the reset of a simulator; for wrapped joints the wrapped change [rad |
-            m]. From the third such jump in a row, torque stays zero until no jump has
-            come for state_timeout: two robots publish on one topic. Time that goes back
-            counts as a jump.
+            at the reset of a simulator [rad | m]; for wrapped joints the wrapped
+            change. From the third such jump in a row, torque stays zero until no jump
+            has come for state_timeout: two robots publish on one topic. Time that goes
+            back counts as a jump.
         good_samples: Number of consecutive valid states before torque is enabled.
         on_stale: zero, or ramp from the last state; without a state no position can be
             held.

@@ -44,9 +44,9 @@ class ControllerSettings:
         bounds: Envelope of every effort; None for the effort limits alone.
         state_bounds: Bounds of plausible joint states; None accepts all finite states.
         effort_slew: Largest rate of change of the effort: one number, one number a
-            joint, or a mapping from joint name; None: the effort limit in 0.05 s [N·m/s
-            | N/s].
-        shadow: A second solver that computes each torque again; None for none.
+            joint, or a mapping from joint name; None: the effort limit in 0.05 s
+            [N·m/s | N/s].
+        shadow: A second solver that computes each torque again; None if absent.
         collision: Thresholds of collision detection; None: external efforts are not
             estimated.
         ki: Integral gain, before the inertia as kp [1/s³]; in mode impedance a gain of

@@ -361,13 +361,25 @@ class _Fit:
 
 
 def _shown(fit: _Fit, count: int) -> Any:
-    """Return a context that shows a progress line, unless the user gives `progress`."""
+    """Return a context that shows a progress line on a terminal.
+
+    It does nothing for a fit without iterations, or if the user gives `progress`.
+
+    Args:
+        fit: Settings of the fit.
+        count: Number of parameters.
+    """
     quiet = fit.progress is not None or not fit.bounded
     return nullcontext() if quiet else progress_line(f"fitting {count} parameters")
 
 
 def _check_counts(folds: int, average: int) -> None:
-    """Raise a SettingError if folds or average is out of range."""
+    """Raise a SettingError if a count is out of range.
+
+    Args:
+        folds: Number of blocks for cross-validation: 0, or 2 or more.
+        average: Number of samples of each mean, 1 or more.
+    """
     for name, value, kind in (
         ("folds", folds, Whole(0)),
         ("average", average, Whole(1)),

@@ -292,7 +292,10 @@ def _identified_late(
 
 
 def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options with prior and bounds of the delay reduced by `late` [s]."""
+    """Return options with prior and bounds of the delay reduced by `late` [s].
+
+    Later fits only identify the remaining delay.
+    """
     moved = dict(options)
     prior, bounds = options.get("prior"), options.get("bounds")
     if isinstance(prior, Mapping) and "delay" in prior:

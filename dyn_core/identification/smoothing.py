@@ -224,7 +224,13 @@ def _smoothed(
 
 
 def _filtered(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Return columns filtered forward and backward; rate and cutoff in [Hz]."""
+    """Return columns filtered forward and backward, (samples, n).
+
+    Args:
+        x: Signals on an even grid, (samples, n).
+        rate: Sampling rate [Hz].
+        cutoff: Cut-off frequency [Hz].
+    """
     from scipy.signal import butter, sosfiltfilt  # not at `import dyn_core`
 
     sections = butter(ORDER, cutoff, fs=rate, output="sos")

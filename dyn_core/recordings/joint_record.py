@@ -183,7 +183,16 @@ def _of_csv(file: Path) -> dict[str, Any]:
 
 
 def _array(name: str, values: ArrayLike | None, dimensions: int) -> np.ndarray:
-    """Return an array of floats; ShapeError unless it has `dimensions` axes, 1 or 2."""
+    """Return an array of floats with one or two axes.
+
+    Args:
+        name: Name of the array, for messages.
+        values: Numbers.
+        dimensions: Required number of axes, 1 or 2.
+
+    Raises:
+        ShapeError: The number of axes is different, or the values are no numbers.
+    """
     wanted = "shape (samples,)" if dimensions == 1 else "shape (samples, joints)"
     array = float_array(name, values, wanted)
     if array.ndim != dimensions:

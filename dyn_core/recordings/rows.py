@@ -110,7 +110,13 @@ def _completed(
 
 
 def _chosen(name: str | None, default: str, model: Model) -> str:
-    """Return `name`, or for None the default solver, for loops with suffix _loops."""
+    """Return the name of a solver.
+
+    Args:
+        name: Requested solver; None: the default.
+        default: Default solver; for a robot with loops the suffix _loops is added.
+        model: Robot.
+    """
     if name is not None:
         return name
     return f"{default}_loops" if model.loops else default

@@ -245,7 +245,7 @@ class ContactSimulator(RobotPlant):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return q and qd after one step of the stepper event_driven.
 
-        Args as for _move; `forces`: joint and external forces of the step.
+        Arguments as for _move; `forces`: joint and external forces of the step.
         """
         assert self._events is not None
         self._events.counters = self.counters

@@ -174,7 +174,11 @@ def _regular(
 
 
 def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
-    """Return residuals and Jacobian; raise NonFiniteError if a row is not finite."""
+    """Return residuals f and Jacobian A unchanged.
+
+    Raises:
+        NonFiniteError: A row is not finite; names the row.
+    """
     good = np.isfinite(f) & np.isfinite(A).all(1)
     if not good.all():
         name = model.loop_rows[int(np.argmin(good))]

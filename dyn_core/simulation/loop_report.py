@@ -148,7 +148,12 @@ def _bent_rows(
 
 
 def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], ...]:
-    """Return groups of row names that are coupled by the left null space, (m, k)."""
+    """Return groups of the names of mutually dependent rows.
+
+    Args:
+        names: Names of all rows, (m,).
+        dependent: Orthonormal basis of the left null space, (m, k).
+    """
     tied = np.abs(dependent @ dependent.T) > 1e-6
     left, groups = [k for k in range(len(names)) if tied[k, k]], []
     while left:

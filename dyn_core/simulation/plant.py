@@ -27,8 +27,8 @@ class SimulatedPlant(ABC):
         substeps: Number of steps in a period.
         command_timeout: Age from which a command is stale and replaced by zero [s].
         counters: Number of refused, limited or late events, by name.
-        effort_limit: Largest joint forces, infinite for joints without a limit [N·m |
-            N].
+        effort_limit: Largest joint forces, infinite for joints without a limit
+            [N·m | N].
         tau: Commanded joint forces, within the limits [N·m | N].
         commanded: Time of the command [s]; None if there is none.
         accelerated: Time of the prescribed accelerations, if the subclass accepts them

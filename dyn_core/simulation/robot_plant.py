@@ -39,8 +39,8 @@ class RobotPlant(SimulatedPlant):
         compensated: Coordinates whose motors compensate gravity, bool, (nv,); by
             default all that are not prescribed.
         q, qd: State, (nq,) and (nv,).
-        applied_effort: Joint forces, including forces of prescribed motion, (nv,) [N·m
-            | N].
+        applied_effort: Joint forces, including forces of prescribed motion, (nv,)
+            [N·m | N].
         qdd_u: Accelerations of the prescribed joints.
         warnings: Sentences on doubtful properties of the initial state.
     """

@@ -40,8 +40,8 @@ class Tolerances:
 
     Attributes:
         joints: Names, in the order of the controller.
-        path_position, path_velocity: Tolerances while the trajectory runs, (n,) [rad |
-            m], [rad/s | m/s].
+        path_position, path_velocity: Tolerances while the trajectory runs, (n,)
+            [rad | m], [rad/s | m/s].
         goal_position, goal_velocity: Tolerances after its end, (n,).
         goal_time: Longest time after the end until the goal is reached; 0: no limit
             [s].
@@ -71,12 +71,12 @@ class Tolerances:
             joints: Names.
             trajectory: Position tolerances on the path, by joint name; 0 if omitted
                 [rad | m].
-            goal: Position tolerances at the goal, by joint name; 0 if omitted [rad |
-                m].
+            goal: Position tolerances at the goal, by joint name; 0 if omitted
+                [rad | m].
             goal_time: Longest time after the end until the goal is reached; 0: no limit
                 [s].
-            stopped_velocity: Largest velocity error of each joint at the goal [rad/s |
-                m/s].
+            stopped_velocity: Largest velocity error of each joint at the goal
+                [rad/s | m/s].
 
         Raises:
             SettingError: A joint is unknown, or a tolerance is negative or not finite.

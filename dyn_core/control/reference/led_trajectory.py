@@ -23,8 +23,8 @@ class LedTrajectory:
 
     Attributes:
         rest: The trajectory itself.
-        way: Lead-in; it applies up to its last time. None for none.
-        end: End motion; it applies from its first time on. None for none.
+        way: Lead-in; it applies up to its last time. None if absent.
+        end: End motion; it applies from its first time on. None if absent.
     """
 
     rest: Trajectory
@@ -33,7 +33,7 @@ class LedTrajectory:
 
     @property
     def effort(self) -> np.ndarray | None:
-        """Feed-forward efforts at the trajectory's points, (k, n); None for none."""
+        """Feed-forward efforts at the trajectory's points, (k, n); None if absent."""
         return self.rest.effort
 
     @property

@@ -36,7 +36,10 @@ class Path(Protocol):
         """Return the reference at time t since the start [s]."""
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the polynomials between two times: start times (k,), coefficients."""
+        """Return start times (k,) and coefficients (k, 6, n) between two times.
+
+        Coefficients are in ascending powers of the time since each start [s].
+        """
 
 
 def ramp(

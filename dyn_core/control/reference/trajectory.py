@@ -58,7 +58,7 @@ class Trajectory:
         method: splines, or none (jumps to the position of the next point).
         limits: Limits that it was checked against; None if it was not checked.
         effort: Feed-forward efforts at the points, (k, n), linear between them and
-            constant before the first and after the last; None for none.
+            constant before the first and after the last; None if absent.
     """
 
     times: np.ndarray

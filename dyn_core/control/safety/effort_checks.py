@@ -37,8 +37,8 @@ class Safety:
         rate: Function that returns the velocity on which positions and velocities
             agree, (nv,).
         counters: Counters of the controller.
-        envelope: Bounds of every effort; None for none.
-        shadow: Second solver; None for none.
+        envelope: Bounds of every effort; None if absent.
+        shadow: Second solver; None if absent.
         gate: Gate that every stop and reset closes for earlier efforts.
         running: Stop in force; None while the law acts.
         ticket: Gate ticket of the last effort.
@@ -85,7 +85,7 @@ class Safety:
             t: Time [s].
             cause: Cause for the counters, such as violation.
             kind: zero, ramp or hold.
-            reason: Sentence.
+            reason: Explanation, as a sentence.
         """
         if self.running is None or _rank(kind) < _rank(self.running.kind):
             self.running = Stop(kind, reason, t, cause)
@@ -208,7 +208,14 @@ class Safety:
         return None if violation is None else str(violation)
 
     def violated(self, t: float, reason: str) -> None:
-        """Stop as set by the rule on_violation, and brake from the measured state."""
+        """Stop as set by the rule on_violation, and brake from the measured state.
+
+        With "auto": ramp if the efforts can carry the weight, else zero.
+
+        Args:
+            t: Time [s].
+            reason: Explanation, as a sentence.
+        """
         kind = self.rules.on_violation
         if kind == AUTO:
             kind = "ramp" if self.can_brake() else "zero"
@@ -228,7 +235,7 @@ class Safety:
         During a stop of kind hold the shadow checks each cycle, and the envelope after
         stop_time, when the robot should be at rest. A fault turns the stop into zero.
 
-        Args: as for `effort`.
+        Arguments as for `effort`.
         """
         stop = self.running
         if stop is None:

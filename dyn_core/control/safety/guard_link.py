@@ -81,7 +81,7 @@ class GuardLink:
         longest_pause: Time between two checks after which a guard may have stopped the
             robot unnoticed: the state_timeout of the controller [s].
         guards: Known guards by uuid.
-        fault: Reason why the controller has to stop until `begin`; None for none.
+        fault: Reason why the controller has to stop until `begin`, or None.
     """
 
     timeout: float = 0.2
@@ -93,7 +93,10 @@ class GuardLink:
     _settled: float = -np.inf
 
     def hear(self, t: float, beat: Beat) -> None:
-        """Process a beat; a beat older than a received one is ignored."""
+        """Process a beat received at time t [s].
+
+        A beat with fewer resets than a received one is older and ignored.
+        """
         self._excuse(t)
         guard = self.guards.get(beat.uuid)
         if guard is None:
@@ -182,7 +185,7 @@ class GuardLink:
 
     @property
     def latch(self) -> str | None:
-        """Sentence on a guard whose stop is in force; None for none."""
+        """Sentence on a guard whose stop is in force, or None."""
         for guard in self.guards.values():
             if guard.latch is not None:
                 why = f" ({guard.beat.reason})" if guard.beat.reason else ""
@@ -251,7 +254,10 @@ class GuardStop:
         self._act(t)
 
     def hear(self, t: float, beat: Beat) -> None:
-        """Process a beat; stop the controller or end its stop accordingly."""
+        """Process a beat received at time t [s].
+
+        The controller is stopped, or its stop ended, accordingly.
+        """
         self.link.hear(t, beat)
         self._act(t)
 
@@ -272,7 +278,7 @@ class GuardStop:
         zero effort is sent. During a shutdown, which is bounded in time, guards are
         ignored because nobody reads their beats.
 
-        Args: see Observer.observe.
+        Arguments as for Observer.observe.
         """
         stop = self.controller.stopped
         if stop is not None and stop.cause == "shutdown":

@@ -32,7 +32,7 @@ class Condition(NamedTuple):
     Attributes:
         level: OK, WARN, ERROR or STALE.
         key: Identifier that matches the end of a condition to its beginning.
-        message: Sentence.
+        message: Explanation, as a sentence.
     """
 
     level: int

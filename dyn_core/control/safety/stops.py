@@ -18,7 +18,7 @@ class Stop:
     Attributes:
         kind: hold (the position), ramp (brake under gravity compensation for a bounded
             time, then zero) or zero.
-        reason: Sentence.
+        reason: Explanation, as a sentence.
         since: Time of the stop [s].
         cause: Such as estop, violation, collision or shutdown.
     """

@@ -112,8 +112,8 @@ def compare_states(
 
     Returns:
         Sum of NOT_FINITE, OUTSIDE (beyond the bounds), FAR (displacement beyond `jump`,
-            or a raw change of more than MOST_TURNS of a wrapped joint) and APART
-            (positions and velocity differ by more than `mismatch`); 0 if none applies.
+        or a raw change of more than MOST_TURNS of a wrapped joint) and APART
+        (positions and velocity differ by more than `mismatch`); 0 if none applies.
     """
     not_finite, outside, far, apart = 0, 0, 0, 0
     for k in range(len(rows.q)):
@@ -177,8 +177,8 @@ class StateBounds:
     name to number.
 
     Attributes:
-        position_slack: Distance by which positions may exceed a limit of the model [rad
-            | m]; None: 0.2 rad, 0.05 m.
+        position_slack: Distance by which positions may exceed a limit of the model
+            [rad | m]; None: 0.2 rad, 0.05 m.
         velocity_factor: Largest velocity, by the velocity limit of the model; >= 1.
         velocity_mismatch: Largest difference between a velocity and the difference
             quotient of the positions [rad/s | m/s]; None: twice the velocity limit, at
@@ -257,7 +257,11 @@ class StateCheck:
         )
 
     def beyond(self, q: np.ndarray, qd: np.ndarray) -> StateError:
-        """Return the StateError for a state outside the position or velocity bounds."""
+        """Return the StateError for a state outside the bounds; names the worst joint.
+
+        Args:
+            q, qd: Positions and velocities, (n,), of which one is outside.
+        """
         if not ((q >= self.low) & (q <= self.high)).all():
             j = int(np.argmax(np.maximum(self.low - q, q - self.high)))
             return StateError(
@@ -386,7 +390,14 @@ class LongMotion:
         self.rows.by_velocity[:] = self.rows.gap[:] = 0.0
 
     def _error(self, j: int, moved: float, said: float, seconds: float) -> StateError:
-        """Return the error for a disagreement; arguments in the order of `doubt`."""
+        """Return the error for a disagreement.
+
+        Args:
+            j: Index of the joint.
+            moved: Displacement by positions [rad | m].
+            said: Displacement by velocities [rad | m].
+            seconds: Duration of the disagreement [s].
+        """
         return StateError(
             f"joint '{self.joints[j]}' moved by {moved:.6g} in {seconds:.3g} s by its"
             f" positions, and by {said:.6g} by its velocities; believed: a difference"

@@ -211,7 +211,11 @@ class CapsulePairs:
 
 
 def _possible(model: Model, capsules: Sequence[LinkCapsule]) -> list[tuple[int, int]]:
-    """Return index pairs of capsules on bodies that may collide."""
+    """Return index pairs of capsules that may collide.
+
+    Excluded are pairs on one body, and on neighbouring bodies unless the sidecar
+    includes them, and pairs that the sidecar excludes.
+    """
     rules, near = model.build.description.pairs, neighbours(model)
     pairs = []
     for k, a in enumerate(capsules):

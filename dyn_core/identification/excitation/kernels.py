@@ -177,8 +177,8 @@ def motion_programs(
     Args:
         model: Robot with joints of one coordinate.
         columns: As in motion_rows.
-        speeds: Width of dry friction of each body, 0 for the base, (nb + 1,) [rad/s |
-            m/s].
+        speeds: Width of dry friction of each body, 0 for the base, (nb + 1,)
+            [rad/s | m/s].
         engine: Engine of the Programs; None: the default.
     """
     slots: dict[str, Any] = {"regressor": REGRESSOR}

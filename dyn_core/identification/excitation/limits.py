@@ -57,8 +57,8 @@ class MotionLimits:
     Attributes:
         names: Joints.
         lower, upper: Position limits [rad | m].
-        velocity, acceleration, effort: Limits of absolute values [rad/s | m/s], [rad/s²
-            | m/s²], [N·m | N].
+        velocity, acceleration, effort: Limits of absolute values [rad/s | m/s],
+            [rad/s² | m/s²], [N·m | N].
     """
 
     names: tuple[str, ...]

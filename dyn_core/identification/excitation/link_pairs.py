@@ -59,8 +59,8 @@ class LinkPairs:
 
     Attributes:
         capsules: Pairs whose capsules are kept apart.
-        hulls: Pairs whose convex hulls are kept apart; None for none.
-        meshes: Pairs whose meshes are kept apart; None for none.
+        hulls: Pairs whose convex hulls are kept apart; None if absent.
+        meshes: Pairs whose meshes are kept apart; None if absent.
         links: Names of each pair in the order of LinkDistances.
         limits: Minimum distance of each, (pairs,) [m].
         near: Pairs whose capsules are too close at the start.

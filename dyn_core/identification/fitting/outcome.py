@@ -46,7 +46,7 @@ def outcome(
 
     Returns:
         Identification; its model is None, with a reason, if no robot can have the
-            values.
+        values.
     """
     unknowns, (A, b) = data.unknowns, rows
     base = base_of(unknowns, A, values, tolerance)

@@ -112,7 +112,14 @@ def _with_joint(
 def _with_spring(
     description: Description, name: str, what: str, number: float
 ) -> Description:
-    """Return the description with another value of a point spring's parameter."""
+    """Return the description with another value of a spring between points.
+
+    Args:
+        description: Description of the robot.
+        name: Spring.
+        what: Parameter, such as stiffness.
+        number: Value.
+    """
     springs = [
         replace(spring, **{what: number}) if spring.name == name else spring  # type: ignore[arg-type]
         for spring in description.point_springs
