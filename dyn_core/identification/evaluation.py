@@ -154,7 +154,7 @@ class Evaluation:
             options: Options of dyn.identify.
 
         Raises:
-            IdentificationError, SettingError: As for dyn.identify.
+            DynError: As for dyn.identify.
         """
         check_switch("delay", delay)
         options = {"partial": True, "consistent": True, **options}

@@ -34,6 +34,9 @@ def write_columns(
         path: File; an existing one is replaced.
         names: Name of each row.
         columns: Values, priors and standard deviations, (n,) each.
+
+    Raises:
+        OSError: The file cannot be written.
     """
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -80,6 +83,9 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
         path: File; an existing one is replaced.
         model: Robot.
         origin: Source of the data, for a comment in the file.
+
+    Raises:
+        OSError: The file cannot be written.
     """
     what = f"Identified from {origin}; masses and inertias are not in a sidecar."
     head = yaml_comment([what])

@@ -25,6 +25,9 @@ def write_table(path: str | os.PathLike[str], result: Identification) -> None:
     """Write the parameters of an identification as CSV, one a row.
 
     Columns: name, value, prior, standard deviation.
+
+    Raises:
+        OSError: The file cannot be written.
     """
     columns = (result.parameters, result.prior, result.standard_deviations)
     write_columns(Path(path), result.names, columns)

@@ -171,6 +171,9 @@ class Identification:
 
         Args:
             path: Picture file; None: no file is written.
+
+        Raises:
+            UnsupportedError: matplotlib is not installed.
         """
         scale = np.maximum(np.maximum(abs(self.parameters), abs(self.prior)), 1e-12)
         changed = abs(self.parameters - self.prior) / scale
@@ -198,6 +201,7 @@ class Identification:
 
         Raises:
             ModelError: No robot has these parameters.
+            UnsupportedError: matplotlib is not installed.
         """
         if self.model is None:
             raise ModelError(f"no robot has these numbers: {self.reason}")
@@ -227,7 +231,9 @@ class Identification:
         Raises:
             ModelError: No robot has these parameters, or it was not read from a URDF
                 file.
-            SettingError: The extension is unknown, or the file cannot be written.
+            SettingError: The extension is unknown, or the URDF or sidecar cannot be
+                written.
+            OSError: The table cannot be written.
         """
         file = Path(path)
         if file.suffix == ".csv":

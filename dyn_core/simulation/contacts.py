@@ -79,7 +79,7 @@ class ContactSimulator(RobotPlant):
         warnings: Sentences on doubtful properties of the initial state.
 
     Raises:
-        SettingError, ModelError: A setting, the world or the initial state is invalid.
+        DynError: A setting, the world or the initial state is invalid.
 
     Source: LCP-4, LCP-15, LCP-19, LCP-20.
     """

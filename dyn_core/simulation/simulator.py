@@ -75,7 +75,7 @@ class Simulator(RobotPlant):
         history: List that each step appends its (q, qd, effort) to; None: not recorded.
 
     Raises:
-        SettingError, ModelError: A setting or the initial state is invalid.
+        DynError: A setting or the initial state is invalid.
     """
 
     model: Model

@@ -101,21 +101,24 @@ class Excitation:
 
     @property
     def q(self) -> np.ndarray:
-        """Positions of the points, (points, nv) [rad | m]."""
+        """Positions at the points, (points, nv) [rad | m]."""
         return self.trajectory.q
 
     @property
     def qd(self) -> np.ndarray:
-        """Velocities of the points, (points, nv) [rad/s | m/s]."""
+        """Velocities at the points, (points, nv) [rad/s | m/s]."""
         return np.asarray(self.trajectory.qd)
 
     @property
     def qdd(self) -> np.ndarray:
-        """Accelerations of the points, (points, nv) [rad/s² | m/s²]."""
+        """Accelerations at the points, (points, nv) [rad/s² | m/s²]."""
         return np.asarray(self.trajectory.qdd)
 
     def message(self) -> dict[str, Any]:
-        """Return the trajectory as the fields of a JointTrajectory."""
+        """Return the trajectory as the fields of a JointTrajectory message.
+
+        Efforts are empty; times are whole nanoseconds.
+        """
         points = []
         for t, *row in zip(self.t, self.q, self.qd, self.qdd, strict=True):
             sec, nanosec = divmod(round(float(t) * 1e9), 10**9)
@@ -144,7 +147,10 @@ class Excitation:
             raise SettingError(f"{path}: {why_unread(error)}", "out") from error
 
     def plot(self, title: str = "") -> Any:
-        """Return a figure of positions, velocities, accelerations and joint forces."""
+        """Return a figure of positions, velocities, accelerations and joint forces.
+
+        Raises UnsupportedError if matplotlib is not installed.
+        """
         columns = {"q": self.q, "qd": self.qd, "qdd": self.qdd, "tau": self.tau}
         labels = dict.fromkeys(columns, self.names)
         return plot_motion(
