@@ -96,7 +96,7 @@ def identify(
     is the largest parameter of the same kind in the prior. Parameters that are not
     sought (friction, rotors, springs) keep the robot's values, and their forces are
     subtracted from tau. With `consistent` every body has a physically possible mass
-    distribution; damping, friction and rotors are not negative; and the fit minimises
+    distribution; damping, friction and rotors are not negative; and the fit solves
 
         least |W (Y pi - tau)|² / 2 + 0.005 sum of D(J, J0)
 
