@@ -1,4 +1,4 @@
-"""Controllers, trajectories and what makes their torque safe, without ROS."""
+"""Joint controllers, trajectories, and safety checks of the torque, without ROS."""
 
 from dyn_core.control.collision import (
     Collision,

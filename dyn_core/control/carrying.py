@@ -1,4 +1,4 @@
-"""Payloads that the effort limits of a robot can carry."""
+"""Check that the effort limits of a robot can hold a payload against gravity."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload
 
-POSITIONS = 256  # that are tried
+POSITIONS = 256  # number of random positions at which a payload is checked
 
-Weight = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of q and ten parameters
+# Efforts (nv,) that hold the robot at q with a payload's ten inertial parameters.
+Weight = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Carrying:
-    """Checks whether the efforts can hold a payload against gravity.
+    """Checks whether the effort limits can hold a payload against gravity.
 
-    A payload is refused that cannot be held at the present position, or in none of some
-    positions within the limits of the joints, drawn with a fixed seed. That it can be
-    held everywhere is not asked: many arms carry their load near the body only.
+    A payload is refused if it cannot be held at the present position, or at none of a
+    set of random positions within the joint limits. Holding it at every position is not
+    required: many arms carry their load near the body only.
 
     Attributes:
         model: Robot.
-        limit: Effort limits, (nv,).
-        positions: Positions that are tried, (n, nq); of a robot with loops none.
+        limit: Effort limits, (nv,) [N·m | N].
+        positions: Random positions to check, (n, nq), drawn with a fixed seed; empty
+            for a robot with loops.
     """
 
     def __init__(self, model: Model, limit: np.ndarray) -> None:
@@ -36,12 +38,20 @@ class Carrying:
         self.positions = np.array(rows).reshape(count, model.nq)
 
     def check(self, payload: Payload, weight: Weight, q: np.ndarray | None) -> None:
-        """Raise a SettingError for a payload that cannot be carried.
+        """Check that a payload can be carried.
+
+        An excess is accepted where the robot without the payload needs at least the
+        same share of its limits: then the payload is not the cause.
 
         Args:
-            payload: What is to be carried.
-            weight: Returns the efforts that hold the robot with a payload.
-            q: Present position; None if there is none.
+            payload: Payload to be carried.
+            weight: Function of a position and ten inertial parameters that returns the
+                efforts, (nv,), which hold the robot with this payload.
+            q: Present position, (nq,); None skips the check at the present position.
+
+        Raises:
+            SettingError: The largest effort exceeds its limit at q, or at every random
+                position. The error names the joint.
         """
         ten = payload.parameters
         if q is not None:
@@ -60,12 +70,20 @@ class Carrying:
             self._refuse(payload, j, share, where)
 
     def _share(self, tau: np.ndarray) -> tuple[float, int]:
-        """Return the largest effort as a share of its limit, and its joint."""
+        """Return the largest ratio of effort to limit, and the index of its joint."""
         shares = np.abs(tau) / self.limit
         j = int(shares.argmax())
         return float(shares[j]), j
 
     def _refuse(self, payload: Payload, j: int, share: float, where: str) -> None:
+        """Raise the SettingError for a payload that is too heavy.
+
+        Args:
+            payload: Payload.
+            j: Index of the joint with the largest ratio of effort to limit.
+            share: This ratio.
+            where: Description of the position, for the message.
+        """
         name, limit = self.model.joint_names[j], float(self.limit[j])
         raise SettingError(
             f"a payload of {payload.mass:g} kg cannot be carried: joint '{name}' needs"

@@ -1,14 +1,15 @@
-"""External joint forces without a sensor, and collisions that they show.
+"""External joint forces without a sensor, and collisions detected from them.
 
-The solver `momentum_observer` turns the noise of velocities into noise of its r, the
-more the larger its gain K. A second lag of the same rate takes most of it away: a force
-w that begins at t = 0 shows after k cycles of length dt as
+The solver `momentum_observer` turns velocity noise into noise of its estimate r, which
+grows with its gain K. A second low-pass filter with the rate K removes most of it. A
+constant external force w that begins at t = 0 appears after k cycles of length dt as
 
     e = w (1 - a^k (1 + k (1 - a))),   a = 1 / (1 + K dt)
 
-With K = 130/s, velocities that make 0.004 kg·m²/s of noise and efforts that make
-0.2 N·m, e by its deviation is, after ten cycles of 1 ms, 0.97 of what any linear filter
-can reach; that of r is 0.55 of it with the best gain, 11/s, and 0.37 with 130/s.
+For K = 130/s, a momentum noise of 0.004 kg·m²/s from the velocities and an effort noise
+of 0.2 N·m, the ratio of e to its standard deviation is, after ten cycles of 1 ms, 0.97
+of the optimum over all linear filters. For r alone the ratio is 0.55 of that optimum
+with the best gain, 11/s, and 0.37 with 130/s.
 """
 
 from __future__ import annotations
@@ -31,15 +32,20 @@ from dyn_core.validation import Quantity, known_keywords
 @known_keywords
 @dataclass(frozen=True)
 class CollisionSettings:
-    """When external joint forces count as a collision.
+    """Thresholds of collision detection, and the observer of external joint forces.
 
     Attributes:
-        thresholds: External force of a joint that is a collision: one number, one a
-            joint, or numbers by the joint's name; others are not watched [N·m | N].
-        gain: Rate K of the observer, and of the lag behind it [1/s].
-        release: Part of its threshold that a joint's force falls below before it can
-            be another collision.
+        thresholds: External joint force above which a joint has a collision: one
+            number, one number a joint, or a mapping from joint name to number; joints
+            that the mapping omits are not watched [N·m | N].
+        gain: Rate K of the observer and of the low-pass filter behind it, > 0 [1/s].
+        release: Fraction of its threshold, in [0, 1], to which a joint's external force
+            must fall before another collision of this joint is reported.
         observer: Solver of MOMENTUM_OBSERVER, by name or as object.
+
+    Raises:
+        SettingError: gain or release is outside its range. The thresholds are checked
+            by CollisionDetector.
     """
 
     thresholds: Any
@@ -61,9 +67,11 @@ class Collision:
     """An external joint force beyond its threshold.
 
     Attributes:
-        joint: Name; of several joints the one that exceeds its threshold most.
-        effort, threshold: External force and what is allowed [N·m | N].
-        time: When [s].
+        joint: Name; if several collisions begin at once, the joint with the largest
+            ratio of force to threshold.
+        effort: External joint force [N·m | N].
+        threshold: Threshold of this joint [N·m | N].
+        time: Time of the cycle in which the collision began [s].
     """
 
     joint: str
@@ -79,14 +87,16 @@ class Collision:
 
 
 class ExternalEffort:
-    """External joint forces of a robot, or of many at once, from cycle to cycle.
+    """External joint forces of one robot or a batch, estimated cycle by cycle.
 
-    Of many, all arrays have a row a robot.
+    For a batch, every array has one row per robot.
 
     Attributes:
-        gain: Rate K of the observer and of the lag behind it [1/s].
-        r: What the observer says, which lags by 1/K, (nv,) [N·m | N].
-        effort: r after another lag of 1/K: less noise.
+        gain: Rate K of the observer and of the low-pass filter behind it [1/s].
+        r: Output of the observer, which lags the external force by 1/K, (nv,)
+            [N·m | N].
+        effort: r after a second low-pass filter of rate K, with less noise, (nv,)
+            [N·m | N].
     """
 
     def __init__(
@@ -97,14 +107,15 @@ class ExternalEffort:
         engine: str | None = None,
         carried: PayloadInput | None = None,
     ) -> None:
-        """Build the Program.
+        """Build the Program of the observer.
 
         Args:
-            model: Robot; the friction and springs that it knows are no external forces.
+            model: Robot; its joint friction and joint springs are part of the model and
+                do not count as external forces.
             gain: Rate K [1/s].
             observer: Solver of MOMENTUM_OBSERVER, by name or as object.
-            engine: Engine of the Program.
-            carried: A payload that may change; None: none.
+            engine: Engine of the Program; None: the default.
+            carried: Payload that may change at run time; None: no payload.
         """
         self.carried = carried or PayloadInput()
         self.gain, self.driven = float(gain), bool(model.driven)
@@ -122,22 +133,23 @@ class ExternalEffort:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew, at zero."""
+        """Reset all estimates to zero; the next update counts as the first."""
         self.time: float | None = None
         self.r = self.effort = self._zero
         self._momentum = self._rate = self._zero
         self._carried: tuple[Any, ...] | None = None
 
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> np.ndarray:
-        """Return the external joint forces; zero in the first cycle.
+        """Return the external joint forces, (nv,) [N·m | N]; zeros in the first cycle.
 
-        Where the payload is another one than in the cycle before, they stay as they
-        were: the momentum of before was that of another robot.
+        In a cycle whose payload differs from the previous cycle's, the previous
+        estimate is returned: the two momenta belong to different models and cannot be
+        compared.
 
         Args:
-            t: Time; one that goes back restarts [s].
-            q, qd: State at this time.
-            tau: Joint forces since the cycle before.
+            t: Time [s]; a time before the previous one restarts the observer.
+            q, qd: Joint position and velocity at this time.
+            tau: Joint forces applied since the previous cycle [N·m | N].
         """
         if self.time is not None and t < self.time:
             self.restart()
@@ -158,14 +170,24 @@ class ExternalEffort:
 
 @known_keywords
 class CollisionDetector:
-    """Compares external joint forces with thresholds, and names the joint.
+    """Compares external joint forces with thresholds and names the joint.
+
+    Args:
+        model: Robot with joints of one coordinate.
+        settings: Thresholds and observer.
+        engine: Engine of the Program; None: the default.
+        carried: Payload that may change at run time; None: no payload.
 
     Attributes:
-        settings: What was asked for.
-        external: External joint forces, see ExternalEffort.
-        thresholds: By joint, (nv,); infinite where nothing is watched.
-        touched: Joints that are beyond their threshold, or were and have not been
-            released since, (nv,).
+        settings: Settings as given.
+        external: Estimator of the external joint forces.
+        thresholds: Threshold of each joint, (nv,); infinite where a joint is not
+            watched.
+        touched: Joints in collision, bool, (nv,): beyond their threshold, or beyond it
+            before and not released since.
+
+    Raises:
+        SettingError: A joint has several coordinates, or a threshold is invalid.
     """
 
     def __init__(
@@ -186,7 +208,7 @@ class CollisionDetector:
         self.restart()
 
     def restart(self) -> None:
-        """Forget forces and contacts."""
+        """Reset estimated forces, collision flags and the recorded effort."""
         self.external.restart()
         self.touched = np.zeros(len(self.names), bool)
         self._sent = np.zeros(len(self.names))
@@ -197,12 +219,12 @@ class CollisionDetector:
         return self.external.effort
 
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> Collision | None:
-        """Return a collision in the cycle in which it begins, else None.
+        """Return the collision that begins in this cycle, or None.
 
         Args:
             t: Time [s].
-            q, qd: State at this time, (nv,).
-            tau: Joint forces since the cycle before, (nv,) [N·m | N].
+            q, qd: Joint position and velocity at this time, (nv,).
+            tau: Joint forces applied since the previous cycle, (nv,) [N·m | N].
         """
         effort = self.external.update(t, q, qd, tau)
         excess = np.abs(effort) / self.thresholds
@@ -218,22 +240,25 @@ class CollisionDetector:
     def observe(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> str | None:
-        """Return a sentence in the cycle in which a collision begins, else None.
+        """Return the message of a collision that begins in this cycle, or None.
+
+        Here tau is the effort of the coming cycle, in contrast to `update`: it is
+        stored, and compared with the motion at the next call.
 
         Args:
             t: Time [s].
-            q, qd: State at this time, (nv,).
-            tau: Effort from now on, (nv,) [N·m | N].
+            q, qd: Joint position and velocity at this time, (nv,).
+            tau: Effort applied from this time on, (nv,) [N·m | N].
         """
         sent, self._sent = self._sent, np.array(tau, float)
         collision = self.update(t, q, qd, sent)
         return None if collision is None else str(collision)
 
     def replace(self, tau: np.ndarray) -> None:
-        """Note that another effort than the observed one acts from now on.
+        """Replace the effort of the last `observe` by the effort applied instead.
 
         Args:
-            tau: That of a stop, (nv,) [N·m | N].
+            tau: Effort applied instead, such as a stop's, (nv,) [N·m | N].
         """
         self._sent = np.array(tau, float)
 
@@ -241,18 +266,30 @@ class CollisionDetector:
 def still_touched(
     excess: np.ndarray, touched: np.ndarray, release: float
 ) -> np.ndarray:
-    """Return which joints are touched: beyond 1, or not yet below the release.
+    """Return which joints are in collision, bool, (nv,).
+
+    A joint is in collision if its ratio exceeds 1, or if it was in collision in the
+    previous cycle and its ratio exceeds `release`.
 
     Args:
-        excess: External force by threshold; NaN counts as beyond.
-        touched: Which were touched in the cycle before.
-        release: Part of the threshold below which a joint is released.
+        excess: Ratio of external force to threshold, (nv,); NaN counts as a collision.
+        touched: Joints in collision in the previous cycle, bool, (nv,).
+        release: Fraction of the threshold at which a collision ends.
     """
     return ~(excess <= np.where(touched, release, 1.0))
 
 
 def threshold_values(names: tuple[str, ...], wanted: Any) -> np.ndarray:
-    """Return a threshold of each joint; infinite for those that none is given for."""
+    """Return the threshold of each joint, (n,); infinite for joints without one.
+
+    Args:
+        names: Names of the joints.
+        wanted: One number, one number a joint, or a mapping from joint name to number.
+
+    Raises:
+        SettingError: A joint is unknown, the number of thresholds is wrong, or one is
+            not above 0.
+    """
     if isinstance(wanted, Mapping):
         for joint in wanted:
             if joint not in names:
@@ -281,10 +318,10 @@ def deviation(gain: float, dt: float, momentum: Any, effort: Any) -> Any:
                    + (1 + a²) (1 - a) / (1 + a)³ effort²,   a = 1 / (1 + K dt)
 
     Args:
-        gain: K [1/s].
+        gain: Rate K [1/s].
         dt: Length of a cycle [s].
-        momentum: Standard deviation of H qd in each cycle: that of row i of H times the
-            velocities' noise [kg·m²/s | kg·m/s].
+        momentum: Standard deviation of H qd in each cycle; for joint i the norm of row
+            i of H times the velocity noise [kg·m²/s | kg·m/s].
         effort: Standard deviation of the joint forces in each cycle [N·m | N].
     """
     a = 1 / (1 + gain * dt)
@@ -302,21 +339,28 @@ def noise_thresholds(
     sigmas: float = 6.0,
     samples: int = 500,
 ) -> dict[str, float]:
-    """Return thresholds by joint that noise alone exceeds about never.
+    """Return collision thresholds by joint name that noise alone almost never exceeds.
 
         threshold = sigmas deviation,   momentum noise = max over q of |row of H| noise
 
-    With 6 the chance is 2e-9 a cycle and joint: at most 0.05 in an hour of 1 kHz and
-    seven joints, with 7 it is 6e-5. What the Model does not know (friction, a payload)
-    comes on top.
+    With sigmas = 6 the probability of a false alarm is 2e-9 per cycle and joint, at
+    most 0.05 in an hour at 1 kHz with seven joints; with sigmas = 7 it is 6e-5. Errors
+    of the Model, such as friction or an unknown payload, must be added to the result.
 
     Args:
         model: Robot with joints of one coordinate.
-        gain, dt: K [1/s] and the length of a cycle [s].
-        velocity_noise: Standard deviation of velocities, (nv,) or one number.
-        effort_noise: That of joint forces, (nv,) or one number.
-        sigmas: Threshold by deviation.
-        samples: Number of positions, within the limits of the joints.
+        gain: Rate K of the observer [1/s].
+        dt: Length of a cycle [s].
+        velocity_noise: Standard deviation of the joint velocities, (nv,) or one number
+            [rad/s | m/s].
+        effort_noise: Standard deviation of the joint forces, (nv,) or one number
+            [N·m | N].
+        sigmas: Ratio of threshold to standard deviation.
+        samples: Number of random positions within the joint limits at which H is
+            evaluated; fixed seed.
+
+    Raises:
+        SettingError: A noise is negative, not finite or of the wrong size.
     """
     noise = checked_gains("velocity_noise", velocity_noise, model.nv)
     effort = checked_gains("effort_noise", effort_noise, model.nv)

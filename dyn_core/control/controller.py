@@ -31,7 +31,7 @@ from dyn_core.control.torques import Laws
 from dyn_core.errors import DynError, SettingError
 from dyn_core.validation import known_keywords
 
-BRISK = 0.1  # velocity from which a reference begins with the robot's [rad/s | m/s]
+BRISK = 0.1  # speed above which the reference starts with the robot's [rad/s | m/s]
 
 
 @known_keywords
@@ -39,9 +39,9 @@ BRISK = 0.1  # velocity from which a reference begins with the robot's [rad/s | 
 class Controller(Laws):
     """Computed torque, impedance or gravity compensation; one coordinate a joint.
 
-    The order of all arrays is model.joint_names; see Model.reorder. All methods are for
-    one thread, but for `watch`, `guard` and `make_trajectory`, which are for any.
-    dyn_core.control.settings says what the settings are.
+    The joint order of all arrays is model.joint_names; see Model.reorder. All methods
+    must be called from one thread, except `watch`, `guard` and `make_trajectory`, which
+    any thread may call. The settings are documented in dyn_core.control.settings.
     """
 
     def __post_init__(self) -> None:
@@ -54,12 +54,15 @@ class Controller(Laws):
             watched = self.collision, self.engine, self.carried
             self.detector = CollisionDetector(self.robot, *watched)
         self.enabled = True
-        self._drives = False  # whether the law has the robot since the last reset
+        self._drives = False  # whether the law has acted since the last reset
         self.silence = Silence(self.samples, self.rules, self.safety)
         self.begin()
 
     def _prepare_reference(self) -> tuple[str, ...]:
-        """Prepare what takes samples and follows trajectories; return `wrap`."""
+        """Create sample checks and trajectory follower; return the wrapped joints.
+
+        Without the setting `wrap`, the continuous joints are wrapped.
+        """
         names, wrap = self.model.joint_names, self.wrap
         if wrap is None:
             wrap = [n for n in names if self.model.joint_kind(n) == "continuous"]
@@ -75,7 +78,14 @@ class Controller(Laws):
         return tuple(wrap)
 
     def _safety(self, build: Callable[[Any, Any], Any]) -> Safety:
-        """Return what checks and stops, with its Programs."""
+        """Return the safety checks with the Programs of envelope and shadow.
+
+        Args:
+            build: Function of a solver and an engine that builds the control law.
+
+        Raises:
+            SettingError: The shadow equals the law itself, or a bound is invalid.
+        """
         envelope = shadow = None
         if self.bounds is not None:
             bounds, limit = self.bounds.resolved(self.model, self.mode), self.limit
@@ -101,7 +111,10 @@ class Controller(Laws):
         )
 
     def _can_brake(self) -> bool:
-        """Return whether the effort limits carry the weight where the robot is."""
+        """Return whether the effort limits can hold the robot at its present position.
+
+        False before the first state, and where the Program fails or returns NaN.
+        """
         q = self.q
         if q is None:
             return False
@@ -113,59 +126,63 @@ class Controller(Laws):
 
     @property
     def q(self) -> np.ndarray | None:
-        """Last good position; None before the first and after a reset."""
+        """Last valid position, (nv,); None before the first state and after a reset."""
         return self.samples.q
 
     @property
     def qd(self) -> np.ndarray | None:
-        """Last good velocity; None before the first and after a reset."""
+        """Last valid velocity, (nv,); None before the first state and after a reset."""
         return self.samples.qd
 
     @property
     def seen(self) -> float | None:
-        """Time of receipt of the last good state [s]; None before the first."""
+        """Time of receipt of the last valid state [s]; None before the first."""
         return self.samples.seen
 
     @property
     def untested(self) -> tuple[str, ...]:
-        """Sentences on joints whose limits say nothing about their states."""
+        """Sentences on joints whose states no limit of the model can test."""
         return () if self.samples.check is None else self.samples.check.untested
 
     @property
     def good(self) -> int:
-        """Number of consecutive good states."""
+        """Number of consecutive valid states."""
         return self.samples.good
 
     @property
     def reference(self) -> Reference | None:
-        """Reference at the last torque; None before the first state."""
+        """Reference at the last torque; None before a state and after a reset."""
         return self.follower.reference
 
     @property
     def trajectory(self) -> Trajectory | LedTrajectory | None:
-        """The trajectory that leads the reference, or will; None at rest."""
+        """Trajectory that the reference follows, or will follow; None at rest."""
         motion = self.follower.running or self.follower.pending
         return None if motion is None else motion.trajectory
 
     @property
     def stopped(self) -> Stop | None:
-        """The stop in force, with its reason; None while the law drives."""
+        """Stop in force, with its reason; None while the control law acts."""
         return self.safety.running
 
     def begin(self) -> None:
-        """Restart; no torque is computed before the first state."""
+        """Restart the controller.
+
+        The torque is zero until enough valid states have come.
+        """
         self.samples.begin()
         self.now = 0.0
         self.reset()
 
     def reset(self, why: str = "dropped: the controller was reset") -> None:
-        """Clear state and reference; torque is enabled again after good samples.
+        """Clear state and reference; torque waits for new valid states.
 
-        The time of the last state is kept, so that stale states are detected after a
-        reset, too.
+        Torque is enabled again after `good_samples` valid states. The time of the last
+        state is retained, so that a stale state is still detected after a reset.
+        Trajectories are dropped.
 
         Args:
-            why: What the listeners hear of trajectories.
+            why: Outcome that the listeners of dropped trajectories are called with.
         """
         self.follower.rest(None, why)
         self._drives = False
@@ -178,25 +195,33 @@ class Controller(Laws):
     def make_trajectory(
         self, names: Sequence[str], times: Any, *rows: Any, **settings: Any
     ) -> Trajectory:
-        """Return a trajectory checked against the limits of this robot, in any thread.
+        """Return a trajectory checked against this robot's limits; from any thread.
 
         Args:
-            names, times, rows: Joints, times, positions and, if there are, velocities
-                and accelerations, as for dyn_core.control.make_trajectory.
-            settings: effort, method and moving_end.
+            names: Names of the joints of the columns.
+            times: Times of the points from the start, (k,) [s].
+            rows: Positions and optionally velocities and accelerations, (k, n) each, as
+                for dyn_core.control.make_trajectory.
+            settings: effort, method and moving_end of dyn_core.control.make_trajectory.
+
+        Raises:
+            TrajectoryError: The trajectory is invalid or leaves the limits.
         """
         return self.follower.make(self.q, names, times, *rows, **settings)
 
     def follow(self, trajectory: Trajectory, t: float) -> None:
-        """Follow a trajectory from the time t on; until then what runs runs on.
+        """Follow a trajectory from time t on; the running one continues until then.
 
         Args:
-            trajectory: Of make_trajectory; the listeners hear of this object.
-            t: Time of its time zero, as `now` of update [s].
+            trajectory: Trajectory from make_trajectory; the listeners are called with
+                this object.
+            t: Time of the trajectory's time zero, on the clock of `now` in update [s].
 
         Raises:
-            SettingError: Nothing would follow: no state yet, mode gravity, disabled.
-            TrajectoryError: It starts far from the robot, or leaves the limits.
+            SettingError: No state has been received, the mode is gravity, or the
+                controller is disabled or stopped.
+            TrajectoryError: The trajectory starts too far from the robot or more than a
+                day ahead, or leaves the limits.
         """
         if self.reference is None or self.seen is None:
             raise SettingError(
@@ -214,29 +239,53 @@ class Controller(Laws):
         self.follower.follow(trajectory, t, self.now, self.q)
 
     def stop(self, why: str = "stopped") -> None:
-        """Brake the reference and rest there; trajectories are dropped."""
+        """Brake the reference to rest and drop trajectories.
+
+        No effect before the first state.
+
+        Args:
+            why: Outcome that the listeners of dropped trajectories are called with.
+        """
         if self.seen is not None:
             self.follower.stop(self.now, why)
 
     def estop(self, t: float, reason: str = "emergency stop") -> None:
-        """Stop as the rules say for on_estop, until reset_stop is called."""
+        """Stop as set by the rule on_estop, until reset_stop is called.
+
+        Args:
+            t: Present time [s].
+            reason: Sentence that explains the stop.
+        """
         self._stop(t, "estop", self.rules.on_estop, reason)
 
     def shut_down(self, t: float, reason: str = "shutdown") -> None:
-        """Stop as the rules say for on_shutdown."""
+        """Stop as set by the rule on_shutdown.
+
+        Args:
+            t: Present time [s].
+            reason: Sentence that explains the stop.
+        """
         self._stop(t, "shutdown", self.rules.on_shutdown, reason)
 
     def _stop(self, t: float, cause: str, kind: str, reason: str) -> None:
+        """Stop the robot and brake the reference; arguments as for Safety.stop."""
         self.safety.stop(t, cause, kind, reason)
         self._brake(False)
 
     def reset_stop(self) -> None:
-        """End a stop, on a person's request: the robot then rests where it is."""
+        """End a stop, on a person's request, and reset state and reference.
+
+        The robot then holds its position.
+        """
         self.safety.reset()
         self.reset()
 
     def _brake(self, measured: bool) -> None:
-        """Brake the reference, from the measured state or from where it is."""
+        """Brake the reference to rest; no effect without a state.
+
+        Args:
+            measured: Whether to start from the measured state; else from the reference.
+        """
         q, qd = self.q, self.qd
         if q is None or qd is None or self.reference is None:
             return
@@ -257,20 +306,22 @@ class Controller(Laws):
     ) -> np.ndarray | None:
         """Return the torque for a state, (nv,) [N·m | N].
 
-        None for a state that comes again, and right after time went back.
+        None if the state's stamp equals the last one, and for the sample at which time
+        went back.
 
         Args:
             t: Time of receipt, monotonic [s].
-            q, qd: Joint positions and velocities, (nv,); qd may be None.
+            q, qd: Joint positions and velocities, (nv,); qd may be None if the rule
+                `differentiate` is set.
             stamp: Time stamp of the state [s]; an earlier one resets the controller,
                 and an equal one is no new state.
+            now: Time for trajectories and driven joints [s], such as simulated time;
+                going back or jumping resets the controller. None: t.
             clock: Present time of the stamps' clock [s]; None: the age is not tested.
-            now: Time of trajectories and driven places [s], such as simulated time;
-                resets when it goes back or jumps. None: t.
 
         Raises:
-            ShapeError, NonFiniteError, StateError: The sample is invalid, or cannot be
-                true; it is counted, and the last valid one is kept.
+            ShapeError, NonFiniteError, StateError: The sample is invalid or
+                implausible. It is counted, and the last valid state is retained.
         """
         samples = self.samples
         if samples.repeats(t, stamp):
@@ -308,9 +359,11 @@ class Controller(Laws):
         return tau
 
     def _take_over(self) -> None:
-        """Lead the reference to rest from where, and as fast as, the robot is.
+        """Start the reference at the robot's state when the law begins to act.
 
-        A robot that moves would be braked at full effort by a reference at rest.
+        A robot slower than BRISK gets a reference at rest; a faster one a reference
+        that brakes from its velocity, because a reference at rest would brake it at
+        full effort. No effect while a trajectory runs or waits.
         """
         follower = self.follower
         if follower.running is not None or follower.pending is not None:
@@ -324,7 +377,14 @@ class Controller(Laws):
             self.stop()
 
     def _effort(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the checked torque for a good state."""
+        """Return the checked torque for a valid state, (nv,) [N·m | N].
+
+        The reference is advanced to `now` before.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Checked joint position and velocity, (nv,).
+        """
         self.follower.advance(self.now)
         if self.integral.acts and not self.safety.running and self.reference:
             error = self.samples.change(q, self.reference.q)
@@ -336,12 +396,14 @@ class Controller(Laws):
     def _stopped_by_collision(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> np.ndarray:
-        """Return a torque that no collision stops, or that of the stop.
+        """Return `tau`, or the torque of the stop if a collision is detected.
 
-        Stamps, where states have them, say best how long the last torque has acted.
+        A stop that is already in force is not replaced. Arguments as for _effort; tau:
+        torque about to be sent, (nv,).
         """
         assert self.detector is not None
         stamp = self.samples.stamp
+        # Stamps are the best measure of how long the last torque has acted.
         time = self.now if stamp is None or self.driven else stamp
         reason = fault_seen([self.detector], time, q, qd, tau)
         if reason is None or self.safety.running is not None:
@@ -355,23 +417,28 @@ class Controller(Laws):
     def _stopped_by_observers(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> np.ndarray:
-        """Return a torque that the observers have seen, or that of their stop."""
+        """Return `tau`, or the torque of the stop if an observer asks for one.
+
+        A stop that is already in force is not replaced. Arguments as for _effort; tau:
+        torque about to be sent, (nv,).
+        """
         reason = fault_seen(self.observers, self.now, q, qd, tau)
         if reason is None or self.safety.running is not None:
             return tau
         self.safety.violated(t, reason)
         if tau.any():
             tau = self._effort(t, q, qd)
-        else:  # zero is sent after the stop, too
+        else:  # zero passes the gate, although it was computed before the stop
             self.safety.ticket = self.safety.gate.ticket()
         if self.detector is not None:
             self.detector.replace(tau)
         return tau
 
     def _judge_gains(self, t: float) -> None:
-        """Stop before the first torque where sampling makes the gains unstable.
+        """Stop with zero torque if sampling makes the gains unstable.
 
-        The first few samples tell the period roughly: then only what is far beyond.
+        With a rough period, from the first few samples, only gains far beyond their
+        bounds stop the robot; the check is repeated until the period is known.
         """
         self.judged = self.period is not None
         try:
@@ -380,27 +447,39 @@ class Controller(Laws):
             self.safety.stop(t, "gains", "zero", f"gains: {error}")
 
     def _restart(self) -> None:
-        """Forget earlier efforts and errors."""
-        self.judged = False  # whether the gains are known to suit the period
+        """Reset the safety checks, the integral and the collision detector."""
+        self.judged = False  # whether the gains were checked with the known period
         self.safety.restart()
         self.integral.restart()
         if self.detector is not None:
             self.detector.restart()
 
     def watch(self, t: float) -> np.ndarray | None:
-        """Return the torque for a stale state at the time t, else None."""
+        """Return the torque for a stale state, (nv,) [N·m | N], else None.
+
+        Args:
+            t: Present time, monotonic [s].
+        """
         self.carried.advance(t)
         return self.silence.torque(t, self.enabled)
 
     def guard(self, t: float, publish: Callable[[np.ndarray], object]) -> bool:
-        """Publish the torque of `watch`, if the state is stale; return whether it is.
+        """Publish the torque of `watch` if the state is stale.
 
-        For the thread of a watchdog. The first torque of a silence discards every
-        effort that is still being computed; a state that comes meanwhile goes first.
+        To be called by the thread of a watchdog. The first torque of a silence discards
+        every effort that is still being computed. If a state arrives meanwhile, nothing
+        is published.
+
+        Args:
+            t: Present time, monotonic [s].
+            publish: Function that sends a torque, (nv,).
+
+        Returns:
+            Whether the state is stale.
         """
         self.carried.advance(t)
         return self.silence.answer(t, self.enabled, publish)
 
     def final_torque(self) -> np.ndarray:
-        """Return the last torque of the controller: zero."""
+        """Return the last torque of the controller, zeros, (nv,)."""
         return np.zeros(self.model.nv)

@@ -1,4 +1,4 @@
-"""Efforts of the points of a trajectory, for controllers that add them to their own."""
+"""Feed-forward efforts at the points of a trajectory, by inverse dynamics."""
 
 from __future__ import annotations
 
@@ -26,17 +26,29 @@ from dyn_core.solving.registry import solver
 
 
 class FeedForward:
-    """Fills in the efforts of trajectories by inverse dynamics.
+    """Computes the efforts of trajectories by inverse dynamics.
 
         effort_k = ID(q_k, qd_k, qdd_k)
 
-    with the velocity and acceleration of the interpolation at point k: linear for
-    positions alone, cubic with velocities, quintic with accelerations. Where there are
-    two, before the point and after it, their mean is taken.
+    Velocity and acceleration are the derivatives of the interpolation at point k:
+    linear for positions alone, cubic with velocities, quintic with accelerations. Where
+    the derivative jumps at a point, the mean of both sides is used. Joint springs act.
+
+    Args:
+        model: Robot with joints of one coordinate.
+        hold: Positions of joints that a trajectory may omit, by name [rad | m]; None:
+            none.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
+        engine: Engine of the Program; None: the default.
+        joint_friction: Whether joint friction acts.
 
     Attributes:
-        model: Robot, of joints with one coordinate.
-        hold: Positions of joints that a trajectory may lack [rad | m].
+        model: Robot.
+        hold: Positions of joints that a trajectory may omit, by name [rad | m].
+
+    Raises:
+        SettingError: A joint has several coordinates, or `hold` names an unknown joint.
+        SignatureError: The solver does not solve INVERSE_DYNAMICS.
     """
 
     def __init__(
@@ -69,14 +81,17 @@ class FeedForward:
         """Return a trajectory with efforts, its columns in the order of `names`.
 
         Args:
-            names: Joints of the columns; the others are held.
-            times: Seconds from the start of each point, (k,).
-            rows: Positions and, if there are, velocities and accelerations.
-            period: Longest time between points: some are added on the same motion, so
-                that efforts between points are right, too; 0 for none [s].
+            names: Joints of the columns; the other joints are at the positions of
+                `hold`.
+            times: Times of the points from the start, (k,) [s].
+            rows: Positions and optionally velocities and accelerations, (k, n) each.
+            period: Maximum time between points; points are inserted on the same motion,
+                so that efforts between the given points are exact, too. 0: none are
+                inserted [s].
 
         Raises:
-            TrajectoryError: It is no trajectory of the robot's joints.
+            TrajectoryError: The trajectory is invalid, a joint is missing, there are
+                too many points, or an effort is not finite.
         """
         known = [name for name in self.model.joint_names if name in names]
         lacking = {*self.model.joint_names} - {*names} - {*self.hold}
@@ -99,11 +114,16 @@ class FeedForward:
         )
 
     def effort(self, trajectory: Trajectory, joints: Sequence[str]) -> np.ndarray:
-        """Return the efforts of a trajectory's joints at its points, (k, n).
+        """Return the efforts of a trajectory's joints at its points, (k, n) [N·m | N].
+
+        Joints that the trajectory omits are at their positions in `hold`, else at 0.
 
         Args:
             trajectory: Points and interpolation.
-            joints: Names of its columns, in any order.
+            joints: Joint names of the columns, in any order.
+
+        Raises:
+            TrajectoryError: An effort is not finite; names the point and the joint.
         """
         model = self.model
         rest = [self.hold.get(name, 0.0) for name in model.joint_names]
@@ -120,7 +140,14 @@ class FeedForward:
         return effort
 
     def excess(self, effort: np.ndarray, joints: Sequence[str]) -> list[str]:
-        """Return a sentence for each joint whose limit its efforts exceed."""
+        """Return a sentence for each joint whose effort exceeds its limit.
+
+        A limit of 0 or less in the model means that the joint is not checked.
+
+        Args:
+            effort: Efforts at the points, (k, n) [N·m | N].
+            joints: Joint names of the columns.
+        """
         lines = []
         for j, name in enumerate(joints):
             limit = float(self.model.effort_limit[self.model.v_slice(name)][0])
@@ -136,7 +163,8 @@ class FeedForward:
 def motion_at_points(trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
     """Return velocity and acceleration of the interpolation at the points, (k, n) each.
 
-    Inner points have the mean of the two pieces that meet there.
+    Given velocities and accelerations are returned as they are. Else inner points get
+    the mean of the two adjacent polynomials; a single point gets zeros.
     """
     shape = trajectory.q.shape
     if len(trajectory.times) == 1:
@@ -157,21 +185,31 @@ def motion_at_points(trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _met(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Return the values at points, of pieces that end there and that begin there."""
+    """Return the values at the points, (k, n): inner points get the mean of both sides.
+
+    Args:
+        before: Value at the end of each piece, (k - 1, n).
+        after: Value at the beginning of each piece, (k - 1, n).
+    """
     inner = (before[:-1] + after[1:]) / 2
     return np.concatenate([after[:1], inner, before[-1:]])
 
 
 def with_points(trajectory: Trajectory, period: float) -> Trajectory:
-    """Return the same motion with more points, at most a period apart.
+    """Return the same motion with points at most `period` apart.
 
-    Pieces of a polynomial are pieces of the same polynomial, so that a controller which
-    interpolates as this one does moves as before.
+    An inserted point has the position, velocity and acceleration of the polynomial
+    there, so that a controller with the same interpolation moves as before.
+
+    Args:
+        trajectory: Trajectory to be subdivided.
+        period: Maximum time between points [s].
 
     Raises:
-        TrajectoryError: There would be too many points.
+        TrajectoryError: There would be more than MOST_POINTS points.
     """
     times = trajectory.times
+    # Without 1e-9 rounding would add a point where the quotient is a whole number.
     counts = np.maximum(np.ceil(np.diff(times) / period - 1e-9), 1.0)
     if counts.sum() + 1 > MOST_POINTS:
         raise TrajectoryError(
@@ -195,7 +233,10 @@ def with_points(trajectory: Trajectory, period: float) -> Trajectory:
 
 
 def _point(trajectory: Trajectory, k: int) -> tuple[np.ndarray, ...]:
-    """Return a point as it was written; what it lacks is zero."""
+    """Return position, velocity and acceleration of point k, (n,) each.
+
+    Rows that the trajectory lacks are zeros.
+    """
     zero = np.zeros(trajectory.q.shape[1])
     return tuple(
         zero if rows is None else rows[k]

@@ -1,7 +1,7 @@
-"""Gains that a loop of a period can carry: where sampling makes them unstable.
+"""Upper bounds of gains, beyond which sampling makes the closed loop unstable.
 
-An effort is held for a period T (zero-order hold). For one joint with the acceleration
-a = -p e - d e' - s, where s integrates i e, from sample to sample
+An effort is constant for a period T (zero-order hold). For one joint with the
+acceleration a = -p e - d e' - s, where s integrates i e, from sample to sample
 
     e+ = e + T e' + T²/2 a,   e'+ = e' + T a,   s = s- + i T e
 
@@ -11,16 +11,17 @@ exactly for
     d < 2/T,   p T/2 < d,   i < p (d - p T/2) / (1 - d T/2 + p T²/4)
 
 as long as nothing else delays the effort. Damping b of the joint itself, which the laws
-compensate at the reference's velocity only, counts towards d in the second and third
-bound; in the first one it would raise the bound and is left out.
+compensate at the reference's velocity only, is added to d in the second and third
+bound; in the first it would raise the bound and is left out.
 
-With gains before the inertia (mode computed_torque) joints are decoupled, and b counts
-as b / H_jj. In mode impedance stiffness K and damping D act on the inertia H: then
+With gains before the inertia (mode computed_torque) joints are decoupled, and the joint
+damping enters as b / H_jj. In mode impedance stiffness K and damping D act on the
+inertia H: then
 
     largest eigenvalue of H^-1 D < 2/T,   K T/2 < D + b   for each joint
 
-of which the second one is without inertia, and the third bound has H_jj. H is that of
-the position at which the gains are judged.
+where the second bound does not depend on the inertia, and the third has H_jj in place
+of 1. H is evaluated at the position at which the gains are checked.
 
 Source: K. Ogata, Discrete-Time Control Systems, section 4.3; for K T/2 < D + b also J.
 Colgate and G. Schenkel, Passivity of a class of sampled-data systems, J. Robotic
@@ -38,7 +39,7 @@ import numpy as np
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 
-HALF = 0.5  # share of a bound beyond which gains are doubtful
+HALF = 0.5  # fraction of a bound from which on gains are reported
 UNITS = {
     False: {"d": "1/s", "p": "1/s²", "i": "1/s³"},
     True: {"d": "N·m·s/rad, N·s/m", "p": "N·m/rad, N/m", "i": "N·m/(rad s), N/(m s)"},
@@ -47,14 +48,15 @@ NAMES = {"d": "velocity gain d", "p": "position gain p", "i": "integral gain i"}
 
 
 class GainBound(NamedTuple):
-    """A gain of a joint beside its bound.
+    """A gain of a joint and its stability bound.
 
     Attributes:
         joint: Name.
         gain: p, d or i.
-        value, bound: In the units of the gains.
-        share: value / bound, of stiff gains that of all joints together.
-        text: The sentence of a refusal.
+        value, bound: Gain and bound, both in the unit of the gain.
+        share: value / bound; for d in mode impedance the ratio of the coupled system,
+            whose largest eigenvalue counts.
+        text: Error message for this gain.
     """
 
     joint: str
@@ -67,14 +69,16 @@ class GainBound(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SampledGains:
-    """Gains of all joints, to be held against a period.
+    """Gains of all joints, compared with the stability bounds for a sampling period.
 
     Attributes:
         joints: Names.
-        p, d, i: Gains, (nv,).
-        damping: Damping of the joints themselves, (nv,) [N·m·s/rad | N·s/m].
-        stiff: Whether gains are stiffness and damping.
-        H: Inertia, (nv, nv); None: not known, then only what needs none is checked.
+        p, d, i: Position, velocity and integral gains, (nv,).
+        damping: Viscous damping of the joints, (nv,) [N·m·s/rad | N·s/m].
+        stiff: Whether p and d are joint stiffness and damping; else they act before the
+            inertia.
+        H: Joint-space inertia, (nv, nv); None if unknown, then bounds that depend on it
+            are not checked.
     """
 
     joints: tuple[str, ...]
@@ -86,11 +90,11 @@ class SampledGains:
     H: np.ndarray | None = None
 
     def beyond(self, period: float, share: float = 1.0) -> list[GainBound]:
-        """Return the gains at or beyond a share of their bounds.
+        """Return the gains at or beyond a fraction of their bounds; empty if none is.
 
         Args:
-            period: Period T of the states [s].
-            share: Of the bounds.
+            period: Sampling period T [s].
+            share: Fraction of the bounds.
         """
         rows = []
         for gain, (ratio, bound) in self._bounds(period).items():
@@ -100,7 +104,10 @@ class SampledGains:
         return rows
 
     def _bounds(self, T: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return by gain the share of its bound that it is, and the bound, (nv,)."""
+        """Return, for each of d, p, i, the ratio of gain to bound and the bound.
+
+        Both arrays have the shape (nv,). T is the sampling period [s].
+        """
         p, d, i, n = self.p, self.d, self.i, len(self.p)
         diagonal = np.full(n, np.inf) if self.H is None else np.diag(self.H)
         inertia = diagonal if self.stiff else np.ones(n)
@@ -111,22 +118,29 @@ class SampledGains:
             p_bound = 2 * total / T
             rest = inertia - d * T / 2 + p * T**2 / 4
             i_bound = p * (total - p * T / 2) / rest
+            # Without H the third bound of stiff gains is unknown.
             i_bound = np.where(np.isfinite(inertia), i_bound, np.inf)
             ratios = {
                 "d": (speed * T / 2, d_bound),
                 "p": (np.where(p > 0, p / p_bound, 0.0), p_bound),
                 "i": (np.where(i > 0, i / i_bound, 0.0), i_bound),
             }
-        # Of a joint that is unstable without i, the other gain is said alone.
+        # A joint that is unstable without i is reported for p or d alone.
         stable = (ratios["d"][0] < 1) & (ratios["p"][0] < 1)
         ratios["i"] = np.where(stable, ratios["i"][0], 0.0), i_bound
         return ratios
 
     def _stiff_rates(self) -> np.ndarray:
-        """Return the fastest rate of H^-1 D at the joint that shares in it most."""
+        """Return the largest eigenvalue of H^-1 D at one joint, zeros elsewhere, (nv,).
+
+        The joint is the one with the largest component of the eigenvector. All zeros if
+        H is unknown or D is zero.
+        """
         rates = np.zeros(len(self.d))
         if self.H is None or not self.d.any():
             return rates
+        # The symmetric form D^1/2 H^-1 D^1/2 has the same eigenvalues, and they are
+        # real.
         root = np.sqrt(self.d)
         values, vectors = np.linalg.eigh(
             root[:, None] * np.linalg.inv(self.H) * root[None, :]
@@ -144,6 +158,16 @@ class SampledGains:
         ratio: np.ndarray,
         T: float,
     ) -> GainBound:
+        """Return the GainBound of one gain of a joint.
+
+        Args:
+            gain: p, d or i.
+            j: Index of the joint.
+            values: Gains, (nv,).
+            bound: Bounds, (nv,).
+            ratio: Ratios of gain to bound, (nv,).
+            T: Sampling period [s].
+        """
         joint, value, most = self.joints[j], float(values[j]), float(bound[j])
         text = (
             f"{NAMES[gain]} of joint '{joint}' is {value:g}; valid: less than"
@@ -154,7 +178,12 @@ class SampledGains:
 
 
 def doubts(gains: SampledGains, period: float) -> list[str]:
-    """Return a sentence for each kind of gain that is beyond HALF of its bound."""
+    """Return a sentence for each kind of gain that exceeds HALF of its bound.
+
+    Args:
+        gains: Gains of all joints.
+        period: Sampling period [s].
+    """
     near = gains.beyond(period, HALF)
     said = []
     for gain in NAMES:
@@ -171,9 +200,15 @@ def doubts(gains: SampledGains, period: float) -> list[str]:
 def inertia_program(
     model: Model, stiff: bool, engine: Any, paths: Any
 ) -> Callable[..., np.ndarray] | None:
-    """Return what computes H of q, prepared; None where no bound needs it.
+    """Return the prepared Program of H(q), or None if no bound needs H.
 
-    A robot with loops has none of its own coordinates alone.
+    None, too, for a robot with loops, to which H of the tree alone does not apply.
+
+    Args:
+        model: Robot.
+        stiff: Whether the gains are stiffness and damping.
+        engine: Engine of the Program.
+        paths: Parameter paths that become inputs of the Program.
     """
     if model.loops or not (stiff or model.flat("damping").any()):
         return None

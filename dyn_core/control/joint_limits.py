@@ -1,4 +1,4 @@
-"""Limits of joints, and curves that are checked against them between their points."""
+"""Joint limits, and checks of polynomial curves against them between their points."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dyn_core.errors import SettingError, TrajectoryError
 from dyn_core.model import Model
 from dyn_core.sharing import once
 
-ROUNDING = 1e-9  # of interpolation, relative to limits of size 1
-SPEED_MARGIN = 0.01  # by which interpolation may exceed a velocity limit, relative
-BLOCK = 1000  # pieces that are checked together
-HALVINGS = 40  # of a piece, after which a curve touches its limit
+ROUNDING = 1e-9  # tolerance for rounding errors of interpolation, absolute
+SPEED_MARGIN = 0.01  # relative excess of a velocity limit that interpolation may have
+BLOCK = 1000  # number of pieces in one vectorised check
+HALVINGS = 40  # subdivisions of a piece; a curve undecided after them is accepted
 
 
 @dataclass(frozen=True, eq=False)
 class JointLimits:
-    """Limits of position and velocity, in the order of the controller.
+    """Limits of position and velocity, in the joint order of the controller.
 
     Attributes:
         joints: Names.
-        lower, upper: Position limits, infinite where none, (n,) [rad | m].
-        velocity: Velocity limits, infinite where none, (n,) [rad/s | m/s].
+        lower, upper: Position limits, (n,), infinite where a joint has none [rad | m].
+        velocity: Velocity limits, (n,), infinite where a joint has none [rad/s | m/s].
     """
 
     joints: tuple[str, ...]
@@ -36,7 +36,7 @@ class JointLimits:
 
     @classmethod
     def of(cls, model: Model) -> JointLimits:
-        """Return the limits of a robot."""
+        """Return the joint limits of a robot model."""
         limits = model.lower, model.upper, model.velocity_limit
         return cls(model.joint_names, *limits)
 
@@ -48,7 +48,13 @@ class JointLimits:
         upper: np.ndarray | None,
         velocity: np.ndarray | None,
     ) -> JointLimits:
-        """Return limits of which some may be absent."""
+        """Return limits from arrays, (n,); None means infinite limits.
+
+        Args:
+            joints: Names.
+            lower, upper: Position limits [rad | m].
+            velocity: Velocity limits [rad/s | m/s].
+        """
         free = np.full(len(joints), np.inf)
         return cls(
             tuple(joints),
@@ -58,9 +64,14 @@ class JointLimits:
         )
 
     def widened(self, tolerance: float, *places: np.ndarray | None) -> JointLimits:
-        """Return the limits with a tolerance, which counts from places outside of them.
+        """Return position limits widened by a tolerance and to include given positions.
 
-        So a robot, and a reference, that are outside the limits can be led back.
+        A robot or a reference outside its limits can so be led back.
+
+        Args:
+            tolerance: Distance added on both sides [rad | m].
+            places: Positions, (n,), that the limits are extended to before the
+                tolerance is added; None is ignored.
         """
         lower, upper = self.lower, self.upper
         for q in places:
@@ -69,7 +80,11 @@ class JointLimits:
         return replace(self, lower=lower - tolerance, upper=upper + tolerance)
 
     def check_points(self, q: np.ndarray) -> None:
-        """Raise a TrajectoryError for points, (k, n), outside the position limits."""
+        """Check that points, (k, n), are within the position limits.
+
+        Raises:
+            TrajectoryError: A point is outside by more than ROUNDING; names the joint.
+        """
         bad = np.argwhere((q < self.lower - ROUNDING) | (q > self.upper + ROUNDING))
         if len(bad):
             k, j = bad[0]
@@ -81,14 +96,20 @@ class JointLimits:
     def check_pieces(
         self, lengths: np.ndarray, c: np.ndarray, where: Callable[[int], str]
     ) -> None:
-        """Raise a TrajectoryError for polynomials that leave the limits.
+        """Check that polynomials stay within the position and velocity limits.
 
         Args:
-            lengths: Length of each piece, (k,) [s].
-            c: Coefficients by rising power of the time in the piece, (k, order, n).
-            where: Returns the place of a piece for the message.
+            lengths: Duration of each piece, (k,) [s].
+            c: Coefficients in ascending powers of the time since the piece began, (k,
+                coefficients, n).
+            where: Function of a piece's index that returns its description for the
+                message.
+
+        Raises:
+            TrajectoryError: A position limit is exceeded, or a velocity limit by more
+                than SPEED_MARGIN; names the joint.
         """
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # the checks refuse overflow
             for k in range(0, len(c), BLOCK):
                 rows = slice(k, k + BLOCK)
                 self._check_block(lengths[rows], c[rows], k, where)
@@ -100,7 +121,15 @@ class JointLimits:
         number: int,
         where: Callable[[int], str],
     ) -> None:
-        """Check pieces of which the first has a number."""
+        """Check one block of pieces.
+
+        Args:
+            lengths, c, where: As for check_pieces.
+            number: Index of the block's first piece among all pieces.
+
+        Raises:
+            TrajectoryError: As for check_pieces.
+        """
         powers = lengths[:, None] ** np.arange(c.shape[1])
         excess = first_excess(c * powers[:, :, None], self.lower, self.upper)
         if excess is not None:
@@ -122,15 +151,20 @@ class JointLimits:
             )
 
     def _range(self, j: int) -> str:
+        """Return the position range of joint j as text."""
         return f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]"
 
 
 def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
-    """Return the effort limits, (nv,); a joint without one is refused.
+    """Return the effort limits of all joints, (nv,) [N·m | N].
 
     Args:
         model: Robot.
-        chosen: Limits by joint that replace the model's.
+        chosen: Mapping from joint name to the limit that replaces the model's.
+
+    Raises:
+        SettingError: `chosen` is no mapping or has an unknown joint, or a joint has no
+            finite limit above 0.
     """
     limits = model.effort_limit.copy()
     if not isinstance(chosen, Mapping):
@@ -155,7 +189,10 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
 
 
 def raised_limits(model: Model, limits: np.ndarray) -> list[str]:
-    """Return a sentence for each effort limit above that of the model."""
+    """Return a sentence for each effort limit above the model's; empty if none is.
+
+    Joints without a limit in the model are left out.
+    """
     return [
         f"effort limit of {name} is raised from {model_limit:g} to {limit:g}"
         for name, model_limit, limit in zip(
@@ -168,15 +205,19 @@ def raised_limits(model: Model, limits: np.ndarray) -> list[str]:
 def first_excess(
     c: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[int, int, float] | None:
-    """Return the first piece and joint outside a range with the extreme value, or None.
+    """Return the first piece and joint outside a range, with its extreme value.
 
-    A polynomial lies within the hull of its Bernstein coefficients, which contain its
-    ends. What sticks out of the range is halved until an end is outside or the hull is
-    inside.
+    A polynomial lies within the convex hull of its Bernstein coefficients, which
+    include its end values. Pieces whose hull exceeds the range are bisected until an
+    end value is outside or the hull is inside.
 
     Args:
-        c: Coefficients by rising power of u in [0, 1], (pieces, order, n).
+        c: Coefficients in ascending powers of u in [0, 1], (pieces, coefficients, n).
         low, high: Ends of the range, (n,).
+
+    Returns:
+        Index of the piece, index of the joint, and the value furthest outside (NaN if a
+        coefficient is not finite); None if all pieces are inside the range.
 
     Source: G. Farin, Curves and Surfaces for CAGD, sections 5.1 and 5.4.
     """
@@ -203,6 +244,7 @@ def first_excess(
         inside = (curves.min(axis=0) >= bottom) & (curves.max(axis=0) <= top)
         kept = ~inside
         if excess is not None:
+            # Only an earlier piece could still be the first one.
             kept &= numbers < excess
         curves, numbers = curves[:, kept], numbers[kept]
     if excess is None:
@@ -213,7 +255,7 @@ def first_excess(
 
 @once
 def _bernstein(order: int) -> np.ndarray:
-    """Return the matrix from powers to Bernstein coefficients."""
+    """Return the matrix from power to Bernstein coefficients, (order, order)."""
     top = order - 1
     return np.array(
         [
@@ -225,7 +267,10 @@ def _bernstein(order: int) -> np.ndarray:
 
 @once
 def _halves(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrices from Bernstein coefficients to those of the two halves."""
+    """Return the de Casteljau matrices of the left and right half, (order, order).
+
+    Each maps the Bernstein coefficients of a polynomial to coefficients of its half.
+    """
     left = np.array(
         [[math.comb(i, j) / 2**i for j in range(order)] for i in range(order)], float
     )
@@ -233,7 +278,14 @@ def _halves(order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _extreme(c: np.ndarray, low: float, high: float) -> float:
-    """Return the value of a polynomial on [0, 1] that is furthest outside a range."""
+    """Return the value of a polynomial on [0, 1] that is furthest outside a range.
+
+    NaN if a coefficient is not finite.
+
+    Args:
+        c: Coefficients in ascending powers, (coefficients,).
+        low, high: Ends of the range.
+    """
     if not np.isfinite(c).all():
         return math.nan
     slope = (c[1:] * np.arange(1, len(c)))[::-1]

@@ -1,4 +1,4 @@
-"""Settings by joint: one number, one number a joint, or numbers by name."""
+"""Settings by joint: one number, one number a joint, or a mapping from joint name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
 
     Args:
         model: Robot with joints of one coordinate.
-        name: Of the setting, for errors.
-        value: One number, one a joint, or numbers by the joint's name; None, also as
-            one of several, for the default.
-        default: One number, or one a joint.
+        name: Name of the setting, for errors.
+        value: One number, one number a joint, or a mapping from joint name to number;
+            None, or a None among several, stands for the default.
+        default: One number, or one number a joint.
 
     Raises:
-        SettingError: A joint is unknown, or a number is not above 0 and finite.
+        SettingError: A joint is unknown, the number of values is wrong, or a value is
+            not finite and above 0.
     """
     usual = np.broadcast_to(np.asarray(default, float), (model.nv,))
     if isinstance(value, Mapping):
@@ -43,7 +44,16 @@ def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarra
 
 
 def positive(name: str, value: Any, default: Any) -> float:
-    """Return a number above 0 and finite, or the default for None."""
+    """Return `value` as a float, or the default if it is None.
+
+    Args:
+        name: Name of the setting, for errors.
+        value: Number or None.
+        default: Number returned for None; not checked.
+
+    Raises:
+        SettingError: `value` is not a finite number above 0.
+    """
     if value is None:
         return float(default)
     try:

@@ -1,4 +1,4 @@
-"""Laws of a controller: their Programs, their gains, and the integral of the error."""
+"""Control laws: their Programs, their gains, and the integral of the tracking error."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 
-BRAKING = 20.0  # gain of a ramp where kd is zero, or no gain before the inertia [1/s]
+BRAKING = 20.0  # braking gain of a ramp where kd is zero or is a joint damping [1/s]
 LAWS = {"computed_torque": "computed_torque", "impedance": "joint_impedance"}
 
 
 def check_joints(model: Model) -> None:
-    """Refuse a robot with joints of more coordinates than one."""
+    """Raise a SettingError if a joint has more than one coordinate."""
     for name in model.joint_names:
         if model.joint_kind(name) not in ("revolute", "continuous", "prismatic"):
             raise SettingError(
@@ -35,7 +35,16 @@ def build_law(
     engine: Any,
     paths: Sequence[str] = (),
 ) -> Any:
-    """Return the Program of a mode's law, prepared; parameter paths are inputs."""
+    """Return the prepared Program of a mode's control law.
+
+    Args:
+        model: Robot.
+        mode: computed_torque, impedance or gravity.
+        wrap: Joints whose position error is wrapped to [-pi, pi).
+        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
+        engine: Engine of the Program.
+        paths: Parameter paths that become inputs of the Program.
+    """
     choices = _choices(model, inverse_dynamics, engine, paths)
     if mode == "gravity":
         law = solver("gravity_compensation").build(model, **choices)
@@ -47,10 +56,15 @@ def build_law(
 
 
 def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
-    """Return the Program that carries the weight and brakes, prepared.
+    """Return the prepared Program of gravity compensation with damping.
 
-    Its solver is one of ours whatever the law's is: a ramp stays possible when a plugin
-    fails or stalls.
+    It always uses a solver of this project, rnea or rnea_loops: a ramp stays possible
+    when the law's solver, from a plugin, fails or stalls.
+
+    Args:
+        model: Robot.
+        engine: Engine of the Program.
+        paths: Parameter paths that become inputs of the Program.
     """
     shipped = "rnea_loops" if model.loops else "rnea"
     choices = _choices(model, shipped, engine, paths)
@@ -62,6 +76,7 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
 def _choices(
     model: Model, inverse_dynamics: Any, engine: Any, paths: Sequence[str]
 ) -> dict[str, Any]:
+    """Return the build options that all laws share."""
     return {
         "inverse_dynamics": inverse_dynamics,
         "engine": engine,
@@ -72,12 +87,21 @@ def _choices(
 
 
 def weightless(model: Model) -> Model:
-    """Return a robot without gravity: one that carries its weight itself."""
+    """Return the model with zero gravity, for a robot that compensates its weight."""
     return model.with_values({"gravity": (0.0, 0.0, 0.0)})
 
 
 def checked_gains(name: str, value: Any, count: int) -> np.ndarray:
-    """Return gains of all joints; refuse what is negative or not finite."""
+    """Return gains of all joints, (count,).
+
+    Args:
+        name: Name of the setting, for errors.
+        value: One number, or one number a joint.
+        count: Number of joints.
+
+    Raises:
+        SettingError: The number of gains is wrong, or one is negative or not finite.
+    """
     try:
         gains = np.broadcast_to(np.asarray(value, float), (count,)).copy()
     except (TypeError, ValueError) as error:
@@ -91,14 +115,19 @@ def checked_gains(name: str, value: Any, count: int) -> np.ndarray:
 
 @dataclass(eq=False)
 class Integral:
-    """The integral of the tracking error, within a limit.
+    """Integral of the tracking error, with a limit and anti-windup.
 
         part = clip(integral of gain error dt, -limit, limit)
 
     Attributes:
-        gain: Gain of each joint, (nv,).
-        limit: Largest part of each joint, (nv,).
-        acts: Whether a gain is not zero.
+        gain: Integral gain of each joint, (nv,).
+        limit: Largest absolute value of `part`, (nv,).
+        acts: Whether any gain is not zero.
+        part: Present value, (nv,).
+        last: Time of the last update [s]; None before the first.
+
+    Raises:
+        SettingError: A joint has a gain above 0 but no limit.
     """
 
     gain: np.ndarray
@@ -113,18 +142,20 @@ class Integral:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew at zero."""
+        """Reset the integral to zero; the next update only sets the time."""
         self.part = np.zeros(len(self.gain))
         self.last: float | None = None
 
     def advance(self, t: float, error: np.ndarray, saturated: np.ndarray) -> None:
-        """Integrate up to a time.
+        """Integrate the error up to a time.
+
+        The first call after a restart only sets the time.
 
         Args:
             t: Time [s].
             error: Tracking error, (nv,).
-            saturated: Sign of the effort of joints at their effort limit, else 0; they
-                do not wind up further in that direction.
+            saturated: Sign of the effort of joints at their effort limit, else 0,
+                (nv,); their integral does not grow further in this direction.
         """
         if self.last is not None:
             step = self.gain * error * max(t - self.last, 0.0)

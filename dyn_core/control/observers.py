@@ -1,4 +1,4 @@
-"""What watches a controller from outside its law: observers and listeners."""
+"""Interfaces for observers of a controller and for listeners to its trajectories."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ import numpy as np
 
 from dyn_core.control.reference.trajectory import Trajectory
 
-# Called with a trajectory as it was given to `follow`, and what became of it: reached,
-# replaced, or a sentence that begins with "stopped" or "dropped".
+# Called with the trajectory object given to `follow` and its outcome: "reached",
+# "replaced", or a sentence that begins with "stopped" or "dropped".
 Listener = Callable[[Trajectory, str], None]
 
 
 class Observer(Protocol):
-    """Sees each state of a controller with the effort that answers it."""
+    """Interface of an object that sees each state with the effort computed for it."""
 
     def restart(self) -> None:
-        """Begin anew: the next state does not continue the last one."""
+        """Discard the history: the next state does not continue the last one."""
 
     def observe(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> str | None:
-        """Return a sentence if the robot has to stop (on_violation), else None.
+        """Return the reason why the robot has to stop (on_violation), or None.
 
-        The stop replaces the effort of the same cycle. An exception stops, too.
+        The stop replaces the effort of the same cycle. An exception stops the robot,
+        too.
 
         Args:
-            t: Time of the state as trajectories count it [s].
-            q, qd: Checked state; not to be changed.
-            tau: Effort that is about to be sent; it acts until the next one.
+            t: Time of the state on the clock of trajectories [s].
+            q, qd: Checked joint position and velocity, (nv,); must not be changed.
+            tau: Effort that is about to be sent, (nv,); it acts until the next one
+                [N·m | N].
         """
         ...
 
@@ -42,12 +44,16 @@ def fault_seen(
     qd: np.ndarray,
     tau: np.ndarray,
 ) -> str | None:
-    """Return the first reason of some observers to stop, or None; all are called."""
+    """Return the first reason to stop among the observers, or None.
+
+    All observers are called with t, q, qd and tau, see Observer.observe. An exception
+    counts as a reason.
+    """
     reasons = []
     for observer in observers:
         try:
             reason = observer.observe(t, q, qd, tau)
-        except Exception as error:  # what fails to watch stops
+        except Exception as error:  # an observer that fails stops the robot
             reason = f"{type(observer).__name__} fails: {error}"
         if reason is not None:
             reasons.append(reason)

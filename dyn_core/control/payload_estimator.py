@@ -1,4 +1,4 @@
-"""The payload of a link, estimated from motion and effort while the robot moves."""
+"""Payload of a link, estimated from motion and effort while the robot moves."""
 
 from __future__ import annotations
 
@@ -16,33 +16,39 @@ from dyn_core.problems import PAYLOAD_ESTIMATION
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Quantity, known_keywords
 
-# Places of Ixx, Ixy, Iyy, Ixz, Iyz, Izz, and where Payload has them.
+# Matrix indices of Ixx, Ixy, Iyy, Ixz, Iyz, Izz, and their order in a Payload.
 _PLACES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 _AS_PAYLOAD = [0, 1, 3, 2, 4, 5]
-LONGEST = 2.5  # periods between two states beyond which the second begins anew
-EARLY = 1e-6  # share of a period by which a state may be early
+LONGEST = 2.5  # time between two states, in periods, that interrupts the estimation
+EARLY = 1e-6  # fraction of a period by which a state may be early: rounding of times
 
 
 @known_keywords
 @dataclass(frozen=True)
 class PayloadSettings:
-    """How a payload is estimated.
+    """Settings of a payload estimator.
 
     Attributes:
-        link: Link that carries it.
-        velocity_noise: Standard deviation of velocities, (nv,) or one number, above
-            zero [rad/s | m/s].
-        effort_noise: That of joint forces, with what the Model has wrong about them
-            (friction), (nv,) or one number [N·m | N].
-        effort_memory: Time in which errors of joint forces forget themselves; 0: those
-            of two cycles are independent [s].
-        largest_mass, reach: Standard deviation of the mass before the first cycle
-            [kg], and of the payload's extent around the link's origin [m].
-        drift: By how much of these deviations a payload changes in a second.
-        period: Time between two states that are compared; all efforts between them
-            count [s].
+        link: Name of the link that carries the payload.
+        velocity_noise: Standard deviation of joint velocities, (nv,) or one number, > 0
+            [rad/s | m/s].
+        effort_noise: Standard deviation of joint forces, including errors of the Model
+            such as friction, (nv,) or one number [N·m | N].
+        effort_memory: Correlation time of the effort errors; 0: errors of two cycles
+            are independent [s].
+        largest_mass: Standard deviation of the mass before the first cycle [kg].
+        reach: Standard deviation of the payload's extent around the link's origin
+            before the first cycle [m].
+        drift: Fraction of the prior deviations by which the payload may change in a
+            second.
+        period: Time between two states that are compared; all efforts between them are
+            averaged [s].
         estimator: Solver of PAYLOAD_ESTIMATION with the option `frame`, by name or as
             object.
+
+    Raises:
+        SettingError: largest_mass, reach or period is not above 0, or drift or
+            effort_memory is negative. PayloadEstimator checks the noises.
     """
 
     link: str
@@ -67,19 +73,20 @@ class PayloadSettings:
 
     @property
     def prior(self) -> np.ndarray:
-        """Standard deviations before the first cycle, (10,)."""
+        """Prior standard deviations of the ten inertial parameters, (10,)."""
         mass, reach = self.largest_mass, self.reach
         return mass * np.array([1.0, *[reach] * 3, *[reach**2] * 6])
 
 
 @dataclass(frozen=True)
 class PayloadEstimate:
-    """A payload with its uncertainty, or many: arrays then have a row each.
+    """Inertial parameters of a payload with their covariance; for a batch one row each.
 
     Attributes:
-        ten: m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the link's origin, (10,).
-        covariance: Of these, (10, 10).
-        time: Of the last state [s].
+        ten: Inertial parameters m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the
+            link's origin in the link frame, (10,).
+        covariance: Covariance of `ten`, (10, 10).
+        time: Time of the last state [s].
     """
 
     ten: np.ndarray
@@ -88,42 +95,48 @@ class PayloadEstimate:
 
     @property
     def deviations(self) -> np.ndarray:
-        """Standard deviations of the ten numbers, (10,)."""
+        """Standard deviations of the ten inertial parameters, (10,)."""
         return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
 
     @property
     def mass(self) -> np.ndarray:
-        """Mass; noise may make it negative, see `possible` [kg]."""
+        """Mass [kg]; noise may make it negative, see `possible`."""
         return self.ten[..., 0]
 
     @property
     def moments(self) -> np.ndarray:
-        """First moments m c, (3,) [kg·m]."""
+        """First moments m c in the link frame, (3,) [kg·m]."""
         return self.ten[..., 1:4]
 
     @property
     def com(self) -> np.ndarray:
-        """Centre of mass in the frame of the link, (3,); NaN without a mass [m]."""
+        """Centre of mass in the link frame, (3,) [m].
+
+        NaN unless the mass is positive.
+        """
         return self._centred()[0][..., :3]
 
     @property
     def inertia(self) -> np.ndarray:
-        """Inertia about the centre of mass, xx xy xz yy yz zz, (6,) [kg·m²]."""
+        """Inertia about the centre of mass: xx xy xz yy yz zz, (6,) [kg·m²].
+
+        In the link frame; NaN unless the mass is positive.
+        """
         return self._centred()[0][..., 3:]
 
     @property
     def com_deviations(self) -> np.ndarray:
-        """Standard deviations of the centre of mass, (3,) [m]."""
+        """Standard deviations of the centre of mass, (3,) [m]; NaN as `com`."""
         return self._centred_deviations()[..., :3]
 
     @property
     def inertia_deviations(self) -> np.ndarray:
-        """Standard deviations of the inertia about the centre of mass, (6,) [kg·m²]."""
+        """Standard deviations of `inertia`, (6,) [kg·m²]; NaN as `inertia`."""
         return self._centred_deviations()[..., 3:]
 
     @property
     def possible(self) -> bool:
-        """Whether a body has these numbers: its mass and moments are not negative."""
+        """Whether `payload` accepts the estimate: mass and inertia of a real body."""
         try:
             self.payload()
         except SettingError:
@@ -131,19 +144,21 @@ class PayloadEstimate:
         return True
 
     def payload(self) -> Payload:
-        """Return the estimate as what a controller can attach.
+        """Return the estimate as a Payload that a controller can attach.
 
         Raises:
-            SettingError: No body has such a mass and inertia; says which is wrong.
+            SettingError: The mass is not positive, or no body has this inertia.
         """
         if not self.mass > 0:
             raise SettingError(f"payload: mass {self.mass:g} kg; valid: above 0", "ten")
         return Payload(float(self.mass), self.com.tolist(), self.inertia.tolist())
 
     def _centred(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return c and Ic, (9,), and their derivatives by the ten numbers, (9, 10).
+        """Return c and Ic, (9,), and their derivatives by the ten parameters, (9, 10).
 
-        c = h / m,   Ic = I - (h.h 1 - h h.T) / m
+            c = h / m,   Ic = I - (h.h 1 - h h.T) / m
+
+        with Ic in the order xx xy xz yy yz zz. NaN unless the mass is positive.
         """
         m, h = np.where(self.mass > 0, self.mass, np.nan), self.moments
         values = np.zeros((*m.shape, 9))
@@ -163,36 +178,41 @@ class PayloadEstimate:
         return values, slopes
 
     def _centred_deviations(self) -> np.ndarray:
-        """Return the deviations of c and Ic, (9,), to first order."""
+        """Return the standard deviations of c and Ic to first order, (9,)."""
         A = self._centred()[1]
         return np.sqrt(np.einsum("...ij,...jk,...ik->...i", A, self.covariance, A))
 
 
 class PayloadEstimator:
-    """Estimates the payload of a link from cycle to cycle, of one robot or of many.
+    """Estimates the payload of a link cycle by cycle, for one robot or a batch.
 
-    Of many, all arrays have a row a robot. As one of `Controller.observers` it sees
-    the efforts that are sent, and never stops the robot.
+    For a batch, every array has one row per robot. As one of `Controller.observers` it
+    receives the efforts that are sent; it never stops the robot.
 
     Attributes:
-        settings: What was asked for.
-        estimate: The last one; None before the first state.
-        cycles, outliers: Number of periods since the start, and of those left out.
-        changes: Number of times that it was noticed to be another payload.
-        mismatch: Mean square of the prediction errors by their deviations: above 1,
-            noise or Model are worse than said; the deviations of the estimate are then
-            larger by its square root.
+        settings: Settings as given.
+        estimate: Last PayloadEstimate; None before the first state.
+        cycles: Number of evaluated periods since the start.
+        outliers: Number of periods that were rejected as outliers.
+        changes: Number of detected changes of the payload.
+        mismatch: Mean square of the normalised prediction errors. Above 1, noise or
+            model errors are larger than assumed; the deviations of the estimate are
+            then scaled by its square root.
     """
 
     def __init__(
         self, model: Model, settings: PayloadSettings, engine: str | None = None
     ) -> None:
-        """Build the Program.
+        """Build the Program of the estimator.
 
         Args:
             model: Robot without the payload.
-            settings: What is asked for.
-            engine: Engine of the Program.
+            settings: Settings of the estimation.
+            engine: Engine of the Program; None: the default.
+
+        Raises:
+            SettingError: A noise is invalid, or the solver does not solve
+                PAYLOAD_ESTIMATION.
         """
         self.settings, nv = settings, model.nv
         self.velocity_noise = checked_gains(
@@ -223,10 +243,11 @@ class PayloadEstimator:
         self.forget()
 
     def _size(self, name: str) -> Any:
+        """Return the shape of a Program input by name."""
         return next(port.shape for port in self.program.inputs if port.name == name)
 
     def forget(self) -> None:
-        """Forget the payload."""
+        """Discard the estimate, its memory and all counters."""
         self.estimate: PayloadEstimate | None = None
         self._memory = self._nothing
         self.cycles = 0
@@ -239,27 +260,28 @@ class PayloadEstimator:
         self.restart()
 
     def restart(self) -> None:
-        """Let the next state not continue the last one; the payload is kept.
+        """Interrupt the motion: the next state does not continue the last one.
 
-        Such as where something else than the efforts holds the robot.
+        The estimate is retained. To be called where something other than the efforts
+        held the robot.
         """
         self.time: float | None = None
 
     @property
     def mismatch(self) -> Any:
-        """Mean square of the prediction errors by their deviations; 1 at first."""
+        """Mean square of the normalised prediction errors; 1 before the first."""
         return np.where(self._count > 0, self._squares / np.maximum(self._count, 1), 1)
 
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> PayloadEstimate:
         """Return the estimate after another state; it changes once in a period.
 
-        Where the time goes back, or by more than 2.5 periods, the state does not
+        If time goes back, or advances by more than 2.5 periods, the state does not
         continue the last one.
 
         Args:
             t: Time [s].
-            q, qd: State at this time.
-            tau: Joint forces since the cycle before [N·m | N].
+            q, qd: Joint position and velocity at this time.
+            tau: Joint forces applied since the previous cycle [N·m | N].
         """
         step = math.inf if self.time is None else t - self.time
         self.time = t
@@ -275,7 +297,14 @@ class PayloadEstimator:
     def _compare(
         self, t: float, q: Any, qd: Any, tau: np.ndarray, dt: float
     ) -> PayloadEstimate:
-        """Estimate from the mean joint forces of a time dt; 0: begin the momentum."""
+        """Run the estimator over one period and return the new estimate.
+
+        Args:
+            t: Time [s].
+            q, qd: Joint position and velocity at this time.
+            tau: Mean joint forces during the period, (nv,) [N·m | N].
+            dt: Duration of the period [s]; 0 only starts the momentum difference.
+        """
         prior = self.settings.prior
         ten, covariance, square, used, changed, self._memory = self.program(
             q, qd, tau, dt, self.velocity_noise, self._effort_noise(dt), prior,
@@ -293,10 +322,13 @@ class PayloadEstimator:
         return self.estimate
 
     def _effort_noise(self, dt: float) -> np.ndarray:
-        """Return the deviations of mean joint forces.
+        """Return the standard deviations of the mean joint forces, (nv,) [N·m | N].
 
-        The mean of n independent errors has 1/n of their variance; of errors with a
-        memory (1 + a) / (1 - a) times as much, a = exp(-step / effort_memory).
+        The mean of n independent errors has 1/n of their variance. Correlated errors
+        have (1 + a) / (1 - a) times as much, with a = exp(-step / effort_memory).
+
+        Args:
+            dt: Duration of the period [s]; 0: the deviations of a single effort.
         """
         if not dt:
             return self.effort_noise
@@ -307,12 +339,14 @@ class PayloadEstimator:
         return self.effort_noise * share
 
     def observe(self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> None:
-        """Take a state, and the effort from now on; see dyn_core.control.observers.
+        """Process a state and the effort applied from this time on; never stops.
+
+        See dyn_core.control.observers.
 
         Args:
             t: Time [s].
-            q, qd: State at this time, (nv,).
-            tau: Effort from now on, (nv,) [N·m | N].
+            q, qd: Joint position and velocity at this time, (nv,).
+            tau: Effort applied from this time on, (nv,) [N·m | N].
         """
         self.update(t, q, qd, self._sent)
         self._sent = np.array(tau, float)

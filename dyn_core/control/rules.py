@@ -1,4 +1,4 @@
-"""Behaviour of a controller with late, invalid or large data, as settings."""
+"""Rules of a controller for late, invalid or large data."""
 
 from __future__ import annotations
 
@@ -38,35 +38,40 @@ _RULES: dict[str, Kind] = {
 @known_keywords
 @dataclass(frozen=True)
 class Rules:
-    """Behaviour of a controller with late, invalid or large data.
+    """Rules of a controller for late, invalid or large data.
 
     Attributes:
-        state_timeout: Age at which the last valid state is stale [s].
-        max_state_age: Largest difference between a state's stamp and the clock of
-            `update`; 0: any [s].
+        state_timeout: Age from which the last valid state is stale [s].
+        max_state_age: Largest difference between a state's stamp and the argument
+            `clock` of `update`; 0: not limited [s].
         max_jump: Change of position in one sample that resets the controller, such as
-            the reset of a simulator; of wrapped joints the wrapped change [rad | m].
-            From the third such jump in a row on, torque waits for state_timeout without
-            one: two robots on one topic. Time that goes back counts as a jump.
-        good_samples: Consecutive valid states before torque is enabled.
-        on_stale: zero, or ramp from the last state: nothing holds without a state.
+            at the reset of a simulator [rad | m]; for wrapped joints the wrapped
+            change. From the third such jump in a row, torque stays zero until no jump
+            has come for state_timeout: two robots publish on one topic. Time that goes
+            back counts as a jump.
+        good_samples: Number of consecutive valid states before torque is enabled.
+        on_stale: zero, or ramp from the last state; without a state no position can be
+            held.
         on_violation, on_collision, on_estop, on_shutdown: zero, ramp or hold;
-            on_violation also auto: ramp where the efforts can carry the weight, else
+            on_violation also auto: ramp if the effort limits can carry the weight, else
             zero.
-        stop_time: Duration of a ramp, which brakes under gravity compensation; a
-            position that is held is checked by the envelope again after it [s].
-        last_good_cycles: Cycles in which the last good torque replaces one that is not
-            finite, before the stop of on_violation.
+        stop_time: Duration of a ramp, which brakes under gravity compensation; in a
+            stop of kind hold the envelope is checked again after it [s].
+        last_good_cycles: Number of cycles in which the last valid torque replaces a
+            torque that is not finite, before the stop of on_violation.
         differentiate: Whether missing velocities are computed from positions.
         filter_time: Time constant of the velocity filter [s].
-        start_tolerance: Distance between the robot and a trajectory that starts with a
-            point and not with a way to it [rad | m].
-        limit_tolerance: Distance by which a trajectory may be outside a position limit;
-            it counts from the robot and from the reference if they are outside; a stop
-            from outside may go on for as much [rad | m].
-        blend_time: Duration in which a trajectory takes over from another one [s].
-        deceleration: Of the fastest joint at a stop, and of the ramps at both ends of a
-            trajectory of positions alone [rad/s² | m/s²].
+        start_tolerance: Largest distance between the robot and the first point of a
+            trajectory that starts there at once [rad | m].
+        limit_tolerance: Distance by which a trajectory may exceed a position limit, or
+            the position of a robot or reference already outside; a stop from outside a
+            limit may travel as far [rad | m].
+        blend_time: Duration of the transition from one trajectory to the next [s].
+        deceleration: Deceleration of the fastest joint at a stop, and in the ramps at
+            both ends of a trajectory of positions alone [rad/s² | m/s²].
+
+    Raises:
+        SettingError: A rule is outside its range. A rule without effect is warned of.
     """
 
     state_timeout: float = 0.1

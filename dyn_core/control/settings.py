@@ -1,4 +1,4 @@
-"""Settings of a controller, checked; gains may change later."""
+"""Settings of a controller, checked; gains and payload may change later."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload, PayloadInput
 
-FULL_EFFORT = 0.05  # time in which an effort may grow from zero to its limit [s]
+FULL_EFFORT = 0.05  # default time in which an effort may rise from 0 to its limit [s]
 
 
 @dataclass
 class ControllerSettings:
-    """What a controller is made of.
+    """Settings of a controller.
 
     Attributes:
         model: Robot.
@@ -35,26 +35,36 @@ class ControllerSettings:
             stiffness and damping [N·m/rad | N/m], [N·m·s/rad | N·s/m].
         mode: computed_torque, impedance or gravity.
         inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
-        effort_limits: Effort limits by joint; they replace the model's [N·m | N].
-        wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous ones.
-        rules: Behaviour with late or bad data.
+        effort_limits: Effort limits by joint name; they replace the model's [N·m | N].
+        wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous
+            joints.
+        rules: Rules for late, invalid or large data.
         engine: Engine of the Programs.
         counters: Number of refused or limited events, by name.
         bounds: Envelope of every effort; None for the effort limits alone.
-        state_bounds: Which joint states are believed; None for all that are finite.
-        effort_slew: Largest change of the effort in a second: one number, one a joint,
-            or by name; None: the effort limit in 0.05 s [N·m/s | N/s].
-        shadow: A second solver that computes each torque again; None for none.
-        collision: When external efforts are a collision; None: they are not estimated.
-        ki: Gain of the integral of the error, before the inertia as kp [1/s³]; in mode
-            impedance of the effort [N·m/(rad s) | N/(m s)].
-        integral_limit: Largest part of the integral [rad/s² | m/s²], [N·m | N].
-        feed_forward: Whether the effort of a trajectory is added to the law's.
-        robot_compensates_gravity: Whether the robot carries its weight itself; no
-            effort then contains it.
+        state_bounds: Bounds of plausible joint states; None accepts all finite states.
+        effort_slew: Largest rate of change of the effort: one number, one number a
+            joint, or a mapping from joint name; None: the effort limit in 0.05 s
+            [N·m/s | N/s].
+        shadow: A second solver that computes each torque again; None if absent.
+        collision: Thresholds of collision detection; None: external efforts are not
+            estimated.
+        ki: Integral gain, before the inertia as kp [1/s³]; in mode impedance a gain of
+            the effort [N·m/(rad s) | N/(m s)].
+        integral_limit: Largest absolute value of the integral term [rad/s² | m/s²], in
+            mode impedance [N·m | N].
+        feed_forward: Whether the effort of a trajectory is added to the law's effort.
+        robot_compensates_gravity: Whether the robot compensates its weight itself; the
+            efforts then do not contain it.
         payload_link: Link that may carry a payload, see `attach`; empty: none.
-        observers: See each state with its effort, and may stop (control.observers).
-        listeners: Hear what became of each trajectory (control.observers).
+        observers: Objects that receive each state with its effort, and may stop the
+            robot (control.observers).
+        listeners: Functions called with the outcome of each trajectory
+            (control.observers).
+
+    Raises:
+        SettingError: A setting is invalid, or a joint has several coordinates.
+        ModelError: The model has no link payload_link.
     """
 
     model: Model
@@ -100,40 +110,50 @@ class ControllerSettings:
 
     @property
     def stiff(self) -> bool:
-        """Whether the gains are stiffness and damping."""
+        """Whether the gains are joint stiffness and damping (mode impedance)."""
         return self.mode == "impedance"
 
     def attach(self, payload: Payload | None) -> None:
-        """Carry a payload at payload_link; None: nothing.
+        """Attach a payload at payload_link, or remove it (None).
 
-        From the next torque on it is blended in over blend_time of the rules; before
-        the first state it is there at once.
+        While the controller has a state, the payload is blended in over the rule
+        blend_time; before the first state it counts in full at once.
 
         Raises:
-            SettingError: There is no payload_link, or the efforts cannot carry it.
+            SettingError: There is no payload_link, or the efforts cannot carry the
+                payload.
         """
         self.check_payload(payload)
         driving = self._last_state() is not None
         self.carried.attach(payload, self.rules.blend_time if driving else 0.0)
 
     def check_payload(self, payload: Payload | None) -> None:
-        """Raise a SettingError for a payload that cannot be carried."""
+        """Raise a SettingError if a payload cannot be attached."""
         self.carried.check(payload)
 
     def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
-        """Raise a SettingError for gains that sampling makes unstable, where known."""
+        """Raise a SettingError if sampling makes gains unstable; here never.
+
+        A subclass that knows the period of the states overrides it. Gains: (nv,) each.
+        """
 
     def _last_state(self) -> np.ndarray | None:
-        """Return the position of the last state; None before the first."""
+        """Return the position of the last state, (nv,); here None."""
         return None
 
     def set_gains(
         self, kp: Any, kd: Any, ki: Any = None, integral_limit: Any = None
     ) -> None:
-        """Set the gains; None leaves those of the integral as they are.
+        """Set the gains; None leaves ki or integral_limit unchanged.
+
+        The present integral is retained, within the new limit.
+
+        Args:
+            kp, kd, ki, integral_limit: One number, or one number a joint; units as in
+                the class.
 
         Raises:
-            SettingError: As for check_gains; none is then set.
+            SettingError: As for check_gains; no gain is then changed.
         """
         gains, integral = self.check_gains(kp, kd, ki, integral_limit)
         before = getattr(self, "integral", None)
@@ -146,11 +166,18 @@ class ControllerSettings:
     def check_gains(
         self, kp: Any, kd: Any, ki: Any = None, integral_limit: Any = None
     ) -> tuple[list[np.ndarray], Integral]:
-        """Return gains, (nv,) each, and their integral, as set_gains would set them.
+        """Return checked gains and their integral, without setting them.
+
+        Args:
+            kp, kd, ki, integral_limit: As for set_gains.
+
+        Returns:
+            The four gains, (nv,) each, and an Integral at zero.
 
         Raises:
-            SettingError: A gain is not finite, negative, or beyond what the measured
-                period of the states can carry (control.gain_limits).
+            SettingError: A gain is negative, not finite, beyond its stability bound at
+                the measured period of the states (control.gain_limits), or ki has no
+                integral_limit.
         """
         nv = self.model.nv
         ki = self.ki if ki is None else ki

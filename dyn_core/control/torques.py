@@ -1,4 +1,4 @@
-"""The laws of a controller: their Programs, and their torques for the present state."""
+"""Programs of the control laws, and their torque for the present state."""
 
 from __future__ import annotations
 
@@ -17,19 +17,23 @@ from dyn_core.control.states.state_samples import Samples
 from dyn_core.errors import SettingError
 from dyn_core.model.payload import Payload
 
-ROUGH = 4.0  # times the bounds of gains, where the period is known roughly
+ROUGH = 4.0  # factor on the bounds of gains while the period is only roughly known
 
 
 @dataclass
 class Laws(ControllerSettings):
-    """Settings with the laws that they choose.
+    """Controller settings with the Programs of the control laws.
 
-    A subclass sets samples, follower and now before a torque is asked for.
+    A subclass must set samples, follower and now before a torque is computed.
 
     Attributes:
-        robot: The model as the laws see it, perhaps without gravity.
-        driven: Whether it has joints whose place is driven.
-        law, weight: Programs; the second one carries the weight and brakes.
+        samples: Last valid state.
+        follower: Reference and its trajectories.
+        now: Time of trajectories and driven joints [s].
+        robot: Model that the laws use; without gravity if the robot compensates it.
+        driven: Whether the model has driven joints.
+        law: Program of the control law.
+        weight: Program of gravity compensation with damping, for stops.
     """
 
     samples: Samples = field(init=False, repr=False)
@@ -37,7 +41,14 @@ class Laws(ControllerSettings):
     now: float = field(init=False, repr=False, default=0.0)
 
     def _build_laws(self, wrap: tuple[str, ...]) -> Callable[[Any, Any], Any]:
-        """Build law and weight; return what builds a law of a solver and an engine."""
+        """Build the Programs; return a function that builds a law with another solver.
+
+        The function takes a solver and an engine and returns a Program of the same
+        mode.
+
+        Args:
+            wrap: Joints whose position error is wrapped to [-pi, pi).
+        """
         self.driven = bool(self.model.driven)
         paths = self.carried.paths
         light = self.robot_compensates_gravity
@@ -61,16 +72,21 @@ class Laws(ControllerSettings):
 
     @property
     def _has_state(self) -> bool:
+        """Whether there is a last state."""
         return hasattr(self, "samples") and self.samples.q is not None
 
     def _last_state(self) -> np.ndarray | None:
+        """Return the position of the last state, (nv,); None without one."""
         return self.samples.q if self._has_state else None
 
     def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
-        """Raise a SettingError for gains that the period of the states makes unstable.
+        """Raise a SettingError if the period of the states makes gains unstable.
 
-        Before it is known they pass, unless a period of some samples refuses ROUGH of
-        them; they are judged again when it is.
+        While the period is only roughly known, gains are refused beyond ROUGH times
+        their bounds; while no period is known, all pass.
+
+        Args:
+            kp, kd, ki: Gains, (nv,).
         """
         period, share = self.period, 1.0
         if period is None:
@@ -82,9 +98,12 @@ class Laws(ControllerSettings):
             raise SettingError(beyond[0].text, f"k{beyond[0].gain}")
 
     def sampled_gains(self, kp: Any, kd: Any, ki: Any) -> SampledGains:
-        """Return gains as the sampled loop has them, with the present inertia.
+        """Return gains for the stability check, with the inertia at the last position.
 
-        In mode gravity d alone acts, in a ramp.
+        In mode gravity kp and ki count as zero, because only kd acts, in a ramp.
+
+        Args:
+            kp, kd, ki: Gains, (nv,).
         """
         q, names = self._last_state(), self.model.joint_names
         H = None
@@ -96,15 +115,19 @@ class Laws(ControllerSettings):
         return SampledGains(names, kp, kd, ki, damping, self.stiff, H)
 
     def gain_doubts(self) -> list[str]:
-        """Return sentences for gains that are near what sampling can carry."""
+        """Return sentences for gains near their stability bounds.
+
+        Empty while the period of the states is unknown.
+        """
         if self.period is None:
             return []
         return doubts(self.sampled_gains(self.kp, self.kd, self.ki), self.period)
 
     def check_payload(self, payload: Payload | None) -> None:
-        """Raise a SettingError for a payload that the effort limits cannot carry.
+        """Raise a SettingError if the effort limits cannot carry a payload.
 
-        A robot that carries its weight itself is not checked.
+        A robot that compensates its own weight, a mass of zero and None are not
+        checked.
         """
         super().check_payload(payload)
         if payload is None or not payload.mass or self.robot_compensates_gravity:
@@ -124,19 +147,29 @@ class Laws(ControllerSettings):
 
     @property
     def error(self) -> np.ndarray:
-        """Displacement from the position to the reference at the last torque, (nv,)."""
+        """Displacement from position to reference at the last torque, (nv,) [rad | m].
+
+        Zeros before the first torque.
+        """
         if self._error_points is None:
             return np.zeros(self.model.nv)
         return self.samples.change(*self._error_points)
 
     def _carry(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the effort that carries the weight and brakes."""
+        """Return the effort of gravity compensation with braking, (nv,) [N·m | N].
+
+        The braking gain is kd where it acts before the inertia and is not zero, else
+        BRAKING.
+        """
         acts = (self.kd > 0) & (not self.stiff)
         braking = np.where(acts, self.kd, BRAKING)
         return self.weight(q, qd, braking, *self._more())
 
     def _torque(self, law: Any) -> np.ndarray:
-        """Return the torque of a law for the present state and reference."""
+        """Return the torque of a law's Program for the present state, (nv,) [N·m | N].
+
+        Integral and feed-forward effort are included.
+        """
         assert self.follower.reference is not None
         now_q, now_qd = self.samples.q, self.samples.qd
         if self.mode == "gravity":
@@ -152,11 +185,14 @@ class Laws(ControllerSettings):
         return tau + self.follower.effort if self.feed_forward else tau
 
     def _more(self) -> tuple[Any, ...]:
-        """Return the further inputs of a law: time of driven places, payload."""
+        """Return further inputs of a law: time of driven joints, payload parameters."""
         time = (self.now,) if self.driven else ()
         return (*time, *self.carried.values)
 
 
 def _called(law: Any, *inputs: Any) -> np.ndarray:
-    """Return what a law computes from copies: it cannot change what the shadow sees."""
+    """Call a law with copies of the inputs, which a plugin could change.
+
+    The shadow solver receives the same inputs afterwards.
+    """
     return law(*[x.copy() if isinstance(x, np.ndarray) else x for x in inputs])

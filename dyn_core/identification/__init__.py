@@ -1,4 +1,4 @@
-"""Parameters from measured motion."""
+"""Identification of robot parameters from measured motion."""
 
 from dyn_core.identification.estimation import identify
 from dyn_core.identification.evaluation import Evaluation, evaluate

@@ -1,7 +1,7 @@
-"""One thread of BLAS at a time: many small matrices are slower on several.
+"""One BLAS thread for many small matrices, where several threads are slower.
 
-The threads of OpenBLAS wait for each other by spinning. On a busy machine a fit of some
-hundred small factorisations takes a hundred times longer with them.
+The threads of OpenBLAS wait for each other by spinning. On a busy machine a fit with
+some hundred small factorisations takes a hundred times longer with them.
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ Switch = tuple[Callable[[], int], Callable[[int], None]]  # reads, sets the thre
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let the OpenBLAS of the wheels of NumPy and SciPy use one thread meanwhile.
+    """Set the OpenBLAS libraries of NumPy and SciPy to one thread, as a context.
 
-    Another BLAS keeps its threads. The number is that of the whole process.
+    The setting applies to the whole process and is restored at the end. Other BLAS
+    libraries are not changed.
     """
     with _ONE_THREAD:
         yield
 
 
 def _take_one() -> list[int]:
-    """Set one thread for each library; return what there were."""
+    """Set each library to one thread; return the previous numbers."""
     before = [read() for read, _ in _switches()]
     _set_back([1] * len(before))
     return before
 
 
 def _set_back(counts: list[int]) -> None:
+    """Set the number of threads of each library."""
     for (_, set_threads), count in zip(_switches(), counts, strict=True):
         set_threads(count)
 
@@ -53,7 +55,7 @@ _ONE_THREAD = CommonSetting(_take_one, _set_back)
 
 @once
 def _switches() -> tuple[Switch, ...]:
-    """Return the functions of each OpenBLAS that lies beside NumPy and SciPy."""
+    """Return (read, set) functions for each OpenBLAS beside NumPy and SciPy."""
     import scipy
 
     switches: list[Switch | None] = []
@@ -65,7 +67,10 @@ def _switches() -> tuple[Switch, ...]:
 
 
 def _switch(path: Path) -> Switch | None:
-    """Return the functions of a library that is loaded; None where it has none."""
+    """Return (read, set) functions of a library.
+
+    None if it lacks them or fails to load.
+    """
     try:
         library = ctypes.CDLL(str(path))
     except OSError:

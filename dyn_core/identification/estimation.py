@@ -1,9 +1,9 @@
-"""Identification: numbers of bodies and joints from measured motion and joint forces.
+"""Identification of body and joint parameters from measured motion and joint forces.
 
     tau = Y(q, qd, qdd) pi
 
-Only some combinations of pi show in joint forces, the base parameters; what the data do
-not say stays as near to a prior as it can.
+Joint forces depend only on some combinations of pi, the base parameters. Parameters
+that the data do not determine stay as near to a prior as possible.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ from dyn_core.model.parameter_vector import check_switch
 from dyn_core.validation import Whole, known_keywords
 from dyn_core.validation import shown as shown_value
 
-FITS = 4  # to find the noise of each coordinate
-ROUNDS = 12  # most expansions of what is not linear
-FEW_ROUNDS = 2  # the same, while the noise is not known yet
-STILL = 1e-3  # of the standard deviations: changes that end the rounds
-FASTER = 2.0  # most by which a speed changes in a round
-# Hidden where what they act through is 0.
+FITS = 4  # number of fits that estimate the noise of each coordinate
+ROUNDS = 12  # maximum number of Gauss-Newton expansions
+FEW_ROUNDS = 2  # the same, while the noise is still unknown
+STILL = 1e-3  # change, by the standard deviations, at which the rounds end
+FASTER = 2.0  # largest factor by which a speed parameter changes in a round
+# These are undetermined where the friction or stiffness they belong to is 0.
 FREE_LATER = ("friction_speed", "stribeck_speed", "rest")
 
 
@@ -92,61 +92,65 @@ def identify(
 
         least |W (Y pi - tau)|², of those the least |(pi - prior) / scale|²
 
-    W divides the rows of each coordinate by the standard deviation of its noise, scale
-    is the largest of its kind in the prior. What is not sought (friction, rotors,
-    springs) is taken off tau as the robot has it. With `consistent` every body
-    is one that some mass distribution has; damping, friction and rotors are not
-    negative; and the fit is that of
+    W divides the rows of each coordinate by the standard deviation of its noise; scale
+    is the largest parameter of the same kind in the prior. Parameters that are not
+    sought (friction, rotors, springs) keep the robot's values, and their forces are
+    subtracted from tau. With `consistent` every body has a physically possible mass
+    distribution; damping, friction and rotors are not negative; and the fit solves
 
         least |W (Y pi - tau)|² / 2 + 0.005 sum of D(J, J0)
 
     over the pseudo-inertias J of bodies and J0 of their prior, D being the divergence
-    tr(J0^-1 J) - log det(J0^-1 J) - 4. There is no other term. Numbers that joint
-    forces are not linear in, such as speeds of Stribeck or placements of joints, are
-    found by Gauss and Newton's steps with compiled parameter derivatives.
+    tr(J0^-1 J) - log det(J0^-1 J) - 4. There is no other term. Parameters that act
+    nonlinearly, such as Stribeck speeds or placements of joints, are found by
+    Gauss-Newton steps with compiled parameter derivatives.
 
     Args:
         model: Robot; its parameters are the prior unless one is given.
-        q: Joint positions, samples x nq [rad | m].
-        qd: Joint velocities, samples x nv [rad/s | m/s].
-        qdd: Joint accelerations, samples x nv [rad/s² | m/s²].
-        tau: Joint forces, samples x nv [N·m | N].
-        friction: Law of joint friction that is sought: viscous, coulomb (damping and
-            dry friction; True), direction (dry friction by direction), stribeck (more
-            near rest), full (both); False: none.
-        rotors: Whether the inertia of rotors is sought.
-        prior: What the parameters are near to, np, as `parameters_of` gives them; or by
-            name a value or (value, standard deviation).
-        weight: One over the standard deviation of the noise, nv, or by joint name;
-            None: from the residuals of a few fits.
+        q: Joint positions, (samples, nq) [rad | m].
+        qd: Joint velocities, (samples, nv) [rad/s | m/s].
+        qdd: Joint accelerations, (samples, nv) [rad/s² | m/s²].
+        tau: Joint forces, (samples, nv) [N·m | N].
+        friction: Law of joint friction to identify: viscous, coulomb (damping and dry
+            friction; True), direction (dry friction by direction), stribeck (more near
+            rest), full (both); False: none.
+        rotors: Whether to identify the inertia of rotors.
+        prior: Values that parameters without enough data stay near to: an array (np,)
+            as `parameters_of` returns it, or a mapping from name to value or (value,
+            standard deviation); None: the robot's.
+        weight: One over the standard deviation of the noise, (nv,), or a mapping from
+            joint name; None: estimated from the residuals of a few fits.
         consistent: Whether bodies must be physical: pseudo-inertias positive definite.
-        only: What is sought: inertia, payload, friction, rotors, springs, gears,
-            origins, a parameter path such as tool.payload, a number of one such as
-            tool.payload:m, or several of these; None: inertia, friction and rotors.
-        friction_speed: Whether the law's dry friction has an unknown width: v of its
-            tanh(qd / v), by joint; it needs rows where joints turn round.
-        bounds: By name of a number or path: (least, largest), in its SI unit.
+        only: Parameters to identify: inertia, payload, friction, rotors, springs,
+            gears, origins, a parameter path such as tool.payload, a number of one such
+            as tool.payload:m, or several of these; None: inertia, friction and rotors.
+        friction_speed: Whether to identify the width v of the dry friction tanh(qd / v)
+            of each joint; requires rows where joints reverse.
+        bounds: Mapping from the name of a parameter or path to (least, largest), in its
+            SI unit.
         robust: Whether residuals beyond 1.345 deviations count less (Huber).
         folds: Number of blocks of time for cross-validation; 0: none.
-        tau_rate: Derivative of tau by time, best without its noise; then a delay of tau
-            is sought, too, to first order.
-        average: Rows are means over so many samples in order.
-        partial: Whether data will do that do not show all base parameters; what they do
-            not show stays as the prior has it.
-        tolerance: Singular values below this part of the largest count as zero; larger
-            ones leave more to the prior.
-        most_evaluations: Bound of the fit with physical consistency.
-        progress: Called by that fit as progress(evaluations, cost); None: a line on
-            the terminal, where there is one, once it takes long.
+        tau_rate: Time derivative of tau, (samples, nv), best without its noise; then a
+            delay of tau is identified, too, to first order.
+        average: Number of consecutive samples that each row averages.
+        partial: Whether to accept data that do not determine all base parameters; the
+            others then stay at the prior.
+        tolerance: Relative threshold below which singular values count as zero; larger
+            thresholds leave more to the prior.
+        most_evaluations: Maximum number of cost evaluations of a fit with bounds or
+            consistency.
+        progress: Function that this fit calls as progress(evaluations, cost); None: a
+            line on the terminal, where there is one, if the fit takes long.
 
     Returns:
         An Identification.
 
     Raises:
-        ShapeError: An array of the wrong size, or too few samples.
-        NonFiniteError: NaN or infinity in the data; names array and rows.
-        IdentificationError: The data do not show what they should, or a weight is bad.
-        SettingError: A choice makes no sense.
+        ShapeError: An array has the wrong size, or there are too few samples.
+        NonFiniteError: The data hold NaN or infinity; names array and rows.
+        IdentificationError: The data do not determine the parameters, or a weight is
+            invalid.
+        SettingError: An option is invalid.
         UnsupportedError: The robot has no joint, or it has loops.
 
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier, Dynamic
@@ -207,15 +211,17 @@ def identify(
 
 @dataclass(eq=False)
 class _Fit:
-    """How numbers are fitted to measurements.
+    """Settings of a fit of parameters to measurements.
 
     Attributes:
         known: Prior, bounds and bodies.
-        deviations: Of the prior, by number; infinite where the user gives none.
-        tolerance: Singular values below this part of the largest count as zero.
-        most: Evaluations of one fit.
-        progress: Called by fits as progress(evaluations, cost).
-        bounded: Whether numbers have bounds; else the nearest to the prior is taken.
+        deviations: Standard deviations of the prior, (np,); infinite where the user
+            gives none.
+        tolerance: Relative threshold below which singular values count as zero.
+        most: Maximum number of cost evaluations of one fit.
+        progress: Function called as progress(evaluations, cost), or None.
+        bounded: Whether to fit with bounds or consistency; else by least squares,
+            nearest to the prior.
     """
 
     known: Knowledge
@@ -227,11 +233,14 @@ class _Fit:
 
     @property
     def sure(self) -> int:
-        """How many numbers the user knows with a standard deviation."""
+        """Number of parameters whose prior has a standard deviation."""
         return int(np.isfinite(self.deviations).sum())
 
     def rows(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weighted rows about numbers, and those of what the user knows."""
+        """Return weighted rows A and right sides b, linearised about z.
+
+        Last come one row for each parameter whose prior has a standard deviation.
+        """
         A, b = data.linearized(z)
         sure = np.flatnonzero(np.isfinite(self.deviations))
         more = np.zeros((len(sure), A.shape[1]))
@@ -242,7 +251,15 @@ class _Fit:
     def find_noise(
         self, data: Measurements, weights: np.ndarray | None
     ) -> tuple[np.ndarray, int, bool]:
-        """Return the fit, the noise being found or known."""
+        """Fit the parameters with known or estimated noise.
+
+        Args:
+            data: Measurements; their noise is set.
+            weights: One over the noise of each coordinate, (nv,); None: estimated.
+
+        Returns:
+            Parameters, number of evaluations, and whether the fit converged.
+        """
         z, total = self.known.prior, 0
         if weights is not None:
             data.noise = 1 / weights
@@ -263,7 +280,18 @@ class _Fit:
     def rounds(
         self, data: Measurements, z: np.ndarray, most: int = ROUNDS
     ) -> tuple[np.ndarray, int, bool]:
-        """Return the fit by as many expansions as it takes."""
+        """Fit the parameters by repeated linearisation.
+
+        One round is enough if the problem is linear.
+
+        Args:
+            data: Measurements.
+            z: Parameters to begin with.
+            most: Maximum number of rounds.
+
+        Returns:
+            Parameters, number of evaluations, and whether the fit converged.
+        """
         total, linear = 0, data.forces.linear and not data.robust
         for _ in range(most):
             data.measure_trust(z)
@@ -289,7 +317,11 @@ class _Fit:
     def _shortened(
         self, data: Measurements, z: np.ndarray, new: np.ndarray
     ) -> np.ndarray:
-        """Return the part of a step that makes the squares smaller."""
+        """Return `new`, with the step from z halved until the cost does not increase.
+
+        Speeds change by a factor of FASTER at most. After six halvings the step is
+        accepted anyway.
+        """
         kinds = np.array(data.unknowns.kinds)
         speeds = np.isin(kinds, list(SPEEDS))
         new = new.copy()
@@ -306,7 +338,13 @@ class _Fit:
     def cross_validation(
         self, data: Measurements, z: np.ndarray, folds: int
     ) -> CrossValidation:
-        """Return fits of all blocks of time but one, tried on that one."""
+        """Return residuals of fits that leave out one block of time each.
+
+        Args:
+            data: Measurements.
+            z: Parameters of the fit to all data.
+            folds: Number of blocks.
+        """
         count = len(data.tau)
         blocks = np.array_split(np.arange(count), folds)
         fitted, new, values = [], [], []
@@ -323,13 +361,25 @@ class _Fit:
 
 
 def _shown(fit: _Fit, count: int) -> Any:
-    """Return what shows a long fit on a terminal, unless the user looks."""
+    """Return a context that shows a progress line on a terminal.
+
+    It does nothing for a fit without iterations, or if the user gives `progress`.
+
+    Args:
+        fit: Settings of the fit.
+        count: Number of parameters.
+    """
     quiet = fit.progress is not None or not fit.bounded
     return nullcontext() if quiet else progress_line(f"fitting {count} parameters")
 
 
 def _check_counts(folds: int, average: int) -> None:
-    """Refuse numbers of blocks and samples that make no sense."""
+    """Raise a SettingError if a count is out of range.
+
+    Args:
+        folds: Number of blocks for cross-validation: 0, or 2 or more.
+        average: Number of samples of each mean, 1 or more.
+    """
     for name, value, kind in (
         ("folds", folds, Whole(0)),
         ("average", average, Whole(1)),
@@ -342,14 +392,20 @@ def _check_counts(folds: int, average: int) -> None:
 def nearest(
     A: np.ndarray, b: np.ndarray, known: Knowledge, base: BaseParameters
 ) -> np.ndarray:
-    """Return the least-squares solution that changes the prior least."""
+    """Return the least-squares solution that changes the prior least, by scale.
+
+    Args:
+        A, b: Weighted rows and right sides.
+        known: Prior and scale.
+        base: Base parameters of the rows.
+    """
     prior, scale = known.prior, known.scale
     kept = list(base.independent)
     lengths = np.sqrt((A[:, kept] ** 2).sum(axis=0))
     scaled = np.linalg.lstsq(A[:, kept] / lengths, b - A @ prior, rcond=None)[0]
     change = np.zeros(len(prior))
     change[kept] = scaled / lengths
-    # Along hidden directions the change is free: take the shortest.
+    # Changes along undetermined directions are free: choose the shortest.
     hidden = base.directions
     back = np.linalg.lstsq(hidden / scale[:, None], change / scale, rcond=None)[0]
     return np.asarray(prior + change - hidden @ back)
@@ -362,7 +418,19 @@ def _refuse_hidden_inertia(
     tolerance: float,
     partial: bool,
 ) -> None:
-    """Refuse data that do not show all base parameters of the bodies."""
+    """Check that the data determine all base parameters of the bodies.
+
+    Args:
+        data: Measurements.
+        whole: Base parameters of the robot.
+        known: Prior and scale.
+        tolerance: Relative threshold for singular values.
+        partial: Whether to accept any data.
+
+    Raises:
+        IdentificationError: They do not, and `partial` is false; names the worst
+            parameters.
+    """
     layout, count = data.unknowns.layout, data.unknowns.linear
     assert layout is not None
     A = data.linearized(known.prior)[0][:, :count]
@@ -386,7 +454,15 @@ def _refuse_hidden_inertia(
 def _refuse_hidden_paths(
     data: Measurements, z: np.ndarray, known: Knowledge, tolerance: float, partial: bool
 ) -> None:
-    """Refuse data that do not show all that is sought by name."""
+    """Check that the data determine all parameters that are sought by path.
+
+    Arguments as for _refuse_hidden_inertia; z: fitted parameters. Parameters of
+    FREE_LATER are not checked.
+
+    Raises:
+        IdentificationError: They do not, and `partial` is false; names the worst
+            parameters.
+    """
     unknowns: Unknowns = data.unknowns
     base = base_of(unknowns, data.linearized(z)[0], z, tolerance)
     hidden, _ = np.linalg.qr(base.directions / known.scale[:, None])

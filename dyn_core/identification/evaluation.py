@@ -1,9 +1,9 @@
-"""Evaluation: joint forces of a model against those that were measured.
+"""Comparison of a model's joint forces with measured ones.
 
     residual = measured - tau(q, qd, qdd)
 
-with accelerations of filtered velocities; what the residual looks like says what the
-model lacks.
+with accelerations from filtered velocities. The shape of the residual indicates missing
+effects, such as friction.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from dyn_core.model.parameter_vector import check_switch
 from dyn_core.recordings.joint_record import JointRecord
 from dyn_core.solving.registry import solver
 
-NOTHING = 1e-9  # part of the largest measured force below which a joint had no load
-NOTABLE = 0.01  # part of the measured force below which a residual needs no cause
-NAMED = 0.5  # part of a residual that a cause must explain to be named
+NOTHING = 1e-9  # fraction of the largest measured force that counts as no load
+NOTABLE = 0.01  # fraction of the measured force below which a residual needs no cause
+NAMED = 0.5  # fraction of a residual that a cause must explain to be named
 STILL = 10 * FRICTION_SPEED  # speed below which a joint does not move [rad/s | m/s]
-INCONSISTENT = 0.2  # part by which a velocity may differ from the position's slope
-DELAY_FITS = 5  # most of a motion that is moved by the delay
-SETTLED = 0.05  # of its standard deviation: a change of the delay that ends them
-ROW = 5e-3  # that a row of an identification takes: a joint turns round in 10 ms [s]
-# Quarters of the filter's period, for an identification; others are left out.
+INCONSISTENT = 0.2  # allowed relative difference of velocity and position's slope
+DELAY_FITS = 5  # maximum number of fits of a delay
+SETTLED = 0.05  # change of the delay, by its standard deviation, that ends them
+ROW = 5e-3  # duration of a row of an identification: joints reverse in 10 ms [s]
+# Maximum number of blocks, each a quarter of the filter's period, in an identification.
 MOST_BLOCKS = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Joint forces of a model against measured ones, by joint.
+    """Joint forces of a model compared with measured ones, by joint.
 
     Attributes:
         model: Robot.
-        motion: The filtered motion with the measured joint forces.
-        tau: Joint forces of the model for it, samples x nv [N·m | N].
+        motion: Filtered motion with the measured joint forces.
+        tau: Joint forces of the model for it, filtered alike, (samples, nv) [N·m | N].
         joint_friction: Whether the model's friction is in tau.
-        against: What was measured: effort, or command where no effort was.
-        explained: By cause, the part of the mean square of the residual that it
-            explains, nv.
-        notes: What is odd about the measurement, in sentences.
+        against: Measured quantity: effort, or command where no effort was measured.
+        explained: For each possible cause, the fraction of the residual's mean square
+            that it explains, (nv,).
+        notes: Sentences on doubtful properties of the measurement.
     """
 
     model: Model
@@ -66,38 +66,44 @@ class Evaluation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Joints, one a column."""
+        """Joint of each column."""
         return self.model.joint_names
 
     @property
     def residual(self) -> np.ndarray:
-        """Measured less computed joint forces, samples x nv [N·m | N]."""
+        """Measured minus computed joint forces, (samples, nv) [N·m | N]."""
         return np.asarray(self.motion.tau - self.tau)
 
     @property
     def rms(self) -> np.ndarray:
-        """Root mean square of the residual, nv [N·m | N]."""
+        """Root mean square of the residual, (nv,) [N·m | N]."""
         return _rms(self.residual)
 
     @property
     def largest(self) -> np.ndarray:
-        """Largest size of the residual, nv [N·m | N]."""
+        """Largest absolute residual, (nv,) [N·m | N]."""
         return np.asarray(np.abs(self.residual).max(axis=0))
 
     @property
     def bias(self) -> np.ndarray:
-        """Mean of the residual, nv [N·m | N]."""
+        """Mean of the residual, (nv,) [N·m | N]."""
         return np.asarray(self.residual.mean(axis=0))
 
     @property
     def share(self) -> np.ndarray:
-        """Root mean square of the residual over that of the measured force, nv."""
+        """Root mean square of the residual by the measured force's, (nv,).
+
+        NaN or infinite where no force was measured.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.rms / _rms(self.motion.tau))
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """What explains most of each joint's residual; empty where nothing does."""
+        """Cause that explains most of each joint's residual.
+
+        Empty where the residual is below NOTABLE, or no cause explains NAMED of it.
+        """
         names, parts = list(self.explained), np.array([*self.explained.values()])
         notable = ~(self.share < NOTABLE)
         return tuple(
@@ -106,7 +112,7 @@ class Evaluation:
         )
 
     def lines(self) -> list[str]:
-        """Return the report: a line on the motion, a table by joint, what is odd."""
+        """Return the report: a line on the motion, a table by joint, notes."""
         motion, width = self.motion, max(map(len, ("joint", *self.names)))
         friction = "with" if self.joint_friction else "without"
         lines = [
@@ -130,20 +136,25 @@ class Evaluation:
         return lines + [f"note: {sentence}" for sentence in self.notes]
 
     def _unit(self, name: str) -> str:
+        """Return the unit of a joint's force."""
         return "N" if self.model.joint_kind(name) == "prismatic" else "N·m"
 
     def identify(self, delay: bool = False, **options: Any) -> Identification:
-        """Return what this motion says about the robot, see dyn.identify.
+        """Identify the robot's parameters from this motion, see dyn.identify.
 
-        Each row is a mean over samples, of measured joint forces as of computed ones:
-        of 5 ms, and at least four rows to a period of the filter. Joint forces are not
-        filtered, which would smear dry friction where a joint turns round. `partial`
-        and `consistent` are on unless they are given, and `friction_speed` with each
-        law of dry friction.
+        Each row averages samples, of measured as of computed joint forces, over 5 ms;
+        there are at least four rows in a period of the filter. Joint forces are not
+        filtered, because filtering would smear dry friction where a joint reverses.
+        Defaults are partial=True, consistent=True, and friction_speed=True for each law
+        with dry friction.
 
         Args:
-            delay: Whether the joint forces may be late; by how much is sought, too.
-            options: Of dyn.identify.
+            delay: Whether the joint forces may be delayed; the delay is then
+                identified, too.
+            options: Options of dyn.identify.
+
+        Raises:
+            DynError: As for dyn.identify.
         """
         check_switch("delay", delay)
         options = {"partial": True, "consistent": True, **options}
@@ -154,20 +165,23 @@ class Evaluation:
         return _identified_late(self.model, self.motion, options)
 
     def without_delay(self, seconds: float) -> Evaluation:
-        """Return the same evaluation, its joint forces beside the motion they are of.
+        """Return the evaluation with joint forces shifted to the motion they belong to.
 
         Args:
-            seconds: How late they were, as `Identification.delay` has it.
+            seconds: Delay of the joint forces, as in `Identification.delay` [s].
+
+        Raises:
+            IdentificationError: The recording is shorter than the delay.
         """
         motion = self.motion.earlier(seconds)
         tau = _torque(self.model, motion, self.joint_friction)
         return replace(self, motion=motion, tau=tau)
 
     def of(self, model: Model) -> Evaluation:
-        """Return the same motion against another model, such as an identified one.
+        """Return the evaluation of another model, such as an identified one.
 
         Raises:
-            SettingError: Its joints are others, or in another order.
+            SettingError: Its joints differ in name or order.
         """
         if model.joint_names != self.names:
             raise SettingError(
@@ -187,21 +201,23 @@ def evaluate(
     joint_friction: bool = True,
     report: Callable[[str], object] | None = None,
 ) -> Evaluation:
-    """Return the joint forces of a model against those of a recording.
+    """Compare the joint forces of a model with a recording.
 
     Args:
         model: Robot whose joints have one coordinate each.
-        record: Measured motion with joint forces; where no effort was measured, the
-            commands serve.
-        cutoff: Of the filter [Hz]; None: 10 Hz, or less with slow samples.
+        record: Measured motion with joint forces; if no effort was measured, the
+            commands are used.
+        cutoff: Cut-off frequency of the low-pass filter [Hz]; None: 10 Hz, or less for
+            low sampling rates.
         joint_friction: Whether the model's damping and dry friction act.
-        report: Called with a line for each stage; None: nothing is said.
+        report: Function called with a line for each stage; None: no reports.
 
     Raises:
         UnsupportedError: The robot has loops, or joints with several coordinates.
-        SettingError: A joint was not measured, the cut-off frequency is too high, or a
-            choice makes no sense.
-        IdentificationError: No joint forces were measured, or too few samples.
+        SettingError: A joint was not measured, the cut-off frequency is out of range,
+            or an option is invalid.
+        IdentificationError: No joint forces were measured, or there are too few
+            samples.
     """
     check_switch("joint_friction", joint_friction)
     say = report or (lambda line: None)
@@ -219,7 +235,15 @@ def evaluate(
 def _identified(
     model: Model, motion: SmoothMotion, rate: np.ndarray | None, options: dict[str, Any]
 ) -> Identification:
-    """Return what means over samples say; with a rate of joint forces a delay, too."""
+    """Return the identification from a motion, each row a mean over samples.
+
+    Args:
+        model: Robot.
+        motion: Filtered motion with unfiltered joint forces.
+        rate: Time derivative of the joint forces, (samples, nv), to identify a delay,
+            too; None: no delay.
+        options: Options of dyn.identify.
+    """
     n = len(motion.t)
     step = max(int(motion.rate / (4 * motion.cutoff)), 1)
     short = max(min(int(motion.rate * ROW), step), 1)
@@ -235,12 +259,17 @@ def _identified(
 def _identified_late(
     model: Model, motion: SmoothMotion, options: dict[str, Any]
 ) -> Identification:
-    """Return what a motion and joint forces that may be late say.
+    """Return the identification from a motion and joint forces with a delay.
 
-    A fit finds the change of the delay to first order, by the rate of the joint forces
-    that the robot of the fit before predicts: measured ones have noise in their rate,
-    and their filter smears dry friction. The motion is moved by what was found, until
-    nothing remains to be found.
+    A fit finds the change of the delay to first order, using the rate of the joint
+    forces that the robot of the previous fit predicts: the rate of measured forces is
+    noisy, and filtering them smears dry friction. The motion is shifted by the delay
+    until the change is negligible.
+
+    Args:
+        model: Robot.
+        motion: Filtered motion with unfiltered joint forces.
+        options: Options of dyn.identify.
     """
     once, late = {**options, "folds": 0}, 0.0
     moved, rate = motion, motion.tau_rate
@@ -263,7 +292,10 @@ def _identified_late(
 
 
 def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options whose prior and bounds of the delay count from one on."""
+    """Return options with prior and bounds of the delay reduced by `late` [s].
+
+    Later fits only identify the remaining delay.
+    """
     moved = dict(options)
     prior, bounds = options.get("prior"), options.get("bounds")
     if isinstance(prior, Mapping) and "delay" in prior:
@@ -276,13 +308,19 @@ def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(count: int, step: int, thin: int) -> np.ndarray:
-    """Return samples: of blocks of some in order, one block of so many."""
+    """Return indices of samples: every `thin`-th block of `step` consecutive samples.
+
+    `count`: number of samples.
+    """
     blocks = np.arange(count // step * step).reshape(-1, step)
     return np.asarray(blocks[::thin].ravel())
 
 
 def _check_model(model: Model) -> None:
-    """Refuse robots of which joint states do not say all."""
+    """Raise an UnsupportedError for a robot whose joint states are not sufficient.
+
+    It must have joints, of one coordinate each, and no loops.
+    """
     if model.loops:
         raise UnsupportedError(
             f"'{model.name}' has loops: its measured joint forces do not follow from"
@@ -297,12 +335,17 @@ def _check_model(model: Model) -> None:
 
 
 def _columns(model: Model, name: str) -> range:
+    """Return the velocity indices of a joint."""
     columns = model.v_slice(name)
     return range(columns.start, columns.stop)
 
 
 def _measured_forces(record: JointRecord) -> tuple[np.ndarray, str]:
-    """Return the joint forces to compare with, and what they are."""
+    """Return the measured joint forces and their kind, "effort" or "command".
+
+    Raises:
+        IdentificationError: A joint has neither.
+    """
     for against, array in (("effort", record.tau), ("command", record.command)):
         if array is not None and np.isfinite(array).any(axis=0).all():
             return array, against
@@ -319,7 +362,7 @@ def _measured_forces(record: JointRecord) -> tuple[np.ndarray, str]:
 
 
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return positions without jumps of full turns of joints without limits."""
+    """Return positions without jumps of continuous joints by full turns."""
     turns = [model.joint_kind(name) == "continuous" for name in model.joint_names]
     whole = q.copy()
     for j in np.flatnonzero(turns):
@@ -329,14 +372,14 @@ def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _torque(model: Model, motion: SmoothMotion, joint_friction: bool) -> np.ndarray:
-    """Return the joint forces of the model, springs included, filtered as measured."""
+    """Return the model's joint forces with springs, filtered, (samples, nv)."""
     return motion.filtered(_unfiltered_torque(model, motion, joint_friction))
 
 
 def _unfiltered_torque(
     model: Model, motion: SmoothMotion, joint_friction: bool
 ) -> np.ndarray:
-    """Return the joint forces of the model, springs included, samples x nv."""
+    """Return the model's joint forces, springs included, (samples, nv) [N·m | N]."""
     program = solver("rnea").build(
         model, joint_friction=bool(joint_friction), joint_springs=True
     )
@@ -348,7 +391,7 @@ def _rms(x: np.ndarray) -> np.ndarray:
 
 
 def _widths(model: Model) -> np.ndarray:
-    """Return the friction_speed of each joint, nv [rad/s | m/s]."""
+    """Return the friction_speed of each joint, (nv,) [rad/s | m/s]."""
     return np.array(
         [float(model.parameter(f"{n}.friction_speed")[0]) for n in model.joint_names]  # type: ignore[arg-type]
     )
@@ -357,7 +400,16 @@ def _widths(model: Model) -> np.ndarray:
 def _explained(
     residual: np.ndarray, motion: SmoothMotion, widths: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return by cause how much of the mean square of the residual it explains."""
+    """Return for each cause the fraction of the residual's mean square it explains.
+
+    Args:
+        residual: Measured minus computed joint forces, (samples, nv).
+        motion: Motion.
+        widths: Width of dry friction of each joint, (nv,) [rad/s | m/s].
+
+    Returns:
+        Fractions, (nv,), by name of the cause; 0 where the residual is zero.
+    """
     square = (residual * residual).mean(axis=0)
     centred = residual - residual.mean(axis=0)
     dry = np.tanh(motion.qd / widths)
@@ -377,14 +429,17 @@ def _explained(
 
 
 def _fitted(y: np.ndarray, signals: list[np.ndarray]) -> float:
-    """Return the mean square of what signals explain of y; all without their means."""
+    """Return the mean square of the least-squares fit of signals to y.
+
+    The mean is subtracted from each signal.
+    """
     A = np.column_stack([x - x.mean() for x in signals])
     fit = A @ np.linalg.lstsq(A, y, rcond=None)[0]
     return float((fit * fit).mean())
 
 
 def _notes(model: Model, record: JointRecord, motion: SmoothMotion) -> list[str]:
-    """Return what is odd about the measurement."""
+    """Return sentences on doubtful properties of the measurement."""
     notes = []
     if motion.dropped:
         notes.append(

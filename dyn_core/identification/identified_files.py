@@ -1,4 +1,4 @@
-"""Identified robots as files: tables, sidecars, copies of their URDF."""
+"""Files of identified robots: tables, sidecars, copies of their URDF."""
 
 from __future__ import annotations
 
@@ -21,14 +21,23 @@ from dyn_core.validation.quoting import mended_name, xml_text, yaml_comment
 
 HEADER = ["name", "value", "prior", "standard deviation"]
 KINDS = (".urdf", ".yaml", ".csv")
-_OPTIONAL = ("friction_speed", "stribeck", "stribeck_speed")  # left out where usual
-_IN_JOINTS = ("armature", "rotors")  # sections whose numbers stand in joints, too
+_OPTIONAL = ("friction_speed", "stribeck", "stribeck_speed")  # omitted if default
+_IN_JOINTS = ("armature", "rotors")  # sections whose values are in `joints`, too
 
 
 def write_columns(
     path: Path, names: Sequence[str], columns: Iterable[np.ndarray]
 ) -> Path:
-    """Write values, priors and standard deviations as CSV, one name a row."""
+    """Write values, priors and standard deviations as CSV; return the path.
+
+    Args:
+        path: File; an existing one is replaced.
+        names: Name of each row.
+        columns: Values, priors and standard deviations, (n,) each.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(HEADER)
@@ -38,7 +47,7 @@ def write_columns(
 
 
 def joints_sidecar(model: Model) -> dict[str, Any]:
-    """Return friction, rotors and springs of joints, as a sidecar has them."""
+    """Return friction, rotors and springs of joints in the format of a sidecar."""
     specs = {joint.name: joint for joint in model.build.description.joints}
     joints: dict[str, Any] = {}
     springs: dict[str, Any] = {}
@@ -68,7 +77,16 @@ def _rest(joint: JointSpec) -> float | list[float]:
 
 
 def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> None:
-    """Write friction and rotors of a robot's joints as a sidecar; it says from what."""
+    """Write friction, rotors and springs of a robot's joints as a sidecar.
+
+    Args:
+        path: File; an existing one is replaced.
+        model: Robot.
+        origin: Source of the data, for a comment in the file.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     what = f"Identified from {origin}; masses and inertias are not in a sidecar."
     head = yaml_comment([what])
     content = yaml.safe_dump(joints_sidecar(model), sort_keys=False)
@@ -78,8 +96,13 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
 def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
     """Write a robot as a sidecar, or as a URDF with a sidecar; return the files.
 
+    Args:
+        path: NAME.urdf, with a sidecar NAME.dyn.yaml; or a sidecar with another
+            extension of KINDS.
+        model: Robot.
+
     Raises:
-        SettingError: No such kind of file, or it cannot be written.
+        SettingError: The extension is unknown, or the file cannot be written.
         ModelError: The robot was not read from a URDF file.
     """
     if path.suffix not in KINDS or not path.parent.is_dir():
@@ -101,7 +124,7 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 
 
 def _write_whole_sidecar(path: Path, model: Model) -> None:
-    """Write the robot's own sidecar with identified joints and springs in it."""
+    """Write the robot's own sidecar, updated with identified joints and springs."""
     content: dict[str, Any] = {}
     source = model.source.sidecar
     if source is not None and Path(source).is_file():
@@ -120,7 +143,7 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
 def urdf_of(model: Model) -> str:
     """Return the robot's URDF with its masses, inertias, friction and placements.
 
-    Only what differs from the file is written anew; the rest stays, comments too.
+    Only elements that differ from the file are replaced; comments are preserved.
 
     Raises:
         ModelError: The robot was not read from a URDF file.
@@ -153,13 +176,16 @@ def urdf_of(model: Model) -> str:
 
 
 def _differs(one: RigidInertia, other: RigidInertia) -> bool:
-    """Return whether inertias differ by more than rounding."""
+    """Return whether inertias differ by more than rounding errors."""
     a, b = (np.array(x.parameters, float) for x in (one, other))
     return not np.allclose(a, b, rtol=1e-12, atol=1e-15)
 
 
 def _put_inertia(link: ElementTree.Element, I: RigidInertia) -> None:
-    """Write the inertia of a link: about its centre of mass, in the link's axes."""
+    """Replace the inertia of a link element; remove it for a mass of zero.
+
+    The inertia is about the centre of mass, in the link's axes.
+    """
     for old in link.findall("inertial"):
         link.remove(old)
     mass = float(I.m)  # type: ignore[arg-type]
@@ -177,7 +203,7 @@ def _put_inertia(link: ElementTree.Element, I: RigidInertia) -> None:
 
 
 def _put_joint(joint: ElementTree.Element, old: JointSpec, new: JointSpec) -> None:
-    """Write friction and placement of a joint where they differ."""
+    """Write damping, friction and origin of a joint element where they differ."""
     changed = {
         name: repr(float(getattr(new, name)))
         for name in ("damping", "friction")

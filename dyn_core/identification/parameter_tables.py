@@ -1,4 +1,4 @@
-"""Tables of identified parameters, which robots take up again."""
+"""Tables of identified parameters, and robots with the parameters of a table."""
 
 from __future__ import annotations
 
@@ -22,17 +22,28 @@ from dyn_core.validation.array_files import csv_rows
 
 
 def write_table(path: str | os.PathLike[str], result: Identification) -> None:
-    """Write the parameters of an identification as CSV, one a row."""
+    """Write the parameters of an identification as CSV, one a row.
+
+    Columns: name, value, prior, standard deviation.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     columns = (result.parameters, result.prior, result.standard_deviations)
     write_columns(Path(path), result.names, columns)
 
 
 def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
-    """Return a robot with the parameters of such a CSV.
+    """Return a robot with the parameters of a CSV table, see write_table.
+
+    Args:
+        model: Robot.
+        path: File; only names and values are used.
 
     Raises:
-        SettingError: It cannot be read, or its parameters are not those of the robot.
-        ModelError: No robot can have them; names it.
+        SettingError: The file cannot be read, or its parameters do not match the
+            robot's.
+        ModelError: No robot can have the parameters; names the fault.
     """
     values = {row[0]: _value(path, row) for row in csv_rows(Path(path))[1:]}
     if not values:
@@ -57,7 +68,7 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
 
 
 def _value(path: str | os.PathLike[str], row: list[str]) -> float:
-    """Return the value of a parameter."""
+    """Return the value in a row of a table; raise a SettingError if it has none."""
     try:
         return float(row[1])
     except (ValueError, IndexError) as error:
@@ -65,6 +76,7 @@ def _value(path: str | os.PathLike[str], row: list[str]) -> float:
 
 
 def _no_table(path: str | os.PathLike[str], reason: str) -> SettingError:
+    """Return the error for a file that is no table."""
     valid = "rows of name, value"
     message = f"{path}: no table of parameters: {reason}; valid: {valid}"
     return SettingError(message, "parameters")
@@ -73,7 +85,16 @@ def _no_table(path: str | os.PathLike[str], reason: str) -> SettingError:
 def _with_names(
     model: Model, path: str | os.PathLike[str], values: dict[str, float]
 ) -> Model:
-    """Return the robot with numbers of parameter paths by name; a delay is none."""
+    """Return the robot with values of parameter paths; a delay is ignored.
+
+    Args:
+        model: Robot.
+        path: File, for messages.
+        values: Values by name, such as PATH, PATH:part or PATH[k].
+
+    Raises:
+        SettingError: The robot has no such parameter.
+    """
     values = {k: v for k, v in values.items() if k != "delay"}
     paths = dict.fromkeys(re.sub(r"(:\w+|\[\d+\])$", "", name) for name in values)
     whole = {}

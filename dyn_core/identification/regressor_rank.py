@@ -14,8 +14,8 @@ from dyn_core.model.parameter_vector import Layout
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Whole, known_keywords, shown
 
-TOLERANCE = 1e-9  # singular values below this part of the largest count as zero
-TIE = 1e-7  # how much shorter each column counts than the one before it
+TOLERANCE = 1e-9  # relative threshold below which singular values count as zero
+TIE = 1e-7  # relative decrease of length from column to column, to break ties
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +25,15 @@ class BaseParameters:
         Y pi = Y[:, independent] values,   values = regrouping @ pi
 
     Attributes:
-        names: Names of all parameters.
-        independent: Columns that are kept, in order.
-        regrouping: What each kept one gathers, rank x np; one at itself.
-        values: The base parameters of the robot.
-        singular_values: Of the stacked regressor, its columns scaled to unit length,
-            over the largest; np.
-        tolerance: Those below this part of the largest count as zero.
-        directions: Changes of pi that no joint force shows, np x (np - rank).
+        names: Names of all parameters, np.
+        independent: Indices of the independent columns, ascending.
+        regrouping: Factors of all parameters in each base parameter, (rank, np); one at
+            the independent column.
+        values: Base parameters of the robot, (rank,).
+        singular_values: Singular values of the stacked regressor, columns scaled to
+            unit length, by the largest, (np,).
+        tolerance: Relative threshold below which they count as zero.
+        directions: Changes of pi that do not affect any joint force, (np, np - rank).
     """
 
     names: tuple[str, ...]
@@ -50,12 +51,20 @@ class BaseParameters:
 
     @property
     def gap(self) -> float:
-        """Least singular value that counts over the largest that does not."""
+        """Ratio of the smallest nonzero to the largest neglected singular value.
+
+        Infinite if all or none are neglected.
+        """
         s, r = self.singular_values, self.rank
         return float(s[r - 1] / max(s[r], 1e-300)) if 0 < r < len(s) else np.inf
 
     def expression(self, k: int, digits: int = 4) -> str:
-        """Return base parameter k as a sum of parameters with factors."""
+        """Return base parameter k as a sum of parameters with factors.
+
+        Args:
+            k: Index of the base parameter.
+            digits: Significant digits of the factors.
+        """
         terms = []
         first = self.independent[k]
         row = self.regrouping[k]
@@ -82,21 +91,21 @@ def base_parameters(
 
         Y P = Q [R1 R2; 0 0],   values = pi_1 + R1^-1 R2 pi_2
 
-    Rows are those of random states: positions within the limits, velocities and
-    accelerations normal. Columns are scaled to unit length, pivoted by what is left of
-    them.
+    Rows belong to random states: positions within the limits, normally distributed
+    velocities and accelerations. Columns are scaled to unit length, and pivoted by
+    their remaining length.
 
     Args:
         model: Robot.
         friction: Whether damping and dry friction of the joints are among the
             parameters.
-        rotors: Whether the inertia of rotors is.
+        rotors: Whether the inertia of rotors is among the parameters.
         samples: Number of states; None: four times as many rows as columns.
-        seed: Of the random states.
-        tolerance: Singular values below this part of the largest count as zero.
+        seed: Seed of the random states.
+        tolerance: Relative threshold below which singular values count as zero.
 
     Raises:
-        SettingError: A choice makes no sense.
+        SettingError: An option is invalid.
         UnsupportedError: The robot has loops.
 
     Source: M. Gautier and W. Khalil, IEEE Transactions on Robotics and Automation 6
@@ -119,7 +128,7 @@ def base_parameters(
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Refuse a tolerance that keeps all or nothing."""
+    """Raise a SettingError unless a tolerance is between 0 and 1."""
     if not (isinstance(tolerance, Real) and 0 < tolerance < 1):
         raise SettingError(
             f"tolerance is {tolerance!r}; valid: a number between 0 and 1", "tolerance"
@@ -127,18 +136,18 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def regressor_of(layout: Layout) -> Any:
-    """Return the Program of Y for a layout's parameters, (samples, nv, np)."""
+    """Return the Program of a layout's regressor, (samples, nv, np)."""
     choices = {"friction": "damping" in layout.groups}
     choices["rotors"] = "armature" in layout.groups
     return solver("regressor").build(layout.model, **choices)
 
 
 class Labelled(Protocol):
-    """Numbers that have names and kinds.
+    """Interface of parameters with names and kinds.
 
     Attributes:
-        names: Of the numbers.
-        kinds: What each is; numbers of one kind have one unit.
+        names: Name of each parameter.
+        kinds: Kind of each parameter, such as mass; one kind has one unit.
     """
 
     @property
@@ -149,7 +158,13 @@ class Labelled(Protocol):
 
 
 def column_lengths(layout: Labelled, A: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return the lengths of columns, those of rounding errors alone as zero."""
+    """Return the lengths of columns, (n,); zero for columns of rounding errors alone.
+
+    Args:
+        layout: Names and kinds of the columns.
+        A: Rows, (rows, n).
+        tolerance: Relative threshold among columns of the same kind.
+    """
     lengths = np.sqrt((A * A).sum(axis=0))
     kinds = np.array(layout.kinds)
     for kind in set(layout.kinds):
@@ -161,15 +176,22 @@ def column_lengths(layout: Labelled, A: np.ndarray, tolerance: float) -> np.ndar
 def base_of(
     layout: Labelled, A: np.ndarray, values: np.ndarray, tolerance: float
 ) -> BaseParameters:
-    """Return the base parameters that a stack of rows shows."""
+    """Return the base parameters that a stack of rows determines.
+
+    Args:
+        layout: Names and kinds of the columns.
+        A: Rows, (rows, n).
+        values: Parameters of the robot, (n,).
+        tolerance: Relative threshold for singular values.
+    """
     from scipy.linalg import qr, solve_triangular
 
     n = A.shape[1]
     lengths = column_lengths(layout, A, tolerance)
-    # All scaled columns have one length: the first of equals becomes the pivot, on each
-    # engine and with each LAPACK, since later ones are shorter by more than rounding.
+    # All scaled columns have the same length. TIE makes the first of them the pivot,
+    # on every engine and LAPACK: later ones are shorter by more than rounding.
     scale = np.where(lengths > 0, lengths, 1.0) * (1 + TIE * np.arange(n))
-    A = A * (lengths > 0)  # a column of rounding errors alone is none
+    A = A * (lengths > 0)  # drop columns of rounding errors alone
     R = np.linalg.qr(A / scale, mode="r") if len(A) > n else A / scale
     _, s, Vt = np.linalg.svd(R)
     s = np.concatenate([s, np.zeros(n - len(s))])

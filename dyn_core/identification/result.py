@@ -1,4 +1,4 @@
-"""What an identification says: numbers with uncertainty, in words, as files."""
+"""Result of an identification: parameters with uncertainty, as text, figures, files."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from dyn_core.model import Model
 from dyn_core.plots.figures import Curve, Panel, draw
 from dyn_core.plots.tables import plot_ranges
 
-VAGUE = 0.3  # standard deviation over the value: numbers beyond are hardly known
-MOST_PARAMETERS = 60  # rows of a figure
-MOST_LINES = 12  # of what the data do not show
+VAGUE = 0.3  # relative standard deviation above which a parameter is hardly known
+MOST_PARAMETERS = 60  # maximum number of parameters in a figure
+MOST_LINES = 12  # maximum number of listed parameters that the data do not determine
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """Fits of all blocks of time but one, tried on that one.
+    """Residuals of fits that leave out one block of time each.
 
     Attributes:
         folds: Number of blocks.
-        fitted: By coordinate: rms of the residual on rows that were fitted [N·m | N].
-        new: Alike, on rows that were not.
-        spread: Of the parameters: standard deviation between the fits.
+        fitted: Root mean square of the residual on fitted rows, (nv,) [N·m | N].
+        new: Root mean square of the residual on held-out rows, (nv,) [N·m | N].
+        spread: Standard deviation of the parameters between the fits, (np,).
     """
 
     folds: int
@@ -39,37 +39,38 @@ class CrossValidation:
 
     @property
     def ratio(self) -> float:
-        """Rms on new rows over that on fitted ones; near 1: nothing is overfitted."""
+        """Ratio of residuals on held-out to fitted rows; near 1: no overfitting."""
         return float(np.sqrt(np.mean((self.new / self.fitted) ** 2)))
 
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """What measured motion and joint forces say about a robot.
+    """Parameters of a robot, identified from measured motion and joint forces.
 
     Attributes:
         names: Names of the parameters.
-        parameters: Their values, np.
-        prior: What they were before, np.
-        standard_deviations: Of the parameters; infinite where the data say nothing
-            about a parameter by itself, only about combinations with others.
-        base: The base parameters that the data show, with their values.
-        base_deviations: Their standard deviations.
-        residual_rms: By coordinate: what is left of the joint force [N·m | N].
-        noise: By coordinate: standard deviation that its rows were weighted by.
-        rank: Number of base parameters that the data show.
-        condition: Condition number of the weighted regressor on the base parameters,
+        parameters: Identified values, (np,).
+        prior: Prior values, (np,).
+        standard_deviations: Standard deviations of the parameters, (np,); infinite for
+            parameters that the data determine only in combinations, or not at all.
+        base: Base parameters that the data determine, with their values.
+        base_deviations: Standard deviations of the base parameters, (rank,).
+        residual_rms: Root mean square of the residual, (nv,) [N·m | N].
+        noise: Standard deviation by which rows were weighted, (nv,).
+        rank: Number of base parameters that the data determine.
+        condition: Condition number of the weighted regressor of the base parameters,
             columns scaled to unit length.
-        eigenvalues: By body: least eigenvalue of its pseudo-inertia; above zero
-            where some mass distribution has it.
-        model: The robot with these parameters; None where no robot can have them.
-        reason: Why there is no model.
-        evaluations: Of the fit with bounds or physical consistency; 0 without.
-        converged: Whether that came to its end.
+        eigenvalues: Smallest eigenvalue of each body's pseudo-inertia; above zero for
+            physically consistent bodies.
+        model: Robot with these parameters; None if no robot can have them.
+        reason: Reason why there is no model, else empty.
+        evaluations: Number of cost evaluations of a fit with bounds or consistency;
+            else 0.
+        converged: Whether the fit converged.
         units: SI unit of each parameter.
-        outliers: Part of the rows that count less than others.
-        validation: What cross-validation says; None without.
-        before: The robot before; None: not known.
+        outliers: Fraction of rows with reduced weight.
+        validation: Cross-validation; None without.
+        before: Robot before the identification; None if unknown.
     """
 
     names: tuple[str, ...]
@@ -101,7 +102,11 @@ class Identification:
         )
 
     def __getitem__(self, name: str) -> float | np.ndarray:
-        """Return a parameter by name, or all numbers of a path."""
+        """Return a parameter by name, or all numbers of a path as an array.
+
+        Raises:
+            SettingError: There is no such parameter.
+        """
         places = [
             k for k, x in enumerate(self.names) if name in (x, x.partition(":")[0])
         ]
@@ -112,24 +117,24 @@ class Identification:
 
     @property
     def delay(self) -> float:
-        """How late joint forces were recorded [s]; 0 where that was not sought."""
+        """Delay of the joint forces [s]; 0 if it was not identified."""
         return float(self.parameters[-1]) if self.names[-1:] == ("delay",) else 0.0
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Parameters that no joint force of this motion depends on."""
+        """Names of parameters that no joint force of this motion depends on."""
         seen = np.zeros(len(self.names), bool)
         seen[np.abs(self.base.regrouping).sum(axis=0) > 0] = True
         return tuple(x for x, s in zip(self.names, seen, strict=True) if not s)
 
     @property
     def combined(self) -> tuple[str, ...]:
-        """Combinations of which only the value shows, as sums of parameters."""
+        """Base parameters of several parameters, as sums with factors."""
         many = np.count_nonzero(self.base.regrouping, axis=1) > 1
         return tuple(self.base.expression(int(k)) for k in np.flatnonzero(many))
 
     def lines(self) -> list[str]:
-        """Return the result in words: numbers, what the data do not show, trials."""
+        """Return the result as text: parameters, undetermined ones, validation."""
         width = max(map(len, self.names), default=0)
         known = np.isfinite(self.standard_deviations)
         lines = [
@@ -159,13 +164,16 @@ class Identification:
         return lines
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Return a figure of the parameters and of the residuals; write it as a file.
+        """Return a figure of the parameters with their priors; write it to a file.
 
-        Only parameters that changed or that the motion shows by themselves are drawn,
-        those that are known best first.
+        It contains parameters that changed or are determined by themselves, smallest
+        relative deviation first, at most MOST_PARAMETERS.
 
         Args:
-            path: Of a picture; None: none is written.
+            path: Picture file; None: no file is written.
+
+        Raises:
+            UnsupportedError: matplotlib is not installed.
         """
         scale = np.maximum(np.maximum(abs(self.parameters), abs(self.prior)), 1e-12)
         changed = abs(self.parameters - self.prior) / scale
@@ -189,10 +197,11 @@ class Identification:
         """Return a figure of joint friction over speed, before and after.
 
         Args:
-            path: Of a picture; None: none is written.
+            path: Picture file; None: no file is written.
 
         Raises:
-            ModelError: No robot has these numbers.
+            ModelError: No robot has these parameters.
+            UnsupportedError: matplotlib is not installed.
         """
         if self.model is None:
             raise ModelError(f"no robot has these numbers: {self.reason}")
@@ -215,13 +224,16 @@ class Identification:
         """Write the identified robot; return the files.
 
         Args:
-            path: NAME.urdf: a copy of the robot's URDF with masses, inertias, friction
-                of this result, and NAME.dyn.yaml beside it with what URDF cannot say;
-                NAME.yaml: a sidecar of what it can say; NAME.csv: a table of all.
+            path: NAME.urdf: copy of the robot's URDF with identified masses, inertias
+                and friction, and NAME.dyn.yaml for parameters that URDF lacks.
+                NAME.yaml: sidecar alone. NAME.csv: table of all parameters.
 
         Raises:
-            ModelError: No robot has these numbers, or it has no URDF.
-            SettingError: No such kind of file, or it cannot be written.
+            ModelError: No robot has these parameters, or it was not read from a URDF
+                file.
+            SettingError: The extension is unknown, or the URDF or sidecar cannot be
+                written.
+            OSError: The table cannot be written.
         """
         file = Path(path)
         if file.suffix == ".csv":
@@ -233,7 +245,17 @@ class Identification:
 
 
 def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
-    """Return a joint's friction at speeds [N·m | N]."""
+    """Return a joint's friction at speeds, same shape [N·m | N].
+
+        t = tanh(speed / friction_speed)
+        damping speed + t (friction + friction_asymmetry t
+                           + stribeck exp(-(speed / stribeck_speed)²))
+
+    Args:
+        model: Robot.
+        joint: Name of the joint.
+        speed: Joint velocities [rad/s | m/s].
+    """
     numbers = (
         "damping",
         "friction",
@@ -252,7 +274,7 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
 
 
 def _listed(what: str, names: tuple[str, ...]) -> list[str]:
-    """Return names below a heading, not too many."""
+    """Return lines with a heading and at most MOST_LINES names; empty without names."""
     if not names:
         return []
     more = [f"  ... and {len(names) - MOST_LINES} more"]

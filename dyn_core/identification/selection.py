@@ -1,4 +1,4 @@
-"""What is sought, in plain names: groups, parameter paths, single numbers of them."""
+"""Selection of parameters to identify, by group, parameter path, or single number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dyn_core.model import Model, parameter_paths
 from dyn_core.model.parameter_vector import FRICTION, INERTIAL, Layout
 from dyn_core.validation import float_array
 
-# Laws of joint friction, by the numbers of joints that they have.
+# Joint parameters of each law of joint friction.
 FRICTION_LAWS = {
     "viscous": ("damping",),
     "coulomb": FRICTION,
@@ -24,7 +24,7 @@ FRICTION_LAWS = {
     "full": (*FRICTION, "friction_asymmetry", "stribeck", "stribeck_speed"),
 }
 GROUPS = ("inertia", "payload", "friction", "rotors", "springs", "gears", "origins")
-# Kinds of which joint forces are the sum: they may be sought beside all inertia.
+# Kinds that add to the joint forces: they may be identified together with all inertia.
 BESIDE = ("damping", "friction", "friction_asymmetry", "friction_speed", "stribeck",
           "stribeck_speed", "armature", "stiffness", "rest", "rest_length")  # fmt: skip
 _XYZ, _POSE = ("x", "y", "z"), ("x", "y", "z", "roll", "pitch", "yaw")
@@ -41,12 +41,12 @@ _UNITS = {
     "axis": "-", "gravity": "m/s²", "ratio": "-", "pitch": "m/rad", "delay": "s",
     "rest_length": "m",
 }  # fmt: skip
-_ALONG = {  # the same of joints that slide
+_ALONG = {  # units of prismatic joints
     "damping": "N·s/m", "friction": "N", "friction_asymmetry": "N", "stribeck": "N",
     "friction_speed": "m/s", "stribeck_speed": "m/s", "armature": "kg",
     "stiffness": "N/m", "rest": "m",
 }  # fmt: skip
-# How large numbers usually are, where the prior is zero.
+# Typical sizes of parameters, used where the prior is zero.
 _SIZES = {
     "mass": 1.0, "moment": 0.1, "inertia": 0.01, "com": 0.1, "stribeck_speed": 0.1,
     "friction_speed": 0.01, "armature": 0.1, "origin": 0.01, "plug": 0.01,
@@ -54,21 +54,21 @@ _SIZES = {
 }  # fmt: skip
 _NOT_NEGATIVE = ("damping", "friction", "stribeck", "armature", "stiffness", "mass",
                  "rest_length")  # fmt: skip
-SPEEDS = {  # that motion can tell apart [rad/s | m/s]
+SPEEDS = {  # bounds of speed parameters that motion can determine [rad/s | m/s]
     "friction_speed": (1e-3, 0.5), "stribeck_speed": (0.02, 2.0),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """Numbers that are sought: of a layout, of parameter paths, and a delay.
+    """Parameters to identify: of a layout, of parameter paths, and a delay.
 
     Attributes:
         model: Robot.
-        layout: Inertial numbers and those beside them; None: none are sought.
-        paths: Parameter paths, whole.
-        chosen: Which numbers of the paths, one after the other, are sought.
-        delay: Whether that of the joint forces is.
+        layout: Inertial parameters with friction and rotors; None: none of them.
+        paths: Parameter paths.
+        chosen: Indices of the sought numbers among all numbers of the paths.
+        delay: Whether a delay of the joint forces is sought.
     """
 
     model: Model
@@ -79,26 +79,26 @@ class Unknowns:
 
     @property
     def linear(self) -> int:
-        """How many belong to the layout; they come first."""
+        """Number of parameters of the layout; they come first."""
         return len(self.layout.kinds) if self.layout else 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        """JOINT:m or JOINT.damping of the layout, PATH or PATH:part, delay."""
+        """Names: JOINT:m or JOINT.damping of the layout, PATH or PATH:part, delay."""
         every = [name for path in self.paths for name in number_names(self.model, path)]
         mine = self.layout.names if self.layout else ()
         return (*mine, *(every[k] for k in self.chosen), *("delay",) * self.delay)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What each number is, such as mass."""
+        """Kind of each parameter, such as mass."""
         every = [kind for path in self.paths for kind in _kinds(self.model, path)]
         mine = self.layout.kinds if self.layout else ()
         return (*mine, *(every[k] for k in self.chosen), *("delay",) * self.delay)
 
     @property
     def values(self) -> np.ndarray:
-        """Values of the robot."""
+        """Values of the robot, (n,); 0 for the delay."""
         every = [float(x) for path in self.paths for x in self.model.parameter(path)]  # type: ignore[arg-type]
         mine = self.layout.values if self.layout else np.zeros(0)
         return np.concatenate(
@@ -107,7 +107,7 @@ class Unknowns:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """SI unit of each number."""
+        """SI unit of each parameter."""
         units = []
         for name, kind in zip(self.names, self.kinds, strict=True):
             joint = name.rpartition(".")[0].partition("[")[0]
@@ -120,7 +120,11 @@ class Unknowns:
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """First of each ten numbers of a body or payload, which can be none or one."""
+        """Indices where groups of ten inertial parameters begin.
+
+        These are all bodies of the layout, then each payload whose ten parameters are
+        all sought.
+        """
         first = range(0, self.layout.inertial if self.layout else 0, 10)
         payloads = [
             k
@@ -132,11 +136,15 @@ class Unknowns:
 
     @property
     def scale(self) -> np.ndarray:
-        """Usual size of each number: the largest of its kind, or one by kind."""
+        """Typical size of each parameter, (n,), see scale_of."""
         return self.scale_of(self.values)
 
     def scale_of(self, prior: np.ndarray) -> np.ndarray:
-        """Return the largest number of each one's kind in a prior; else a usual one."""
+        """Return the largest absolute value in a prior of each parameter's kind, (n,).
+
+        Where it is zero: a typical size of the kind, or 1 with a layout (except speeds
+        and the delay).
+        """
         kinds = np.array(self.kinds)
         usual = {k: 1.0 if self.layout else _SIZES.get(k, 1.0) for k in self.kinds}
         usual |= {k: _SIZES[k] for k in ("delay", *SPEEDS)}
@@ -146,7 +154,11 @@ class Unknowns:
         return np.array([largest[k] for k in self.kinds])
 
     def path_values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """Return all numbers of the paths, the sought ones as given."""
+        """Return all numbers of each path, the sought ones replaced.
+
+        Args:
+            numbers: Values of all unknowns, (n,).
+        """
         if not self.paths:
             return {}
         whole = [np.array(self.model.parameter(path), float) for path in self.paths]
@@ -157,7 +169,17 @@ class Unknowns:
         return dict(zip(self.paths, np.split(flat, ends[:-1]), strict=True))
 
     def bounds(self, more: Mapping[str, Any] | None, consistent: bool) -> Bounds:
-        """Return least and largest values; those of the user are within."""
+        """Return lower and upper bounds, (n,) each, infinite where there are none.
+
+        Args:
+            more: Bounds of the user, (least, largest) by name; they replace the
+                defaults.
+            consistent: Whether bodies, friction and rotors must be physical.
+
+        Raises:
+            SettingError: A name is unknown, an interval is empty, or with `consistent`
+                a bound applies to a body.
+        """
         high = np.full(len(self.kinds), np.inf)
         low = -high
         for k, kind in enumerate(self.kinds):
@@ -180,7 +202,15 @@ class Unknowns:
         return low, high
 
     def places(self, what: str, name: str) -> list[int]:
-        """Return the numbers that a name stands for: one, or all of a path."""
+        """Return the indices of a parameter, or of all parameters of a path.
+
+        Args:
+            what: Name of the setting, for messages.
+            name: Name of a parameter or path.
+
+        Raises:
+            SettingError: It is not sought.
+        """
         names = self.names
         places = [k for k, x in enumerate(names) if name in (x, x.partition(":")[0])]
         if not places:
@@ -189,9 +219,17 @@ class Unknowns:
         return places
 
     def checked_prior(self, prior: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the numbers are near to, and with what standard deviation.
+        """Return prior values and standard deviations, (n,) each.
 
-        That is infinite unless the user gives one.
+        Deviations are infinite unless the user gives them.
+
+        Args:
+            prior: Array (n,), or mapping from name to value or (value, deviation);
+                None: the robot's values.
+
+        Raises:
+            ShapeError: The number of values is wrong.
+            SettingError: A name is unknown, or a deviation is not above 0.
         """
         deviations = np.full(len(self.kinds), np.inf)
         if prior is None:
@@ -216,7 +254,11 @@ class Unknowns:
 
 
 def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
-    """Return one number, or as many as a name stands for."""
+    """Return prior values as an array: one number, or `count` numbers.
+
+    Raises:
+        ShapeError: The number of values is different.
+    """
     array = float_array(f"prior of {name}", values, f"{count} numbers")
     if array.ndim > 1 or (array.ndim == 1 and len(array) != count):
         raise ShapeError(f"prior of {name}", f"{count} numbers", f"shape {array.shape}")
@@ -224,7 +266,7 @@ def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
 
 
 def _interval(name: str, pair: Any) -> tuple[float, float]:
-    """Return the ends of an interval, checked."""
+    """Return the ends of an interval; SettingError unless it is (least, largest)."""
     try:
         low, high = (float(x) for x in pair)
     except (TypeError, ValueError):
@@ -237,7 +279,7 @@ def _interval(name: str, pair: Any) -> tuple[float, float]:
 
 
 def number_names(model: Model, path: str) -> list[str]:
-    """Return the names of a path's numbers: PATH, PATH:part, PATH[k]."""
+    """Return the names of a path's numbers: PATH, PATH:part or PATH[k]."""
     size = len(model.parameter(path))
     parts = _PARTS.get(path.rpartition(".")[2])
     if parts and len(parts) == size:
@@ -246,7 +288,7 @@ def number_names(model: Model, path: str) -> list[str]:
 
 
 def _kinds(model: Model, path: str) -> list[str]:
-    """Return what each number of a path is."""
+    """Return the kind of each number of a path."""
     what, size = path.rpartition(".")[2], len(model.parameter(path))
     if what == "payload":
         return ["mass", *["moment"] * 3, *["inertia"] * 6]
@@ -263,16 +305,20 @@ def select(
     delay: bool,
     friction_speed: bool = False,
 ) -> Unknowns:
-    """Return the unknowns that a user asks for.
+    """Return the parameters that a user wants to identify.
 
     Args:
         model: Robot.
-        only: A group, a parameter path, a number of one, or several; None: all inertia,
-            with friction and rotors.
-        friction: A law of FRICTION_LAWS; True: coulomb; False: none.
-        rotors: Whether the inertia of rotors is sought beside all inertia.
-        delay: Whether that of the joint forces is sought.
-        friction_speed: Whether the law's dry friction has an unknown width.
+        only: Group, parameter path, number of a path, or several of them; None: all
+            inertia, with friction and rotors.
+        friction: Law of FRICTION_LAWS; True: coulomb; False: none.
+        rotors: Whether the inertia of rotors is sought, if `only` is None.
+        delay: Whether a delay of the joint forces is sought.
+        friction_speed: Whether the width of the law's dry friction is sought.
+
+    Raises:
+        SettingError: A name is unknown, nothing is selected, or parameters cannot be
+            identified together.
     """
     law = law_numbers(friction, friction_speed)
     asked = ["inertia"] if only is None else _asked(only)
@@ -311,7 +357,7 @@ def select(
 
 
 def _asked(only: Any) -> list[str]:
-    """Return groups and paths as a list."""
+    """Return groups and paths as a list; SettingError if it is empty or no names."""
     one = isinstance(only, str) or not isinstance(only, Iterable)
     asked = [only] if one else list(only)
     if not asked or not all(isinstance(x, str) for x in asked):
@@ -324,7 +370,15 @@ def _asked(only: Any) -> list[str]:
 
 
 def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str, ...]:
-    """Return the numbers of joints that a law of friction has."""
+    """Return the joint parameters of a friction law, by name.
+
+    Args:
+        friction: Law of FRICTION_LAWS; True: coulomb; False: none.
+        friction_speed: Whether to add the width of dry friction.
+
+    Raises:
+        SettingError: The law is unknown, or has no dry friction to add a width to.
+    """
     if isinstance(friction, (bool, np.bool_)):
         law = FRICTION_LAWS["coulomb"] if friction else ()
     elif friction in FRICTION_LAWS:
@@ -347,7 +401,17 @@ def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str
 def _names_of(
     model: Model, entry: str, law: Sequence[str], covered: Iterable[str]
 ) -> list[str]:
-    """Return the paths of a group; a path or a number of one stands for itself."""
+    """Return the parameter paths of a group; a path or number is returned as it is.
+
+    Args:
+        model: Robot.
+        entry: Group, path or number.
+        law: Joint parameters of the friction law.
+        covered: Joint parameters that the layout contains already.
+
+    Raises:
+        SettingError: There is no such group or path.
+    """
     joints = [n for n in model.joint_names if len(model.parameter(f"{n}.damping"))]
     if entry == "friction":
         return [f"{n}.{x}" for x in law if x not in covered for n in joints]
@@ -374,7 +438,7 @@ def _names_of(
 
 
 def _point_springs(model: Model) -> list[str]:
-    """Return the paths of springs between points."""
+    """Return the paths of springs between points: rest lengths, then stiffnesses."""
     return [x for x in parameter_paths.paths(model) if x.endswith(".rest_length")] + [
         f"{x.rpartition('.')[0]}.stiffness"
         for x in parameter_paths.paths(model)
@@ -383,7 +447,11 @@ def _point_springs(model: Model) -> list[str]:
 
 
 def _tool(model: Model) -> str:
-    """Return the link that carries a payload: the only one that carries no other."""
+    """Return the link that carries a payload: the only moving link without children.
+
+    Raises:
+        SettingError: There are none or several.
+    """
     joints = model.build.description.joints
     parents = {joint.parent for joint in joints}
     moving = [link for link, frame in model.frames.items() if frame.body]

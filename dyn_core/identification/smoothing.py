@@ -1,4 +1,4 @@
-"""Filtered motion: positions, velocities and forces without phase, accelerations."""
+"""Zero-phase filtering of measured motion, and accelerations by differences."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ import numpy as np
 
 from dyn_core.errors import IdentificationError, SettingError
 
-ORDER = 4  # of the Butterworth filter, which runs forward and backward
-HIGHEST = 10.0  # cut-off frequency where none is given [Hz]
-SHARE = 0.2  # of the sample rate: the highest that is taken by itself
-NYQUIST = 0.4  # of the sample rate: the highest that may be given
-_MOVED = ("q", "qd", "qdd", "slope")  # of the motion itself
+ORDER = 4  # order of the Butterworth filter, applied forward and backward
+HIGHEST = 10.0  # default cut-off frequency [Hz]
+SHARE = 0.2  # highest default cut-off frequency, by the sampling rate
+NYQUIST = 0.4  # highest valid cut-off frequency, by the sampling rate
+_MOVED = ("q", "qd", "qdd", "slope")  # signals of the motion, without forces
 SIGNALS = ("t", "q", "qd", "qdd", "tau", "unfiltered", "slope")
-GAP = 5.0  # periods without a sample that part a recording
-TRIM = 2.0  # of 1 / cutoff: what is cut off the ends of each part
+GAP = 5.0  # number of periods without a sample that divide a recording
+TRIM = 2.0  # duration removed at the ends of each part, by 1 / cutoff: transients
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothMotion:
-    """A motion on an even grid, filtered; one row a sample.
+    """A filtered motion on an even time grid, one row a sample.
 
     Attributes:
-        t: Times, samples [s].
-        q, qd, qdd: Motion, samples x nv [rad | m], [rad/s | m/s], [rad/s² | m/s²].
-        tau: Joint forces, filtered in the same way, samples x nv [N·m | N].
-        unfiltered: Joint forces as measured, on the grid [N·m | N].
-        slope: Derivative of the filtered position [rad/s | m/s]; what qd should be.
-        rate: Samples a second [Hz].
-        cutoff: Of the filter [Hz].
-        dropped: Samples left out: not finite, or not later than the one before.
-        parts: Rows at which a part after a gap begins.
+        t: Times, (samples,) [s].
+        q, qd, qdd: Motion, (samples, nv) [rad | m], [rad/s | m/s], [rad/s² | m/s²].
+        tau: Joint forces, filtered alike, (samples, nv) [N·m | N].
+        unfiltered: Joint forces as measured, interpolated on the grid [N·m | N].
+        slope: Derivative of the filtered position, which qd should equal [rad/s | m/s].
+        rate: Sampling rate [Hz].
+        cutoff: Cut-off frequency of the filter [Hz].
+        dropped: Number of samples left out: not finite, or not later than the previous
+            one.
+        parts: Rows at which a new part begins after a gap.
     """
 
     t: np.ndarray
@@ -50,22 +51,25 @@ class SmoothMotion:
 
     @property
     def tau_rate(self) -> np.ndarray:
-        """Derivative of the filtered joint forces, samples x nv [N·m/s | N/s]."""
+        """Time derivative of the filtered joint forces, (samples, nv) [N·m/s | N/s]."""
         return self.rate_of(self.tau)
 
     def rate_of(self, x: np.ndarray) -> np.ndarray:
-        """Return the derivative by time of what has these samples, rows x any."""
+        """Return the time derivative of signals on the same grid, (samples, n)."""
         pieces = np.split(x, list(self.parts))
         return np.concatenate([_derivative(y, self.rate) for y in pieces])
 
     def earlier(self, seconds: float) -> SmoothMotion:
-        """Return the motion of some seconds before, beside the joint forces of now.
+        """Return the motion at t - seconds together with the joint forces at t.
 
         Positions, velocities and accelerations are interpolated by cubic splines;
         samples whose motion lies outside of their part are left out.
 
+        Args:
+            seconds: Delay of the joint forces [s].
+
         Raises:
-            IdentificationError: No part is that long.
+            IdentificationError: No part is longer than the delay.
         """
         from scipy.interpolate import CubicSpline  # not at `import dyn_core`
 
@@ -96,7 +100,7 @@ class SmoothMotion:
         return replace(self, **changes, parts=tuple(starts[1:]))
 
     def filtered(self, x: np.ndarray) -> np.ndarray:
-        """Return what has these samples, rows x any, through the same filter."""
+        """Return signals on the same grid, (samples, n), through the same filter."""
         pieces = np.split(x, list(self.parts))
         return np.concatenate([_filtered(y, self.rate, self.cutoff) for y in pieces])
 
@@ -108,23 +112,24 @@ def smooth_motion(
     tau: np.ndarray,
     cutoff: float | None = None,
 ) -> SmoothMotion:
-    """Return a measured motion, filtered without a shift in time, with accelerations.
+    """Return a measured motion, filtered with zero phase, with accelerations.
 
-    All signals run through one Butterworth filter, forward and backward, so that what
-    it takes from one it takes from all; the derivatives are central differences of
-    order four. Times may be uneven. A recording with gaps is handled in parts.
+    All signals pass the same Butterworth filter, forward and backward, so that all are
+    changed alike; derivatives are central differences of order four. Times may be
+    uneven. A recording with gaps is processed in parts.
 
     Args:
-        t: Times, samples [s].
-        q: Positions, samples x nv [rad | m].
-        qd: Velocities; None: derivatives of the positions.
-        tau: Joint forces, samples x nv [N·m | N].
-        cutoff: Of the filter [Hz]; None: 10 Hz, or less with slow samples.
+        t: Times, (samples,) [s].
+        q: Positions, (samples, nv) [rad | m].
+        qd: Velocities, (samples, nv); None: derivatives of the positions.
+        tau: Joint forces, (samples, nv) [N·m | N].
+        cutoff: Cut-off frequency of the filter [Hz]; None: 10 Hz, or less for low
+            sampling rates.
 
     Raises:
-        SettingError: The cut-off frequency is above 0.4 of the sample rate, or no
-            number above 0.
-        IdentificationError: No part is long enough.
+        SettingError: The cut-off frequency is not above 0, or above 0.4 times the
+            sampling rate.
+        IdentificationError: There are too few valid samples, or no part is long enough.
 
     Source: M. Gautier, Dynamic identification of robots with power model, ICRA 1997
     (filters of equal phase and accelerations by central differences).
@@ -166,7 +171,7 @@ def smooth_motion(
 
 
 def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
-    """Return which samples are finite and later than all before."""
+    """Return which samples are finite and later than all before, bool, (samples,)."""
     good = np.isfinite(t)
     for array in columns:
         good = good & np.isfinite(array).all(axis=1)
@@ -176,7 +181,11 @@ def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
 
 
 def _checked_cutoff(cutoff: float | None, rate: float) -> float:
-    """Return the cut-off frequency [Hz]."""
+    """Return the cut-off frequency [Hz]; the default for None.
+
+    Raises:
+        SettingError: It is not above 0, or above NYQUIST times the sampling rate.
+    """
     if cutoff is None:
         return min(HIGHEST, SHARE * rate)
     if not isinstance(cutoff, Real) or not 0 < cutoff <= NYQUIST * rate:
@@ -190,14 +199,22 @@ def _checked_cutoff(cutoff: float | None, rate: float) -> float:
 
 
 def _gaps(t: np.ndarray, period: float) -> np.ndarray:
-    """Return the rows before which nothing came for GAP periods."""
+    """Return the rows before which no sample came for GAP periods."""
     return np.flatnonzero(np.diff(t) > GAP * period) + 1
 
 
 def _smoothed(
     t: np.ndarray, signals: np.ndarray, n: int, rate: float, cutoff: float
 ) -> list[np.ndarray]:
-    """Return SIGNALS of one part."""
+    """Return the arrays of SIGNALS for one part.
+
+    Args:
+        t: Even times, (samples,) [s].
+        signals: q, tau and optionally qd side by side, (samples, 2 n or 3 n).
+        n: Number of joints.
+        rate: Sampling rate [Hz].
+        cutoff: Cut-off frequency [Hz].
+    """
     filtered = _filtered(signals, rate, cutoff)
     q, tau = filtered[:, :n], filtered[:, n : 2 * n]
     slope = _derivative(q, rate)
@@ -207,7 +224,13 @@ def _smoothed(
 
 
 def _filtered(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Return columns filtered forward and backward."""
+    """Return columns filtered forward and backward, (samples, n).
+
+    Args:
+        x: Signals on an even grid, (samples, n).
+        rate: Sampling rate [Hz].
+        cutoff: Cut-off frequency [Hz].
+    """
     from scipy.signal import butter, sosfiltfilt  # not at `import dyn_core`
 
     sections = butter(ORDER, cutoff, fs=rate, output="sos")
@@ -216,7 +239,14 @@ def _filtered(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
 
 
 def _derivative(x: np.ndarray, rate: float) -> np.ndarray:
-    """Return the derivative by rows; two rows of each end are of low order."""
+    """Return the derivative of the rows by central differences of order four.
+
+    The first and last two rows are of lower order.
+
+    Args:
+        x: Signals on an even grid, (samples, n), at least two rows.
+        rate: Sampling rate [Hz].
+    """
     slope = np.gradient(x, axis=0) * rate
     slope[2:-2] = (x[:-4] - 8 * x[1:-3] + 8 * x[3:-1] - x[4:]) * (rate / 12)
     return slope

@@ -1,4 +1,4 @@
-"""Recorded motions: files of them, dynamics of all their rows at once, energy."""
+"""Recorded motions: their files, the dynamics of all rows at once, and their energy."""
 
 from dyn_core.recordings.energy import EnergyLedger, energy_ledger
 from dyn_core.recordings.files import read_motion, write_motion

@@ -1,9 +1,9 @@
-"""Motions as bags of ROS 2 that hold sensor_msgs/JointState, by the library rosbags.
+"""Motions as ROS 2 bags of sensor_msgs/JointState, by the library rosbags.
 
-Positions, velocities and joint forces are the messages of /joint_states, and come back
-bit by bit; times are stamps of whole nanoseconds that begin at one second.
-Accelerations, which a JointState has not, are those of the points of
-/joint_accelerations (trajectory_msgs/JointTrajectory, one point a message).
+Positions, velocities and joint forces are the messages of /joint_states, and are
+restored bit by bit; times are stamps in whole nanoseconds that begin at one second.
+Accelerations, which a JointState lacks, are the points of /joint_accelerations
+(trajectory_msgs/JointTrajectory, one point a message).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POINTS = "trajectory_msgs/msg/JointTrajectory"
 
 
 def of_joints(record: JointRecord) -> MotionRecord:
-    """Return what a bag says of joints of one coordinate each."""
+    """Return the motion of a JointRecord, whose joints have one coordinate each."""
     return MotionRecord(
         named_coordinates(record.names), record.t, record.q, record.qd,
         tau=record.tau, command=record.command, notes=record.notes,
@@ -37,15 +37,18 @@ def of_joints(record: JointRecord) -> MotionRecord:
 
 
 def read_bag(path: Path, joint_states: str, joints: Sequence[str]) -> MotionRecord:
-    """Return the motion of a bag; accelerations where each row has its own.
+    """Return the motion in a bag, with accelerations if each row has them.
+
+    Accelerations that do not match the joint states are left out with a note.
 
     Args:
         path: File or folder of a bag.
-        joint_states: Topic; empty: joint_states, or the only one.
-        joints: Joints that are needed, in this order; empty: those of the bag.
+        joint_states: Topic; empty: joint_states, or the only JointState topic.
+        joints: Names of the required joints, in the order of the columns; empty: the
+            joints of the bag.
 
     Raises:
-        SettingError: It cannot be read, or has no such topic.
+        SettingError: The bag cannot be read, or has no such topic.
         UnsupportedError: rosbags is not installed.
     """
     record = of_joints(bags.read(path, joint_states, joints=joints))
@@ -61,10 +64,15 @@ def read_bag(path: Path, joint_states: str, joints: Sequence[str]) -> MotionReco
 
 
 def _accelerations(messages: Sequence[Any], record: MotionRecord) -> np.ndarray:
-    """Return the accelerations of the rows of a record, rows x joints.
+    """Return the accelerations of a record's rows, (rows, joints).
+
+    Args:
+        messages: JointTrajectory messages, one for each row.
+        record: Motion whose rows and joints are required.
 
     Raises:
-        ValueError: Rows or joints have none; says which.
+        ValueError: Their number differs from the rows, or a joint is missing; says
+            which.
     """
     if len(messages) != len(record.t):
         raise ValueError(f"{len(messages)} messages for {len(record.t)} joint states")
@@ -87,10 +95,10 @@ def _accelerations(messages: Sequence[Any], record: MotionRecord) -> np.ndarray:
 
 
 def check_joints(record: MotionRecord, path: Path) -> None:
-    """Refuse joints of several coordinates, which a JointState cannot say.
+    """Check that each joint has one coordinate, as a JointState requires.
 
     Raises:
-        UnsupportedError: There are some; valid formats.
+        UnsupportedError: A joint has several; names the valid formats.
     """
     names = record.names("q")
     wide = [x.removesuffix(".0") for x in names if x.endswith(".0")]
@@ -103,18 +111,19 @@ def check_joints(record: MotionRecord, path: Path) -> None:
 
 
 def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
-    """Write a motion as one file of MCAP, or as a folder with it.
+    """Write a motion as one MCAP file, or as a bag folder.
 
     Args:
-        record: Motion of joints of one coordinate each.
-        path: NAME.mcap for one file, or a folder, which must not be there yet.
-        bar: Hears how many rows are written.
+        record: Motion of joints with one coordinate each.
+        path: NAME.mcap for one file, or a folder, which must not exist.
+        bar: Progress of the rows.
 
     Raises:
-        UnsupportedError: rosbags is not installed, or a joint has more coordinates.
+        UnsupportedError: rosbags is not installed, or a joint has several coordinates.
     """
     check_joints(record, path)
     library = bags.rosbags()
+    # In the same folder, so that the finished bag appears by one rename.
     work = Path(tempfile.mkdtemp(prefix=".dyn_bag_", dir=path.parent))
     folder = work / path.stem
     try:
@@ -130,7 +139,14 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
 
 
 def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) -> None:
-    """Write the messages of each row."""
+    """Write the messages of all rows.
+
+    Args:
+        library: rosbags.typesys.
+        writer: Open writer of a bag.
+        record: Motion.
+        bar: Progress of the rows.
+    """
     store = library.get_typestore(library.Stores.ROS2_JAZZY)
     types = store.types
     names, none = list(record.names("q")), np.zeros(0)

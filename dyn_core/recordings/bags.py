@@ -1,4 +1,4 @@
-"""Recordings of topics as bags of ROS 2, by the library rosbags; without ROS."""
+"""ROS 2 bags as recordings of joints, by the library rosbags; without ROS."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ BAGS = (".mcap", ".db3", ".bag")
 
 
 def rosbags() -> Any:
-    """Return the packages of the library rosbags.
+    """Return the package rosbags, with the modules that are used here imported.
 
     Raises:
-        UnsupportedError: It is not installed; says how.
+        UnsupportedError: It is not installed; says how to install it.
     """
     try:
         import rosbags.highlevel
@@ -48,19 +48,21 @@ def read(
     commands: str = "",
     joints: Sequence[str] = (),
 ) -> JointRecord:
-    """Return the joints of a bag, or of an NPZ or CSV file.
+    """Return the joint record of a bag, or of an NPZ or CSV file.
 
     Args:
-        path: A folder of a bag, an MCAP, SQLite or ROS 1 file, or NPZ or CSV.
-        joint_states: Topic of the joint states; empty: joint_states, or the only one.
-        commands: Topic of the commands; empty: the only Float64MultiArray called
+        path: Bag folder, MCAP, SQLite or ROS 1 file, or NPZ or CSV file.
+        joint_states: Topic of the joint states; empty: joint_states, or the only
+            JointState topic.
+        commands: Topic of the commands; empty: the only Float64MultiArray topic called
             commands, if there is one.
-        joints: Joints that are needed, in the order of the commands; empty: those of
-            the first message.
+        joints: Names of the required joints, in the order of the commands; empty: the
+            joints of the first message.
 
     Raises:
-        SettingError: It cannot be read, or has no such topic.
-        UnsupportedError: A bag, and rosbags is not installed.
+        SettingError: The file cannot be read, or has no such topic; or topics are given
+            for an NPZ or CSV file.
+        UnsupportedError: The file is a bag, and rosbags is not installed.
     """
     file = Path(path)
     if file.suffix in FILES and not file.is_dir():
@@ -74,10 +76,10 @@ def read(
 
 @contextmanager
 def opened(file: Path) -> Iterator[Bag]:
-    """Open a bag; whatever fails inside, for a file of any content, is one error.
+    """Open a bag as a context manager; other errors inside become a SettingError.
 
     Raises:
-        SettingError: It cannot be read.
+        SettingError: The bag cannot be read.
         UnsupportedError: rosbags is not installed.
     """
     _check_place(file)
@@ -89,7 +91,7 @@ def opened(file: Path) -> Iterator[Bag]:
         raise
     except OSError as error:
         raise SettingError(f"{file}: {why_unread(error)}", "file") from error
-    except Exception as error:  # of rosbags, for a file of any content
+    except Exception as error:  # rosbags raises many types on damaged files
         spoken = type(error).__module__.partition(".")[0] in ("rosbags", "sqlite3")
         reason = " ".join(str(error).split()) if spoken else "it is damaged"
         message = one_line(f"{file}: no bag that can be read: {reason}")
@@ -97,7 +99,7 @@ def opened(file: Path) -> Iterator[Bag]:
 
 
 def _check_place(file: Path) -> None:
-    """Refuse what is no bag before anything is opened."""
+    """Raise a SettingError if a path is not a bag, before it is opened."""
     if not file.exists():
         raise SettingError(f"{file}: no such file or folder", "file")
     if file.is_dir() and not (file / "metadata.yaml").is_file():
@@ -110,24 +112,44 @@ def _check_place(file: Path) -> None:
 
 
 class Bag(NamedTuple):
-    """An open bag."""
+    """An open bag.
+
+    Attributes:
+        reader: Open AnyReader of rosbags.
+        path: Path of the bag, for messages.
+    """
 
     reader: Any
     path: str
 
     def topics(self, kind: str) -> list[str]:
-        """Return the topics of a type."""
+        """Return the sorted topics with the message type `kind`."""
         return sorted({c.topic for c in self.reader.connections if c.msgtype == kind})
 
     def messages(self, kind: str, topic: str) -> Iterator[tuple[float, Any]]:
-        """Return time of arrival [s] and message of a topic, in order."""
+        """Yield arrival time [s] and message of a topic, in order.
+
+        Args:
+            kind: Message type.
+            topic: Full name of the topic.
+        """
         every = self.reader.connections
         chosen = [c for c in every if (c.msgtype, c.topic) == (kind, topic)]
         for connection, stamp, data in self.reader.messages(chosen):
             yield 1e-9 * stamp, self.reader.deserialize(data, connection.msgtype)
 
     def chosen(self, kind: str, topic: str, usual: str, what: str) -> str:
-        """Return the topic that is asked for, or the usual one; empty if none is."""
+        """Return the requested topic, or the default one; empty if there is no default.
+
+        Args:
+            kind: Message type.
+            topic: Requested topic, with or without leading slash; empty: the default.
+            usual: Last component of the default topic's name, which must be unique.
+            what: Description of the topic, for messages.
+
+        Raises:
+            SettingError: The requested topic is not in the bag.
+        """
         topics = self.topics(kind)
         if topic:
             full = topic if topic in topics else f"/{topic}"
@@ -142,7 +164,12 @@ class Bag(NamedTuple):
 def _record(
     bag: Bag, joint_states: str, commands: str, joints: Sequence[str]
 ) -> JointRecord:
-    """Return the joints of a bag."""
+    """Return the joint record of an open bag; arguments as for `read`.
+
+    Raises:
+        SettingError: The topic of joint states is missing or ambiguous, or no message
+            has the required joints.
+    """
     topic = bag.chosen(STATES, joint_states, "joint_states", "joint states")
     if not topic:
         topics = bag.topics(STATES)
@@ -166,7 +193,10 @@ def _record(
 
 
 class _States:
-    """Joint states that come in, matched by name."""
+    """Collects joint states with columns in the order of given joints.
+
+    Without given joints, the names of the first message are used.
+    """
 
     def __init__(self, joints: Sequence[str]) -> None:
         self.names = tuple(joints)
@@ -177,7 +207,10 @@ class _States:
         self._orders: Mapping[tuple[str, ...], Any] = {}
 
     def add(self, arrival: float, message: Any) -> None:
-        """Take a message; one that lacks a joint is left out."""
+        """Add a message received at time `arrival` [s].
+
+        A message in which a joint is missing or repeated is only counted.
+        """
         names = tuple(message.name)
         self.names = self.names or names
         if names not in self._orders:
@@ -194,7 +227,14 @@ class _States:
         self.stamps.append(_seconds(message.header.stamp))
 
     def record(self, topic: str, command: np.ndarray | None) -> JointRecord:
-        """Return what came; times are the stamps, without them those of arrival."""
+        """Return the record of all messages; needs at least one.
+
+        Times are stamps, or arrival times if a stamp is missing, minus the first time.
+
+        Args:
+            topic: Name of the topic, for notes.
+            command: Commands of each row, (rows, joints), or None.
+        """
         notes = []
         if self.left_out:
             count = self.left_out + len(self.rows)
@@ -216,27 +256,29 @@ class _States:
 
 
 def _seconds(stamp: Any) -> float:
-    """Return the stamp of a header [s]; NaN where there is none, which is zero."""
+    """Return the stamp of a header [s]; NaN for a zero stamp, which means none."""
     return stamp.sec + 1e-9 * stamp.nanosec if stamp.sec or stamp.nanosec else np.nan
 
 
 def _field(values: Any, n: int) -> np.ndarray:
-    """Return a field of a joint state, NaN where it is empty or of wrong size."""
+    """Return a field of a joint state, (n,); NaN if it is empty or of wrong size."""
     array = np.asarray(values, float)
     return array if array.shape == (n,) else np.full(n, np.nan)
 
 
 def _or_none(array: np.ndarray) -> np.ndarray | None:
+    """Return an array, or None if it has no finite number."""
     return array if np.isfinite(array).any() else None
 
 
 def _commands(
     bag: Bag, topic: str, states: _States, joints: Sequence[str]
 ) -> np.ndarray | None:
-    """Return the last command before each joint state; NaN before the first.
+    """Return the last command before each joint state, (rows, joints).
 
-    An array has no names and no stamp: its order is that of the joints, its time that
-    of arrival. None where it has another size.
+    NaN before the first command. None if there is no message, or one has another size.
+    Float64MultiArray has neither names nor a stamp: the order of the joints is assumed,
+    and arrival times are compared.
     """
     width = len(joints or states.names)
     pairs = [(t, np.asarray(m.data, float)) for t, m in bag.messages(ARRAY, topic)]

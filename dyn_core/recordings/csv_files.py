@@ -4,9 +4,9 @@
     t,q[joint1],q[joint2],tau[joint1],tau[joint2]
     0.0,0.1,0.2,1.5,0.25
 
-Columns may come in any order, and `q.joint1` is read as `q[joint1]`. The line of units
-may be missing; a unit that is not ours is refused. Numbers have as many digits as are
-needed to read the same bits again; an empty cell is a number that is not known.
+Columns may be in any order, and `q.joint1` is read as `q[joint1]`. The line of units is
+optional; an unknown unit is an error. Numbers have enough digits to restore the same
+bits; an empty cell is a missing number (NaN).
 """
 
 from __future__ import annotations
@@ -32,12 +32,23 @@ from dyn_core.validation.array_files import csv_table
 
 _LABEL = re.compile(rf"({'|'.join(KINDS)})(?:\[(.*)\]|\.(.*))", re.DOTALL)
 _UNITS = "# units:"
-_CHUNK = 10_000  # rows that are written at once
+_CHUNK = 10_000  # number of rows written at once
 _SUFFIXES = {"qd": "/s", "qdd": "/s²"}
 
 
 def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
-    """Write a motion; series and facts are left out."""
+    """Write times and columns of a motion.
+
+    Series, contacts, facts and notes are omitted.
+
+    Args:
+        record: Motion.
+        file: Path; an existing file is replaced.
+        bar: Progress of the rows.
+
+    Raises:
+        SettingError: The name of a column has characters that cannot be printed.
+    """
     for name in (*record.names("q"), *record.names("qd")):
         if not name.isprintable():
             raise SettingError(f"{file}: CSV has no name like {name!r}", "file")
@@ -60,11 +71,12 @@ def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
 
 
 def read_csv(file: Path) -> MotionRecord:
-    """Return the motion of a CSV file.
+    """Return the motion of a CSV file; columns with other labels are ignored.
 
     Raises:
-        SettingError: No time or positions, a unit that is not ours, a cell that is no
-            number; names row and column.
+        ValueError: Times or positions are missing, a column is missing or repeated, or
+            a unit is unknown.
+        SettingError: The file is not a table of numbers; names row and column.
     """
     units, labels, numbers = csv_table(file)
     columns: dict[str, dict[str, np.ndarray]] = {}
@@ -93,7 +105,16 @@ def _record(
     columns: dict[str, dict[str, np.ndarray]],
     units: dict[str, dict[str, str]],
 ) -> MotionRecord:
-    """Return the motion of columns by kind and name."""
+    """Return the motion of columns, grouped by kind and name.
+
+    Args:
+        t: Times, (rows,) [s].
+        columns: Columns, (rows,) each, by kind (q, qd, ...) and by name.
+        units: Coordinate units by kind and name.
+
+    Raises:
+        ValueError: A kind lacks a column that the others have.
+    """
     positions = tuple(columns["q"])
     wide = next((tuple(columns[x]) for x in VELOCITIES if x in columns), positions)
     coordinates = named_coordinates(positions)._replace(velocities=wide)
@@ -112,7 +133,10 @@ def _record(
 def _with_units(
     coordinates: Coordinates, units: dict[str, dict[str, str]]
 ) -> Coordinates:
-    """Return coordinates with the units of a file, where it has them."""
+    """Return coordinates with the units of a file; "rad | m" where it has none.
+
+    `units`: coordinate units by kind and name.
+    """
     of_q, unknown = units.get("q", {}), "rad | m"
     of_v = next((units[x] for x in VELOCITIES if x in units), of_q)
     return coordinates._replace(
@@ -122,7 +146,16 @@ def _with_units(
 
 
 def _own_unit(kind: str, unit: str, label: str) -> str:
-    """Return the unit of the coordinate: rad, m or 1, from that of a column."""
+    """Return the coordinate's unit, rad, m or 1, derived from a column's unit.
+
+    Args:
+        kind: Kind of the column, such as qd.
+        unit: Unit in the file, such as rad/s.
+        label: Label of the column, for messages.
+
+    Raises:
+        ValueError: The unit is unknown.
+    """
     if kind in ("tau", "command"):
         base = {"N·m": "rad", "N": "m", "N·m | N": "rad | m"}.get(unit, "")
         valid = "N·m, N"

@@ -1,13 +1,13 @@
-"""Energy of a run: what it has, what came in, what was lost, what does not add up.
+"""Energy balance of a run: stored energy, work, losses, and the residual.
 
     kinetic + potential =
         start + work - dissipation + constraints + correction + residual
 
-`work` is that of the motors and of forces on bodies, `dissipation` what damping and dry
-friction of the joints take, `constraints` what contacts, limits and loops add,
-`correction` what lifting bodies out of overlaps adds (both in a World). Each of them
-has the forces that the steps used. The residual is the error of integration, and what
-loops and limit stops of a plain Simulator store and take.
+`work` is done by motors and by external forces on bodies, `dissipation` is lost to
+damping and dry friction of the joints, `constraints` is added by contacts, limits and
+loops, `correction` by lifting bodies out of overlaps (both in a World). Each term uses
+the forces that the steps used. The residual is the error of integration, together with
+the energy that loops and limit stops of a plain Simulator store and dissipate.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from dyn_core.solving.solver import TracedSolver
 
 
 class EnergyLedger(NamedTuple):
-    """Energies at each row, (rows,) each [J]; sums run from the first row.
+    """Energies at each row, (rows,) each [J]; sums begin at the first row with zero.
 
     Attributes:
-        kinetic, potential: What the robot has; springs are counted.
-        work: Brought in by motors, those of prescribed joints and of a robot that
-            carries its own weight included, and by forces on bodies.
-        dissipation: Taken by damping and dry friction of joints.
-        constraints: Brought in by contacts, limits, loops and gears of a World.
-        correction: Brought in where the steps of a World correct positions: the weight
-            times the lift out of overlaps.
-        residual: Missing in the balance.
+        kinetic, potential: Energy of the robot; springs are included.
+        work: Work of motors, including forces of prescribed joints and the weight that
+            a robot compensates itself, and of forces on bodies.
+        dissipation: Energy lost to damping and dry friction of joints.
+        constraints: Energy added by contacts, limits, loops and gears of a World.
+        correction: Energy added by position corrections of a World: weight times the
+            lift out of overlaps.
+        residual: Difference that the other terms do not explain.
     """
 
     kinetic: np.ndarray
@@ -55,14 +55,14 @@ class EnergyLedger(NamedTuple):
 
 
 def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
-    """Return the balance of energy of a run.
+    """Return the energy balance of a run; empty arrays for a run without rows.
 
-    A step with contacts reports its energies itself (StepEnergy); those of other steps
-    follow from their states and joint forces.
+    Steps with contacts report their energies themselves (StepEnergy); for other steps
+    they are computed from states and joint forces.
 
     Args:
         model: Robot.
-        run: Its recording.
+        run: Recording of the robot.
     """
     rows = len(run.t)
     if not rows:
@@ -84,21 +84,22 @@ def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
 
 
 def _reported(run: Recording) -> np.ndarray:
-    """Return the energies of each row that its steps report, (rows, 4)."""
+    """Return the reported energies of each row, summed over steps, (rows - 1, 4)."""
     energies = [[step.energy for step in row] for row in run.reports[: len(run.t) - 1]]
     sums = [np.sum(row, axis=0) for row in energies]
     return np.array(sums).reshape(-1, len(StepEnergy._fields))
 
 
 def _of_steps(model: Model, run: Recording) -> np.ndarray:
-    """Return the energies of each row from its steps, (rows - 1, 4).
+    """Return the energies of each row, computed from its steps, (rows - 1, 4).
 
         implicit:  h v . tau,   h v . (D + B (qd+ - qd)),   v = (qd + qd+) / 2
         explicit:  (q+ - q) . tau,   h (D . qd + D+ . qd+) / 2
 
     with the friction D and its slopes B at the start of a step. The first is exact for
     a step that adds h B to the inertia; in the second the joint force, constant in a
-    step, has no error, and the trapezoidal rule is of second order.
+    step, has no error, and the trapezoidal rule is of second order. Columns as in
+    StepEnergy.
     """
     rows, steps = len(run.t), run.steps or RunSteps(run.q, run.qd, run.tau, None)
     count = len(steps.q) // rows
@@ -127,7 +128,7 @@ def _of_steps(model: Model, run: Recording) -> np.ndarray:
 
 
 def joint_friction(model, qd):  # type: ignore[no-untyped-def]
-    """Return joint friction, and its slopes as implicit steps take them, nv each."""
+    """Return joint friction and its slopes as implicit steps use them, (nv,) each."""
     return friction_force(model, qd), friction_slope(model, qd)
 
 

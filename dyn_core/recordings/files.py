@@ -1,4 +1,4 @@
-"""Files of motions by the end of their name: NPZ, CSV, bags of ROS 2."""
+"""Files of motions, by file extension: NPZ, CSV, ROS 2 bags."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ def read_motion(
     """Return the motion of a file.
 
     Args:
-        path: NPZ, CSV, a file or folder of a bag.
-        model: Robot whose columns are asked for, in its order; None: all of them.
-        joint_states: Topic of a bag; empty: joint_states, or the only one.
+        path: NPZ or CSV file, or file or folder of a bag.
+        model: Robot whose columns are required, in its order; None: all columns.
+        joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
 
     Raises:
-        SettingError: It cannot be read, or a column is missing.
-        ShapeError: Arrays do not fit each other.
-        UnsupportedError: A bag, and rosbags is not installed.
+        SettingError: The file cannot be read, or a column is missing; or a topic is
+            given for an NPZ or CSV file.
+        ShapeError: Arrays do not match each other.
+        UnsupportedError: The file is a bag, and rosbags is not installed.
     """
     file = Path(path)
     if file.suffix in (".npz", ".csv") and not file.is_dir():
@@ -50,7 +51,7 @@ def read_motion(
 
 
 def _read(file: Path, model: Model | None) -> MotionRecord:
-    """Return the motion of an NPZ or CSV file."""
+    """Return the motion of an NPZ or CSV file; any error is a SettingError."""
     kind = file.suffix[1:].upper()
     try:
         return read_npz(file, model) if kind == "NPZ" else read_csv(file)
@@ -64,15 +65,16 @@ def _read(file: Path, model: Model | None) -> MotionRecord:
 
 
 def check_output(path: str, option: str = "out") -> None:
-    """Refuse a file to write before time is spent on what goes into it.
+    """Check the name of a file to be written, before its content is computed.
 
     Args:
         path: Name of the file.
-        option: Of a command, that has the name; empty: of none.
+        option: Command option that has the name, for messages; empty: none.
 
     Raises:
-        SettingError: Its name or folder will not do, or there is such a folder.
-        UnsupportedError: A bag, and rosbags is not installed.
+        SettingError: The extension is unknown, the folder is missing, or the path is a
+            folder.
+        UnsupportedError: The file is a bag, and rosbags is not installed.
     """
     file, name = Path(path), f"--{option} {path!r}" if option else repr(path)
     if file.suffix not in WRITTEN:
@@ -91,18 +93,19 @@ def check_output(path: str, option: str = "out") -> None:
 def write_motion(
     record: MotionRecord, path: str | os.PathLike[str], progress: bool = False
 ) -> None:
-    """Write a motion, all of it or, if that fails, nothing.
+    """Write a motion; if that fails, no file is left behind or changed.
 
     NPZ holds everything; CSV times and columns; MCAP joint states and accelerations.
 
     Args:
         record: Motion.
-        path: Ends with .npz, .csv or .mcap; a file that is there is replaced.
-        progress: Whether a terminal shows how far it is.
+        path: Name with the extension .npz, .csv or .mcap; an existing file is replaced.
+        progress: Whether to show progress on a terminal.
 
     Raises:
-        SettingError: The name or the folder will not do.
-        UnsupportedError: The format cannot hold the joints, or rosbags is missing.
+        SettingError: The name or folder is invalid.
+        UnsupportedError: The format cannot represent the joints, or rosbags is not
+            installed.
     """
     file, bar = Path(path), RowProgress(len(record.t), progress)
     check_output(os.fspath(path), "")
@@ -119,6 +122,7 @@ def write_motion(
         else:
             write_csv(record, work, bar)
             bar.end()
+        # mkstemp creates files that only their owner can read.
         work.chmod(0o666 & ~_umask())
         work.replace(file)
     finally:
@@ -126,7 +130,7 @@ def write_motion(
 
 
 def _umask() -> int:
-    """Return the permissions that new files lack."""
+    """Return the process umask; os.umask can only read it by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

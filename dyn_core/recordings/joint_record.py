@@ -1,9 +1,9 @@
 """Measured motion by joint name, and its files: NPZ and CSV.
 
-NPZ: arrays t (samples), q, qd, tau and command (samples x joints), and names; of these
-t and q must be there. They are the names of a Recording of dyn.simulate.
-CSV: the columns t, q.NAME, qd.NAME, tau.NAME, command.NAME, in any order; q[NAME] will
-do, and lines that begin with # are left out, as dyn sim writes them.
+NPZ: arrays t (samples), q, qd, tau and command (samples x joints), and names; t and q
+are required. The names of the arrays agree with a Recording of dyn.simulate. CSV: the
+columns t, q.NAME, qd.NAME, tau.NAME, command.NAME, in any order. q[NAME] is accepted,
+too, and lines that begin with # are ignored, as `dyn sim` writes them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ class JointRecord:
     """Samples of joints; NaN where a sample lacks a number.
 
     Attributes:
-        names: Joints, one a column; empty: those of the robot, in its order.
-        t: Times, samples [s].
-        q: Positions, samples x joints [rad | m].
-        qd: Velocities [rad/s | m/s]; None: none were measured.
-        tau: Measured joint forces [N·m | N]; None: none were measured.
-        command: Joint forces that were asked for [N·m | N]; None: not known.
-        notes: What is odd about the samples, in sentences.
+        names: Joint of each column; empty: the joints of the robot, in its order.
+        t: Times, (samples,) [s].
+        q: Positions, (samples, joints) [rad | m].
+        qd: Velocities [rad/s | m/s]; None if not measured.
+        tau: Measured joint forces [N·m | N]; None if not measured.
+        command: Commanded joint forces [N·m | N]; None if unknown.
+        notes: Sentences on doubtful properties of the samples.
+
+    Raises:
+        ShapeError: The arrays do not match each other, or are no numbers.
     """
 
     names: tuple[str, ...]
@@ -64,11 +67,16 @@ class JointRecord:
             object.__setattr__(self, name, array)
 
     def without_delay(self, seconds: float) -> JointRecord:
-        """Return the record with joint forces that were recorded late moved back.
+        """Return the record with joint forces shifted to earlier times.
+
+        They are interpolated linearly, and constant beyond the ends.
 
         Args:
-            seconds: How much later than positions they were recorded, as
-                `Identification.delay` has it.
+            seconds: Delay of the joint forces relative to the positions, as in
+                `Identification.delay` [s].
+
+        Raises:
+            SettingError: The delay is not finite.
         """
         if not np.isfinite(seconds):
             raise SettingError(f"delay {seconds!r}; valid: a number [s]", "seconds")
@@ -86,6 +94,7 @@ class JointRecord:
 
         Raises:
             SettingError: A joint of the robot has no column, or more than one.
+            ShapeError: The record has no names, and another number of columns.
         """
         joints = model.joint_names
         if not self.names:
@@ -120,8 +129,8 @@ def read_record(path: str | os.PathLike[str]) -> JointRecord:
     """Return the record of an NPZ or CSV file.
 
     Raises:
-        SettingError: It cannot be read, or a column is missing.
-        ShapeError: Arrays that do not fit each other, or hold no numbers.
+        SettingError: The file cannot be read, or t, q or a column is missing.
+        ShapeError: Arrays do not match each other, or hold no numbers.
     """
     file = Path(path)
     if file.suffix not in FILES:
@@ -144,14 +153,17 @@ def read_record(path: str | os.PathLike[str]) -> JointRecord:
 
 
 def _of_npz(file: Path) -> dict[str, Any]:
-    """Return the arrays of an NPZ that a record has."""
+    """Return the fields of a record from an NPZ file; other arrays are ignored."""
     columns = npz_arrays(file, "t, q, qd, tau, names", ("t", *COLUMNS, "names"))
     names = np.atleast_1d(columns.pop("names", ())).tolist()
     return {"names": tuple(map(str, names)), **columns}
 
 
 def _of_csv(file: Path) -> dict[str, Any]:
-    """Return the columns of a CSV that a record has; others are left out."""
+    """Return the fields of a record from a CSV file; other columns are ignored.
+
+    Raises ValueError if a joint lacks a column of a kind that other joints have.
+    """
     _, labels, numbers = csv_table(file)
     header = [_BRACKETS.sub(r"\1.\2", label) for label in labels]
     by_label = dict(zip(header, numbers.T, strict=True))
@@ -171,7 +183,16 @@ def _of_csv(file: Path) -> dict[str, Any]:
 
 
 def _array(name: str, values: ArrayLike | None, dimensions: int) -> np.ndarray:
-    """Return an array of floats of one dimension, or of two."""
+    """Return an array of floats with one or two axes.
+
+    Args:
+        name: Name of the array, for messages.
+        values: Numbers.
+        dimensions: Required number of axes, 1 or 2.
+
+    Raises:
+        ShapeError: The number of axes is different, or the values are no numbers.
+    """
     wanted = "shape (samples,)" if dimensions == 1 else "shape (samples, joints)"
     array = float_array(name, values, wanted)
     if array.ndim != dimensions:

@@ -22,20 +22,23 @@ _SUFFIX = {"q": "", "q_ref": "", "qd": "/s", "qdd": "/s²"}
 @known_keywords
 @dataclass(frozen=True, eq=False)
 class MotionRecord:
-    """Samples of a robot, one row each, columns by name; what is None is not known.
+    """Samples of a robot's motion, one row each; an unknown quantity is None.
 
     Attributes:
         coordinates: Names and units of the columns.
         t: Times, increasing, (rows,) [s].
-        q: Positions, rows x nq.
-        qd, qdd, tau: Velocities, accelerations, joint forces, rows x nv.
-        command: Joint forces that were asked for, rows x nv.
-        q_ref: References of the positions, rows x nq; NaN where there was none.
-        series: More numbers of each row, by name, (rows,) each.
-        contacts: Of a run with contacts: their rows `row`, points `point` [m] and
-            forces `force` [N], one entry each for every contact of a row's last step.
-        facts: What else is known of the run: settings, limits, versions; as in JSON.
-        notes: What is odd, in sentences.
+        q: Positions, (rows, nq).
+        qd, qdd, tau: Velocities, accelerations, joint forces, (rows, nv).
+        command: Commanded joint forces, (rows, nv).
+        q_ref: Reference positions, (rows, nq); NaN where there was none.
+        series: Further numbers of each row, by name, (rows,) each.
+        contacts: For a run with contacts: arrays `row`, `point` [m] and `force` [N],
+            with one entry for every contact of a row's last step.
+        facts: Further data of the run: settings, limits, versions; JSON types.
+        notes: Sentences on doubtful properties.
+
+    Raises:
+        ShapeError: An array has the wrong shape, or is no numbers.
     """
 
     coordinates: Coordinates
@@ -67,12 +70,12 @@ class MotionRecord:
             object.__setattr__(self, kind, array)
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Return the names of the columns of a kind."""
+        """Return the column names of a kind, such as "qd"."""
         names = self.coordinates
         return names.positions if kind in POSITIONS else names.velocities
 
     def units(self, kind: str) -> tuple[str, ...]:
-        """Return the units of the columns of a kind."""
+        """Return the column units of a kind, such as "qd"."""
         if kind in POSITIONS:
             return self.coordinates.position_units
         units = self.coordinates.velocity_units
@@ -83,10 +86,10 @@ class MotionRecord:
         return tuple({"rad": "N·m", "m": "N"}.get(unit, "N·m | N") for unit in units)
 
     def column(self, kind: str) -> np.ndarray:
-        """Return what is known of a kind.
+        """Return the array of a kind, such as "qd".
 
         Raises:
-            SettingError: Nothing is.
+            SettingError: The motion has no such array.
         """
         array: np.ndarray | None = getattr(self, kind)
         if array is None:
@@ -103,7 +106,7 @@ class MotionRecord:
         """Return the columns of a robot's coordinates, in its order.
 
         Raises:
-            SettingError: A coordinate has no column.
+            SettingError: A coordinate has no column, or more than one.
         """
         wanted = coordinates_of(model)
         if wanted == self.coordinates:
@@ -118,11 +121,14 @@ class MotionRecord:
         return replace(self, coordinates=wanted, **columns)
 
     def checked(self, kinds: Sequence[str]) -> MotionRecord:
-        """Return the record itself, if its numbers make sense.
+        """Check times and numbers; return the record itself.
+
+        Args:
+            kinds: Kinds of columns that must exist and be finite.
 
         Raises:
-            SettingError: A kind is missing, or a time is not later than the one
-                before; names the row, counted from 1.
+            SettingError: A kind is missing, or times do not increase; names the row,
+                counted from 1.
             NonFiniteError: A number is not finite; names row and column.
         """
         refuse_not_finite("t", self.t[:, None], ("",))
@@ -140,10 +146,16 @@ class MotionRecord:
 
 
 def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> None:
-    """Refuse a number that is not finite; names its row, counted from 1, and column.
+    """Check that all numbers of an array are finite.
+
+    Args:
+        kind: Name of the quantity, for messages.
+        array: Numbers, (rows, columns).
+        names: Names of the columns; empty names are not shown.
 
     Raises:
-        NonFiniteError: There is one.
+        NonFiniteError: A number is not finite; names its row, counted from 1, and
+            column.
     """
     if np.isfinite(array).all():
         return
@@ -157,10 +169,16 @@ def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> Non
 def _order(
     kind: str, wanted: Sequence[str], there: Sequence[str], robot: str
 ) -> list[int]:
-    """Return where the columns of a robot are.
+    """Return the column indices of a robot's coordinates.
+
+    Args:
+        kind: Kind of the columns, for messages.
+        wanted: Names of the robot's coordinates.
+        there: Names of the columns.
+        robot: Name of the robot, for messages.
 
     Raises:
-        SettingError: One is not there, or twice.
+        SettingError: A coordinate has no column, or more than one.
     """
     for name in wanted:
         count = list(there).count(name)
@@ -176,7 +194,7 @@ def _order(
 
 
 def named_coordinates(names: Sequence[str]) -> Coordinates:
-    """Return coordinates of which nothing but the names is known."""
+    """Return coordinates with given names and the unknown unit "rad | m"."""
     return Coordinates(
         tuple(names), tuple(names), ("rad | m",) * len(names), ("rad | m",) * len(names)
     )

@@ -1,9 +1,9 @@
-"""Motions as NPZ: everything that a MotionRecord holds, to the last bit.
+"""Motions as NPZ: all fields of a MotionRecord, without loss of digits.
 
 Arrays t, q, qd, qdd, tau, command, q_ref, with one row a sample; `names`, `positions`,
 `velocities` and their units; `facts`, one string of JSON; `contacts.row`, `.point` and
-`.force`; all others with a number for each row are series. What
-`numpy.savez("run.npz", t=t, q=q, tau=tau)` writes is read.
+`.force`; all other arrays with one number for each row are series. A file written by
+`numpy.savez("run.npz", t=t, q=q, tau=tau)` can be read, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dyn_core.validation import shown
 from dyn_core.validation.array_files import npz_arrays
 
 _CONTACTS = "contacts."
-# Facts that are looked into, by type.
+# Facts whose content is used, with their types.
 _FACTS: dict[str, type] = {
     "notes": list, "effort_limit": list, "settings": dict, "counters": dict,
     "versions": dict, "joints": dict,
@@ -31,7 +31,7 @@ _NAMES = ("positions", "velocities", "position_units", "velocity_units")
 
 
 def write_npz(record: MotionRecord, file: Path) -> None:
-    """Write a motion with all that is known of it."""
+    """Write all fields of a motion; an existing file is replaced."""
     arrays: dict[str, Any] = {"t": record.t, "names": np.array(record.names("qd"))}
     for kind in KINDS:
         if getattr(record, kind) is not None:
@@ -50,11 +50,12 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
 
     Args:
         file: Path.
-        model: Robot whose order the columns have where the file has no names.
+        model: Robot whose column order is assumed if the file has no names.
 
     Raises:
-        SettingError: It cannot be read.
-        ValueError: An array is missing, or not as it must be.
+        SettingError: The file cannot be read.
+        ShapeError: The arrays do not match each other.
+        ValueError: An array is missing or malformed.
     """
     content = npz_arrays(file, "t, q, qd, qdd, tau, names")
     missing = [name for name in ("t", "q") if name not in content]
@@ -81,7 +82,7 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
 
 
 def _facts(text: str) -> dict[str, Any]:
-    """Return the facts of a string of JSON; those that are known have their type."""
+    """Return the facts in a JSON string; ValueError if malformed or of wrong type."""
     try:
         facts = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -100,7 +101,10 @@ def _facts(text: str) -> dict[str, Any]:
 
 
 def _contacts(content: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return rows, points and forces of contacts, all of them or none."""
+    """Remove and return the arrays of contacts; empty if there are none.
+
+    Raises ValueError if one of row, point and force is missing or malformed.
+    """
     names = [name for name in content if name.startswith(_CONTACTS)]
     contacts = {name.removeprefix(_CONTACTS): content.pop(name) for name in names}
     if not contacts:
@@ -116,7 +120,10 @@ def _contacts(content: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _labels(content: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
-    """Return the names or units of an array."""
+    """Remove and return an array of names or units; empty if it is missing.
+
+    Raises ValueError if it has more than one axis.
+    """
     array = np.atleast_1d(content.pop(name, ()))
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}; valid: a list of names")
@@ -128,7 +135,18 @@ def _coordinates(
     columns: dict[str, np.ndarray],
     model: Model | None,
 ) -> Coordinates:
-    """Return the names of the columns; those of the robot where a file has none."""
+    """Return names and units of the columns.
+
+    If the file has no names, the model's are used; without a model, numbers from 1.
+
+    Args:
+        content: Arrays of the file; arrays of names are removed.
+        columns: Arrays of columns by kind.
+        model: Robot or None.
+
+    Raises:
+        ValueError: The numbers of names and units differ.
+    """
     if all(name in content for name in _NAMES):
         parts = Coordinates(*(_labels(content, name) for name in _NAMES))
         if any(len(parts[k]) != len(parts[k + 2]) for k in range(2)):

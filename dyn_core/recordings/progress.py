@@ -1,4 +1,4 @@
-"""Progress of work on many rows."""
+"""Progress of a long computation on many rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from datetime import timedelta
 
 
 class RowProgress:
-    """A line on the terminal that says how many rows are done, if it takes long.
+    """Progress line on the terminal: rows done, rows per second, remaining time.
 
-    It also says how many are done in a second, and the time that is left.
+    It appears after two seconds, and only if standard error is a terminal.
+
+    Args:
+        count: Total number of rows.
+        wanted: Whether to show it at all.
+        what: Plural noun for the rows.
     """
 
     def __init__(self, count: int, wanted: bool, what: str = "rows") -> None:
@@ -20,11 +25,11 @@ class RowProgress:
         self._width = 0
 
     def show(self, done: int, before: int = 0) -> None:
-        """Show it twice a second, after two seconds.
+        """Update the line, at most twice a second.
 
         Args:
-            done: Rows that are done.
-            before: Rows of these that were done before the start.
+            done: Number of rows done.
+            before: Number of these rows that were done before the start.
         """
         now = time.monotonic()
         if self.wanted and now - self.start > 2 and now - self.shown > 0.5:
@@ -38,6 +43,6 @@ class RowProgress:
             self._width = len(line)
 
     def end(self) -> None:
-        """Close the line."""
+        """End the line, if one was shown."""
         if self.shown > self.start:
             print(file=sys.stderr)

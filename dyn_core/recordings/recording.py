@@ -1,4 +1,4 @@
-"""Recording: what a simulated robot did, one row a period."""
+"""Recording: states, joint forces and energy of a simulated robot, one row a period."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dyn_core.plots import check_plot, plot_motion, save
 
 
 class RunSteps(NamedTuple):
-    """All steps of a run without a World, as many in each row.
+    """All steps of a run without a World; each row has the same number of steps.
 
     Attributes:
         q, qd: States before each step, (steps, nq), (steps, nv).
-        effort: Joint forces in it, what prescribed motion and a robot's own weight take
-            included, (steps, nv) [N·m | N].
-        implicit: Coordinates whose friction the step takes at its end, to first order,
-            (nv,); None: the step is explicit.
+        effort: Joint forces in it, including forces of prescribed motion and the weight
+            that the robot compensates itself, (steps, nv) [N·m | N].
+        implicit: Coordinates whose friction the step evaluates at its end, to first
+            order, bool, (nv,); None: the step is explicit.
     """
 
     q: np.ndarray
@@ -36,21 +36,22 @@ class RunSteps(NamedTuple):
 
 @dataclass(frozen=True)
 class Recording:
-    """A run: one row a period.
+    """A simulated run, one row a period.
 
     Attributes:
-        t: Times [s].
-        q, qd, tau: States, and joint forces as they were commanded.
-        q_ref: References, or NaN where there was none.
-        energy: Kinetic plus potential energy, that of springs included where they act
+        t: Times, (rows,) [s].
+        q, qd: States at the start of each period, (rows, nq), (rows, nv).
+        tau: Commanded joint forces, (rows, nv).
+        q_ref: Reference positions, (rows, nq), or NaN where there was none.
+        energy: Kinetic plus potential energy, including springs where they act, (rows,)
             [J].
-        reports: By row, what each step of the period did at the contacts
+        reports: For each row, the reports of the steps of the period
             (dyn_core.contact.stepping.reports); empty without a world.
-        counters: What was refused, late or not converged, by name.
-        warnings: What is odd about the run, in sentences.
-        model: Robot; None where it is not known.
-        cycle_time: Wall time of controller and steps in each row [s].
-        steps: All steps without a World; None where they are not known.
+        counters: Number of refused, late or not converged events, by name.
+        warnings: Sentences on doubtful properties of the run.
+        model: Robot; None if unknown.
+        cycle_time: Wall time of controller and steps in each row, (rows,) [s].
+        steps: All steps without a World; None if unknown.
         joint_friction, joint_springs: Whether they acted.
     """
 
@@ -86,23 +87,23 @@ class Recording:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run as NPZ, CSV or MCAP, which `dyn view` and `dyn report` read.
 
-        NPZ holds everything, contact forces, too; see dyn_core.recordings.
+        NPZ holds everything, including contact forces; see dyn_core.recordings.
 
         Raises:
-            SettingError: The name or folder will not do, or the run does not know its
-                robot.
-            UnsupportedError: MCAP, and rosbags is missing.
+            SettingError: The name or folder is invalid, or the run has no model.
+            UnsupportedError: MCAP cannot represent the joints, or rosbags is not
+                installed.
         """
         forwards.save_run(self, path)
 
     def show(self, model: Model | None = None) -> Any:
-        """Return a view of the run that a notebook shows, of the extra `view`.
+        """Return a view of the run for a notebook; needs the extra `view`.
 
         Args:
-            model: The robot; None: that of the run.
+            model: Robot; None: the model of the run.
 
         Raises:
-            SettingError: The run does not know its robot.
+            SettingError: The run has no model, and none is given.
             UnsupportedError: viser is not installed.
         """
         robot = self.model if model is None else model
@@ -114,10 +115,10 @@ class Recording:
         """Return a figure: positions, velocities, joint forces with limits, energy.
 
         Args:
-            path: Picture to write, such as "run.png"; None: none is written.
+            path: File to write, such as "run.png"; None: no file is written.
 
         Raises:
-            UnsupportedError: matplotlib is not installed; says how.
+            UnsupportedError: matplotlib is not installed; says how to install it.
             SettingError: The file cannot be written.
         """
         if path is not None:

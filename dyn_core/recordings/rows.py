@@ -1,4 +1,4 @@
-"""Dynamics of a recorded motion: all rows in calls of one compiled Program."""
+"""Dynamics of a recorded motion: all rows in batched calls of one Program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dyn_core.recordings.progress import RowProgress
 from dyn_core.recordings.slopes import with_slopes
 from dyn_core.solving.registry import solver, solvers
 
-CHUNK = 50_000  # rows of a call
+CHUNK = 50_000  # maximum number of rows in one call
 
 
 def inverse_dynamics(
@@ -28,21 +28,23 @@ def inverse_dynamics(
     engine: str | None = None,
     progress: bool = False,
 ) -> MotionRecord:
-    """Return the motion with the joint forces that produce it, springs included.
+    """Return the motion with the joint forces that cause it; joint springs act.
 
     Args:
         model: Robot.
-        record: Motion; velocities and accelerations that it has not are estimated
-            (dyn_core.recordings.slopes), which `notes` then say.
-        solver_name: Of inverse dynamics; None: rnea, for robots with loops rnea_loops.
-        cutoff: Of the filter of what is estimated [Hz]; None: no filter.
+        record: Motion; missing velocities and accelerations are estimated
+            (dyn_core.recordings.slopes), with a note.
+        solver_name: Solver of INVERSE_DYNAMICS; None: rnea, for robots with loops
+            rnea_loops.
+        cutoff: Cut-off frequency of the low-pass filter before an estimation [Hz];
+            None: no filter.
         joint_friction: Whether damping and dry friction act.
-        engine: That runs the solver; None: the default.
-        progress: Whether a terminal shows how far it is.
+        engine: Engine of the Program; None: the default.
+        progress: Whether to show progress on a terminal.
 
     Raises:
-        SettingError, NonFiniteError: The motion cannot be used; says the row.
-        UnsupportedError: The solver is of another kind, or not for this robot.
+        SettingError, NonFiniteError: The motion is invalid; says the row.
+        UnsupportedError: The solver is of another kind, or does not support this robot.
     """
     motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
     name = _chosen(solver_name, "rnea", model)
@@ -58,17 +60,20 @@ def forward_dynamics(
     engine: str | None = None,
     progress: bool = False,
 ) -> MotionRecord:
-    """Return the states with the accelerations that their joint forces cause.
+    """Return the motion with the accelerations that its joint forces cause.
+
+    Joint springs act.
 
     Args:
         model: Robot.
-        record: Positions, velocities and joint forces.
-        solver_name: Of forward dynamics; None: aba, for robots with loops aba_loops.
+        record: Motion with velocities and joint forces.
+        solver_name: Solver of FORWARD_DYNAMICS; None: aba, for robots with loops
+            aba_loops.
         joint_friction, engine, progress: As for inverse_dynamics.
 
     Raises:
-        SettingError, NonFiniteError: The states cannot be used; says the row.
-        UnsupportedError: The solver is of another kind, or not for this robot.
+        SettingError, NonFiniteError: The motion is invalid; says the row.
+        UnsupportedError: The solver is of another kind, or does not support this robot.
     """
     motion = record.of(model).checked(["q", "qd", "tau"])
     name = _chosen(solver_name, "aba", model)
@@ -83,10 +88,18 @@ def _completed(
     kinds: tuple[str, str],
     progress: bool,
 ) -> MotionRecord:
-    """Return the motion with a kind of column computed from q, qd and another kind.
+    """Return the motion with one kind of column computed by a Program.
 
     Args:
-        kinds: What goes in beside q and qd, and what comes out.
+        program: Program of q, qd and the known kind.
+        model: Robot.
+        motion: Motion with qd and the known kind.
+        kinds: Known and computed kind, such as ("qdd", "tau").
+        progress: Whether to show progress on a terminal.
+
+    Raises:
+        SettingError: A column is missing, or there is no row.
+        NonFiniteError: A result is not finite; names row and column.
     """
     known, wanted = kinds
     columns = [motion.q, motion.column("qd"), motion.column(known)]
@@ -97,7 +110,13 @@ def _completed(
 
 
 def _chosen(name: str | None, default: str, model: Model) -> str:
-    """Return the name of a solver, or of the default for a robot."""
+    """Return the name of a solver.
+
+    Args:
+        name: Requested solver; None: the default.
+        default: Default solver; for a robot with loops the suffix _loops is added.
+        model: Robot.
+    """
     if name is not None:
         return name
     return f"{default}_loops" if model.loops else default
@@ -106,7 +125,18 @@ def _chosen(name: str | None, default: str, model: Model) -> str:
 def _program(
     problem: Signature, model: Model, name: str, friction: bool, engine: str | None
 ) -> Any:
-    """Return a Program of a solver, which must be of the problem."""
+    """Return a Program of the solver `name`, with joint springs.
+
+    Args:
+        problem: Required Signature.
+        model: Robot.
+        name: Name of the solver.
+        friction: Whether joint friction acts.
+        engine: Engine of the Program; None: the default.
+
+    Raises:
+        UnsupportedError: The solver has another Signature.
+    """
     chosen = solver(name)
     if chosen.signature.name != problem.name:
         known = solvers(problem)
@@ -127,7 +157,18 @@ def _by_chunks(
     columns: Sequence[np.ndarray],
     progress: bool,
 ) -> np.ndarray:
-    """Return the answer for all rows."""
+    """Return the result of a Program for all rows, (rows, nv).
+
+    Args:
+        program: Program of the columns, and of t if the model has driven joints.
+        model: Robot.
+        t: Times, (rows,) [s].
+        columns: Inputs, (rows, ...) each.
+        progress: Whether to show progress on a terminal.
+
+    Raises:
+        SettingError: There is no row.
+    """
     if not len(t):
         raise SettingError("the motion has no row", "t")
     more = [t] if model.driven else []

@@ -1,4 +1,4 @@
-"""Runs of the simulator as files: rows, energy, contacts, times, settings, versions."""
+"""Files of simulated runs: rows, energy, contacts, times, settings, versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dyn_core.recordings.recording import Recording
 from dyn_core.solving.registry import solver
 
 _DISTRIBUTIONS = ("dyn_ros", "numpy", "scipy", "llvmlite")
-_DIGITS = 16  # of a hash
+_DIGITS = 16  # number of hexadecimal digits of a model hash
 
 
 def run_record(
@@ -31,18 +31,19 @@ def run_record(
     settings: Mapping[str, Any] | None = None,
     forward_dynamics: str | None = None,
 ) -> MotionRecord:
-    """Return a run with its energy, contacts, limits, settings and versions.
+    """Return a run as a MotionRecord with energy, contacts, settings and versions.
 
-    Accelerations are those of the forward dynamics at the states and joint forces of
-    the run; a run with contacts has none, since those of its joints are not all.
+    Accelerations are computed by forward dynamics from the states and joint forces. A
+    run with contacts has none, because the joint forces alone do not determine them.
 
     Args:
-        run: Of dyn.simulate, which knows its model.
-        settings: What to say about the run: names and values, as in JSON.
-        forward_dynamics: Solver of the accelerations; None: no accelerations.
+        run: Recording of dyn.simulate, with its model.
+        settings: Further facts to be stored: names and values of JSON types.
+        forward_dynamics: Solver of the accelerations; None, or a solver of another
+            kind: no accelerations.
 
     Raises:
-        SettingError: The recording does not know its model.
+        SettingError: The recording has no model.
     """
     model = run.model
     if model is None:
@@ -71,7 +72,11 @@ def run_record(
 
 
 def _contacts(run: Recording) -> dict[str, np.ndarray]:
-    """Return what the reports say of each row: its worst residual and deepest gap."""
+    """Return series on the contacts of each row, (rows,) each; empty without reports.
+
+    The series are the largest number of contacts, the largest residual, the deepest gap
+    [m], and the largest sum of contact forces [N] over the steps of a row.
+    """
     if not run.reports:
         return {}
     count, residual, gap, force = np.zeros((4, len(run.t)))
@@ -90,7 +95,10 @@ def _contacts(run: Recording) -> dict[str, np.ndarray]:
 
 
 def _contact_forces(run: Recording) -> dict[str, np.ndarray]:
-    """Return row, point [m] and force [N] of the contacts of each row's last step."""
+    """Return row, point [m] and force [N] of the contacts in each row's last step.
+
+    Empty without reports.
+    """
     if not run.reports:
         return {}
     touching = [
@@ -110,15 +118,19 @@ def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
     """Write a run: NPZ with all of run_record, or CSV or MCAP with its columns.
 
     Raises:
-        SettingError: The name or folder will not do, or the run knows no model.
-        UnsupportedError: The format cannot hold the joints, or rosbags is missing.
+        SettingError: The name or folder is invalid, or the run has no model.
+        UnsupportedError: The format cannot represent the joints, or rosbags is not
+            installed.
     """
     check_output(os.fspath(path), "")
     write_motion(run_record(run), path)
 
 
 def robot_facts(model: Model) -> dict[str, Any]:
-    """Return what a report says of a robot: name, hash, joints, limits."""
+    """Return facts on a robot for a report: name, hash, source, joints, limits.
+
+    An effort limit is None where the model has none.
+    """
     finite = [None if not 0 < x < np.inf else float(x) for x in model.effort_limit]
     return {
         "robot": model.name,
@@ -132,9 +144,9 @@ def robot_facts(model: Model) -> dict[str, Any]:
 
 
 def model_hash(model: Model) -> str:
-    """Return 16 hexadecimal digits that any change of the dynamics changes.
+    """Return 16 hexadecimal digits that change with any change of the dynamics.
 
-    Of names, tree, joints, inertias, passive forces, limits, gravity.
+    They depend on names, tree, joints, inertias, passive forces, limits, gravity.
     """
     parts: list[Any] = [tuple(model.names[1:]), tuple(model.parent), model.nv]
     for i in model.bodies:
@@ -147,6 +159,7 @@ def model_hash(model: Model) -> str:
             model.stiffness, model.rest,
         )  # fmt: skip
         parts += [_numbers(values[i]) for values in passive]
+        # Only values that differ from the defaults enter the hash.
         if any(x != FRICTION_SPEED for x in model.friction_speed[i]):
             parts.append(("friction_speed", _numbers(model.friction_speed[i])))
         if any(model.stribeck[i]):
@@ -157,7 +170,7 @@ def model_hash(model: Model) -> str:
 
 
 def _shown(item: tuple[str, Any]) -> str:
-    """Return an attribute of a joint, functions by their names."""
+    """Return an attribute of a joint as text; a function by its name."""
     key, value = item
     return f"{key} {getattr(value, '__name__', value)}"
 
@@ -167,7 +180,7 @@ def _numbers(values: Any) -> list[float]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what computes."""
+    """Return the versions of Python, the packages that compute, and the machine."""
     known = {"python": platform.python_version()}
     for name in _DISTRIBUTIONS:
         try:

@@ -1,10 +1,10 @@
-"""Velocities and accelerations of recorded positions, without a shift in time.
+"""Velocities and accelerations estimated from recorded positions, without delay.
 
-The derivative is that of the spline of degree five through the samples, which is the
-same forward and backward in time, at the very times of the samples, which may be
-uneven. It is exact for polynomials of degree five, and makes noise larger. With a
-cut-off frequency the samples first run through a Butterworth filter of order four,
-forward and backward, on an even grid.
+They are derivatives of the quintic spline through the samples, which is symmetric in
+time, evaluated at the times of the samples, which may be uneven. The estimate is exact
+for polynomials of degree five, and amplifies noise. With a cut-off frequency the
+samples are first filtered forward and backward by a Butterworth low-pass filter of
+order four, on an even grid.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.recordings.motion import MotionRecord
 
-DEGREE = 5  # of the splines
-ORDER = 4  # of the filter, which runs twice
-_HIGHEST = 0.4  # cut-off frequency over the rate of the samples
+DEGREE = 5  # degree of the splines
+ORDER = 4  # order of the filter, which is applied twice
+_HIGHEST = 0.4  # highest cut-off frequency, by the sampling rate
 
 
 def with_slopes(
     model: Model, record: MotionRecord, cutoff: float | None = None
 ) -> MotionRecord:
-    """Return a motion with velocities and accelerations; those it has are kept.
+    """Return a motion with velocities and accelerations; given ones are unchanged.
 
-    Accelerations are derivatives of the velocities where these are there, else second
-    derivatives of the positions. Positions of continuous joints may jump by turns.
+    Accelerations are derivatives of given velocities, else second derivatives of the
+    positions. Positions of continuous joints may jump by full turns.
 
     Args:
         model: Robot whose coordinates the motion has, in its order.
         record: Motion, times increasing.
-        cutoff: Of the filter [Hz]; None: no filter.
+        cutoff: Cut-off frequency of the low-pass filter [Hz]; None: no filter.
 
     Raises:
-        SettingError: Too few rows, velocities of a joint with a quaternion are asked
-            for, or the cut-off frequency will not do or changes nothing.
+        SettingError: There are too few rows, times do not increase, a joint whose
+            velocity is needed has several coordinates, or the cut-off frequency is out
+            of range or has no effect.
         NonFiniteError: A number is not finite; says the row.
     """
     known = [x for x in ("qd", "qdd") if getattr(record, x) is not None]
@@ -72,7 +73,11 @@ def with_slopes(
 
 
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return positions without jumps of full turns, one for each velocity."""
+    """Return positions with one column for each velocity, (rows, nv).
+
+    Jumps of continuous joints by full turns are removed. Raises a SettingError for a
+    joint of several coordinates.
+    """
     columns = np.empty((len(q), model.nv))
     for name in model.joint_names:
         place, v = model.q_slice(name), model.v_slice(name)
@@ -91,7 +96,17 @@ def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
 def _slope(
     t: np.ndarray, x: np.ndarray, cutoff: float | None, order: int
 ) -> np.ndarray:
-    """Return the derivative of columns at their times."""
+    """Return the first or second derivative of the columns at times t, from a spline.
+
+    Args:
+        t: Times, increasing, (rows,) [s].
+        x: Columns, (rows, n).
+        cutoff: Cut-off frequency of a low-pass filter before it [Hz]; None: no filter.
+        order: Order of the derivative, 1 or 2.
+
+    Raises:
+        SettingError: The cut-off frequency is out of range.
+    """
     from scipy.interpolate import make_interp_spline  # not at `import dyn_core`
 
     spline = make_interp_spline(t, x, k=DEGREE, axis=0)
@@ -104,7 +119,17 @@ def _slope(
 def _filtered(
     t: np.ndarray, spline: object, cutoff: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return an even grid over the times, and the filtered columns on it."""
+    """Return an even grid over the times, (rows,), and filtered columns, (rows, n).
+
+    Args:
+        t: Times, increasing, (rows,) [s].
+        spline: Function of time that returns the columns.
+        cutoff: Cut-off frequency [Hz].
+
+    Raises:
+        SettingError: The cut-off frequency is not above 0, or above _HIGHEST times the
+            sampling rate.
+    """
     from scipy.signal import butter, sosfiltfilt
 
     rate = (len(t) - 1) / (t[-1] - t[0])
@@ -117,6 +142,7 @@ def _filtered(
         )
     even = np.linspace(t[0], t[-1], len(t))
     sections = butter(ORDER, float(cutoff), fs=rate, output="sos")
+    # Three periods of the cut-off frequency, for the filter's transient.
     padding = min(len(t) - 1, int(3 * rate / cutoff) + 10)
     assert callable(spline)
     return even, np.asarray(sosfiltfilt(sections, spline(even), axis=0, padlen=padding))

@@ -1,4 +1,4 @@
-"""Simulated plants: robots, robots with contacts, planar chains."""
+"""Simulated plants: robots, and robots with contacts."""
 
 from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.loop_closure import close_loops, close_rates

@@ -1,4 +1,4 @@
-"""Simulation of a robot with contacts: any shapes, any solver, any stepper."""
+"""Simulation of a robot with contacts: any shapes, any contact solver, any stepper."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ from dyn_core.validation import known_keywords
 
 
 class StepTaken(NamedTuple):
-    """The last step, for the reactions in it.
+    """The last step, as input of `reactions`.
 
     Attributes:
-        q, qd: State at which the constraints were taken.
-        velocity: qd after the step along the axes of q.
+        q, qd: State at which the constraints were evaluated.
+        velocity: Joint velocity after the step, along the axes at q, (nv,).
         h: Duration [s].
-        wrenches: Returns the contact impulses on each body, (nb, 6).
+        wrenches: Function that returns the contact impulses on each body, (nb, 6), body
+            coordinates [N·m·s; N·s].
     """
 
     q: np.ndarray
@@ -53,26 +54,32 @@ class StepTaken(NamedTuple):
 class ContactSimulator(RobotPlant):
     """A robot in a World, driven by joint forces and advanced by a stepper.
 
-    A problem that was not solved to its tolerance is counted and reported. One without
-    a solution, or a result that is not finite, raises and keeps the last good state.
+    A contact problem that is not solved to its tolerance is counted and reported. A
+    problem without a solution, or a result that is not finite, raises and the last
+    valid state is restored.
 
     Attributes:
         model: Robot with shapes.
-        world: A World, "floor", a YAML file or mapping of its fields; None: a floor.
-        period: Time that `advance` covers [s].
-        substeps: Steps in a period.
-        command_timeout: Age at which a command counts as stale: then zero [s].
-        q0, qd0: Start; None for neutral within the limits, at rest.
-        prescribed: Joints with prescribed accelerations, see `accelerate`.
-        joint_friction, joint_springs: Whether they act.
+        world: A World, "floor", a YAML file or a mapping of its fields; None: a floor.
+        period: Time that `advance` simulates [s].
+        substeps: Number of steps in a period.
+        command_timeout: Age from which a command is stale and replaced by zero [s].
+        q0, qd0: Initial state; None: neutral within the joint limits, at rest.
+        prescribed: Names of joints with prescribed accelerations, see `accelerate`.
+        joint_friction, joint_springs: Whether joint friction and joint springs act.
         engine: Engine of the Programs.
         counters: Number of refused, late and not converged events, by name.
-        f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: none.
-        compensates_gravity: Whether the robot carries its own weight and payload, so
-            that commands are without it; for a fixed root, without loops.
+        f_ext: External force on each body, body coordinates, (nb, 6) [N·m; N]; None:
+            none.
+        compensates_gravity: Whether the robot compensates the weight of itself and its
+            payload, so that commands do not contain it; only for a fixed root without
+            loops.
         payload_link: Link that may carry a payload, see `attach`; empty: none.
-        reports: Of the last period, a StepReport for each step and impact.
-        warnings: What is odd about the start, in sentences.
+        reports: A StepReport for each step and impact of the last period.
+        warnings: Sentences on doubtful properties of the initial state.
+
+    Raises:
+        DynError: A setting, the world or the initial state is invalid.
 
     Source: LCP-4, LCP-15, LCP-19, LCP-20.
     """
@@ -117,7 +124,7 @@ class ContactSimulator(RobotPlant):
             self.warnings += self._beyond_limits()
 
     def _overlap(self) -> tuple[str, ...]:
-        """Return a sentence on the deepest contact of a start that is in something."""
+        """Return a sentence on the deepest overlap at the start; empty below DEEP."""
         pairs = self.contact_model.pairs
         contacts = [] if pairs is None else pairs.contacts(self.q0)
         worst = min(contacts, key=lambda c: c.gap, default=None)
@@ -134,7 +141,10 @@ class ContactSimulator(RobotPlant):
         return (f"the start overlaps by {-worst.gap:.3g} m at {where}: {how}",)
 
     def fallen(self) -> tuple[str, ...]:
-        """Return a sentence on each link that has left all height fields and falls."""
+        """Return a sentence on each link that has left all height fields and falls.
+
+        Empty if there is none.
+        """
         pairs = self.contact_model.pairs
         depths = {} if pairs is None else pairs.fallen(self.q)
         fields = ", ".join(field.name for field in self.world.height_fields)
@@ -146,7 +156,10 @@ class ContactSimulator(RobotPlant):
         )
 
     def unsolved(self) -> tuple[str, ...]:
-        """Return a sentence on the steps that the solver did not solve."""
+        """Return a sentence on steps that were not solved to tolerance.
+
+        Empty if none.
+        """
         if not self._unsolved:
             return ()
         return (
@@ -169,22 +182,22 @@ class ContactSimulator(RobotPlant):
 
     @property
     def reports(self) -> Reports:
-        """Of the last period."""
+        """Reports of the steps and impacts of the last period."""
         return Reports(self.arrays, self._taken)
 
     @property
     def program(self) -> Any:
-        """A Program of the robot, which says what engine runs it."""
+        """A Program of the robot, which has the name of the engine in use."""
         return self.contact_model.kinematics
 
     @property
     def report(self) -> StepReport | None:
-        """The last report of the last period."""
+        """Last report of the last period; None before the first step."""
         return self.reports[-1] if self.reports else None
 
     @property
     def last(self) -> StepTaken | None:
-        """The last step, for the reactions in it; None before the first."""
+        """The last step, as input of `reactions`; None before the first."""
         record = self._last
         if not isinstance(record, StepRecord):
             return record
@@ -192,19 +205,22 @@ class ContactSimulator(RobotPlant):
         return StepTaken(record.q, record.qd, record.velocity, record.h, wrenches)
 
     def _begin_period(self) -> Any:
-        """Return q, qd and the reports of the last period, and begin new ones."""
+        """Return q, qd and the reports of the last period; begin new reports."""
         before = self.q, self.qd, self._taken
         self._taken = []
         return before
 
     def _return_to(self, state: Any) -> None:
-        """Go back to q, qd and reports."""
+        """Restore q, qd and reports, as returned by _begin_period."""
         self.q, self.qd, self._taken = state
 
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state one step later."""
+        """Return q and qd after one step of length dt from time t [s].
+
+        Raises InfeasibleError if the contact problem has no solution.
+        """
         tau = self._acting(t, q) if self.compensates_gravity else self.tau
         arrays = self.arrays
         accelerations = self.qdd_u if self.prescribed else None
@@ -227,7 +243,10 @@ class ContactSimulator(RobotPlant):
     def _move_by_events(
         self, t: float, q: np.ndarray, qd: np.ndarray, forces: Forces
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state one step of event_driven later."""
+        """Return q and qd after one step of the stepper event_driven.
+
+        Arguments as for _move; `forces`: joint and external forces of the step.
+        """
         assert self._events is not None
         self._events.counters = self.counters
         q, qd, parts = self._events.step(t, q, qd, forces)
@@ -249,10 +268,10 @@ class ContactSimulator(RobotPlant):
         return q, qd
 
     def _count(self, arrays: ArrayStep, record: StepRecord) -> None:
-        """Count what went wrong in a step on arrays.
+        """Count the faults of a step.
 
         Raises:
-            InfeasibleError: There is no solution; keeps the residual.
+            InfeasibleError: The contact problem has no solution; has its residual.
         """
         if record.short:
             self.counters["contacts without room"] += 1
@@ -274,7 +293,12 @@ class ContactSimulator(RobotPlant):
             )
 
     def _applied_forces(self) -> np.ndarray | None:
-        """Return the forces on bodies, checked."""
+        """Return f_ext as an array, (nb, 6), or None.
+
+        Raises:
+            ShapeError: It has another shape.
+            NonFiniteError: A number is not finite; names the body.
+        """
         if self.f_ext is None:
             return None
         shape = (self.model.nb, 6)
@@ -299,11 +323,11 @@ class ContactSimulator(RobotPlant):
 
             f_i = f_net_i - f_ext_i - contacts_i + sum of the children's
 
-        with the mean acceleration of the step and its contact forces.
+        with the mean acceleration of the step and its mean contact forces.
 
         Args:
-            options: Of the solver joint_reactions: coordinates (body, socket, link,
-                world), part (whole, active, constraint).
+            options: Options of the solver joint_reactions: coordinates (body, socket,
+                link, world), part (whole, active, constraint).
 
         Raises:
             UnsupportedError: The robot has loops, or no step has been made.

@@ -1,4 +1,4 @@
-"""Positions and velocities that close the loops of a robot, by projection."""
+"""Projection of positions and velocities onto the loop closures of a robot."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dyn_core.model.loops.loop_constraints import velocity_rows
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Quantity, Whole, known_keywords, one_state
 
-DIFFERENCES = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
-INSTANT = 1e-3  # between points of differences in time [s]
-RANK = 1e-9  # singular values below this part of the largest are zero
-MOVES = 8  # how often a position is moved that leaves a loop without a direction
+DIFFERENCES = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # central, of eighth order
+INSTANT = 1e-3  # step of the finite differences in time [s]
+RANK = 1e-9  # relative threshold below which singular values count as zero
+MOVES = 8  # maximum number of random shifts away from a singular position
 
 
 @known_keywords
@@ -35,29 +35,33 @@ def close_loops(
     tries: int = 0,
     time: float = 0.0,
 ) -> np.ndarray:
-    """Return the position near q that closes the loops.
+    """Return a position near q at which the loops are closed.
 
         q <- q (+) -A_free^+ f,   until |f| is at most the tolerance
 
-    A hinge with opposite axes is not closed; a rod whose ends coincide may part in any
-    direction.
+    A hinge with opposite axes does not count as closed. From a singular position, such
+    as coinciding ends of a rod, the search first moves in a random direction.
 
     Args:
         model: Robot with loops.
-        q: Where to start, (nq,).
-        fixed: Joints that must not move.
-        tolerance: Largest residual [m | rad].
-        rounds: Most steps.
-        tries: How many seeded random starts may follow where q leads nowhere.
-        time: Time at which driven places are where they are [s].
+        q: Initial position, (nq,).
+        fixed: Names of joints that must not move.
+        tolerance: Largest absolute residual [m | rad].
+        rounds: Maximum number of Gauss-Newton steps in each attempt.
+        tries: Number of further attempts from seeded random positions, if q does not
+            converge.
+        time: Time for driven joints [s].
 
     Returns:
-        q, (nq,).
+        Position, (nq,).
 
     Raises:
-        InfeasibleError: The loops cannot be closed from here; names the worst one and
-            keeps its residual.
-        ModelError: A number that bounds the search makes no sense.
+        InfeasibleError: The loops cannot be closed; names the worst row of the first
+            attempt and has its residual.
+        ModelError: tolerance, rounds or tries is out of range, or `fixed` names an
+            unknown joint.
+        ShapeError: q has the wrong shape.
+        SingularError, NonFiniteError: The residuals cannot be evaluated near q.
 
     Source: KIM-3.0 (consistent states), by Gauss-Newton steps of least norm.
     """
@@ -90,11 +94,11 @@ def close_loops(
 
 
 def flipped_hinges(model: Model, f: np.ndarray) -> list[str]:
-    """Return the hinges whose axes point away from each other: beyond 90 degrees.
+    """Return the names of hinges whose axes are more than 90 degrees apart.
 
     Args:
         model: Robot with loops.
-        f: Residuals of all rows.
+        f: Residuals of all rows, (rows,).
     """
     names, row = [], 0
     for loop in model.loops:
@@ -105,7 +109,7 @@ def flipped_hinges(model: Model, f: np.ndarray) -> list[str]:
 
 
 def _flips(model: Model, f: np.ndarray) -> str:
-    """Return what an error adds where hinges are flipped."""
+    """Return the addition to an error message if hinges are flipped, else ""."""
     names = flipped_hinges(model, f)
     return f" (flipped: the axes of {', '.join(names)} are opposite)" if names else ""
 
@@ -118,7 +122,16 @@ def _descend(
     tolerance: float,
     rounds: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take Gauss-Newton steps of at most 0.5 in a coordinate; give q and residuals."""
+    """Take Gauss-Newton steps of at most 0.5 in a coordinate; return q and residuals.
+
+    Args:
+        model: Robot with loops.
+        program: Function of q and qd, see constraint_rows.
+        q: Initial position, (nq,).
+        free: Indices of the velocity coordinates that may change.
+        tolerance: Largest absolute residual at which to stop.
+        rounds: Maximum number of steps.
+    """
     still = np.zeros(model.nv)
     q, f, A = _regular(model, program, q, free)
     for _ in range(rounds):
@@ -127,6 +140,7 @@ def _descend(
         step = still.copy()
         step[free] = -np.linalg.pinv(A[:, free], rcond=RANK) @ f
         most = float(np.abs(step).max(initial=0.0))
+        # 1e-300 avoids a division by zero where the step vanishes.
         scale = min(1.0, 0.5 / max(most, 1e-300))
         q = model.normalize(model.integrate(q, step * scale))
         q, f, A = _regular(model, program, q, free)
@@ -136,9 +150,11 @@ def _descend(
 def _regular(
     model: Model, program: Any, q: np.ndarray, free: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return q, residuals and Jacobian; q moved a little where a loop has no direction.
+    """Return q, residuals and Jacobian, with q shifted away from a singular position.
 
-    Ends of a rod that coincide, or opposite axes of a hinge, can part in any direction.
+    At coinciding ends of a rod, or opposite axes of a hinge, the direction of motion is
+    undetermined: q is then shifted at random. Raises SingularError if MOVES shifts do
+    not help, NonFiniteError if a residual is not finite.
     """
     still, rng = np.zeros(model.nv), np.random.default_rng(1)
     for _ in range(MOVES):
@@ -149,7 +165,7 @@ def _regular(
         else:
             f, A = _finite(model, f, A)
             slides = np.flatnonzero(velocity_rows(model.loops))
-            A[slides] = 0.0  # no position breaks them: none is moved for them
+            A[slides] = 0.0  # rows in velocities do not constrain the position
             return np.asarray(q), f, A
         shift = still.copy()
         shift[free] = 1e-3 * rng.normal(size=len(free))
@@ -158,7 +174,11 @@ def _regular(
 
 
 def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
-    """Return residuals and Jacobian; a row that is no number is named."""
+    """Return residuals f and Jacobian A unchanged.
+
+    Raises:
+        NonFiniteError: A row is not finite; names the row.
+    """
     good = np.isfinite(f) & np.isfinite(A).all(1)
     if not good.all():
         name = model.loop_rows[int(np.argmin(good))]
@@ -175,20 +195,24 @@ def close_rates(
     tolerance: float = 1e-9,
     time: float = 0.0,
 ) -> np.ndarray:
-    """Return the velocity nearest to qd that keeps the loops closed.
+    """Return the velocity nearest to qd that satisfies the loop constraints.
 
-        A qd + df/dt = 0,   df/dt of driven places alone, zero where there are none
+        A qd + df/dt = 0,   df/dt of driven joints alone, zero where there are none
 
     Args:
         model: Robot with loops.
         q: Position, (nq,).
         qd: Velocity, (nv,).
-        fixed: Joints that keep their velocity.
-        tolerance: Largest rate of a residual [m/s | rad/s].
-        time: Time at which driven places move as they do [s].
+        fixed: Names of joints whose velocity must not change.
+        tolerance: Largest absolute rate of a residual [m/s | rad/s].
+        time: Time for driven joints [s].
 
     Raises:
-        InfeasibleError: The fixed joints' velocities contradict the loops.
+        InfeasibleError: The fixed joints' velocities contradict the loops; names the
+            worst row and has its residual.
+        ShapeError: q or qd has the wrong shape.
+        NonFiniteError: A residual is not finite at q.
+        UnsupportedError: The robot has driven joints and rolling constraints.
 
     Source: KIM-3.0.
     """
@@ -211,7 +235,10 @@ def close_rates(
 
 
 def constraint_rows(model: Model, time: float) -> Any:
-    """Return residuals, Jacobian and bias of the loops as a function of q and qd."""
+    """Return a function of q and qd: residuals, Jacobian and bias of the loops.
+
+    `time`: time for driven joints [s].
+    """
     check_robot(model, "this function")
     inputs, now = (["time"], (time,)) if model.driven else ([], ())
     program = solver("loop_constraints").build(model, engine="graph", inputs=inputs)
@@ -219,7 +246,11 @@ def constraint_rows(model: Model, time: float) -> Any:
 
 
 def driven_rate(model: Model, q: Any, time: float) -> Any:
-    """Return df/dt at constant q, by eighth-order central differences in time."""
+    """Return df/dt of the loop residuals at constant q, (rows,).
+
+    By eighth-order central differences in time; 0.0 without driven joints. Raises
+    UnsupportedError for driven joints together with rolling constraints.
+    """
     if not model.driven:
         return 0.0
     if any(velocity_rows(model.loops)):
@@ -239,7 +270,7 @@ def driven_rate(model: Model, q: Any, time: float) -> Any:
 
 
 def _free(model: Model, fixed: Sequence[str]) -> np.ndarray:
-    """Return the numbers of coordinates that may change."""
+    """Return the indices of velocity coordinates of joints that are not fixed."""
     free = np.ones(model.nv, bool)
     for name in fixed:
         free[model.v_slice(name)] = False

@@ -1,4 +1,4 @@
-"""What loops do in a state: residuals, rank, mobility, rows that depend on others."""
+"""Report on the loops in a state: residuals, rank, mobility, dependent rows."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ from dyn_core.simulation.loop_closure import (
 )
 from dyn_core.validation import one_state
 
-TRIES = 8  # random starts from which the loops of an overview may be closed
-DRIFT = 1e-6  # share of the speed of rows below which curvature may be drift
-RANK = 1e-5  # singular values of A below this part of the largest count as zero
-CURVED = 1e-4  # share of the rows' curvature above which a rank drops here only
+TRIES = 8  # number of random starts for closing the loops in an overview
+DRIFT = 1e-6  # curvature, by the speed of the rows, that may be drift
+RANK = 1e-5  # relative threshold below which singular values of A count as zero
+CURVED = 1e-4  # relative curvature above which the rank drops at this position only
 
 
 @dataclass(frozen=True)
 class LoopReport:
-    """Loops of a robot in a state.
+    """Residuals, rank and mobility of a robot's loops in a state.
 
     Attributes:
         rows: Names of the constraint rows.
         f: Residual of each row [m | rad].
-        rate: A qd and what driven places add [m/s | rad/s].
+        rate: Rate of each residual, A qd + df/dt of driven joints [m/s | rad/s].
         acceleration: A qdd + bias [m/s² | rad/s²].
-        rank: Of A, by singular values down to RANK of the largest.
-        mobility: Coordinates that remain, nv - rank.
-        dependent: Groups of rows that depend on each other here; a group of one is a
-            row that no joint moves.
-        flipped: Hinges whose axes are opposite.
-        dead_points: Groups of `dependent` whose rows depend on each other here, but not
-            beside it: a dead point of the linkage. Others do so everywhere.
+        rank: Rank of the Jacobian A: number of singular values above RANK times the
+            largest.
+        mobility: Degrees of freedom, nv - rank.
+        dependent: Groups of linearly dependent rows; a group of one row is a row that
+            no joint moves.
+        flipped: Names of hinges whose axes are opposite.
+        dead_points: Groups of `dependent` that are dependent at this position but not
+            beside it: a dead point of the linkage. The other groups are dependent
+            everywhere.
     """
 
     rows: tuple[str, ...]
@@ -53,7 +55,7 @@ class LoopReport:
 
     @property
     def gap(self) -> float:
-        """Largest residual [m | rad]."""
+        """Largest absolute residual [m | rad]."""
         return float(np.abs(self.f).max(initial=0.0))
 
     def __str__(self) -> str:
@@ -76,17 +78,19 @@ class LoopReport:
 def loop_report(
     model: Model, q: Any, qd: Any = None, qdd: Any = None, time: float = 0.0
 ) -> LoopReport:
-    """Return what the loops of a robot do in a state.
+    """Return the report on a robot's loops in a state.
 
     Args:
         model: Robot with loops.
         q: Position, (nq,).
-        qd: Velocity, (nv,); None for rest.
-        qdd: Acceleration, (nv,); None for zeros.
-        time: Time at which driven places are where they are [s].
+        qd: Velocity, (nv,); None: rest.
+        qdd: Acceleration, (nv,); None: zeros.
+        time: Time for driven joints [s].
 
     Raises:
-        ShapeError: An array of the wrong size.
+        ShapeError: An array has the wrong size.
+        SingularError: A loop has no direction at q.
+        UnsupportedError: The robot has driven joints and rolling constraints.
 
     Source: KIM-3.0 (checks of a state).
     """
@@ -118,23 +122,24 @@ def loop_report(
 def _bent_rows(
     bias: Any, A: np.ndarray, dependent: np.ndarray, tangents: np.ndarray
 ) -> np.ndarray:
-    """Return by row whether its dependence ends beside the position.
+    """Return for each row whether its dependence ends beside the position, (m,).
 
         y.T d²f(t, t) = 0  for y of dependent rows and velocities t, A t = 0
 
-    holds where rows depend on each other everywhere.
+    holds where rows are dependent everywhere; it is tested for two random t.
 
     Args:
-        bias: (dA/dt) qd as a function of qd.
-        A: Jacobian of the rows, m x nv.
-        dependent: Combinations y of rows, m x k.
-        tangents: Velocities, one in each row.
+        bias: Function of qd that returns (dA/dt) qd, (m,).
+        A: Jacobian of the rows, (m, nv).
+        dependent: Left null space of A, the combinations y, (m, k).
+        tangents: Null space of A, one velocity in each row.
     """
     bent = np.zeros(len(dependent), bool)
     rest = bias(np.zeros(tangents.shape[1]))
     for weights in np.random.default_rng(0).normal(size=(2, len(tangents))):
         t = weights @ tangents
         t = t / max(np.abs(t).max(initial=0.0), 1e-300)
+        # The even part in t: terms linear in the velocity and constant ones cancel.
         curvature = (bias(t) + bias(-t)) / 2 - rest
         left = np.abs(dependent @ (dependent.T @ curvature))
         largest = CURVED * np.abs(curvature).max(initial=0.0)
@@ -143,7 +148,12 @@ def _bent_rows(
 
 
 def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], ...]:
-    """Return groups of rows that combinations of rows tie together."""
+    """Return groups of the names of mutually dependent rows.
+
+    Args:
+        names: Names of all rows, (m,).
+        dependent: Orthonormal basis of the left null space, (m, k).
+    """
     tied = np.abs(dependent @ dependent.T) > 1e-6
     left, groups = [k for k in range(len(names)) if tied[k, k]], []
     while left:
@@ -159,7 +169,7 @@ def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], .
 
 
 def describe_loops(model: Model) -> list[str]:
-    """Return lines about the loops of a robot: rows, mobility, gap; none without."""
+    """Return lines on a robot's loops: rows, gap, mobility; empty without loops."""
     if not model.loops:
         return []
     kinds = [getattr(loop, "kind", "coupling") or "user" for loop in model.loops]

@@ -1,46 +1,49 @@
-"""Simulated time beside the wall's: which periods are due, and how well it keeps up."""
+"""Pacing of a simulation: due periods of simulated time against wall time."""
 
 from __future__ import annotations
 
 from collections import deque
 
-MARKS = 10  # of a window
+MARKS = 10  # number of measurements in a window
 
 
 class Pace:
-    """Counts the periods that are due, and what was missed.
+    """Counts due, missed and lost periods of a simulation against wall time.
 
-    A cycle that comes late owes the periods it missed. They are caught up, in this
-    cycle and the following ones, up to a bound; what is beyond it is lost: simulated
-    time then lags for good. After a pause nothing is owed.
+    A late cycle owes the periods that it missed. They are caught up in this cycle and
+    the next ones, up to `most`; periods beyond it are lost, and simulated time lags
+    behind for good. After a restart nothing is owed.
 
     Attributes:
-        period: [s].
-        most: Periods that may be caught up.
-        cycles, missed, lost: Number of cycles, of missed ones, of periods lost.
-        debt: Periods that are due and not simulated.
+        period: Period of simulated time [s].
+        most: Maximum number of periods to catch up.
+        window: Duration over which ratios are averaged [s].
+        cycles: Number of cycles.
+        missed: Number of missed periods.
+        lost: Number of periods that will not be simulated.
+        debt: Number of periods that are due and not yet simulated.
     """
 
     def __init__(self, period: float, most: int, window: float = 2.0) -> None:
-        """Count from the first cycle on.
+        """Start the counts at zero.
 
         Args:
-            period: [s].
-            most: Periods that may be caught up.
-            window: Duration that the ratios are of [s].
+            period: Period of simulated time [s].
+            most: Maximum number of periods to catch up.
+            window: Duration over which ratios are averaged [s].
         """
         self.period, self.most, self.window = period, most, window
         self.cycles = self.missed = self.lost = self.debt = self._moved = 0
         self.restart()
 
     def restart(self) -> None:
-        """Owe nothing, and forget the ratios; the counts stay."""
+        """Clear debt and ratios, such as after a pause; the counts remain."""
         self.debt = 0
         self._next: float | None = None
         self._marks: deque[tuple[float, int, int, int]] = deque(maxlen=MARKS + 1)
 
     def owed(self, now: float) -> int:
-        """Count a cycle; return how many periods it should simulate, 1 or more.
+        """Count a cycle; return the number of periods due, 1 or more.
 
         Args:
             now: Time of the cycle, monotonic [s].
@@ -65,7 +68,7 @@ class Pace:
 
     @property
     def real_time_factor(self) -> float | None:
-        """Simulated time by the wall's, in the window; None right after a start."""
+        """Ratio of simulated to wall time in the window; None right after a start."""
         if len(self._marks) < 3:
             return None
         (t0, moved0, *_), (t1, moved1, *_) = self._marks[0], self._marks[-1]
@@ -73,7 +76,10 @@ class Pace:
 
     @property
     def missed_share(self) -> float:
-        """Missed cycles by due ones, in the window."""
+        """Fraction of due cycles that were missed in the window.
+
+        0 right after a start.
+        """
         if len(self._marks) < 3:
             return 0.0
         (_, _, missed0, cycles0), (_, _, missed1, cycles1) = (

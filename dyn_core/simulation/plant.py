@@ -1,4 +1,4 @@
-"""Base of simulated plants: limits of commands, rules for stale ones, counters."""
+"""Base class of simulated plants: command limits, stale commands, counters."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from dyn_core.validation import float_array, shown
 
 
 class SimulatedPlant(ABC):
-    """Something in one process that takes joint forces and moves by periods.
+    """A simulated plant that accepts joint forces and advances by periods.
 
-    A leaf has the settings as attributes, calls `_check_settings` and then `reset`,
-    sets `effort_limit`, and writes `_begin_period`, `_return_to` and `_step`.
+    A subclass is a dataclass with the settings as fields. It calls `_check_settings`,
+    sets `effort_limit`, calls `reset`, and implements `_begin_period`, `_return_to` and
+    `_step`.
 
     Attributes:
-        period: Time that `advance` covers [s].
-        substeps: Steps in a period.
-        command_timeout: Age at which a command counts as stale: then zero [s].
-        counters: What was refused or late, by name.
-        effort_limit: Largest joint forces, infinity where there is none [N·m | N].
-        tau: Joint forces commanded, within the limits [N·m | N].
-        commanded: Time of the command, or None [s].
-        accelerated: Time of the accelerations, for a leaf that takes any, or None [s].
+        period: Time that `advance` simulates [s].
+        substeps: Number of steps in a period.
+        command_timeout: Age from which a command is stale and replaced by zero [s].
+        counters: Number of refused, limited or late events, by name.
+        effort_limit: Largest joint forces, infinite for joints without a limit
+            [N·m | N].
+        tau: Commanded joint forces, within the limits [N·m | N].
+        commanded: Time of the command [s]; None if there is none.
+        accelerated: Time of the prescribed accelerations, if the subclass accepts them
+            [s]; None if there are none.
         paused: Whether `advance` does nothing.
         braked: Whether brakes hold the robot until the first command.
     """
@@ -46,10 +49,10 @@ class SimulatedPlant(ABC):
     braked: bool = False
 
     def _check_settings(self, *times: str) -> None:
-        """Refuse settings that make no sense.
+        """Raise a SettingError for a setting that is out of range.
 
         Args:
-            times: Names of more times that must be positive.
+            times: Names of further settings that must be positive durations.
         """
         for name in ("period", "command_timeout", *times):
             value = getattr(self, name)
@@ -72,12 +75,21 @@ class SimulatedPlant(ABC):
                 )
 
     def reset(self) -> None:
-        """Forget commands; a leaf goes back to the start, too."""
+        """Clear the command; a subclass also restores its initial state."""
         self.tau = np.zeros_like(self.effort_limit)
         self.commanded = None
 
     def command(self, t: float, tau: Any) -> None:
-        """Take joint forces at the time t; bad ones raise and change nothing."""
+        """Set the joint forces at time t, clipped to the limits; ends `braked`.
+
+        Args:
+            t: Time of the command [s].
+            tau: Joint forces, (n,) [N·m | N].
+
+        Raises:
+            ShapeError, NonFiniteError: The array is invalid; the previous command
+                remains.
+        """
         tau = float_array("command", tau, f"shape {self.effort_limit.shape}")
         if tau.shape != self.effort_limit.shape:
             self.counters["command of wrong size"] += 1
@@ -94,24 +106,25 @@ class SimulatedPlant(ABC):
 
     @property
     def effort(self) -> np.ndarray:
-        """Joint forces that act: commanded ones, and what constraints of joints add."""
+        """Joint forces that act [N·m | N]; here the command."""
         return self.tau
 
     def stale(self, t: float) -> bool:
-        """Whether there is no command young enough at t."""
+        """Return whether the command at time t is missing or too old."""
         return self.commanded is None or t - self.commanded > self.command_timeout
 
     def advance(self, t: float, now: float | None = None) -> None:
-        """Move by one period from the time t.
+        """Simulate one period from time t; no effect while paused or braked.
 
         Args:
-            t: Time of the motion; driven places are where they are then [s].
-            now: Time by which the age of commands counts, as for `command`; None: t.
+            t: Time of the motion, which driven joints follow [s].
+            now: Time that the age of commands is computed with, on the clock of
+                `command` [s]; None: t.
 
         Raises:
-            SettingError: A time is no number.
-            DynError: The step failed; the state before the period is kept and it
-                pauses.
+            SettingError: A time is not a number.
+            DynError: A step failed; the state before the period is restored, and the
+                plant pauses.
         """
         if type(t) is not float:
             t = _time("t", t)
@@ -121,7 +134,7 @@ class SimulatedPlant(ABC):
             now = _time("now", now)
         if self.paused or self.braked:
             return
-        since, count = self.commanded, self.substeps  # few calls: it is every step
+        since, count = self.commanded, self.substeps  # inlined `stale`, for speed
         if since is not None and now - since > self.command_timeout:
             self.counters["command stale"] += 1
             self.tau, self.commanded = np.zeros_like(self.tau), None
@@ -138,28 +151,28 @@ class SimulatedPlant(ABC):
             raise self._explained(error) from error.__cause__
 
     def _explained(self, error: DynError) -> DynError:
-        """Return the error of a step, with what is known of its cause."""
+        """Return a step's error, with known causes added; here unchanged."""
         return error
 
     def _forget_accelerations(self, t: float) -> None:
-        """Let accelerations that have grown stale become zero; here there are none."""
+        """Set stale prescribed accelerations to zero; here there are none."""
         self.accelerated = None
 
     @abstractmethod
     def _begin_period(self) -> Any:
-        """Return the state, for `_return_to`; forget what is kept of one period."""
+        """Return the state for `_return_to`; discard data of the last period."""
 
     @abstractmethod
     def _return_to(self, state: Any) -> None:
-        """Go back to a state."""
+        """Restore a state returned by _begin_period."""
 
     @abstractmethod
     def _step(self, t: float, dt: float) -> None:
-        """Move by one substep."""
+        """Simulate one substep of length dt from time t [s]."""
 
 
 def _time(name: str, value: Any) -> float:
-    """Return a time as a float; anything but a number is refused."""
+    """Return a time as a float; raise a SettingError if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SettingError(
             f"{name} is {shown(value)}; valid: the time, a number [s]; joint forces go"

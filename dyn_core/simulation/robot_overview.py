@@ -1,4 +1,4 @@
-"""A robot line by line, as `dyn info` prints it: warnings, origin, loops, joints."""
+"""Text overview of a robot, as printed by `dyn info`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dyn_core.spatial import RigidInertia, Transform, Vector
 
 
 def describe(model: Model) -> list[str]:
-    """Return what a robot is, line by line.
+    """Return an overview of a robot, line by line.
 
-    First what is doubtful, then what came from where, loops, joints, masses.
+    First warnings, then the source of the data, loops, springs, joints, masses.
     """
     lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
     lines += [labelled(warning) for warning in model.warnings]
@@ -45,7 +45,7 @@ def describe(model: Model) -> list[str]:
 
 
 def _joints(model: Model) -> list[str]:
-    """Return a table of the joints."""
+    """Return the lines of the joint table."""
     header = (
         "joint",
         "kind",
@@ -73,7 +73,7 @@ def _joints(model: Model) -> list[str]:
 
 
 def _joint_row(model: Model, i: int) -> tuple[str, ...]:
-    """Return the cells of one joint."""
+    """Return the table cells of the joint of body i; "-" for no limit or zero."""
     name, joint = model.names[i], model.joint[i]
     lead = model.leader[i].body
     kind = joint.kind
@@ -100,12 +100,12 @@ def _joint_row(model: Model, i: int) -> tuple[str, ...]:
 
 
 def _number(x: Any) -> str:
-    """Show a number, or an array as rows."""
+    """Format a number, or an array as nested lists."""
     return str(x.tolist()) if isinstance(x, np.ndarray) else f"{x:g}"
 
 
 def _total(model: Model) -> RigidInertia:
-    """Add up the inertia of all moving bodies with every joint at zero."""
+    """Return the inertia of all moving bodies in base coordinates, joints at zero."""
     X, total = [Transform.identity()], RigidInertia.zero()
     parts = split_q(model, Vector(model.neutral().tolist()))
     for i in model.bodies:
@@ -116,7 +116,7 @@ def _total(model: Model) -> RigidInertia:
 
 
 def _zero_outside(model: Model) -> list[str]:
-    """Return the joints that model.neutral() puts beyond their limits."""
+    """Return the names of joints whose zero position is outside their limits."""
     return [
         model.names[i]
         for i in model.independent
@@ -126,6 +126,7 @@ def _zero_outside(model: Model) -> list[str]:
 
 
 def _unlimited(model: Model) -> list[str]:
+    """Return the names of joints without an effort limit."""
     return [
         model.names[i]
         for i in model.independent

@@ -1,4 +1,4 @@
-"""Base of simulated robots: a start, joints with prescribed accelerations."""
+"""Base class of simulated robots: initial state, prescribed accelerations, payload."""
 
 from __future__ import annotations
 
@@ -17,28 +17,32 @@ from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.solving.registry import solver
 from dyn_core.validation import ListOf, Name, float_array, shown
 
-DEEP = 0.01  # of a start in something or beyond a limit: worth a warning [m | rad]
+DEEP = 0.01  # overlap or limit excess of a start that is warned of [m | rad]
 
 
 class RobotPlant(SimulatedPlant):
-    """A robot that takes joint forces and moves by periods.
+    """A simulated robot that accepts joint forces and advances by periods.
 
-    A leaf has the settings as attributes, calls `_check_settings` and `_prepare`, and
-    writes `_move`; its Programs take `carried.values` last.
+    A subclass is a dataclass with the settings as fields. It calls `_check_settings`
+    and `_prepare`, and implements `_move`; its Programs take `carried.values` as last
+    inputs.
 
     Attributes:
         model: Robot.
-        q0, qd0: Start; None for neutral within the limits, at rest. Loops are closed,
-            with driven places where they are at t = 0.
-        prescribed: Joints with prescribed accelerations instead of forces.
-        compensates_gravity: Whether the robot carries its own weight: commands are
-            without it.
-        payload_link: Link that may carry a payload, or empty.
-        carried: The payload, see `attach`.
-        compensated: Joints whose motors carry weight, nv; all unless changed.
-        q, qd: State.
-        applied_effort: Joint forces, those of prescribed motion included [N·m | N].
-        warnings: What is odd about the start, in sentences.
+        q0, qd0: Initial state; None: neutral within the joint limits, at rest. Loops
+            are closed, with driven joints at t = 0.
+        prescribed: Names of joints with prescribed accelerations instead of forces.
+        compensates_gravity: Whether the robot compensates its own weight, so that
+            commands do not contain it.
+        payload_link: Link that may carry a payload; empty: none.
+        carried: Payload, see `attach`.
+        compensated: Coordinates whose motors compensate gravity, bool, (nv,); by
+            default all that are not prescribed.
+        q, qd: State, (nq,) and (nv,).
+        applied_effort: Joint forces, including forces of prescribed motion, (nv,)
+            [N·m | N].
+        qdd_u: Accelerations of the prescribed joints.
+        warnings: Sentences on doubtful properties of the initial state.
     """
 
     model: Model
@@ -51,7 +55,11 @@ class RobotPlant(SimulatedPlant):
     warnings: tuple[str, ...] = ()
 
     def _check_settings(self, *times: str) -> None:
-        """Refuse settings that make no sense."""
+        """Raise a SettingError or ModelError for a setting that is out of range.
+
+        Args:
+            times: Names of further settings that must be positive durations.
+        """
         check_robot(self.model, type(self).__name__)
         super()._check_settings(*times)
         joints: Any = self.prescribed
@@ -74,7 +82,12 @@ class RobotPlant(SimulatedPlant):
             )
 
     def _prepare(self) -> None:
-        """Check the start, and go there; `warnings` says what is odd about it."""
+        """Check the initial state, set `warnings`, and reset the robot to it.
+
+        Raises:
+            SettingError: q0 or qd0 is invalid.
+            InfeasibleError: The loops cannot be closed.
+        """
         self._scaled: dict[str, float] = {}
         self.q0 = self._start(self.q0)
         nv = self.model.nv
@@ -102,11 +115,11 @@ class RobotPlant(SimulatedPlant):
         return [*(["time"] if self.model.driven else []), *self.carried.paths]
 
     def _more(self, t: float) -> tuple[Any, ...]:
-        """Return the further inputs of a Program: time of driven places, payload."""
+        """Return further inputs of a Program: time of driven joints, payload."""
         return (*((t,) if self.model.driven else ()), *self.carried.values)
 
     def attach(self, payload: Payload | None) -> None:
-        """Carry a payload at payload_link from now on; None: nothing.
+        """Attach a payload at payload_link from now on, or remove it (None).
 
         Raises:
             SettingError: There is no payload_link.
@@ -114,9 +127,9 @@ class RobotPlant(SimulatedPlant):
         self.carried.attach(payload)
 
     def _acting(self, t: float, q: np.ndarray) -> np.ndarray:
-        """Return the joint forces of the motors: commands and, if chosen, the weight.
+        """Return the joint forces of the motors, (nv,) [N·m | N].
 
-        tau + g(q), within the effort limits
+        With compensates_gravity, tau + g(q) within the effort limits; else the command.
         """
         if not self.compensates_gravity:
             return self.tau
@@ -126,7 +139,15 @@ class RobotPlant(SimulatedPlant):
         return self.applied_effort
 
     def _start(self, q0: Any) -> np.ndarray:
-        """Check the start, or make one: neutral, in the limits; loops closed."""
+        """Return the initial position, (nq,), with loops closed.
+
+        Args:
+            q0: Position, or None: neutral within the joint limits.
+
+        Raises:
+            SettingError: q0 has a wrong shape, is not finite, or has a zero quaternion.
+            InfeasibleError: The loops cannot be closed.
+        """
         model = self.model
         if q0 is not None:
             q = _state("q0", q0, model.nq)
@@ -141,7 +162,10 @@ class RobotPlant(SimulatedPlant):
         return close_loops(model, q, tries=20) if model.loops else q
 
     def _beyond_limits(self) -> tuple[str, ...]:
-        """Return a sentence on the joint whose start is farthest beyond its limits."""
+        """Return a sentence on the joint that starts farthest beyond its limits.
+
+        Empty if none is more than DEEP beyond.
+        """
         model, beyond = self.model, {}
         for i in model.independent:
             if model.joint[i].nv == 1:
@@ -159,14 +183,17 @@ class RobotPlant(SimulatedPlant):
         )
 
     def _explained(self, error: DynError) -> DynError:
-        """Return the error of a step, with what is odd about the start."""
+        """Return a step's error.
+
+        A NonFiniteError with the warnings of the start added.
+        """
         if not isinstance(error, NonFiniteError) or not self.warnings:
             return error
         because = "; ".join(self.warnings)
         return NonFiniteError(f"{error}; {because}", error.name, error.rows)
 
     def reset(self) -> None:
-        """Go back to the start; commands are forgotten, the time goes on."""
+        """Restore the initial state and clear commands; time is not reset."""
         super().reset()
         self.q, self.qd = self.q0.copy(), self.qd0.copy()
         self.applied_effort = self.tau
@@ -175,10 +202,17 @@ class RobotPlant(SimulatedPlant):
         self.accelerated = None
 
     def accelerate(self, t: float, qdd: Any) -> None:
-        """Take accelerations of the prescribed joints, in the order of coordinates.
+        """Set the accelerations of the prescribed joints.
 
-        Bad ones raise and change nothing; without new ones for the command timeout the
-        joints go on at their velocity.
+        Without new ones for command_timeout they become zero: the joints continue at
+        their velocity.
+
+        Args:
+            t: Time [s].
+            qdd: Accelerations, in the order of `prescribed` [rad/s² | m/s²].
+
+        Raises:
+            ShapeError, NonFiniteError: The array is invalid; the previous ones remain.
         """
         qdd = float_array("accelerations", qdd, f"shape {self.qdd_u.shape}")
         if qdd.shape != self.qdd_u.shape:
@@ -192,12 +226,12 @@ class RobotPlant(SimulatedPlant):
 
     @property
     def effort(self) -> np.ndarray:
-        """Joint forces: commanded ones, the weight, and those of prescribed motion."""
+        """Joint forces, (nv,) [N·m | N]: command, weight, prescribed motion."""
         more = self.prescribed or self.compensates_gravity
         return self.applied_effort if more else self.tau
 
     def _forget_accelerations(self, t: float) -> None:
-        """Let accelerations that have grown stale become zero."""
+        """Set prescribed accelerations to zero if they are stale at time t [s]."""
         since = self.accelerated
         if since is not None and t - since > self.command_timeout:
             self.counters["acceleration stale"] += 1
@@ -208,22 +242,25 @@ class RobotPlant(SimulatedPlant):
         return self.q, self.qd
 
     def _return_to(self, state: Any) -> None:
-        """Go back to q and qd."""
+        """Restore q and qd."""
         self.q, self.qd = state
 
     def _step(self, t: float, dt: float) -> None:
-        """Move by one substep."""
+        """Simulate one substep of length dt from time t [s]."""
         self.q, self.qd = self._move(t, self.q, self.qd, dt)
 
     @abstractmethod
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state one step later."""
+        """Return q and qd after one step of length dt from time t [s]."""
 
 
 def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
-    """Return the lengths of quaternions that are not 1; one that is zero is refused."""
+    """Return the length of each quaternion that is not of unit length, by joint.
+
+    Raises a SettingError for a zero quaternion.
+    """
     lengths = scaled_quaternions(model, q)
     for name, length in lengths.items():
         if length < 1e-9:
@@ -232,7 +269,10 @@ def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
 
 
 def _state(name: str, values: Any, size: int) -> np.ndarray:
-    """Return the numbers of a start, checked."""
+    """Return an initial position or velocity as an array, (size,).
+
+    Raises a SettingError if it has another shape or is not finite; `name` names it.
+    """
     try:
         array = np.asarray(values, float)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Trajectories of a step in time, their linearisation, and the adjoint sweep.
+"""Trajectories of time-stepping solvers, their linearisation, and adjoint gradients.
 
 import numpy as np
 import dyn_core as dyn
@@ -42,13 +42,13 @@ _OF_LOOPS = {
 
 
 class RolloutStates(NamedTuple):
-    """RolloutStates of a trajectory, the start first.
+    """States of a trajectory, beginning with the initial state.
 
     Attributes:
         q: Joint positions, (N + 1, nq).
         qd: Joint velocities, (N + 1, nv).
-        impulse: Impulses of the contacts in each step, (N, m) [N·s]; None: of a step
-            without contacts.
+        impulse: Contact impulses of each step, (N, m) [N·s]; None for a step without
+            contacts.
     """
 
     q: np.ndarray
@@ -57,14 +57,14 @@ class RolloutStates(NamedTuple):
 
 
 class Linearization(NamedTuple):
-    """Derivatives of each step of a trajectory, dx = (dq, dqd).
+    """Derivatives of each step of a trajectory, with dx = (dq, dqd).
 
     Attributes:
-        A: Of the state after the step by that before it, (N, 2 nv, 2 nv).
-        B: By the joint forces of the step, (N, 2 nv, nv).
-        dx_dp: By parameters, (N, 2 nv, np).
-        not_differentiable: Of each step with contacts, (N,): 0, or what
-            CONTACT_STEP_DERIVATIVES says of 1 and 2; None: of steps without contacts.
+        A: Derivative of the state after a step by the state before it, (N, 2 nv, 2 nv).
+        B: Derivative by the joint forces of the step, (N, 2 nv, nv).
+        dx_dp: Derivative by the parameters, (N, 2 nv, np).
+        not_differentiable: For each step with contacts 0, or 1 or 2 as defined by
+            CONTACT_STEP_DERIVATIVES, (N,); None for steps without contacts.
     """
 
     A: np.ndarray
@@ -74,11 +74,11 @@ class Linearization(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradient of a cost of a trajectory.
+    """Gradient of the cost of a trajectory.
 
     Attributes:
-        q0: By a displacement of the start, (nv,).
-        qd0: By the velocity of the start, (nv,).
+        q0: By a displacement of the initial position, (nv,).
+        qd0: By the initial velocity, (nv,).
         tau: By the joint forces of each step, (N, nv).
         p: By the parameters, (np,).
     """
@@ -94,24 +94,28 @@ class Rollout:
 
         x[k+1] = step(x[k], tau[k], dt),   x = (q, qd),   k = 0..N-1
 
-    Joints that are driven start at t = 0. Where the robot has loops, slots are filled
-    with solvers that close them. A step with contacts starts from the impulses of the
-    step before, the first from none; its derivatives start from its own impulses.
+    Driven joints start at t = 0. For a robot with loops, the solver slots are filled
+    with solvers for loops. A step with contacts is warm-started with the impulses of
+    the previous step, the first with zeros; its derivatives are warm-started with its
+    own impulses.
 
     Args:
         model: Robot.
         step: Solver of STEP or CONTACT_STEP, by name or as an object.
         derivatives: Solver of STEP_DERIVATIVES or CONTACT_STEP_DERIVATIVES; None: the
-            step's name with `_derivatives`, with the options that with_options gave
-            the step.
+            step's name with `_derivatives`, with the options that with_options gave the
+            step.
         paths: Parameters p to differentiate by (model/parameter_paths.py).
-        step_options, derivative_options: Options of build of one of both, such as
-            slots.
-        options: Options of build of both: engine, joint_friction, limit_stops, ...
+        step_options, derivative_options: Build options of the step alone and of the
+            derivatives alone, such as slots.
+        options: Build options of both: engine, joint_friction, limit_stops, ...
 
     Attributes:
         model: Robot.
         program, derivatives: Programs of the step and of its derivatives.
+
+    Raises:
+        SignatureError: A solver is of another kind.
     """
 
     def __init__(
@@ -142,17 +146,20 @@ class Rollout:
         self.derivatives = derivatives.build(model, paths=paths, **chosen)
 
     def _slots(self, what: Any) -> dict[str, str]:
-        """Return what fills the slots of a solver where the robot has loops."""
+        """Return the slots of a solver with their fillings; empty without loops."""
         slots = getattr(what, "slots", {}) if self.model.loops else {}
         return {slot: name for slot, name in _OF_LOOPS.items() if slot in slots}
 
     def run(self, q0: Any, qd0: Any, tau: Any, dt: Any) -> RolloutStates:
-        """Return the states of a trajectory.
+        """Simulate a trajectory and return its states.
 
         Args:
-            q0, qd0: Start, (nq,) and (nv,) [rad | m], [rad/s | m/s].
+            q0, qd0: Initial state, (nq,) and (nv,) [rad | m], [rad/s | m/s].
             tau: Joint forces of each step, (N, nv) [N·m | N].
-            dt: Length of the steps, a number or (N,) [s].
+            dt: Length of the steps, one number or (N,) [s].
+
+        Raises:
+            ShapeError: An array has the wrong shape.
         """
         tau, dt, more = self._steps(tau, dt)
         count = len(tau)
@@ -172,12 +179,15 @@ class Rollout:
         return RolloutStates(q, qd, None if impulse is None else impulse[1:])
 
     def linearize(self, states: RolloutStates, tau: Any, dt: Any) -> Linearization:
-        """Return the derivatives of each step, from one call with a row for each.
+        """Return the derivatives of all steps, computed in one batched call.
 
         Args:
-            states: Of the trajectory; those of the end are not read. Without impulses,
-                each step with contacts is solved from none.
-            tau, dt: As `run` takes them.
+            states: States of the trajectory; the final state is not used. Without
+                impulses, each step with contacts is warm-started with zeros.
+            tau, dt: As for `run`.
+
+        Raises:
+            ShapeError: An array has the wrong shape.
         """
         tau, lengths, more = self._steps(tau, dt)
         dt = float(lengths[0]) if np.ndim(dt) == 0 and len(lengths) else lengths
@@ -196,7 +206,7 @@ class Rollout:
 
     @property
     def _rows(self) -> int:
-        """How many rows the contacts of a step have."""
+        """Number of contact impulses of a step."""
         return next(p.shape[0] for p in self.program.inputs if p.name == "warm")
 
     def gradients(
@@ -208,7 +218,7 @@ class Rollout:
         by_qd: Any,
         by_tau: Any = None,
     ) -> Gradients:
-        """Return the gradient of a cost by start, joint forces and parameters.
+        """Return the gradient of a cost by initial state, joint forces and parameters.
 
             y[N] = c[N],   y[k] = c[k] + A[k].T y[k+1]
             by tau: B[k].T y[k+1] + by_tau[k],   by p: sum_k dx_dp[k].T y[k+1]
@@ -216,11 +226,14 @@ class Rollout:
         with c = (by_q, by_qd): one sweep from the end to the start.
 
         Args:
-            states: Of the trajectory.
-            tau, dt: As `run` takes them.
+            states: States of the trajectory.
+            tau, dt: As for `run`.
             by_q: Gradient of the cost by a displacement of each position, (N + 1, nv).
-            by_qd: By each velocity, (N + 1, nv).
-            by_tau: By the joint forces of each step, (N, nv); None: zero.
+            by_qd: Gradient by each velocity, (N + 1, nv).
+            by_tau: Gradient by the joint forces of each step, (N, nv); None: zero.
+
+        Raises:
+            ShapeError: An array has the wrong shape.
 
         Source: the discrete adjoint method; A. Bryson and Y. Ho, Applied Optimal
         Control, section 2.2.
@@ -228,7 +241,11 @@ class Rollout:
         return sweep(self.linearize(states, tau, dt), by_q, by_qd, by_tau)
 
     def _steps(self, tau: Any, dt: Any) -> tuple[np.ndarray, np.ndarray, list[Any]]:
-        """Return joint forces and lengths by step, and the times of driven joints."""
+        """Return joint forces (N, nv), step lengths (N,), and further inputs.
+
+        The list of further inputs has the start time of each step, (N,), if there are
+        driven joints, else it is empty. Raises ShapeError for wrong shapes.
+        """
         wanted = f"shape (N, {self.model.nv})"
         tau = float_array("tau", tau, wanted)
         if tau.ndim != 2 or tau.shape[1] != self.model.nv:
@@ -250,8 +267,11 @@ def sweep(
         y[N] = c[N],   y[k] = c[k] + A[k].T y[k+1],   c = (by_q, by_qd)
 
     Args:
-        linearization: Of the trajectory.
-        by_q, by_qd, by_tau: As `Rollout.gradients` takes them.
+        linearization: Derivatives along the trajectory.
+        by_q, by_qd, by_tau: As for `Rollout.gradients`.
+
+    Raises:
+        ShapeError: An array has the wrong shape.
     """
     A, B, P, _ = linearization
     count, nx = A.shape[:2]
@@ -259,7 +279,7 @@ def sweep(
     start = np.empty((count + 1, nx))
     start[:, :nv] = _shaped("by_q", by_q, (count + 1, nv))
     start[:, nv:] = _shaped("by_qd", by_qd, (count + 1, nv))
-    # Rows of A, B and dx_dp beside each other: one product a step.
+    # A, B and dx_dp side by side: one product for each step.
     columns = np.concatenate([A, B, P], axis=2)
     results = np.empty((count, columns.shape[2]))
     y = start[count]
@@ -275,7 +295,7 @@ def sweep(
 
 
 def _of_kind(name: Any, *signatures: Signature) -> Any:
-    """Return the solver of a name; one of another kind is refused."""
+    """Return a solver by name or object; raise SignatureError if of another kind."""
     what = solver(name, signatures[0])
     if what.signature not in signatures:
         valid = " or ".join(signature.name for signature in signatures)
@@ -287,7 +307,7 @@ def _of_kind(name: Any, *signatures: Signature) -> Any:
 
 
 def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of floats of a shape; any other is refused."""
+    """Return an array of floats; raise ShapeError if it has another shape."""
     array = float_array(name, values, f"shape {shape}")
     if array.shape != shape:
         raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")

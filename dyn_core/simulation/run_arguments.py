@@ -1,4 +1,4 @@
-"""Arguments of `simulate`, checked: settings, duration, controller."""
+"""Checks of the arguments of `simulate`: settings, duration, controller."""
 
 from __future__ import annotations
 
@@ -12,25 +12,31 @@ from typing import Any
 from dyn_core.errors import SettingError
 from dyn_core.validation import check_keywords
 
-ControlLaw = Callable[..., Any]  # of t, q, qd; returns joint forces, or None
-MOST_ROWS = 100_000_000  # of a run: an hour of computing, and gigabytes
-NEITHER = ("model", "world", "counters")  # fields that are no settings
-ALSO = ("controller", "world", "duration", "begin", "progress")  # of simulate itself
+ControlLaw = Callable[..., Any]  # (t, q, qd) -> joint forces, or None
+MOST_ROWS = 100_000_000  # limit of a run: an hour of computing, and gigabytes
+NEITHER = ("model", "world", "counters")  # fields of a simulator that are no settings
+ALSO = ("controller", "world", "duration", "begin", "progress")  # keywords of simulate
 
 
 def check_settings(kind: Any, names: Iterable[str]) -> None:
-    """Refuse settings that neither `simulate` nor its simulator has; list all.
+    """Raise an error that lists keywords unknown to `simulate` and its simulator.
 
     Args:
         kind: Class of the simulator, a dataclass.
-        names: Settings that are given.
+        names: Keywords that were given.
     """
     valid = [item.name for item in fields(kind) if item.name not in NEITHER]
     check_keywords("simulate", names, [*valid, *ALSO])
 
 
 def check_begin(begin: Any, progress: Any, count: int) -> None:
-    """Refuse what cannot be called, or never is in so few periods; and no switch."""
+    """Raise a SettingError if `begin` or `progress` is invalid.
+
+    Args:
+        begin: Function of time, or None; needs a run of two periods or more.
+        progress: True or False.
+        count: Number of periods of the run.
+    """
     if begin is not None and callable(begin) and count < 2:
         raise SettingError(
             f"begin is called with the second period, and the run has {count}; valid:"
@@ -46,7 +52,16 @@ def check_begin(begin: Any, progress: Any, count: int) -> None:
 
 
 def row_count(duration: Any, period: float) -> int:
-    """Return how many periods a duration has."""
+    """Return the number of periods in a duration, rounded.
+
+    Args:
+        duration: Simulated time, finite and >= 0 [s].
+        period: Period [s].
+
+    Raises:
+        SettingError: The duration is invalid, has more than MOST_ROWS periods, or is
+            positive but less than half a period.
+    """
     number = isinstance(duration, Real) and not isinstance(duration, bool)
     if not number or not math.isfinite(duration) or duration < 0:
         raise SettingError(
@@ -73,9 +88,12 @@ def control_law(controller: Any) -> ControlLaw:
     """Return a controller as a function of time, position and velocity.
 
     Args:
-        controller: A function (t, q, qd) -> tau, an object with such a method `update`,
-            which may return None to leave the last command as it is, or None for no
-            force.
+        controller: A function (t, q, qd) -> tau; an object with such a method `update`,
+            which may return None to keep the last command; or None for zero force.
+
+    Raises:
+        SettingError: It cannot be called with three arguments, or is a class. A
+            function that returns None raises it when called.
     """
     if controller is None:
         return lambda t, q, qd: None
@@ -94,12 +112,15 @@ def control_law(controller: Any) -> ControlLaw:
             "controller",
         ) from error
     except ValueError:
-        pass  # a builtin that does not say what it takes
+        pass  # a builtin without a signature
     return _returning(law) if law is controller else law
 
 
 def _returning(law: ControlLaw) -> ControlLaw:
-    """Return a function that refuses None: most often a `return` is missing."""
+    """Wrap a function so that a result of None raises a SettingError.
+
+    None is most often a forgotten `return`.
+    """
 
     def checked(t: float, q: Any, qd: Any) -> Any:
         tau = law(t, q, qd)

@@ -1,4 +1,4 @@
-"""Simulation without ROS: a robot that takes torques, and recorded runs."""
+"""Simulation without ROS: a robot driven by joint forces, and recorded runs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ NO_COMMAND = ("the controller returned no joint forces in the whole run",)
 
 
 def forward_dynamics_of(step: Any, model: Model) -> str:
-    """Return the forward dynamics that a step takes for a robot, if none is named.
+    """Return the name of the default forward dynamics of a step solver for a robot.
 
-    That is the filling of its slot where this serves the robot's loops.
+    Without loops aba. With loops the solver in the step's slot `forward_dynamics` if it
+    closes loops, else aba_loops.
     """
     if not model.loops:
         return "aba"
@@ -47,27 +48,34 @@ def forward_dynamics_of(step: Any, model: Model) -> str:
 @known_keywords
 @dataclass
 class Simulator(RobotPlant):
-    """A robot in one process: takes joint forces, moves by a STEP solver.
+    """A robot in one process, driven by joint forces and advanced by a STEP solver.
 
-    Places that are driven follow the time given to `advance`.
+    Driven joints follow the time given to `advance`.
 
     Attributes:
         model: Robot.
-        period: Time that `advance` covers [s].
-        step, forward_dynamics: Solvers, by name or as objects; without a choice aba,
-            for a robot with loops aba_loops; None where joints are prescribed.
-        substeps: Steps in a period.
-        command_timeout: Age at which a command counts as stale: then zero [s].
-        q0, qd0: Start; None for neutral within the limits, at rest.
-        prescribed: Joints with prescribed accelerations instead of forces, see
-            `accelerate`; the step is then hybrid_euler, with the hybrid
-            dynamics of loops where there are some.
-        joint_friction, joint_springs, limit_stops: Whether they act.
+        period: Time that `advance` simulates [s].
+        step: Solver of STEP, by name or as object.
+        forward_dynamics: Solver by name or as object; None: see forward_dynamics_of.
+            Must be None with prescribed joints.
+        substeps: Number of steps in a period.
+        command_timeout: Age from which a command is stale and replaced by zero [s].
+        q0, qd0: Initial state; None: neutral within the joint limits, at rest.
+        prescribed: Names of joints with prescribed accelerations instead of forces, see
+            `accelerate`; the step is then hybrid_euler, with the hybrid dynamics of
+            loops where there are some.
+        joint_friction, joint_springs, limit_stops: Whether joint friction, joint
+            springs and limit stops act.
         engine: Engine of the Program.
-        counters: What was refused or late, by name.
-        compensates_gravity: Whether the robot carries its own weight and payload, so
-            that commands are without it; for a fixed root, without loops.
+        counters: Number of refused, limited or late events, by name.
+        compensates_gravity: Whether the robot compensates the weight of itself and its
+            payload, so that commands do not contain it; only for a fixed root without
+            loops.
         payload_link: Link that may carry a payload, see `attach`; empty: none.
+        history: List that each step appends its (q, qd, effort) to; None: not recorded.
+
+    Raises:
+        DynError: A setting or the initial state is invalid.
     """
 
     model: Model
@@ -126,7 +134,10 @@ class Simulator(RobotPlant):
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state one step later."""
+        """Return q and qd after one step of length dt from time t [s].
+
+        Raises NonFiniteError with the time if the result is not finite.
+        """
         tau, more = self._acting(t, q), self._more(t)
         try:
             if not self.prescribed:
@@ -144,7 +155,7 @@ class Simulator(RobotPlant):
         return q_next, qd_next
 
     def steps(self) -> RunSteps:
-        """Return the steps in `history`, a list that is there to be filled."""
+        """Return the steps in `history`, which must be a list."""
         assert self.history is not None
         nq, nv = self.model.nq, self.model.nv
         q, qd, effort = (
@@ -169,19 +180,23 @@ def simulate(
     progress: bool = True,
     **settings: Any,
 ) -> Recording:
-    """Run a robot under a controller and record it.
+    """Simulate a robot under a controller and return the recorded run.
 
     Args:
         model: Robot.
         controller: A function (t, q, qd) -> tau, or an object with such a method
-            `update`, which may return None to leave the last command as it is; None for
-            no force.
-        world: What it may touch: a World, "floor", a YAML file or mapping of fields of
-            a World; None: nothing.
+            `update`, which may return None to keep the last command; None: zero force.
+        world: Environment with contacts: a World, "floor", a YAML file or a mapping of
+            fields of a World; None: no contacts.
         duration: Simulated time [s].
-        begin: Called once with the time of the second period, to start a trajectory.
-        progress: Whether a line of progress is shown on runs longer than two seconds.
-        settings: For the Simulator, with a world for the ContactSimulator.
+        begin: Function called once with the time of the second period, for example to
+            start a trajectory.
+        progress: Whether to show a progress line on runs longer than two seconds.
+        settings: Settings of the Simulator, or with a world of the ContactSimulator.
+
+    Raises:
+        SettingError: An argument is invalid, or the controller function returned None.
+        DynError: A command is invalid, or a step failed.
     """
     robot: Any
     check_settings(Simulator if world is None else ContactSimulator, settings)
@@ -219,7 +234,16 @@ def simulate(
 
 
 class _RunRecorder:
-    """Arrays that fill up."""
+    """Buffers for the rows of a run.
+
+    Args:
+        model: Robot.
+        count: Number of rows.
+        joint_springs: Whether joint springs count in the energy.
+
+    Raises:
+        SettingError: There is not enough memory.
+    """
 
     def __init__(self, model: Model, count: int, joint_springs: bool) -> None:
         self.model = model
@@ -234,7 +258,7 @@ class _RunRecorder:
                 "duration",
             ) from error
         self.reports: list[Sequence[StepReport]] = []
-        self.commanded = not count  # whether there was a command
+        self.commanded = not count  # whether a command came; true without rows
         name = solvers(ENERGY)[0]
         bare = forces_without_potential(model) if joint_springs else ()
         self.warnings = tuple(
@@ -248,14 +272,14 @@ class _RunRecorder:
         )
 
     def put(self, k: int, t: float, robot: RobotPlant, reference: Any) -> None:
-        """Fill row k."""
+        """Write row k: time, state, command, and reference if there is one."""
         self.commanded = self.commanded or robot.commanded is not None
         self.t[k], self.q[k], self.qd[k], self.tau[k] = t, robot.q, robot.qd, robot.tau
         if reference is not None:
             self.q_ref[k] = reference.q
 
     def without_effect(self, prescribed: Sequence[str]) -> tuple[str, ...]:
-        """Return a sentence on joint forces that prescribed joints did not take."""
+        """Return a sentence if prescribed joints were commanded forces, else empty."""
         lost = [
             name for name in prescribed if self.tau[:, self.model.v_slice(name)].any()
         ]
@@ -270,7 +294,10 @@ class _RunRecorder:
     def recording(
         self, robot: Simulator | ContactSimulator, warnings: tuple[str, ...]
     ) -> Recording:
-        """Return the run, energies computed at once."""
+        """Return the Recording, with the energies of all rows.
+
+        `warnings`: sentences on the run.
+        """
         energy = np.zeros(0)
         if len(self.t):
             time = (self.t,) if self.program.model.driven else ()
@@ -285,20 +312,20 @@ class _RunRecorder:
 
 
 class _Progress:
-    """A line of progress on the terminal, for long runs only."""
+    """Progress line on the terminal, for long runs only."""
 
     def __init__(self, duration: float, wanted: bool) -> None:
         self.duration, self.wanted = duration, wanted and sys.stderr.isatty()
         self.start = self.shown = time.monotonic()
 
     def show(self, t: float) -> None:
-        """Show how far it is, twice a second, after two seconds."""
+        """Show the simulated time at most twice a second, from two seconds on."""
         now = time.monotonic()
         if self.wanted and now - self.start > 2 and now - self.shown > 0.5:
             self.shown = now
             print(f"\r{t:8.2f} of {self.duration:.2f} s", end="", file=sys.stderr)
 
     def end(self) -> None:
-        """Close the line."""
+        """End the line, if one was shown."""
         if self.shown > self.start:
             print(file=sys.stderr)

@@ -1,1 +1,1 @@
-"""The reference of a controller: trajectories, goals, how they are followed."""
+"""Reference of a controller: trajectories, goals, and the motion that follows them."""

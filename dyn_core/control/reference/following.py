@@ -1,4 +1,4 @@
-"""The reference of a controller: trajectories that replace each other smoothly."""
+"""Reference of a controller, with smooth transitions from trajectory to trajectory."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ from dyn_core.errors import TrajectoryError
 
 @dataclass(frozen=True, eq=False)
 class TimedTrajectory:
-    """A trajectory in time, with an offset that fades after it has taken over.
+    """A trajectory with a start time and an offset that decays after it begins.
 
     Attributes:
-        trajectory: With the reference at `begins` as a point, where it leads there.
-        start: Time of its time zero [s].
-        begins: Time at which it takes over [s].
-        blend: Duration of the offset [s].
-        offset: Coefficients of the offset by rising power of the time since `begins`,
-            (6, n); None where there is none.
-        asked: The trajectory as it was given; None for a way to rest.
+        trajectory: Trajectory, with ramps and a lead-in from the reference where it has
+            them.
+        start: Time of the trajectory's time zero [s].
+        begins: Time at which it replaces the previous trajectory [s].
+        blend: Duration in which the offset decays [s].
+        offset: Coefficients of the offset in ascending powers of the time since
+            `begins`, (6, n); None for no offset.
+        asked: Trajectory as it was given; None for a braking motion.
     """
 
     trajectory: Trajectory | LedTrajectory
@@ -50,11 +51,11 @@ class TimedTrajectory:
 
     @property
     def ends(self) -> float:
-        """Time from which nothing changes any more [s]."""
+        """Time from which the reference is constant [s]."""
         return max(self.start + self.trajectory.duration, self.begins + self.blend)
 
     def sample(self, t: float) -> Reference:
-        """Return the reference at a time [s]."""
+        """Return the reference at time t [s], including the offset."""
         reference = self.trajectory.sample(t - self.start)
         s = t - self.begins
         if self.offset is None or s >= self.blend:
@@ -63,7 +64,12 @@ class TimedTrajectory:
         return Reference(*(x + y for x, y in zip(reference, parts, strict=True)))
 
     def sample_effort(self, t: float, before: np.ndarray) -> np.ndarray:
-        """Return the effort to be added; it fades in from that of before."""
+        """Return the feed-forward effort at time t, blended in from the previous one.
+
+        Args:
+            t: Time [s].
+            before: Feed-forward effort at `begins`, (n,) [N·m | N].
+        """
         if self.trajectory.effort is None and not before.any():
             return before
         share = min(max((t - self.begins) / self.blend, 0.0), 1.0)
@@ -71,7 +77,7 @@ class TimedTrajectory:
         return (1 - share) * before + share * added
 
     def check(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError where the offset leads out of the limits."""
+        """Raise a TrajectoryError if the motion with the offset exceeds the limits."""
         if self.offset is None:
             return
         since = self.begins - self.start
@@ -85,7 +91,15 @@ class TimedTrajectory:
 
 
 def fading(e: np.ndarray, ed: np.ndarray, T: float) -> np.ndarray:
-    """Return the quintic from an offset and its rate to rest at zero, (6, n)."""
+    """Return the quintic from an offset to zero, (6, n), in ascending powers of time.
+
+    Velocity and acceleration are zero at its end, the acceleration at its start.
+
+    Args:
+        e: Offset at time 0, (n,).
+        ed: Rate of the offset at time 0, (n,).
+        T: Duration [s].
+    """
     return np.array(
         [
             e,
@@ -100,16 +114,18 @@ def fading(e: np.ndarray, ed: np.ndarray, T: float) -> np.ndarray:
 
 @dataclass(eq=False)
 class TrajectoryFollower:
-    """The reference and the trajectories that lead it.
+    """Reference of a controller and the trajectories that it follows.
 
     Attributes:
-        limits: Of the joints.
+        limits: Joint limits.
         rules: start_tolerance, limit_tolerance, blend_time, deceleration.
-        turning: Which joints may be led by whole turns from what is asked, (n,).
-        reference: None before the first state.
-        running, pending: What leads the reference, and what takes over later.
-        effort: Effort to be added, (n,), and that from which it fades.
-        listeners: Hear what became of each trajectory that was given.
+        turning: Joints whose trajectories may be shifted by whole turns, bool, (n,).
+        reference: Present reference; None before the first state.
+        running: Trajectory that the reference follows; None at rest.
+        pending: Trajectory that replaces it later; None if there is none.
+        effort: Feed-forward effort, (n,) [N·m | N].
+        effort_before: Feed-forward effort when the running trajectory began, (n,).
+        listeners: Functions called with each given trajectory and its outcome.
     """
 
     limits: JointLimits
@@ -124,7 +140,12 @@ class TrajectoryFollower:
         self.rest(None)
 
     def rest(self, q: np.ndarray | None, why: str = "dropped") -> None:
-        """Rest at a position, or have no reference; trajectories are dropped."""
+        """Set the reference to rest at a position; drop all trajectories.
+
+        Args:
+            q: Position, (n,); None clears the reference.
+            why: Outcome for the listeners.
+        """
         self._lead(None, None, why)
         self.reference = None
         self.effort = self.effort_before = np.zeros(len(self.turning))
@@ -132,30 +153,40 @@ class TrajectoryFollower:
             self.reference = Reference(q.copy(), 0 * q, 0 * q)
 
     def take(self, q: np.ndarray, qd: np.ndarray, why: str = "dropped") -> None:
-        """Take a measured state as the reference; trajectories are dropped.
+        """Set the reference to a measured state; drop all trajectories.
 
         Args:
-            q: Position.
-            qd: Velocity that positions and velocities agree on, see Samples.rate.
-            why: What the listeners hear.
+            q: Position, (n,).
+            qd: Velocity on which positions and velocities agree, (n,), see
+                Samples.rate.
+            why: Outcome for the listeners.
         """
         self.rest(q, why)
         self.reference = Reference(q.copy(), qd.copy(), 0 * qd)
 
     def forget_next(self, why: str) -> None:
-        """Drop the trajectory that would take over; what runs runs on."""
+        """Drop the pending trajectory; the running one continues.
+
+        Args:
+            why: Outcome for the listeners.
+        """
         self._lead(self.running, None, why)
 
     def make(
         self, q: np.ndarray | None, names: Sequence[str], *rows: Any, **settings: Any
     ) -> Trajectory:
-        """Return a trajectory checked against the limits, for a robot at a position.
+        """Return a trajectory checked against the joint limits.
+
+        Where the robot or the reference is outside a limit, this limit is widened to
+        its position, so that it can be led back.
 
         Args:
-            q: Position of the robot; from outside a limit it can be led back, as can
-                the reference.
+            q: Position of the robot, (n,); None if unknown.
             names: Joints of the columns.
             rows, settings: As for make_trajectory.
+
+        Raises:
+            TrajectoryError: The trajectory is invalid or exceeds the widened limits.
         """
         place = None if self.reference is None else self.reference.q
         limits = self.limits.widened(self.rules.limit_tolerance, q, place)
@@ -169,23 +200,27 @@ class TrajectoryFollower:
             **settings,
         )
         checked = replace(made, limits=self.limits)
+        # The polynomials are cached: they need not be computed again.
         checked.__dict__["pieces"] = made.pieces
         return checked
 
     def follow(
         self, trajectory: Trajectory, start: float, now: float, q: np.ndarray | None
     ) -> None:
-        """Follow a trajectory from its start on; until then what runs runs on.
+        """Follow a trajectory from its start on; the running one continues until then.
+
+        Requires a reference.
 
         Args:
-            trajectory: Checked here where it was not against these limits.
-            start: Time of its time zero [s].
+            trajectory: Trajectory; checked here unless it was checked against the same
+                limits.
+            start: Time of the trajectory's time zero [s].
             now: Present time [s].
-            q: Position of the robot.
+            q: Position of the robot, (n,); None: the reference's.
 
         Raises:
-            TrajectoryError: It starts far from the robot, waits for more than a day, or
-                leaves the limits.
+            TrajectoryError: The trajectory starts too far from the robot or more than a
+                day ahead, or exceeds the limits.
         """
         assert self.reference is not None
         if start - now > LONGEST:
@@ -197,6 +232,7 @@ class TrajectoryFollower:
         before = self._expected(begins)
         since = begins - start
         q = before.q if q is None else q
+        # Endless joints are shifted to the turn nearest to the reference.
         turns = np.round((before.q - trajectory.sample(since).q) / (2 * math.pi))
         shift = np.where(self.turning, 2 * math.pi * turns, 0.0)
         moved = trajectory.moved(shift)
@@ -231,7 +267,12 @@ class TrajectoryFollower:
         pending: TimedTrajectory | None,
         outcome: str,
     ) -> None:
-        """Set what leads the reference; say what became of the others."""
+        """Set running and pending trajectory; report dropped ones to the listeners.
+
+        Args:
+            running, pending: New values.
+            outcome: Outcome that the listeners of a dropped trajectory are called with.
+        """
         before, kept = (self.running, self.pending), (running, pending)
         self.running, self.pending = running, pending
         for motion in before:
@@ -240,7 +281,14 @@ class TrajectoryFollower:
                     listener(motion.asked, outcome)
 
     def stop(self, now: float, why: str = "stopped") -> None:
-        """Brake the reference at the rules' deceleration, within the limits."""
+        """Brake the reference at the rules' deceleration.
+
+        A joint near a position limit brakes faster. No effect without a reference.
+
+        Args:
+            now: Present time [s].
+            why: Outcome for the listeners of dropped trajectories.
+        """
         if self.reference is None:
             return
         q, qd, _ = self._expected(now)
@@ -252,7 +300,10 @@ class TrajectoryFollower:
         self._lead(TimedTrajectory(path, now, now, rules.blend_time), None, why)
 
     def advance(self, t: float) -> None:
-        """Advance the reference to a time [s]."""
+        """Advance the reference to time t [s].
+
+        Start the pending trajectory when it is due.
+        """
         if self.pending is not None and t >= self.pending.begins:
             self._lead(self.pending, None, "replaced")
             self.effort_before = self.effort
@@ -263,14 +314,20 @@ class TrajectoryFollower:
                 self._lead(None, self.pending, "reached")
 
     def _expected(self, t: float) -> Reference:
-        """Return the reference at a time, if what runs runs on."""
+        """Return the reference at time t [s] if the running trajectory continues."""
         assert self.reference is not None
         return self.reference if self.running is None else self.running.sample(t)
 
     def _check_start(
         self, first: np.ndarray, reference: np.ndarray, q: np.ndarray
     ) -> None:
-        """Raise a TrajectoryError for a start far from both reference and robot."""
+        """Raise a TrajectoryError if a start is far from both reference and robot.
+
+        Args:
+            first: First position of the trajectory, (n,).
+            reference: Position of the reference, (n,).
+            q: Position of the robot, (n,).
+        """
         reach = self.rules.start_tolerance
         distance = np.minimum(np.abs(reference - first), np.abs(q - first))
         if distance.max(initial=0.0) > reach:

@@ -1,4 +1,4 @@
-"""Goals as they are asked for: their joints, their times, and joints that they lack."""
+"""Goals as requested by a client: names, start times, and missing joints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dyn_core.errors import GoalError, TrajectoryError, unknown_name
 
 
 class GoalCode(IntEnum):
-    """Codes of the result of control_msgs/action/FollowJointTrajectory."""
+    """Result codes of control_msgs/action/FollowJointTrajectory."""
 
     SUCCESSFUL = 0
     INVALID_GOAL = -1
@@ -25,11 +25,11 @@ class GoalCode(IntEnum):
 
 
 class TrajectoryRows(NamedTuple):
-    """Numbers of a trajectory as messages have them; no rows where there are none.
+    """Arrays of a trajectory as in messages; empty rows where a quantity is not given.
 
     Attributes:
         names: Joints of the columns.
-        times: Seconds from the start of each point, (k,).
+        times: Times of the points from the start, (k,) [s].
         positions, velocities, accelerations, effort: (k, columns) or (k, 0).
     """
 
@@ -44,12 +44,18 @@ class TrajectoryRows(NamedTuple):
 def with_missing_joints(
     rows: TrajectoryRows, joints: Sequence[str], q: np.ndarray
 ) -> TrajectoryRows:
-    """Return a trajectory of all joints; those that it lacks rest where they are.
+    """Return a trajectory of all joints, in which missing joints rest.
+
+    Missing joints get constant positions, and zero velocities, accelerations and
+    efforts where the trajectory has any.
 
     Args:
-        rows: Of some joints of the controller.
+        rows: Trajectory of some joints of the controller.
         joints: Joints of the controller.
-        q: Their positions, (n,).
+        q: Positions of all these joints, (n,); used for the missing ones.
+
+    Raises:
+        TrajectoryError: The rows are no numbers or differ in length.
     """
     missing = [j for j, name in enumerate(joints) if name not in rows.names]
     if not missing:
@@ -84,15 +90,15 @@ def goal_trajectory(
     """Return the checked trajectory of a goal.
 
     Args:
-        controller: Whose joints and limits count.
-        rows: What the goal has.
-        wait: Time from now to the trajectory's time zero [s].
-        partial: Whether joints may be missing; they rest where the reference is when
-            the trajectory starts.
+        controller: Controller whose joints and limits apply.
+        rows: Trajectory of the goal.
+        wait: Time from now to the trajectory's time zero; negative if it is past [s].
+        partial: Whether joints may be missing; they rest at the reference's position at
+            the start of the trajectory.
         settings: method and moving_end of Controller.make_trajectory.
 
     Raises:
-        GoalError: The goal is invalid; its code says in what way.
+        GoalError: The goal is invalid; its `code` is a GoalCode.
     """
     joints = controller.model.joint_names
     _check_names(rows.names, joints, partial)
@@ -113,7 +119,17 @@ def goal_trajectory(
 
 
 def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
-    """Return where the reference is after some time if what runs runs on, (n,)."""
+    """Return the position of the reference after a time, (n,).
+
+    The running trajectory is assumed to continue.
+
+    Args:
+        controller: Controller.
+        wait: Time from now; negative counts as 0 [s].
+
+    Raises:
+        GoalError: No state has been received.
+    """
     reference, running = controller.reference, controller.follower.running
     if reference is None:
         message = "no state has been received: the trajectory has no start"
@@ -124,7 +140,10 @@ def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
 
 
 def _check_names(names: Sequence[str], joints: Sequence[str], partial: bool) -> None:
-    """Refuse names of joints that are unknown, double or too few."""
+    """Raise a GoalError if joint names are unknown, repeated, empty or missing.
+
+    `partial`: whether joints may be missing.
+    """
     code = GoalCode.INVALID_JOINTS
     for name in names:
         if name not in joints:

@@ -1,4 +1,4 @@
-"""Tolerances of path and goal, with the meaning of joint_trajectory_controller."""
+"""Tolerances of path and goal, with the semantics of joint_trajectory_controller."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import numpy as np
 from dyn_core.errors import GoalError, SettingError, unknown_name
 from dyn_core.validation import known_keywords
 
-ERASED = -1.0  # of a goal: what the controller checks is not checked
+ERASED = -1.0  # in a goal: disables the controller's tolerance
 STOPPED_VELOCITY = 0.01  # the controller's default [rad/s | m/s]
 
 
 class JointTolerance(NamedTuple):
-    """Tolerance of one joint in a goal; 0 keeps the controller's, -1 checks nothing.
+    """Tolerance of one joint in a goal; 0: the controller's default, -1: no check.
 
     Attributes:
         name: Joint.
-        position, velocity: [rad | m], [rad/s | m/s].
-        acceleration, effort: Not measured: 0 and -1 alone are valid.
+        position: Position tolerance [rad | m].
+        velocity: Velocity tolerance [rad/s | m/s].
+        acceleration, effort: Not checked; only 0 and -1 are valid.
     """
 
     name: str
@@ -35,13 +36,15 @@ class JointTolerance(NamedTuple):
 @known_keywords
 @dataclass(frozen=True, eq=False)
 class Tolerances:
-    """What a goal is checked against; a tolerance of 0 checks nothing.
+    """Tolerances that a goal is checked against; 0 disables a check.
 
     Attributes:
         joints: Names, in the order of the controller.
-        path_position, path_velocity: While the trajectory runs, (n,).
-        goal_position, goal_velocity: After its end, (n,).
-        goal_time: Longest time after the end until the goal is reached; 0 for any [s].
+        path_position, path_velocity: Tolerances while the trajectory runs, (n,)
+            [rad | m], [rad/s | m/s].
+        goal_position, goal_velocity: Tolerances after its end, (n,).
+        goal_time: Longest time after the end until the goal is reached; 0: no limit
+            [s].
     """
 
     joints: tuple[str, ...]
@@ -60,16 +63,23 @@ class Tolerances:
         goal_time: float = 0.0,
         stopped_velocity: float = STOPPED_VELOCITY,
     ) -> Tolerances:
-        """Return the tolerances of a controller.
+        """Return the default tolerances of a controller.
+
+        Path velocities are not checked.
 
         Args:
             joints: Names.
-            trajectory, goal: Position tolerances by joint; those left out are 0.
-            goal_time: As the attribute.
-            stopped_velocity: Largest velocity error of a joint at the goal.
+            trajectory: Position tolerances on the path, by joint name; 0 if omitted
+                [rad | m].
+            goal: Position tolerances at the goal, by joint name; 0 if omitted
+                [rad | m].
+            goal_time: Longest time after the end until the goal is reached; 0: no limit
+                [s].
+            stopped_velocity: Largest velocity error of each joint at the goal
+                [rad/s | m/s].
 
         Raises:
-            SettingError: A joint is unknown, or a tolerance negative or not finite.
+            SettingError: A joint is unknown, or a tolerance is negative or not finite.
         """
         paths = _by_joint("trajectory", trajectory or {}, joints)
         ends = _by_joint("goal", goal or {}, joints)
@@ -84,10 +94,15 @@ class Tolerances:
         goal: Iterable[JointTolerance] = (),
         goal_time: float = 0.0,
     ) -> Tolerances:
-        """Return these tolerances with those of a goal.
+        """Return a copy in which the tolerances of a goal replace the defaults.
+
+        Args:
+            path, goal: Tolerances by joint on the path and at the goal.
+            goal_time: Longest time after the end [s]; 0: the default, -1: no limit.
 
         Raises:
-            GoalError: A joint is unknown, or a number is neither >= 0 nor -1.
+            GoalError: A joint is unknown, a number is neither >= 0 nor -1, or an
+                acceleration or effort is neither 0 nor -1.
         """
         arrays = {
             "path_position": self.path_position.copy(),
@@ -113,30 +128,51 @@ class Tolerances:
         return Tolerances(self.joints, **arrays, goal_time=seconds)
 
     def _number(self, kind: str, name: str) -> int:
-        """Return the number of a joint that a goal names."""
+        """Return the index of a joint that a goal names.
+
+        Args:
+            kind: path or goal, for the message.
+            name: Joint.
+
+        Raises:
+            GoalError: The joint is unknown.
+        """
         if name not in self.joints:
             message = unknown_name("joint", name, self.joints)
             raise GoalError(f"{kind}_tolerance: {message}")
         return self.joints.index(name)
 
     def path_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
-        """Return the joint that left the path and how far, or None.
+        """Return a sentence on the joint that left the path, or None.
 
         Args:
-            error, rate: Errors of position and velocity, desired - actual, (n,).
+            error: Position error, desired - actual, (n,) [rad | m].
+            rate: Velocity error, desired - actual, (n,) [rad/s | m/s].
         """
         return self._fault(error, rate, self.path_position, self.path_velocity)
 
     def goal_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
-        """Return the joint that is not at the goal and how far off, or None."""
+        """Return a sentence on the joint that is not at the goal, or None.
+
+        Args:
+            error, rate: As for path_fault.
+        """
         return self._fault(error, rate, self.goal_position, self.goal_velocity)
 
     def _fault(
         self, error: np.ndarray, rate: np.ndarray, far: np.ndarray, fast: np.ndarray
     ) -> str | None:
+        """Return a sentence on the joint that exceeds its tolerance most, or None.
+
+        Positions are checked before velocities; NaN exceeds any tolerance.
+
+        Args:
+            error, rate: Errors of position and velocity, (n,).
+            far, fast: Tolerances of position and velocity, (n,); 0 disables a check.
+        """
         rows = (("", error, far), ("the velocity of ", rate, fast))
         for what, x, limit in rows:
-            # What is not a number is outside, too.
+            # NaN counts as outside.
             bad = np.flatnonzero((limit > 0) & ~(np.abs(x) <= limit))
             if bad.size:
                 j = int(bad[np.argmax(np.abs(x[bad]) / limit[bad])])
@@ -148,14 +184,15 @@ class Tolerances:
 
 
 def checked_timeout(cmd_timeout: float, goal_time: float) -> float:
-    """Return the time after which a command is stale, checked; 0 for never [s].
+    """Return the time after which a command is stale [s]; 0 for never.
 
     Args:
-        cmd_timeout: Counts from the end of the last trajectory [s].
-        goal_time: Longest time in which a goal may be reached; 0 for any [s].
+        cmd_timeout: Time after the end of the last trajectory [s]; 0 for never.
+        goal_time: Longest time in which a goal may be reached; 0: no limit [s].
 
     Raises:
-        SettingError: A goal that may still be reached would be stale.
+        SettingError: cmd_timeout is not 0 and not greater than goal_time, so that a
+            goal which may still be reached would be stale, or is not finite.
     """
     if cmd_timeout != 0 and not goal_time < cmd_timeout < math.inf:
         raise SettingError(
@@ -170,7 +207,11 @@ def checked_timeout(cmd_timeout: float, goal_time: float) -> float:
 def _by_joint(
     what: str, values: Mapping[str, float], joints: Sequence[str]
 ) -> np.ndarray:
-    """Return tolerances in the order of the joints."""
+    """Return tolerances, given by joint name, in the order of the joints, (n,).
+
+    `what` (trajectory or goal) names the setting in messages. Raises SettingError for
+    an unknown joint or an invalid tolerance.
+    """
     for name, value in values.items():
         if name not in joints:
             message = unknown_name("joint", name, joints)
@@ -180,13 +221,18 @@ def _by_joint(
 
 
 def _check(name: str, value: float) -> None:
+    """Raise a SettingError unless a setting is finite and >= 0."""
     if not (math.isfinite(value) and value >= 0):
         setting = f"constraints.{name}"
         raise SettingError(f"{setting} is {value}; valid: a number >= 0", setting)
 
 
 def _resolved(where: str, wanted: float, default: float) -> float:
-    """Return a goal's tolerance, or that of the controller where it has none."""
+    """Return the tolerance of a goal: `wanted`, the default for 0, or 0 for -1.
+
+    Raises GoalError for other negative numbers and numbers that are not finite; `where`
+    names the tolerance.
+    """
     if wanted == ERASED:
         return 0.0
     if not (math.isfinite(wanted) and wanted >= 0):

@@ -1,7 +1,7 @@
-"""Goals of trajectories: followed, checked each cycle, and ended with a code.
+"""Goals of trajectories: followed, checked in each cycle, and finished with a code.
 
-A goal succeeds, is aborted or is canceled; each time it has a code and a sentence. A
-robot whose goal is aborted or canceled brakes and holds its position.
+A goal succeeds, is aborted or is canceled, each with a code and a sentence. When a goal
+is aborted or canceled, the robot brakes and holds its position.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dyn_core.control.reference.goal_tolerances import Tolerances
 from dyn_core.control.reference.trajectory import Reference, Trajectory
 from dyn_core.errors import DynError, GoalError
 
-# What resets a controller.
+# Counters of the events that reset a controller.
 DROPS = ("stale", "position jumped", "time went back", "time jumped")
 
 
 class GoalOutcome(NamedTuple):
-    """The end of a goal.
+    """Result of a goal.
 
     Attributes:
-        goal: What it was accepted as.
+        goal: Identifier under which the goal was accepted.
         state: succeeded, aborted or canceled.
-        code: What a client receives.
-        sentence: The reason.
+        code: Result code for the client.
+        sentence: Explanation.
     """
 
     goal: Any
@@ -41,13 +41,14 @@ class GoalOutcome(NamedTuple):
 
 
 class GoalFeedback(NamedTuple):
-    """Where a goal is.
+    """Progress of a goal.
 
     Attributes:
         since: Time since the start of the trajectory; negative before it [s].
         desired: Reference.
         q, qd: Measured position and velocity, (n,).
-        error, rate: Their errors, desired - actual, (n,); turns are wrapped.
+        error: Position error, desired - actual, (n,); wrapped for wrapped joints.
+        rate: Velocity error, desired - actual, (n,).
     """
 
     since: float
@@ -63,12 +64,12 @@ class _Tracked:
     """A goal that is being followed.
 
     Attributes:
-        goal: What it was accepted as.
-        motion: What the controller follows.
-        tolerances: What it is checked against.
-        drops: Counters of the controller at the start.
-        canceled: Whether it only brakes any more.
-        reason: Why it does not begin, where what ran before it was to let it begin.
+        goal: Identifier under which it was accepted.
+        motion: Trajectory that the controller follows for it.
+        tolerances: Tolerances that it is checked against.
+        drops: Counters of controller resets at its acceptance, in the order of DROPS.
+        canceled: Whether it was canceled and is only braking.
+        reason: Why it cannot begin, if the trajectory before it failed; else None.
     """
 
     goal: Hashable
@@ -81,17 +82,20 @@ class _Tracked:
 
 @dataclass(eq=False)
 class GoalTracker:
-    """The goals of a controller, from their acceptance to their outcome.
+    """Goals of a controller, from their acceptance to their outcome.
 
-    `advance` is called once after each update of the controller, and while no state
-    comes. A newer trajectory ends a goal when it takes over, not before.
+    `advance` must be called once after each update of the controller, and by the
+    watchdog while no state comes. A newer trajectory ends a goal when it begins, not
+    before.
 
     Attributes:
-        controller: Follows the trajectories.
-        tolerances: Of goals that bring none; may be replaced at any time.
-        cmd_timeout: Time after the end of the last trajectory from which on its command
-            is stale, see `checked_timeout`; 0 for never; may be replaced [s].
-        last: The trajectory that the controller followed last, while it holds its end.
+        controller: Controller that follows the trajectories.
+        tolerances: Tolerances of goals without their own; may be replaced at any time.
+        tracked: Goals without an outcome.
+        cmd_timeout: Time after the end of the last trajectory from which its command is
+            stale, see `checked_timeout`; 0 for never; may be replaced [s].
+        last: Trajectory that was followed last, while the robot holds its end; else
+            None.
     """
 
     controller: Controller
@@ -107,11 +111,17 @@ class GoalTracker:
         start: float,
         tolerances: Tolerances | None = None,
     ) -> None:
-        """Follow a trajectory as a goal, from the time `start` on.
+        """Follow a trajectory as a goal.
+
+        Args:
+            goal: Identifier of the goal.
+            trajectory: Trajectory of Controller.make_trajectory.
+            start: Time of the trajectory's time zero, on the controller's clock `now`
+                [s].
+            tolerances: Tolerances of this goal; None: the default ones.
 
         Raises:
-            GoalError: The controller does not follow it: no state yet, mode gravity,
-                stopped, or too far away.
+            GoalError: The controller refuses the trajectory, see Controller.follow.
         """
         try:
             self.controller.follow(trajectory, start)
@@ -124,7 +134,11 @@ class GoalTracker:
         self.tracked.append(_Tracked(goal, motion, chosen, self._drops()))
 
     def cancel(self, goal: Hashable) -> bool:
-        """Brake; the goal ends when the reference rests. Return whether it is known."""
+        """Cancel a goal: the reference brakes, and the goal ends when it rests.
+
+        Returns:
+            Whether the goal is known.
+        """
         for tracked in self.tracked:
             if tracked.goal != goal:
                 continue
@@ -138,7 +152,10 @@ class GoalTracker:
         return False
 
     def end_all(self, reason: str) -> list[GoalOutcome]:
-        """Abort all goals, such as when the controller is deactivated."""
+        """Abort all goals and return their outcomes, such as at deactivation.
+
+        The controller stops if it follows one of them.
+        """
         ended = [self._dropped(x, reason) for x in self.tracked]
         if any(self._leads(x) for x in self.tracked):
             self.controller.stop(f"stopped: {reason}")
@@ -146,10 +163,10 @@ class GoalTracker:
         return ended
 
     def advance(self, t: float) -> list[GoalOutcome]:
-        """Return the goals that ended in the controller's cycle.
+        """Return the outcomes of goals that ended in the controller's cycle.
 
         Args:
-            t: Time of receipt of a state, or of the watchdog [s].
+            t: Time of receipt of the state, or time of the watchdog [s].
         """
         pairs = [(tracked, self._outcome(tracked, t)) for tracked in self.tracked]
         self.tracked = [x for x, outcome in pairs if outcome is None]
@@ -157,7 +174,7 @@ class GoalTracker:
         return [outcome for _, outcome in pairs if outcome is not None] + stale
 
     def feedback(self, goal: Hashable) -> GoalFeedback | None:
-        """Return where a goal is; None if it ended or nothing is measured."""
+        """Return the progress of a goal; None if it has ended or there is no state."""
         c = self.controller
         for tracked in self.tracked:
             if tracked.goal == goal and c.reference is not None and c.q is not None:
@@ -168,15 +185,16 @@ class GoalTracker:
         return None
 
     def _drops(self) -> tuple[int, ...]:
+        """Return the counters of controller resets, in the order of DROPS."""
         return tuple(self.controller.counters[name] for name in DROPS)
 
     def _leads(self, tracked: _Tracked) -> bool:
-        """Return whether the controller follows a goal, or will."""
+        """Return whether the goal's motion is the running or pending trajectory."""
         follower = self.controller.follower
         return tracked.motion in (follower.running, follower.pending)
 
     def _brake(self, tracked: _Tracked) -> None:
-        """Stop the reference; the goal's motion is the stop from now on."""
+        """Stop the reference; the braking motion becomes the goal's motion."""
         self._drop_waiting("the trajectory before it was canceled")
         self.controller.stop("stopped: canceled")
         motion = self.controller.follower.running
@@ -184,7 +202,7 @@ class GoalTracker:
             tracked.motion = motion
 
     def _outcome(self, tracked: _Tracked, t: float) -> GoalOutcome | None:
-        """Return how a goal ended in this cycle, or None."""
+        """Return the outcome of a goal in this cycle, or None if it continues."""
         motion, c = tracked.motion, self.controller
         reason = self._interruption(tracked, t)
         if tracked.canceled and (reason or not self._leads(tracked)):
@@ -215,31 +233,38 @@ class GoalTracker:
         return self._aborted(tracked, code, f"{fault} at the goal, {when}")
 
     def _aborted(self, tracked: _Tracked, code: GoalCode, sentence: str) -> GoalOutcome:
-        """Abort; the robot brakes from where it is and holds.
+        """Abort a goal: the robot brakes from its measured state and holds.
 
-        A reference that stayed where it should be would go on pulling the robot there.
+        A reference that remained on the trajectory would continue to pull the robot
+        there.
         """
         self._drop_waiting(f"the trajectory before it was aborted: {sentence}")
         self._hold(f"stopped: {sentence}")
         return GoalOutcome(tracked.goal, "aborted", code, sentence)
 
     def _hold(self, why: str) -> None:
-        """Brake from where the robot is, and hold."""
+        """Brake from the measured state and hold.
+
+        `why` is the outcome for listeners.
+        """
         c = self.controller
         assert c.q is not None and c.qd is not None
         c.follower.take(c.q, c.samples.rate, why)
         c.stop(why)
 
     def _drop_waiting(self, reason: str) -> None:
-        """Note why a goal that waits for its start will not begin."""
+        """Record the reason why the pending goal will not begin."""
         for tracked in self.tracked:
             if tracked.motion is self.controller.follower.pending:
                 tracked.reason = reason
 
     def _end_stale(self) -> list[GoalOutcome]:
-        """Hold where the robot is if the last command is stale; end its goals.
+        """Hold the measured position if the last command is stale.
 
-        A goal that ends by itself within its goal_time is waited for.
+        A goal with a goal_time is waited for: its tolerance decides within this time.
+
+        Returns:
+            Outcomes of the goals that are aborted by it.
         """
         c = self.controller
         if not self._ended():
@@ -263,7 +288,7 @@ class GoalTracker:
         return [GoalOutcome(x.goal, "aborted", code, sentence) for x in waiting]
 
     def _ended(self) -> bool:
-        """Return whether the robot holds the end of a trajectory, and note which."""
+        """Return whether the robot holds the end of a trajectory; update `last`."""
         c = self.controller
         running, last = c.follower.running, self.last
         if running is not None:
@@ -276,10 +301,11 @@ class GoalTracker:
         return self.last is not None and c.follower.pending is None and c.q is not None
 
     def _dropped(self, tracked: _Tracked, reason: str) -> GoalOutcome:
+        """Return the outcome of a goal that was aborted as invalid."""
         return GoalOutcome(tracked.goal, "aborted", GoalCode.INVALID_GOAL, reason)
 
     def _interruption(self, tracked: _Tracked, t: float) -> str | None:
-        """Return why the controller does not follow a goal any more, or None."""
+        """Return the reason why the controller does not follow a goal, or None."""
         c, motion = self.controller, tracked.motion
         if c.stopped is not None:
             return f"stopped: {c.stopped.reason}"

@@ -1,4 +1,4 @@
-"""A trajectory with a beginning and an end of its own."""
+"""Trajectories with a lead-in before their beginning and an end motion after it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dyn_core.control.rules import Rules
 
 @dataclass(frozen=True, eq=False)
 class LedTrajectory:
-    """A trajectory between a beginning and an end; it is not copied: it may be long.
+    """A trajectory between a lead-in and an end motion, without a copy of its points.
 
     Attributes:
-        rest: The trajectory.
-        way: What comes before it, up to its last time; None for nothing.
-        end: What comes after it, from its first time on; None for nothing.
+        rest: The trajectory itself.
+        way: Lead-in; it applies up to its last time. None if absent.
+        end: End motion; it applies from its first time on. None if absent.
     """
 
     rest: Trajectory
@@ -33,21 +33,21 @@ class LedTrajectory:
 
     @property
     def effort(self) -> np.ndarray | None:
-        """Efforts to be added at the trajectory's points, (k, n); None for none."""
+        """Feed-forward efforts at the trajectory's points, (k, n); None if absent."""
         return self.rest.effort
 
     @property
     def method(self) -> str:
-        """Method of interpolation."""
+        """Interpolation method, splines or none."""
         return self.rest.method
 
     @property
     def duration(self) -> float:
-        """Time from which nothing changes any more [s]."""
+        """Time from which the reference is constant [s]."""
         return self.rest.duration if self.end is None else self.end.duration
 
     def sample(self, t: float) -> Reference:
-        """Return the reference at a time since the start [s]."""
+        """Return the reference at time t since the start [s]."""
         if self.end is not None and t >= self.end.times[0]:
             return self.end.sample(t)
         if self.way is not None and t < self.way.duration:
@@ -55,11 +55,14 @@ class LedTrajectory:
         return self.rest.sample(t)
 
     def sample_effort(self, t: float) -> np.ndarray:
-        """Return the effort to be added at a time since the start, (n,) [N·m | N]."""
+        """Return the feed-forward effort at time t since the start, (n,) [N·m | N]."""
         return self.rest.sample_effort(t)
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the polynomials from one time to another: starts, coefficients."""
+        """Return start times (k,) and coefficients (k, 6, n) between two times.
+
+        Coefficients are in ascending powers of the time since each start [s].
+        """
         last = math.inf if self.end is None else float(self.end.times[0])
         first = -math.inf if self.way is None else min(self.way.duration, last)
         rows = []
@@ -74,7 +77,7 @@ class LedTrajectory:
         return np.concatenate(starts), np.concatenate(c)
 
     def check_way(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError where the way leaves the limits."""
+        """Raise a TrajectoryError if the lead-in exceeds the limits."""
         if self.way is not None:
             c = self.way.pieces[:, : self.way.order]
             where = "before point 0"
@@ -84,7 +87,15 @@ class LedTrajectory:
 def starting_from(
     trajectory: Trajectory, now: Reference, t: float = 0.0
 ) -> Trajectory | LedTrajectory:
-    """Return a trajectory with a way to it from a reference at a time before."""
+    """Return a trajectory with a lead-in from a reference.
+
+    A trajectory that begins at t or before is returned unchanged.
+
+    Args:
+        trajectory: Trajectory.
+        now: Reference at time t.
+        t: Time of the trajectory at which the lead-in starts [s].
+    """
     if trajectory.times[0] <= t:
         return trajectory
     q, qd, qdd = (
@@ -104,16 +115,18 @@ def with_ramps(
     limits: JointLimits,
     rules: Rules,
 ) -> Trajectory | LedTrajectory:
-    """Return a trajectory that begins and ends without a jump of velocity.
+    """Return a trajectory that begins and ends without a velocity jump.
 
-    Positions alone get a ramp at either end; a last velocity, if it is allowed, is
-    braked after the end.
+    A trajectory of positions alone gets a ramp at both ends. With velocities, a last
+    velocity that is not zero is braked after the end. A path of method none, or one
+    that has ended, is returned unchanged.
 
     Args:
-        path: As it is given, with the way to it.
-        t: Time at which it takes over [s].
-        qd: Velocity of the reference then; the part along the path remains.
-        limits: Of the joints.
+        path: Trajectory, with its lead-in if it has one.
+        t: Time of the path at which the reference begins to follow it [s].
+        qd: Velocity of the reference at this time, (n,); its component along the path
+            is preserved.
+        limits: Joint limits.
         rules: deceleration, limit_tolerance.
     """
     rest, way = (
@@ -137,7 +150,7 @@ def with_ramps(
 
 
 def _joined(begin: Trajectory, way: Trajectory) -> Trajectory:
-    """Return a ramp, and then what is left of the way."""
+    """Return a ramp followed by the remainder of a lead-in."""
     if begin.duration >= way.duration:
         return begin
     starts, c = way.window(begin.duration, way.duration)

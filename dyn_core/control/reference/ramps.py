@@ -1,9 +1,9 @@
-"""Ramps of a reference: at the ends of straight pieces, and braking to rest.
+"""Ramps of a reference: at the ends of linear interpolation, and braking to rest.
 
-A trajectory of positions alone has a speed from its first moment to its last. Its path
-is run through at another rate near both ends: from the rate at which the reference
-moves up to somewhat more than 1, so that no time is lost, and down to rest at the end.
-The places are those of the path, in its order.
+A trajectory of positions alone has a speed from its first moment to its last. Near both
+ends its path is traversed at another rate (path time per time): at the beginning from
+the reference's rate up to slightly more than 1, so that the lost time is made up for,
+and at the end down to 0. The path itself does not change.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ from dyn_core.control.reference.trajectory import (
     trajectory_of_pieces,
 )
 
-FASTER = 0.1  # share by which the rate exceeds 1 where there is time
-MOST_FASTER = 1 / 3  # where there is less
-LEAST_FASTER = 2e-3  # where the path itself uses up the margin of a velocity limit
-MOMENT = 1e-9  # time in which the first piece of a ramp is looked at [s]
-SAME = 1e-6  # difference of rates that needs no ramp
-STILL = 1e-9  # speed that needs no braking [rad/s | m/s]
-ROUNDS = 50
+FASTER = 0.1  # preferred excess of the rate over 1
+MOST_FASTER = 1 / 3  # largest excess, where the ramp has little time
+LEAST_FASTER = 2e-3  # excess where the path itself is at its velocity limit
+MOMENT = 1e-9  # initial duration of a ramp, within its first piece [s]
+SAME = 1e-6  # difference of rates below which no ramp is made
+STILL = 1e-9  # speed below which no braking is needed [rad/s | m/s]
+ROUNDS = 50  # maximum number of iterations for the duration of a ramp
 
 
 class Path(Protocol):
-    """A Trajectory or a LedTrajectory."""
+    """Interface that Trajectory and LedTrajectory share."""
 
     def sample(self, t: float) -> Reference:
-        """Return the reference at a time since the start [s]."""
+        """Return the reference at time t since the start [s]."""
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the polynomials from one time to another: starts, coefficients."""
+        """Return start times (k,) and coefficients (k, 6, n) between two times.
+
+        Coefficients are in ascending powers of the time since each start [s].
+        """
 
 
 def ramp(
@@ -48,23 +51,27 @@ def ramp(
     rate: float = 0.0,
     end: bool = False,
 ) -> Trajectory | None:
-    """Return a beginning or an end of straight pieces, run through from or to a rate.
+    """Return a ramp at one end of a path of straight pieces, or None.
 
-    It ends, or begins, on the path at the path's own time and speed.
+    The path is traversed at a varying rate (path time per time). A ramp at the
+    beginning starts with the given rate, and joins the path at the path's own time and
+    rate 1; one at the end does the reverse. None if no ramp is needed: the rate is 1,
+    the path rests, or there is no time.
 
     Args:
-        path: Straight pieces.
-        since, until: Times of the path within which the ramp lies [s].
-        limits: Their velocity limits are kept, with their margin.
-        acceleration: Of the fastest joint, where there is time for it [rad/s² | m/s²].
-        rate: At `since`, or at `until` for an end, from 0 to 1.
-        end: Whether it is the end of the path.
+        path: Trajectory with linear interpolation.
+        since, until: Times of the path between which the ramp lies [s].
+        limits: Joint limits; the velocity limits are respected within their margin.
+        acceleration: Acceleration of the fastest joint, exceeded only where the time is
+            too short [rad/s² | m/s²].
+        rate: Rate at `since`, or at `until` if `end`; from 0 to 1.
+        end: Whether the ramp is at the end of the path.
     """
     change, most = 1.0 - rate, until - since
     if change < SAME or most <= MOMENT:
         return None
     width = MOMENT
-    for _ in range(ROUNDS):  # it grows until it fits the pieces within it
+    for _ in range(ROUNDS):  # the ramp grows until it is long enough for its pieces
         span = (until - width, until) if end else (since, since + width)
         starts, c = path.window(*span)
         speed, faster = _speeds(c, limits)
@@ -89,7 +96,14 @@ def ramp(
 
 
 def _speeds(c: np.ndarray, limits: JointLimits) -> tuple[float, float]:
-    """Return the largest speed of pieces, and the share by which it may be exceeded."""
+    """Return the largest speed of pieces, and the permitted excess of the rate.
+
+    The velocity limits determine the excess, between LEAST_FASTER and MOST_FASTER.
+
+    Args:
+        c: Coefficients of the pieces, (k, 6, n).
+        limits: Joint limits.
+    """
     speeds = np.abs(c[:, 1])
     with np.errstate(divide="ignore", invalid="ignore"):
         room = limits.velocity * (1 + SPEED_MARGIN) / speeds - 1
@@ -100,14 +114,22 @@ def _speeds(c: np.ndarray, limits: JointLimits) -> tuple[float, float]:
 def _length(excess: float, change: float) -> float:
     """Return the duration of a ramp, in units of speed / acceleration.
 
-    The rate rises by change + excess, stays until the time that was lost is made up
-    for, and falls by the excess.
+    The rate rises by change + excess, is constant until the lost time is made up for,
+    and falls by the excess.
     """
     return excess + change + change**2 / (2 * excess)
 
 
 def _excess(length: float, change: float, most: float) -> float:
-    """Return the excess of a ramp of a duration; `most` where it is too short."""
+    """Return the excess over rate 1 of a ramp with a given duration.
+
+    The inverse of _length, at most `most`; `most` if the duration is too short.
+
+    Args:
+        length: Duration, in units of speed / acceleration.
+        change: Change of the rate.
+        most: Maximum excess.
+    """
     free = length - change
     if free <= math.sqrt(2) * change:
         return most
@@ -117,18 +139,20 @@ def _excess(length: float, change: float, most: float) -> float:
 def _run_through(
     starts: np.ndarray, c: np.ndarray, times: np.ndarray, rates: np.ndarray
 ) -> Trajectory:
-    """Return straight pieces run through at rates that are linear between times.
+    """Return straight pieces traversed at a rate that is piecewise linear in time.
 
     Args:
-        starts, c: Beginnings and coefficients of the pieces, from the first of the
-            times to the last.
-        times, rates: The mean rate is 1.
+        starts: Start times of the pieces, (k,) [s].
+        c: Coefficients of the pieces, (k, 6, n).
+        times: Breakpoints of the rate [s].
+        rates: Rate at each breakpoint; the mean rate over all of them is 1.
     """
     spans = np.diff(times)
     slopes = np.diff(rates) / np.where(spans > 0, spans, 1.0)
     places = times[0] + np.cumsum([0.0, *(spans * (rates[1:] + rates[:-1]) / 2)])
     k = np.searchsorted(places[1:-1], starts[1:], side="right")
     way = (starts[1:] - places[k]).clip(0)
+    # This form of the quadratic formula is stable for small slopes.
     root = np.sqrt((rates[k] ** 2 + 2 * slopes[k] * way).clip(0))
     with np.errstate(divide="ignore", invalid="ignore"):
         inner = times[k] + np.nan_to_num(2 * way / (rates[k] + root))
@@ -158,16 +182,17 @@ def braking(
     room: float,
     start: float = 0.0,
 ) -> Trajectory | None:
-    """Return the way to rest, all joints in the same time; None for what rests.
+    """Return a motion to rest in which all joints stop together; None if at rest.
 
-    A joint that would leave its limits brakes faster, the others do not.
+    A joint that would exceed its position limit brakes faster and stops earlier.
 
     Args:
-        q, qd: State.
-        limits: Of the joints.
-        deceleration: Of the fastest joint [rad/s² | m/s²].
-        room: Way that a joint may go on for where it has less left [rad | m].
-        start: Time of the state [s].
+        q, qd: Position and velocity, (n,).
+        limits: Joint limits.
+        deceleration: Deceleration of the fastest joint [rad/s² | m/s²].
+        room: Minimum braking distance of a joint that has less distance to its limit
+            [rad | m].
+        start: Time of the first point of the result [s].
     """
     speed = np.abs(qd)
     if speed.max(initial=0.0) <= STILL:

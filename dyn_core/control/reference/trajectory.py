@@ -18,12 +18,12 @@ from dyn_core.validation import known_keywords
 
 METHODS = ("splines", "none")
 MOST_POINTS = 100_000
-LONGEST = 86_400.0  # duration of a trajectory, and wait for its start: a day [s]
-BLOCK = 1000  # pieces that are computed together, within a processor's cache
+LONGEST = 86_400.0  # maximum duration of a trajectory, and wait for its start [s]
+BLOCK = 1000  # number of pieces computed at once, so that they fit in the cache
 
 
 def power_rows(s: float) -> np.ndarray:
-    """Return the powers of a time and their first two derivatives, (3, 6)."""
+    """Return the powers 0 to 5 of s with their first and second derivatives, (3, 6)."""
     s2 = s * s
     s3, s4 = s2 * s, s2 * s2
     return np.array(
@@ -52,12 +52,13 @@ class Trajectory:
     accelerations. After the end the last position is the reference.
 
     Attributes:
-        times: Seconds from the start, strictly increasing, (k,).
-        q, qd, qdd: (k, n); qd and qdd may be None.
-        method: splines, or none (steps to the position of the next point).
-        limits: What it was checked against; None if it was not.
-        effort: Efforts to be added at the points, (k, n), linear between them and kept
-            before the first and after the last; None for none.
+        times: Times of the points from the start, strictly increasing, (k,) [s].
+        q: Positions, (k, n).
+        qd, qdd: Velocities and accelerations, (k, n), or None.
+        method: splines, or none (jumps to the position of the next point).
+        limits: Limits that it was checked against; None if it was not checked.
+        effort: Feed-forward efforts at the points, (k, n), linear between them and
+            constant before the first and after the last; None if absent.
     """
 
     times: np.ndarray
@@ -74,17 +75,21 @@ class Trajectory:
         return float(self.times[-1])
 
     def moved(self, shift: np.ndarray) -> Trajectory:
-        """Return the trajectory with other positions, (n,), such as whole turns."""
+        """Return the trajectory shifted by a displacement, (n,), e.g. whole turns."""
         if not shift.any():
             return self
         pieces = self.pieces.copy()
         pieces[:, 0] += shift
         moved = replace(self, q=self.q + shift)
-        moved.__dict__["pieces"] = pieces  # not computed again
+        moved.__dict__["pieces"] = pieces  # fill the cache: only constants have changed
         return moved
 
     def sample(self, t: float) -> Reference:
-        """Return the reference at a time since the start [s]."""
+        """Return the reference at time t since the start [s].
+
+        At rest at the first position before the first point, and at the last after the
+        end.
+        """
         k = int(self.times.searchsorted(t, side="right")) - 1
         last = len(self.times) - 1
         if 0 <= k < last and self.method != "none":
@@ -94,7 +99,10 @@ class Trajectory:
         return Reference(q, 0 * q, 0 * q)
 
     def sample_effort(self, t: float) -> np.ndarray:
-        """Return the effort to be added at a time since the start, (n,) [N·m | N]."""
+        """Return the feed-forward effort at time t since the start, (n,) [N·m | N].
+
+        Zeros if the trajectory has no efforts.
+        """
         if self.effort is None:
             return np.zeros(self.q.shape[1])
         k = int(np.clip(np.searchsorted(self.times, t), 1, max(len(self.times) - 1, 1)))
@@ -105,9 +113,10 @@ class Trajectory:
         return (1 - share) * self.effort[k - 1] + share * self.effort[k]
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the polynomials from one time to another: starts, coefficients.
+        """Return start times (k,) and coefficients (k, 6, n) between two times.
 
-        Before the first and after the last point the position is constant.
+        Coefficients are in ascending powers of the time since each start [s]. Before
+        the first and after the last point the position is constant.
         """
         low = np.searchsorted(self.times, start, side="right")
         high = np.searchsorted(self.times, end, side="left")
@@ -126,13 +135,13 @@ class Trajectory:
 
     @property
     def order(self) -> int:
-        """Number of coefficients of a piece that differ from zero."""
+        """Number of coefficients of a piece that may be nonzero: 1, 2, 4 or 6."""
         if self.method == "none":
             return 1
         return 2 if self.qd is None else 4 if self.qdd is None else 6
 
     def check(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError where the motion between points leaves the limits."""
+        """Raise a TrajectoryError if the motion between points exceeds the limits."""
         c = self.pieces[:, : self.order]
         limits.check_pieces(
             np.diff(self.times), c, lambda k: f"between points {k} and {k + 1}"
@@ -140,17 +149,22 @@ class Trajectory:
 
     @cached_property
     def pieces(self) -> np.ndarray:
-        """Coefficients of the polynomial of each piece, (pieces, 6, n)."""
+        """Coefficients of each piece in ascending powers of time, (pieces, 6, n)."""
         count = len(self.times) - 1
         c = np.zeros((6, count, self.q.shape[1]))
-        with np.errstate(all="ignore"):  # what overflows is refused by the checks
+        with np.errstate(all="ignore"):  # the checks refuse overflow
             for k in range(0, count, BLOCK):
                 end = min(k + BLOCK, count)
                 self._fill(c[:, k:end], slice(k, end), slice(k + 1, end + 1))
         return c.transpose(1, 0, 2)
 
     def _fill(self, c: np.ndarray, first: slice, last: slice) -> None:
-        """Fill in the coefficients of pieces from their first and last points."""
+        """Write the coefficients of pieces, c: (6, pieces, n).
+
+        Args:
+            c: Zeros; overwritten.
+            first, last: Slices of the points at which the pieces begin and end.
+        """
         T = (self.times[last] - self.times[first])[:, None]
         c[0] = p0 = self.q[first]
         d = self.q[last] - p0
@@ -175,16 +189,17 @@ class Trajectory:
 
 
 def trajectory_of_pieces(times: np.ndarray, pieces: np.ndarray) -> Trajectory:
-    """Return a trajectory of polynomials.
+    """Return a trajectory with given polynomials.
 
     Args:
-        times: Where a piece begins, and where the last one ends, (k + 1,) [s].
-        pieces: Coefficients by rising power of the time in a piece, (k, 6, n).
+        times: Start time of each piece, and end time of the last, (k + 1,) [s].
+        pieces: Coefficients in ascending powers of the time since a piece began, (k, 6,
+            n).
     """
     ends = power_rows(float(times[-1] - times[-2])) @ pieces[-1]
     q, qd = (np.vstack([pieces[:, i], ends[i]]) for i in range(2))
     made = Trajectory(times, q, qd, None)
-    made.__dict__["pieces"] = pieces  # not computed from the points
+    made.__dict__["pieces"] = pieces  # fill the cache: points do not determine them
     return made
 
 
@@ -204,24 +219,24 @@ def make_trajectory(
     method: str = "splines",
     moving_end: bool = False,
 ) -> Trajectory:
-    """Return a checked trajectory in the order of the controller.
+    """Return a checked trajectory in the joint order of the controller.
 
     Args:
-        joints: The controller's joints.
-        names: Joints of the columns, each of `joints` once, in any order.
-        times: Seconds from the start of each point, strictly increasing, >= 0.
-        positions, velocities, accelerations: One row per point; the last two may be
-            empty.
-        effort: Efforts to be added, one row per point, or empty [N·m | N].
-        lower, upper: Position limits in the controller's order, kept by the points and
-            between them [rad | m].
-        velocity: Velocity limits in the same order [rad/s | m/s].
+        joints: Joints of the controller.
+        names: Joints of the columns; each of `joints` once, in any order.
+        times: Times of the points from the start, (k,), strictly increasing, >= 0 [s].
+        positions, velocities, accelerations: One row per point, (k, n); the last two
+            may be empty.
+        effort: Feed-forward efforts, one row per point, or empty [N·m | N].
+        lower, upper: Position limits in the controller's order, (n,), checked at the
+            points and between them; None: no limits [rad | m].
+        velocity: Velocity limits in the same order; None: no limits [rad/s | m/s].
         method: splines or none.
         moving_end: Whether the last point may have a velocity.
 
     Raises:
-        TrajectoryError: The trajectory is invalid; names the point or joint and the
-            valid values.
+        TrajectoryError: The trajectory is invalid or exceeds a limit; names the point
+            or joint and the valid values.
     """
     if method not in METHODS:
         raise TrajectoryError(f"interpolation '{method}'; valid: {', '.join(METHODS)}")
@@ -248,12 +263,17 @@ def make_trajectory(
 
 
 def point_rows(what: str, rows: Any, width: int | None = None) -> np.ndarray:
-    """Return one row per point as one array, (k, width); (k, 0) if all are empty.
+    """Return rows of numbers, one per point, as an array (k, width).
+
+    The shape is (k, 0) if all rows are empty.
 
     Args:
-        what: Name of the numbers for messages.
+        what: Name of the quantity for messages.
         rows: Sequences of numbers, such as the fields of a message.
-        width: Numbers of a row; None for as many as the first has.
+        width: Required length of each row; None: the length of the first.
+
+    Raises:
+        TrajectoryError: A row is no sequence of numbers or has another length.
     """
     if isinstance(rows, np.ndarray) and rows.ndim == 2:
         sizes = np.full(len(rows), rows.shape[1])
@@ -282,7 +302,12 @@ def point_rows(what: str, rows: Any, width: int | None = None) -> np.ndarray:
 
 
 def _times(times: Any) -> np.ndarray:
-    """Return the times of the points, checked."""
+    """Return the times of the points as an array, (k,).
+
+    Raises:
+        TrajectoryError: There are no points or more than MOST_POINTS, or times are not
+            finite, >= 0, strictly increasing and at most LONGEST.
+    """
     t = np.array(times, float)
     if t.ndim != 1 or len(t) == 0:
         raise TrajectoryError("the trajectory has no points")
@@ -306,7 +331,11 @@ def _times(times: Any) -> np.ndarray:
 
 
 def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Return the column of each joint."""
+    """Return the column index of each joint.
+
+    Raises:
+        TrajectoryError: `names` has unknown, missing or repeated joints.
+    """
     names = list(names)
     known, named = set(joints), set(names)
     unknown = [name for name in names if name not in known]
@@ -324,7 +353,10 @@ def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first of some names, and their number where there are more."""
+    """Return the first SHOWN names joined by commas.
+
+    With their number if there are more.
+    """
     more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
@@ -332,7 +364,19 @@ def _listed(names: Sequence[str]) -> str:
 def _ordered(
     what: str, rows: Any, t: np.ndarray, order: list[int], joints: Sequence[str]
 ) -> np.ndarray | None:
-    """Return rows in the order of the controller, or None if all are empty."""
+    """Return rows in the joint order of the controller, (k, n); None if all are empty.
+
+    Args:
+        what: Name of the quantity for messages.
+        rows: One row per point.
+        t: Times of the points, (k,).
+        order: Column index of each joint.
+        joints: Joints of the controller, for messages.
+
+    Raises:
+        TrajectoryError: The number or length of rows is wrong, or a number is not
+            finite.
+    """
     checked = point_rows(what, rows, len(order))
     if not checked.size:
         return None

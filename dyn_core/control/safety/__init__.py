@@ -1,1 +1,1 @@
-"""Safety of a controller: checks of efforts, stops, silence, the guard."""
+"""Safety of a controller: checks of efforts, stops, stale states, the guard."""

@@ -1,4 +1,4 @@
-"""What stands between the law of a controller and its output: checks and stops."""
+"""Checks and stops between the control law and the output of a controller."""
 
 from __future__ import annotations
 
@@ -17,31 +17,34 @@ from dyn_core.errors import one_line
 from dyn_core.validation import shown
 
 Effort = Callable[[], np.ndarray]
-SWINGS = 1.4  # from one effort limit to the other, after which a law oscillates
+SWINGS = 1.4  # limit-to-limit changes at the full rate that count as an oscillation
 
 
 @dataclass(eq=False)
 class Safety:
-    """Checks every effort, and replaces it where a stop is due.
+    """Checks every effort of the control law, and replaces it during a stop.
 
     Attributes:
-        joints: Names, for reasons.
-        limit: Effort limits, (nv,).
-        slew: Largest change of an effort in a second, (nv,) [N·m/s | N/s].
+        joints: Names, for messages.
+        limit: Effort limits, (nv,) [N·m | N].
+        slew: Largest rate of change of the effort, (nv,) [N·m/s | N/s].
         rules: on_violation, stop_time, last_good_cycles.
-        weight: Returns the effort that carries the weight and brakes, of q and qd.
-        brake: Makes the reference come to rest; True from the measured state.
-        can_brake: Returns whether the efforts can carry the weight.
-        counters: Of the controller.
-        envelope: Bounds of every effort, if any.
-        shadow: A second solver, if any.
-        gate: Raised by every stop and reset.
-        running: The Stop that is in force; None while the law drives.
-        ticket: What the last effort needs to pass the gate.
-        clock: Returns the time of driven places [s].
-        rate: Returns the velocity that positions and velocities agree on, (nv,).
-        failure: Why the last effort that failed was none.
-        cycles: Number of efforts.
+        weight: Function of q and qd that returns the effort of gravity compensation
+            with braking, (nv,).
+        brake: Function that brings the reference to rest; its argument: whether to
+            start from the measured state.
+        can_brake: Function that returns whether the efforts can carry the weight.
+        rate: Function that returns the velocity on which positions and velocities
+            agree, (nv,).
+        counters: Counters of the controller.
+        envelope: Bounds of every effort; None if absent.
+        shadow: Second solver; None if absent.
+        gate: Gate that every stop and reset closes for earlier efforts.
+        running: Stop in force; None while the law acts.
+        ticket: Gate ticket of the last effort.
+        clock: Function that returns the time of driven joints [s].
+        failure: Reason why the last failed effort could not be computed.
+        cycles: Number of calls of `effort`.
     """
 
     joints: tuple[str, ...]
@@ -67,23 +70,30 @@ class Safety:
         self.restart()
 
     def restart(self) -> None:
-        """Forget earlier efforts; a stop stays in force."""
+        """Discard earlier efforts; a stop remains in force."""
         self.ticket = self.gate.ticket()
         self.sent: tuple[float, np.ndarray] | None = None
         self.good = self.zero
         self.failures = 0
         self._braking: Stop | None = None  # the ramp of the last effort
-        self._slewing: np.ndarray | None = None  # since when, infinite: not, (n,) [s]
+        self._slewing: np.ndarray | None = None  # start by joint, (nv,), or inf [s]
 
     def stop(self, t: float, cause: str, kind: str, reason: str) -> None:
-        """Stop; an earlier stop that is stronger stays."""
+        """Stop the robot; a stronger stop that is already in force remains.
+
+        Args:
+            t: Time [s].
+            cause: Cause for the counters, such as violation.
+            kind: zero, ramp or hold.
+            reason: Explanation, as a sentence.
+        """
         if self.running is None or _rank(kind) < _rank(self.running.kind):
             self.running = Stop(kind, reason, t, cause)
         self.counters[f"stopped: {cause}"] += 1
         self.gate.close()
 
     def reset(self) -> None:
-        """End a stop; only a person's request may call it."""
+        """End a stop; to be called only on a person's request."""
         self.running = None
         self.gate.close()
         self.restart()
@@ -96,13 +106,13 @@ class Safety:
         error: Callable[[], np.ndarray],
         law: Effort,
     ) -> np.ndarray:
-        """Return the effort to send, (nv,).
+        """Return the effort to send, (nv,) [N·m | N].
 
         Args:
             t: Time [s].
-            q, qd: State.
-            error: Returns the tracking error.
-            law: Returns the effort of the control law.
+            q, qd: Joint position and velocity, (nv,).
+            error: Function that returns the tracking error, (nv,).
+            law: Function that returns the effort of the control law, (nv,).
         """
         ticket = self.gate.ticket()
         self.cycles += 1
@@ -115,16 +125,19 @@ class Safety:
         self.ticket = self.gate.ticket()
         if tau is None or ticket != self.ticket:  # a stop, here or in another thread
             tau = self._of_stop(t, q, qd, error, law)
-        self.sent = (t, tau.copy())  # the caller may write into what it gets
+        self.sent = (t, tau.copy())  # the caller may modify the returned array
         return tau
 
     @property
     def saturated(self) -> np.ndarray:
-        """Sign of the last torque of joints at their limit, else 0, (nv,)."""
+        """Sign of the last torque for joints at their effort limit, else 0, (nv,)."""
         return np.where(np.abs(self.good) >= self.limit, np.sign(self.good), 0.0)
 
     def carried(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the effort that carries the weight and brakes; zero without one."""
+        """Return the effort of gravity compensation with braking, within limits.
+
+        Zeros if it cannot be computed or is not finite.
+        """
         tau = self._finite(lambda: self.weight(q, qd))
         if tau is None:
             self.counters["torque not finite"] += 1
@@ -132,7 +145,10 @@ class Safety:
         return self._limited(tau)
 
     def _of_law(self, t: float, law: Effort) -> np.ndarray:
-        """Return the law's effort within limits and slew, or the last good one."""
+        """Return the law's effort within limits and slew rate, (nv,).
+
+        If it is not finite, the last valid effort, and a stop after last_good_cycles.
+        """
         tau = self._finite(law)
         if tau is None:
             self.counters["torque not finite"] += 1
@@ -149,7 +165,10 @@ class Safety:
         return self.good.copy()
 
     def _doubt(self, tau: np.ndarray) -> str | None:
-        """Return why the shadow stops an effort of the law; count a disagreement."""
+        """Return the reason why the shadow stops an effort, or None.
+
+        A disagreement is counted; None if the shadow is set not to stop.
+        """
         if self.shadow is None:
             return None
         doubt = self.shadow.disagreement(tau)
@@ -166,7 +185,16 @@ class Safety:
         tau: np.ndarray,
         error: Callable[[], np.ndarray],
     ) -> str | None:
-        """Return what is wrong with an effort that is about to be sent, or None."""
+        """Return the reason why an effort must not be sent, or None.
+
+        Checks for oscillation, then against the envelope.
+
+        Args:
+            t: Time [s].
+            q, qd: Joint position and velocity, (nv,).
+            tau: Effort that is about to be sent, (nv,).
+            error: Function that returns the tracking error, (nv,).
+        """
         oscillation = self._oscillation(t)
         if self.envelope is None or oscillation is not None:
             return oscillation
@@ -175,12 +203,19 @@ class Safety:
             violation = self.envelope.violation(
                 q, qd, tau, before, error(), self.rate(), t - since, self.clock()
             )
-        except Exception as failure:  # what fails to check stops
+        except Exception as failure:  # a check that fails stops the robot
             return one_line(f"the envelope fails: {failure}")
         return None if violation is None else str(violation)
 
     def violated(self, t: float, reason: str) -> None:
-        """Stop as the rules say for on_violation."""
+        """Stop as set by the rule on_violation, and brake from the measured state.
+
+        With "auto": ramp if the efforts can carry the weight, else zero.
+
+        Args:
+            t: Time [s].
+            reason: Explanation, as a sentence.
+        """
         kind = self.rules.on_violation
         if kind == AUTO:
             kind = "ramp" if self.can_brake() else "zero"
@@ -195,10 +230,12 @@ class Safety:
         error: Callable[[], np.ndarray],
         law: Effort,
     ) -> np.ndarray:
-        """Return the effort of the stop in force.
+        """Return the effort of the stop in force, (nv,).
 
-        A position that is held is checked again after stop_time, when it should rest;
-        by the shadow it is checked in each cycle.
+        During a stop of kind hold the shadow checks each cycle, and the envelope after
+        stop_time, when the robot should be at rest. A fault turns the stop into zero.
+
+        Arguments as for `effort`.
         """
         stop = self.running
         if stop is None:
@@ -224,7 +261,11 @@ class Safety:
         return self.zero.copy()
 
     def _finite(self, compute: Effort) -> np.ndarray | None:
-        """Return an effort, or None where there is none that is finite."""
+        """Return the result of `compute` as an effort, (nv,), or None.
+
+        None, with `failure` set, if it raises, is complex or not finite, or has a wrong
+        shape.
+        """
         try:
             result = np.asarray(compute())
             if np.iscomplexobj(result) and result.imag.any():
@@ -240,8 +281,8 @@ class Safety:
         return None
 
     def _limited(self, tau: np.ndarray) -> np.ndarray:
-        """Return an effort within the limits; count where it was not."""
-        # Of a few joints lists are several times faster than arrays.
+        """Return an effort clipped to the limits; count if it was clipped."""
+        # For a few joints, lists are several times faster than arrays.
         for x, limit in zip(tau.tolist(), self.limit.tolist(), strict=True):
             if not -limit <= x <= limit:
                 break
@@ -251,9 +292,9 @@ class Safety:
         return np.minimum(np.maximum(tau, -self.limit), self.limit)
 
     def _slewed(self, t: float, tau: np.ndarray) -> np.ndarray:
-        """Return an effort that differs from the last one by no more than the slew.
+        """Return an effort limited in its rate of change from the last one.
 
-        So a single wrong sample that no check refuses moves the robot little.
+        A single wrong sample that no check refuses thus moves the robot little.
         """
         if self.sent is None:
             return tau
@@ -275,11 +316,11 @@ class Safety:
         return slewed
 
     def _oscillation(self, t: float) -> str | None:
-        """Return which joint's effort has changed at its largest rate for too long.
+        """Return a sentence on a joint whose effort oscillates, or None.
 
-        An effort goes from one limit to the other in 2 limit / slew: a law that wants
-        more than SWINGS of that, cycle by cycle, oscillates. One that saturates
-        meanwhile moves the robot, which the envelope sees.
+        From one limit to the other an effort takes 2 limit / slew at its largest rate.
+        A law that demands this rate for more than SWINGS times as long oscillates. A
+        law that saturates meanwhile moves the robot, which the envelope detects.
         """
         if self._slewing is None:
             return None
@@ -294,5 +335,5 @@ class Safety:
 
 
 def _rank(kind: str) -> int:
-    """Return the order of stops, the strongest first."""
+    """Return the rank of a kind of stop, 0 for the strongest."""
     return STOPS.index(kind)

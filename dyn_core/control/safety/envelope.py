@@ -1,7 +1,8 @@
-"""The envelope of a controller: what is checked of every effort, after all else.
+"""Envelope of a controller: the last check of every effort before it is sent.
 
-Its numbers come from a Program of its own, compiled apart from the law it watches, and
-from the effort as it is sent. A number that is not finite is outside every bound.
+Its quantities are computed by a Program of its own, compiled separately from the law
+that it checks, and from the effort as it is sent. A value that is not finite is outside
+every bound.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from dyn_core.spatial import Motion, Vector, total
 from dyn_core.validation import known_keywords
 
 JOINT = ("effort", "effort_rate", "joint_power", "tracking_error", "velocity")
-MODEL = "model"  # a bound that the model gives
-SPEEDING = 1.5  # velocity of a fault, in velocity limits of the model
-FAR = 0.5  # tracking error of a fault [rad | m]
+MODEL = "model"  # setting of a bound that is computed from the model
+SPEEDING = 1.5  # default velocity bound, by the velocity limit of the model
+FAR = 0.5  # default bound of the tracking error [rad | m]
 WHOLE = ("power", "kinetic_energy", "tool_speed")
 UNITS = {
     "effort": "N·m | N",
@@ -38,8 +39,8 @@ UNITS = {
     "kinetic_energy": "J",
     "tool_speed": "m/s",
 }
-UNBOUND = float(np.finfo(float).max)  # infinity is outside, too
-SHORTEST = 1e-6  # time between two efforts that counts for the rate [s]
+UNBOUND = float(np.finfo(float).max)  # finite, so that infinity is outside, too
+SHORTEST = 1e-6  # minimum time between two efforts in the effort rate [s]
 ENVELOPE = Signature(
     "envelope",
     (
@@ -67,12 +68,14 @@ ENVELOPE = Signature(
 
 
 def envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame):  # type: ignore[no-untyped-def]
-    """Return what is bounded: five numbers a joint, then three of the whole robot.
+    """Return the bounded values: five for each joint, then three of the whole robot.
 
         [tau, (tau - tau_before) / dt, tau qd, error, rate, tau . qd, T, |v|]
 
+    Inputs and sizes are the ports of ENVELOPE.
+
     Args:
-        frame: Name of the link whose speed v is meant; None for the base.
+        frame: Name of the link whose origin has the speed |v|; None: the speed is 0.
 
     Source: design of this project; the kinetic energy T is GUIDE (28).
     """
@@ -100,9 +103,9 @@ def envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame):  # t
 def envelope_check(  # type: ignore[no-untyped-def]
     model, q, qd, tau, tau_before, error, rate, dt, bounds, frame
 ):
-    """Return how many values are outside their bounds, and the values.
+    """Return the number of values outside their bounds, and the values.
 
-    A value that is not a number is outside.
+    Inputs are the ports of ENVELOPE; frame as in envelope_values. NaN is outside.
     """
     values = envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame)
     pairs = zip(values, bounds, strict=True)
@@ -113,21 +116,21 @@ def envelope_check(  # type: ignore[no-untyped-def]
 @known_keywords
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of an envelope; None bounds nothing.
+    """Bounds of an envelope; None means no bound.
 
-    Bounds of joints are one number, one number a joint, or numbers by the joint's name.
-    What is "model" comes from the model, see `resolved`.
+    A bound of the joints is one number, one number a joint, or a mapping from joint
+    name to number. The bound "model" is computed from the model, see `resolved`.
 
     Attributes:
-        effort: None for the effort limits of the controller [N·m | N].
-        effort_rate: Change of the effort [N·m/s | N/s].
+        effort: Effort; None: the effort limits of the controller [N·m | N].
+        effort_rate: Rate of change of the effort [N·m/s | N/s].
         joint_power: Power of each joint [W].
         tracking_error: Distance to the reference [rad | m].
         velocity: Velocity on which positions and velocities agree [rad/s | m/s].
         power: Power of all joints together [W].
-        kinetic_energy: Of the robot [J].
-        tool_speed: Speed of the origin of a frame [m/s].
-        frame: Link whose speed is meant.
+        kinetic_energy: Kinetic energy of the robot [J].
+        tool_speed: Speed of the origin of `frame` [m/s].
+        frame: Name of the link; required with tool_speed, and only then.
     """
 
     effort: Any = None
@@ -141,16 +144,16 @@ class Bounds:
     frame: str | None = None
 
     def resolved(self, model: Model, mode: str) -> Bounds:
-        """Return these bounds with numbers for those that the model gives.
+        """Return the bounds with numbers in place of "model".
 
-        The velocity is 1.5 times the model's limit, where it has one. The tracking
-        error is 0.5 rad (0.5 m, at most half the range of a sliding joint) in mode
-        computed_torque; a spring may yield by more, and gravity compensation has no
-        reference.
+        The velocity bound is 1.5 times the model's limit, none without a limit. The
+        bound of the tracking error is 0.5 rad (0.5 m, at most half the range of a
+        prismatic joint) in mode computed_torque, none in the others: an impedance may
+        yield further, and gravity compensation has no reference.
 
         Args:
             model: Robot.
-            mode: Of the controller.
+            mode: Mode of the controller.
         """
         numbers: dict[str, Any] = {}
         if _is_model(self.velocity):
@@ -171,12 +174,12 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Violation:
-    """What was outside its bound.
+    """A value outside its bound.
 
     Attributes:
-        quantity: Name of the bound.
-        joint: Name of the joint; empty where it is the whole robot.
-        value, bound: What it was and what was allowed.
+        quantity: Name of the bound, a field of Bounds.
+        joint: Name of the joint; empty for a value of the whole robot.
+        value, bound: Value and bound, in the unit of UNITS.
     """
 
     quantity: str
@@ -198,8 +201,8 @@ class Envelope:
     """Checks efforts against Bounds.
 
     Attributes:
-        bounds: Largest absolute values, in the order of the Program's output.
-        names: Quantity and joint of each.
+        bounds: Largest absolute values, in the order of the output of envelope_values.
+        names: Pair of quantity and joint for each bound.
     """
 
     def __init__(
@@ -210,14 +213,19 @@ class Envelope:
         engine: str | None,
         carried: PayloadInput | None = None,
     ) -> None:
-        """Build the Program.
+        """Build the Program; bounds "model" are resolved as in mode computed_torque.
 
         Args:
             model: Robot.
-            bounds: What is bounded.
-            effort: Effort limits of the controller, (nv,).
-            engine: Engine of the Program.
-            carried: A payload that may change; None: none.
+            bounds: Bounds.
+            effort: Effort limits of the controller, (nv,), used where bounds.effort is
+                None.
+            engine: Engine of the Program; None: the default.
+            carried: Payload that may change at run time; None: no payload.
+
+        Raises:
+            SettingError: A bound is invalid, `frame` is unknown, or one of tool_speed
+                and frame is missing.
         """
         self.carried = carried or PayloadInput()
         inputs = [*(["time"] if model.driven else []), *self.carried.paths]
@@ -259,7 +267,17 @@ class Envelope:
         dt: float,
         t: float = 0.0,
     ) -> Violation | None:
-        """Return the bound that is exceeded most, or None; t is for driven places."""
+        """Return the violation with the largest ratio of value to bound, or None.
+
+        Args:
+            q, qd: Joint position and velocity, (nv,).
+            tau: Effort that is about to be sent, (nv,) [N·m | N].
+            tau_before: Effort sent before, (nv,).
+            error: Tracking error, (nv,).
+            rate: Velocity on which positions and velocities agree, (nv,).
+            dt: Time since the effort sent before [s].
+            t: Time of driven joints [s]; ignored if the model has none.
+        """
         more = (*((t,) if self._driven else ()), *self.carried.values)
         now = q, qd, tau, tau_before, error, rate, max(dt, SHORTEST)
         outside, values = self.program(*now, self.bounds, *more)
@@ -272,9 +290,10 @@ class Envelope:
 
 
 def value_count(model: Model) -> int:
-    """Return the number of values of an envelope."""
+    """Return the number of bounded quantities of a robot."""
     return len(JOINT) * model.nv + len(WHOLE)
 
 
 def _is_model(bound: Any) -> bool:
+    """Return whether a bound is the text "model"."""
     return isinstance(bound, str) and bound == MODEL

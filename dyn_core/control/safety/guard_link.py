@@ -1,8 +1,8 @@
-"""A controller's link to its guard: which beat stops it, and what lets it go on.
+"""A controller's link to its guard: rules for stops, and for driving again.
 
-A guard, a Supervisor in a process of its own, sends a Beat BEAT apart and at each
-change. GuardLink holds the rules, GuardStop applies them to a Controller. Without ROS;
-times are monotonic [s].
+A guard, a Supervisor in a process of its own, sends a Beat every BEAT seconds and at
+each change. GuardLink holds the rules, GuardStop applies them to a Controller. Without
+ROS; times are monotonic [s].
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 from dyn_core.control.safety.health import ERROR, WARN, Condition
 
 BEAT = 0.05  # period of the beats of a guard [s]
-LATE = 0.02  # time without a look that shows that the reader itself stood [s]
-GRACE = 2 * BEAT  # time for reading what arrived while it stood [s]
-ANSWER = 0.015  # in which the controller answers silence, after state_timeout [s]
-CAUSE = "guard"  # of a stop by a guard's word
+LATE = 0.02  # time between two checks that shows that the reader was suspended [s]
+GRACE = 2 * BEAT  # time for reading the beats that arrived meanwhile [s]
+ANSWER = 0.015  # time after state_timeout in which the controller reacts [s]
+CAUSE = "guard"  # cause of a stop that a guard's beat requested
 
 
 @dataclass(frozen=True)
 class Beat:
-    """What a guard says of itself.
+    """Status message of a guard.
 
     Attributes:
-        uuid: Name of its process; another process has another one.
+        uuid: Identifier of its process; a restarted guard has another one.
         stopped: Whether it has stopped the robot.
-        reason: Why, in a sentence.
-        resets: Number of resets that it has answered.
-        timeout: Its effort_timeout [s]; 0: unknown.
+        reason: Reason of the stop, a sentence.
+        resets: Number of resets that it has handled.
+        timeout: Its setting effort_timeout [s]; 0: unknown.
         ends: Whether this is its last beat.
     """
 
@@ -45,15 +45,16 @@ class Beat:
 
 @dataclass(eq=False)
 class KnownGuard:
-    """What is known of one guard.
+    """State of one guard as seen by the controller.
 
     Attributes:
-        beat: Its newest beat.
-        deadline: Time at which its silence is a fault [s].
-        latch: Resets that it showed when it said that it is stopped; None: its stop was
-            reset, or there was none.
-        graced: Whether its silence was excused once since its newest beat.
-        confirmed: Whether it was heard since the reader stood.
+        beat: Newest beat.
+        deadline: Time at which its silence becomes a fault [s].
+        latch: Number of resets in the beat that reported its stop; None: there was no
+            stop, or it was reset.
+        graced: Whether its deadline was extended once since the newest beat.
+        confirmed: Whether a beat sent after the last suspension of the reader was
+            received.
         lost: Whether it has fallen silent.
     """
 
@@ -67,19 +68,20 @@ class KnownGuard:
 
 @dataclass(eq=False)
 class GuardLink:
-    """The guards that a controller hears, and what follows from their beats.
+    """Guards of a controller, and the stops and faults that follow from their beats.
 
-    A stop of a guard lasts until the same process shows one more reset, or, where that
-    process is gone, until `begin` under another one that lives and is not stopped. A
-    guard that falls silent is a fault until `begin`. All methods are for one thread.
+    A guard's stop lasts until the same process reports one more reset, or, if that
+    process is gone, until `begin` while another guard is alive and not stopped. A guard
+    that falls silent is a fault until `begin`. All methods must be called from one
+    thread.
 
     Attributes:
-        timeout: Silence of a guard that is a fault [s].
+        timeout: Duration of a guard's silence that is a fault [s].
         required: Whether a controller without a guard is a fault.
-        longest_pause: Time without a look after which the reader may have been stopped
-            by a guard meanwhile: the state_timeout of the controller [s].
+        longest_pause: Time between two checks after which a guard may have stopped the
+            robot unnoticed: the state_timeout of the controller [s].
         guards: Known guards by uuid.
-        fault: Why the controller has to stop until `begin`, or None.
+        fault: Reason why the controller has to stop until `begin`, or None.
     """
 
     timeout: float = 0.2
@@ -91,7 +93,10 @@ class GuardLink:
     _settled: float = -np.inf
 
     def hear(self, t: float, beat: Beat) -> None:
-        """Note a beat; one that is older than one that was heard is ignored."""
+        """Process a beat received at time t [s].
+
+        A beat with fewer resets than a received one is older and ignored.
+        """
         self._excuse(t)
         guard = self.guards.get(beat.uuid)
         if guard is None:
@@ -109,7 +114,10 @@ class GuardLink:
             self._end(guard)
 
     def _end(self, guard: KnownGuard) -> None:
-        """Expect no further beat of a guard that has ended in good order."""
+        """Process the last beat of a guard: no further one is expected.
+
+        If a guard is required and no other is left, this is a fault.
+        """
         guard.confirmed = True
         if guard.latch is None:
             del self.guards[guard.beat.uuid]
@@ -117,7 +125,7 @@ class GuardLink:
             self.fault = self.fault or "the guard has ended"
 
     def check(self, t: float) -> None:
-        """Look for guards that are silent; to be called more often than each LATE."""
+        """Detect silent guards; to be called at intervals shorter than LATE."""
         self._excuse(t)
         for guard in self.guards.values():
             if t >= guard.deadline and not (guard.beat.ends or guard.lost):
@@ -126,10 +134,10 @@ class GuardLink:
                 self.fault = self.fault or silent
 
     def _excuse(self, t: float) -> None:
-        """Wait for what was not read while this process, or its thread, stood.
+        """Extend deadlines after this process, or its thread, was suspended.
 
-        Beats that waited in the meantime may be older than the stop of a guard: only
-        one that comes BEAT after the pause was sent after it.
+        Beats that were queued meanwhile may be older than a guard's stop. Only a beat
+        received BEAT after the pause was certainly sent after it.
         """
         pause, self._looked = t - self._looked, t
         if pause > self.longest_pause:
@@ -141,7 +149,10 @@ class GuardLink:
                 guard.confirmed = False
 
     def begin(self, t: float) -> None:
-        """Begin anew, on a person's request: end faults, and stops of dead guards."""
+        """Clear faults, and stops of dead guards, on a person's request.
+
+        If a guard is required and none is alive, a new fault is set.
+        """
         self._excuse(t)
         living = self.living(t)
         free = self.refusal(t) is None
@@ -154,12 +165,16 @@ class GuardLink:
             self.fault = "no guard is heard"
 
     def living(self, t: float) -> list[KnownGuard]:
-        """Return the guards that have not ended and are not silent."""
+        """Return the guards that have neither ended nor fallen silent."""
         guards = self.guards.values()
         return [x for x in guards if t < x.deadline and not (x.beat.ends or x.lost)]
 
     def refusal(self, t: float) -> str | None:
-        """Return why a controller that needs a guard cannot drive, or None."""
+        """Return the reason why a controller that needs a guard cannot drive.
+
+        None if at least one guard is alive and none of the living has stopped the
+        robot.
+        """
         living = self.living(t)
         if not living:
             return "no guard is heard; valid: start the node guard in this namespace"
@@ -170,7 +185,7 @@ class GuardLink:
 
     @property
     def latch(self) -> str | None:
-        """Why a guard keeps the controller at zero effort, or None."""
+        """Sentence on a guard whose stop is in force, or None."""
         for guard in self.guards.values():
             if guard.latch is not None:
                 why = f" ({guard.beat.reason})" if guard.beat.reason else ""
@@ -179,11 +194,15 @@ class GuardLink:
 
     @property
     def waits(self) -> bool:
-        """Whether this process stood, and a guard was not heard since."""
+        """Whether a guard was not heard since this process was suspended."""
         return any(not (x.confirmed or x.lost) for x in self.guards.values())
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return what is wrong with the guards, beside that they stop the robot."""
+        """Return warnings and errors about the guards, in addition to stops and faults.
+
+        Empty if there are none. Reported are several guards, a dead guard whose stop is
+        in force, and a guard whose timeout is too short.
+        """
         living, doubts = self.living(t), []
         if len(living) > 1:
             message = f"{len(living)} guards are heard; valid: one"
@@ -207,52 +226,59 @@ class GuardLink:
 
 
 class GuardStop:
-    """Stops a controller as its GuardLink says; an observer of the controller.
+    """Stops a controller as its GuardLink requires; an observer of the controller.
 
-    What a guard has stopped gets zero effort; what has lost its guard, the effort of
-    on_violation. Stops of other causes stay.
+    A guard's stop sends zero effort; the loss of the guard stops as set by
+    on_violation. Stops of other causes remain in force.
     """
 
     def __init__(
         self, controller: Any, link: GuardLink, send_zero: Callable[[], object]
     ) -> None:
-        """Prepare the stop.
+        """Connect a controller with its guards.
 
         Args:
-            controller: A Controller, of whose observers this is one.
-            link: Hears the guards.
-            send_zero: Sends zero effort, and discards what is being computed.
+            controller: Controller; this object is one of its observers.
+            link: Link that receives the beats.
+            send_zero: Function that sends zero effort and discards efforts being
+                computed.
         """
         self.controller, self.link, self.send_zero = controller, link, send_zero
-        self._others = -1  # stops of other causes, when the guard's came
+        self._others = -1  # number of other stops at the guard's stop; -1: no such stop
         self._answered: str | None = None  # the fault that has stopped the controller
 
     def begin(self, t: float) -> None:
-        """Begin with an activation; a stop that outlasts it is in force at once."""
+        """Start with an activation; a guard's stop that is in force applies at once."""
         self.link.begin(t)
         self._answered = None
         self._act(t)
 
     def hear(self, t: float, beat: Beat) -> None:
-        """Note a beat, and stop or go on accordingly."""
+        """Process a beat received at time t [s].
+
+        The controller is stopped, or its stop ended, accordingly.
+        """
         self.link.hear(t, beat)
         self._act(t)
 
     def look(self, t: float) -> None:
-        """Look for silence, also between two states."""
+        """Check for silent guards; to be called between states, too."""
         self.link.check(t)
         self._act(t)
 
     def restart(self) -> None:
-        """Do nothing: no reset of the controller is one of the guard."""
+        """Do nothing: a reset of the controller does not reset the guard."""
 
     def observe(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> str | None:
-        """Return why the controller has lost its guard; send zero while one stops it.
+        """Return the reason to stop if the guard is lost, else None.
 
-        While a robot comes to rest before the end of its node, which is bounded, nobody
-        reads the beats.
+        While a guard's stop is in force, or a guard was not heard since a suspension,
+        zero effort is sent. During a shutdown, which is bounded in time, guards are
+        ignored because nobody reads their beats.
+
+        Arguments as for Observer.observe.
         """
         stop = self.controller.stopped
         if stop is not None and stop.cause == "shutdown":
@@ -267,7 +293,7 @@ class GuardStop:
         return None
 
     def _act(self, t: float) -> None:
-        """Stop as the link says, or end a stop of a guard that was reset."""
+        """Stop the controller as the link requires, or end a stop that was reset."""
         link, safety = self.link, self.controller.safety
         stop = safety.running
         if link.latch is not None and (stop is None or stop.kind != "zero"):
@@ -283,7 +309,7 @@ class GuardStop:
                 self.send_zero()
 
     def _stops(self) -> int:
-        """Return how often the controller was stopped by others."""
+        """Return the number of stops that did not come from a guard."""
         counted = self.controller.counters.items()
         guards = f"stopped: {CAUSE}"
         return sum(n for k, n in counted if k.startswith("stopped: ") and k != guards)

@@ -1,4 +1,4 @@
-"""What is wrong with a running controller, in sentences: when it begins and ends."""
+"""Conditions of a running controller as sentences, with their beginning and end."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from dyn_core.control.states.state_samples import BACK, JUMPED, MOVED
 OK, WARN, ERROR, STALE = range(4)
 WINDOW = 1.0  # time over which events are counted [s]
 REMEMBERED = 10.0  # time for which a trajectory that was dropped is reported [s]
-MOST_SATURATED = 0.5  # share of the efforts at a limit from which it is a condition
+MOST_SATURATED = 0.5  # fraction of efforts at a limit above which it is reported
 ALTERNATE = (
     "effort is zero: joint states jump to and fro, as those of two robots; until none"
     " has jumped for state_timeout"
 )
 PAUSED = "paused: /clock stands, and so do the joint states; effort is zero"
-# Not logged: they belong to a start.
+# Conditions that are normal at a start and are not logged.
 QUIET = ("no state", "waiting", "inactive", "ok", "raised limits")
 
 
 class Condition(NamedTuple):
-    """One thing that is so.
+    """A condition of a controller, such as a fault or a warning.
 
     Attributes:
         level: OK, WARN, ERROR or STALE.
-        key: Name by which its begin and its end belong together.
-        message: A sentence.
+        key: Identifier that matches the end of a condition to its beginning.
+        message: Explanation, as a sentence.
     """
 
     level: int
@@ -41,12 +41,13 @@ class Condition(NamedTuple):
 
 
 class Health:
-    """Watches the counters of a controller over a window.
+    """Evaluates the state and the counters of a controller over a time window.
 
     Attributes:
-        controller: What is watched.
-        large_error: Distance to the reference from which it is reported [rad | m].
-        dropped: What became of the last trajectory, if it did not end by itself.
+        controller: Controller to be observed.
+        large_error: Distance to the reference above which it is reported [rad | m].
+        dropped: Outcome of the last trajectory, if it was stopped or dropped; else
+            None.
         reached: Number of trajectories that were followed to their end.
     """
 
@@ -60,16 +61,17 @@ class Health:
         controller.listeners.append(self._on_end)
 
     def _on_end(self, trajectory: Trajectory, outcome: str) -> None:
+        """Record the outcome of a trajectory; a listener of the controller."""
         self.reached += outcome == "reached"
         if outcome not in ("reached", "replaced"):
             self.dropped, self._dropped_since = outcome, -1.0
 
     def conditions(self, t: float, more: Sequence[Condition] = ()) -> list[Condition]:
-        """Return what is so at a time, the worst first; at least one.
+        """Return the active conditions, most severe first; at least one.
 
         Args:
-            t: Time, as that of `update` [s].
-            more: Conditions that others have seen.
+            t: Time, on the clock of `update` [s].
+            more: Conditions from other sources to be included.
         """
         state = self._state(t)
         rest = [*more, *self._events(t), *self._settings()]
@@ -79,12 +81,22 @@ class Health:
         return sorted([state, *rest], key=lambda c: -_GRAVITY[c.level])
 
     def summary(self, conditions: Sequence[Condition]) -> tuple[int, str]:
-        """Return the worst level and all messages that are not OK, or the OK one."""
+        """Return the highest level and the joined messages of conditions.
+
+        Messages of level OK are left out if there are others.
+
+        Args:
+            conditions: Result of `conditions`, most severe first.
+        """
         bad = [c for c in conditions if c.level != OK] or conditions[:1]
         return bad[0].level, "; ".join(c.message for c in bad)
 
     def changes(self, conditions: Sequence[Condition]) -> list[Condition]:
-        """Return what has started, and with level OK what ended, since last asked."""
+        """Return the conditions that began or ended since the previous call.
+
+        An ended condition has the level OK. Conditions of level OK and of QUIET are
+        left out.
+        """
         now = {c.key: c for c in conditions if c.level != OK and c.key not in QUIET}
         started = [c for key, c in now.items() if key not in self._known]
         ended = [
@@ -96,7 +108,7 @@ class Health:
         return [*started, *ended]
 
     def _state(self, t: float) -> Condition:
-        """Return the one condition that says what the controller does."""
+        """Return the condition that describes the controller's activity."""
         controller, stop = self.controller, self.controller.stopped
         if stop is not None:
             return Condition(ERROR, "stopped", f"stopped: {stop.reason}")
@@ -119,7 +131,7 @@ class Health:
         return Condition(OK, "ok", f"holding{wait}")
 
     def _silent(self, t: float) -> Condition:
-        """Return what kind of silence it is."""
+        """Return the condition for stale states: paused clock, or no new stamps."""
         samples = self.controller.samples
         if samples.paused:
             return Condition(WARN, "paused", PAUSED)
@@ -128,7 +140,7 @@ class Health:
         return Condition(ERROR, "stale", f"joint state is stale{why}")
 
     def _events(self, t: float) -> list[Condition]:
-        """Return what the counters say of the last WINDOW."""
+        """Return the conditions that counters show within the last WINDOW."""
         controller, counters = self.controller, self.controller.counters
         cycles = controller.safety.cycles
         self._before.append((t, cycles, Counter(counters)))
@@ -165,7 +177,7 @@ class Health:
         return seen
 
     def _settings(self) -> list[Condition]:
-        """Return what is doubtful about gains and limits."""
+        """Return conditions for raised effort limits and gains near their bounds."""
         controller = self.controller
         raised = raised_limits(controller.model, controller.limit)
         seen = [Condition(WARN, "raised limits", "; ".join(raised))] if raised else []
@@ -173,7 +185,7 @@ class Health:
         return seen + ([Condition(WARN, "gains", "; ".join(near))] if near else [])
 
     def _tracking(self) -> list[Condition]:
-        """Return whether the robot is far from its reference."""
+        """Return a condition if the robot is far from its reference; else empty."""
         error = np.abs(self.controller.error)
         if error.max(initial=0.0) <= self.large_error:
             return []
@@ -183,7 +195,10 @@ class Health:
         return [Condition(WARN, "large error", message)]
 
     def _trajectory(self, t: float) -> list[Condition]:
-        """Return that a trajectory was dropped, for a while or until the next one."""
+        """Return a condition for a dropped trajectory; else empty.
+
+        It lasts for REMEMBERED seconds or until the next trajectory.
+        """
         if self.dropped is None:
             return []
         if self._dropped_since < 0:

@@ -1,4 +1,4 @@
-"""A second solver that computes the torque of the first one again."""
+"""Second solver that recomputes each torque of the control law for comparison."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ from dyn_core.validation import known_keywords
 @known_keywords
 @dataclass(frozen=True)
 class ShadowSettings:
-    """Which solver watches the control law, and how closely.
+    """Second solver that checks the control law, and its tolerances.
 
     Attributes:
         inverse_dynamics: Another solver of INVERSE_DYNAMICS, by name or as object.
-        engine: Its engine; another one than the law's watches the engine, too.
-        absolute: Difference of a joint's effort that is allowed [N·m | N].
-        relative: Further difference, times the largest effort of the law.
-        stop: Whether a larger difference is a violation; else it is counted.
+        engine: Engine of the second solver; an engine other than the law's checks the
+            engine, too.
+        absolute: Absolute tolerance of a joint's effort [N·m | N].
+        relative: Relative tolerance, multiplied by the law's largest effort.
+        stop: Whether a larger difference is a violation; else it is only counted.
+
+    Raises:
+        SettingError: A tolerance is negative or not finite.
     """
 
     inverse_dynamics: Any = "rnea"
@@ -42,12 +46,13 @@ class ShadowSettings:
 
 
 class Shadow:
-    """Compares efforts with those of a second solver.
+    """Compares efforts with the efforts of a second solver.
 
     Attributes:
-        settings: What was asked for.
-        joints: Names.
-        law: Returns the second solver's effort of the present cycle.
+        settings: Settings as given.
+        joints: Names, for messages.
+        law: Function that returns the second solver's effort of the present cycle,
+            (nv,).
     """
 
     def __init__(
@@ -59,7 +64,13 @@ class Shadow:
         self.settings, self.joints, self.law = settings, joints, law
 
     def disagreement(self, tau: np.ndarray) -> str | None:
-        """Return a sentence about an effort that the second solver disagrees with."""
+        """Return a sentence if the second solver disagrees with an effort, else None.
+
+        A second solver that raises, or returns another shape or NaN, disagrees.
+
+        Args:
+            tau: Effort of the control law, (nv,) [N·m | N].
+        """
         name = getattr(
             self.settings.inverse_dynamics, "name", self.settings.inverse_dynamics
         )
@@ -82,12 +93,16 @@ class Shadow:
 
 
 def check_apart(settings: ShadowSettings, solver: Any, law: Any, second: Any) -> None:
-    """Raise an error where the shadow is the law itself: both would err alike.
+    """Check that the shadow differs from the law: equal Programs would err alike.
 
     Args:
-        settings: Of the shadow.
+        settings: Settings of the shadow.
         solver: Solver of the law, by name or as object.
-        law, second: Programs of the law and of the shadow.
+        law: Program of the law.
+        second: Program of the shadow.
+
+    Raises:
+        SettingError: Solver and engine are the same, or the Programs share a kernel.
     """
     same = settings.inverse_dynamics == solver and second.engine == law.engine
     kernels = [set(map(id, getattr(x, "kernels", tuple)())) for x in (law, second)]

@@ -1,4 +1,4 @@
-"""The answer to silence: what is sent while no fresh state comes, in any thread."""
+"""Effort sent while no fresh state arrives, from any thread."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dyn_core.control.states.state_samples import Samples
 
 @dataclass(eq=False)
 class Silence:
-    """Zero, or for a bounded time what carries the weight and brakes.
+    """Effort for stale states: zero, or for a bounded time gravity compensation.
 
     Attributes:
-        samples: The last good state, and when it came.
+        samples: Last valid state and its time of receipt.
         rules: on_stale, stop_time.
-        safety: Stop in force, gate, and the torque that carries.
-        lasts: Whether the last look was in a silence.
+        safety: Stop in force, gate, and effort of gravity compensation.
+        lasts: Whether the state was already stale at the last `answer`.
     """
 
     samples: Samples
@@ -29,7 +29,12 @@ class Silence:
     lasts: bool = False
 
     def torque(self, t: float, enabled: bool) -> np.ndarray | None:
-        """Return the torque for a stale state at the time t, else None."""
+        """Return the torque for a stale state, (nv,) [N·m | N]; None if it is fresh.
+
+        Args:
+            t: Present time, monotonic [s].
+            enabled: Whether the controller may send a torque other than zero.
+        """
         age = self.samples.silence(t)
         if age is None:
             return None
@@ -49,7 +54,18 @@ class Silence:
     def answer(
         self, t: float, enabled: bool, publish: Callable[[np.ndarray], object]
     ) -> bool:
-        """Publish the torque through the gate; return whether the state is stale."""
+        """Publish the torque for a stale state through the gate.
+
+        Nothing is published if a state or a stop comes meanwhile.
+
+        Args:
+            t: Present time, monotonic [s].
+            enabled: Whether the controller may send a torque other than zero.
+            publish: Function that sends a torque, (nv,).
+
+        Returns:
+            Whether the state is stale.
+        """
         gate = self.safety.gate
         ticket, seen = gate.ticket(), self.samples.seen
         tau = self.torque(t, enabled)

@@ -1,4 +1,4 @@
-"""Stops of a controller, and the gate that no effort of before a stop passes."""
+"""Stops of a controller, and the gate that discards efforts computed before a stop."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ AUTO = "auto"  # ramp where the efforts can carry the weight, else zero
 
 @dataclass(frozen=True)
 class Stop:
-    """A stop that lasts until it is reset.
+    """A stop, in force until it is reset.
 
     Attributes:
         kind: hold (the position), ramp (brake under gravity compensation for a bounded
             time, then zero) or zero.
-        reason: A sentence.
-        since: Its time [s].
-        cause: estop, violation, collision or shutdown.
+        reason: Explanation, as a sentence.
+        since: Time of the stop [s].
+        cause: Such as estop, violation, collision or shutdown.
     """
 
     kind: str
@@ -30,15 +30,15 @@ class Stop:
 
 
 class Gate:
-    """Lets an effort pass that was computed after the last stop.
+    """Passes efforts computed after the last stop, and discards earlier ones.
 
-    An effort takes a ticket before it is computed. A stop raises the generation under
-    the lock that sending takes, so that what was computed before is discarded, in
-    whatever thread.
+    An effort takes a ticket before it is computed. A stop increases the generation
+    under the lock that `send` holds, so that an effort computed before the stop is
+    discarded, whatever thread it comes from.
 
     Attributes:
         generation: Number of stops and resets.
-        discarded: Number of efforts that did not pass.
+        discarded: Number of discarded efforts.
     """
 
     def __init__(self) -> None:
@@ -47,14 +47,14 @@ class Gate:
         self.discarded = 0
 
     def ticket(self) -> int:
-        """Return what an effort needs to pass: the present generation."""
+        """Return the ticket of an effort: the present generation."""
         return self.generation
 
     def close(self, act: Callable[[], Any] | None = None) -> int:
-        """Discard all efforts that are being computed.
+        """Discard all efforts that are being computed; return the new generation.
 
         Args:
-            act: Called under the lock, such as a function that sends zero.
+            act: Function called under the lock, for example to send zero.
         """
         with self._lock:
             self.generation += 1
@@ -63,7 +63,11 @@ class Gate:
             return self.generation
 
     def send(self, ticket: int, publish: Callable[..., Any], *args: Any) -> bool:
-        """Call publish(*args) if no stop came since the ticket; else return False."""
+        """Call publish(*args) if no stop has come since the ticket.
+
+        Returns:
+            Whether it was called.
+        """
         with self._lock:
             if ticket != self.generation:
                 self.discarded += 1

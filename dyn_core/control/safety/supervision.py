@@ -1,6 +1,7 @@
-"""Supervision of a controller from outside its process: silence, a latch, a reset.
+"""Supervisor of a controller in another process: timeout, latched stop, reset.
 
-Without ROS; the node `guard` is this class with topics. It is no certified safety part.
+Without ROS; the node `guard` wraps this class with topics. It is not a certified safety
+component.
 """
 
 from __future__ import annotations
@@ -16,28 +17,32 @@ from dyn_core.control.safety.guard_link import Beat
 from dyn_core.errors import SettingError
 from dyn_core.validation import known_keywords
 
-REPEAT = 0.01  # period of zero effort while stopped [s]
-LATE = 0.005  # lateness of a check that shows that the supervisor itself stood [s]
-GRACE = 0.02  # time for reading what arrived while it stood [s]
+REPEAT = 0.01  # period at which zero effort is sent while stopped [s]
+LATE = 0.005  # delay of a check that shows that the supervisor was suspended [s]
+GRACE = 0.02  # time for reading the efforts that arrived meanwhile [s]
 
 
 @known_keywords
 class Supervisor:
-    """Stops a robot whose controller is silent while its effort stands.
+    """Stops a robot whose controller falls silent while its last effort is not zero.
 
-    A controller sends nothing, and rightly so, while it is inactive, waits for states,
-    or has ended with zero effort. So silence counts only while the last effort was not
+    A controller rightly sends nothing while it is inactive, waits for states, or has
+    ended with zero effort. Silence therefore counts only after an effort other than
     zero: a driver without a timeout would apply that effort for ever. A stop is
-    latched: only reset ends it, and what a controller that resumes sends is replaced.
+    latched: only reset ends it, and efforts of a controller that resumes are replaced
+    by zero.
 
     Attributes:
         timeout: Silence after which zero is sent; longer than any pause between two
-            efforts of a sound controller, such as its own state_timeout [s].
+            efforts of a correct controller, such as its own state_timeout [s].
         stopped: Reason of the stop in force, or None.
-        uuid: Name of this supervisor, in its beats.
-        resets: Number of resets that were answered.
-        size: Number of efforts in a command, as last heard.
-        counters: Number of efforts that were replaced.
+        uuid: Identifier of this supervisor in its beats.
+        resets: Number of resets that were handled.
+        size: Number of efforts in the last command.
+        counters: Numbers of stops and of efforts that were replaced.
+
+    Raises:
+        SettingError: The timeout is not finite and above 0.
     """
 
     def __init__(self, timeout: float = 0.2) -> None:
@@ -51,6 +56,7 @@ class Supervisor:
         self._forget()
 
     def _forget(self) -> None:
+        """Discard the last effort and its deadline."""
         self._deadline: float | None = None
         self._graced = False
         self._standing = 0.0
@@ -62,15 +68,20 @@ class Supervisor:
         return self._deadline is not None
 
     def hear(self, t: float, effort: Any) -> bool:
-        """Note an effort of the controller; return whether zero must replace it.
+        """Process an effort of the controller; an effort that is not finite stops.
+
+        An empty effort is ignored.
 
         Args:
             t: Time of receipt, monotonic [s].
-            effort: (n,) [N·m | N].
+            effort: Effort, (n,) [N·m | N].
+
+        Returns:
+            Whether zero must replace the effort.
         """
         tau = np.asarray(effort, float)
         if not tau.size:
-            return False  # drivers refuse it, and what stood stands
+            return False  # drivers refuse it, and the previous effort remains
         self.size = tau.size
         if not tau.any():
             self._deadline = None
@@ -84,10 +95,10 @@ class Supervisor:
         return self.stopped is not None
 
     def check(self, t: float) -> bool:
-        """Return whether zero effort is to be sent at the time t [s].
+        """Return whether zero effort must be sent at time t [s]; stops after a timeout.
 
-        Where the check comes late, the supervisor itself stood, and the efforts of that
-        time are still unread: then silence counts once GRACE has passed, too.
+        If the check comes late, the supervisor itself was suspended, and efforts of
+        that time are still unread. The silence then counts only after a further GRACE.
         """
         if self.stopped is None and self._deadline is not None and t >= self._deadline:
             if t > self._deadline + LATE and not self._graced:
@@ -101,13 +112,16 @@ class Supervisor:
         return self.stopped is not None
 
     def wait(self, t: float) -> float | None:
-        """Return the time until the next check [s]; None: when an effort is heard."""
+        """Return the time until the next check [s].
+
+        None: until an effort is received.
+        """
         if self.stopped is not None:
             return REPEAT
         return None if self._deadline is None else max(0.0, self._deadline - t)
 
     def stop(self, reason: str) -> None:
-        """Stop until a reset; the first reason stays."""
+        """Stop until a reset; if already stopped, the first reason remains."""
         if self.stopped is None:
             self.stopped = reason
             self.counters["stops"] += 1
@@ -116,7 +130,7 @@ class Supervisor:
         """End a stop, on a person's request.
 
         Raises:
-            SettingError: The controller still sends effort: the robot would be driven
+            SettingError: The controller still sends effort, which would drive the robot
                 at once.
         """
         if self.stopped is None:
@@ -131,7 +145,7 @@ class Supervisor:
         self._forget()
 
     def beat(self, ends: bool = False) -> Beat:
-        """Return what controllers are to hear at the moment.
+        """Return the present status message for controllers.
 
         Args:
             ends: Whether it is the last beat.

@@ -1,1 +1,1 @@
-"""Joint states as they arrive: sorted, dated, refused if impossible."""
+"""Joint states as received: merged, dated, and refused if implausible."""

@@ -1,8 +1,8 @@
-"""Which joint states a robot can have: within its limits, positions and velocities of
-one motion. What cannot be is refused; a torque of it could only be wrong.
+"""Plausibility of joint states: limits, and agreement of positions and velocities.
 
-Each state is compared with the one before it in one call of machine code; a state that
-fails there is examined again, in words.
+Implausible states are refused, because a torque computed from them would be wrong. Each
+state is compared with the one before it in one call of compiled code; a state that
+fails there is examined again for an error message.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from dyn_core.errors import SettingError, StateError
 from dyn_core.model import Model
 from dyn_core.validation import Quantity, known_keywords
 
-JITTER = 2e-3  # by which the time between two states may be longer [s]
-SHORTEST = 0.5  # part of the time between two states, or of its mean, that may be it
-DRIFT = 0.05  # time for which velocities may be wrong by velocity_mismatch [s]
-# By kind of joint: (slack, least mismatch, mismatch without a velocity limit).
+JITTER = 2e-3  # possible excess of the true time between two states [s]
+SHORTEST = 0.5  # smallest true time between two states, by the measured or mean time
+DRIFT = 0.05  # time for which velocities may differ by velocity_mismatch [s]
+# By kind of joint: (slack, minimum mismatch, mismatch without a velocity limit).
 TURNING, SLIDING = (0.2, 2.0, 10.0), (0.05, 0.5, 2.0)
 BEYOND = "position beyond limits"
 TOO_FAST = "velocity too large"
 DISAGREE = "position and velocity disagree"
-MOST_TURNS = 1.5  # change of a wrapped joint that is more than a wrap [turns]
+MOST_TURNS = 1.5  # raw change of a wrapped joint above which it jumped [turns]
 TURN = 2 * math.pi
-# Results of compare_states, added up.
+# Bits of the result of compare_states.
 NOT_FINITE, OUTSIDE, FAR, APART = 1, 2, 4, 8
 
 
 class StateRows(NamedTuple):
-    """A state beside the one before it, and a window of states, (n,) each.
+    """A state, the one before it, and sums over a window of states, (n,) each.
 
     Attributes:
-        q, qd: The state.
-        q_before, qd_before: The last good one.
-        low, high, fastest, mismatch: As of a StateCheck.
-        wrapped: Whether differences of a position are wrapped to [-pi, pi).
-        change: Displacement from the position before, wrapped.
-        rate: Velocity on which positions and velocities agree: the smaller one of
-            `qd` and of the positions, zero where their signs differ.
+        q, qd: State.
+        q_before, qd_before: Last valid state.
+        low, high, fastest, mismatch: Bounds of a StateCheck.
+        wrapped: Whether position differences are wrapped to [-pi, pi), 0 or 1.
+        change: Displacement from the previous position, wrapped.
+        rate: Velocity on which positions and velocities agree: the smaller of `qd` and
+            the difference quotient of the positions, zero where their signs differ.
         q_window, qd_window: Last state of the window.
-        by_velocity: Displacement in the window by velocities.
-        gap: Displacement by positions less `by_velocity`.
-        largest_gap: Allowed gap.
+        by_velocity: Displacement in the window, integrated from velocities.
+        gap: Displacement in the window from positions, minus `by_velocity`.
+        largest_gap: Largest allowed absolute `gap`.
     """
 
     q: FloatArray
@@ -69,11 +69,11 @@ class StateRows(NamedTuple):
 
 
 def allocate_state_rows(wrapped: np.ndarray, check: StateCheck | None) -> StateRows:
-    """Return memory for states of joints, with the bounds of a check.
+    """Allocate the arrays for states of joints, with the bounds of a check.
 
     Args:
-        wrapped: Joints whose differences are wrapped, (n,).
-        check: None believes every finite state.
+        wrapped: Whether position differences are wrapped, bool, (n,).
+        check: Bounds; None: infinite bounds.
     """
     real = iter(np.zeros((len(StateRows._fields), len(wrapped))))
     rows = StateRows(*real)._replace(wrapped=np.array(wrapped, np.int64))
@@ -88,7 +88,7 @@ def allocate_state_rows(wrapped: np.ndarray, check: StateCheck | None) -> StateR
 
 @machine_code
 def displacement(before: float, after: float, wrapped: int) -> float:
-    """Return the displacement between two positions, wrapped to [-pi, pi) if asked."""
+    """Return after - before, wrapped to [-pi, pi) if `wrapped` is not 0."""
     change = after - before
     if wrapped != 0:
         change -= math.floor((change + math.pi) / TURN) * TURN
@@ -99,20 +99,21 @@ def displacement(before: float, after: float, wrapped: int) -> float:
 def compare_states(
     rows: StateRows, known: int, made: int, dt: float, duration: float, jump: float
 ) -> int:
-    """Compare a state with bounds and with the state before it; write change and rate.
+    """Compare a state with bounds and with the previous state; write change and rate.
 
     Args:
         rows: Both states.
-        known: Whether there is a state before it.
-        made: Whether velocities are computed from positions: then positions are
-            compared with the velocity before.
-        dt: Duration of the step as it was measured [s].
-        duration: The same, at least the mean period [s].
+        known: Whether there is a previous state.
+        made: Whether velocities are computed from positions; then the displacement is
+            compared with the previous velocity.
+        dt: Measured time between the two states [s].
+        duration: The same time, but at least the mean period [s].
         jump: Largest change of a position [rad | m].
 
     Returns:
-        Sum of NOT_FINITE, OUTSIDE (beyond the bounds), FAR (beyond `jump`, or more than
-        one turn) and APART (positions and velocity differ by more than `mismatch`).
+        Sum of NOT_FINITE, OUTSIDE (beyond the bounds), FAR (displacement beyond `jump`,
+        or a raw change of more than MOST_TURNS of a wrapped joint) and APART
+        (positions and velocity differ by more than `mismatch`); 0 if none applies.
     """
     not_finite, outside, far, apart = 0, 0, 0, 0
     for k in range(len(rows.q)):
@@ -143,11 +144,11 @@ def compare_states(
 
 @machine_code
 def add_to_window(rows: StateRows, first: int, half: float) -> int:
-    """Add the state to the window; return whether a gap is larger than allowed.
+    """Add a state to the window; return 1 if a gap is larger than allowed, else 0.
 
     Args:
-        rows: The state and the window.
-        first: Whether it begins the window.
+        rows: State and window.
+        first: Whether the state begins the window.
         half: Half the time since the last state of the window [s].
     """
     beyond = 0
@@ -157,6 +158,7 @@ def add_to_window(rows: StateRows, first: int, half: float) -> int:
             rows.by_velocity[k], rows.gap[k] = 0.0, 0.0
         else:
             change = displacement(rows.q_window[k], x, rows.wrapped[k])
+            # Trapezoidal rule.
             said = half * (rows.qd_window[k] + v)
             rows.by_velocity[k] += said
             rows.gap[k] += change - said
@@ -169,17 +171,21 @@ def add_to_window(rows: StateRows, first: int, half: float) -> int:
 @known_keywords
 @dataclass(frozen=True)
 class StateBounds:
-    """Bounds of joint states that are believed.
+    """Bounds of plausible joint states.
 
-    Those of joints are one number, one number a joint, or numbers by the joint's name.
+    A bound of the joints is one number, one number a joint, or a mapping from joint
+    name to number.
 
     Attributes:
-        position_slack: Distance beyond a position limit of the model [rad | m]; None:
-            0.2 rad, 0.05 m.
-        velocity_factor: Largest velocity, in velocity limits of the model.
-        velocity_mismatch: Largest difference between a velocity and that of the
-            positions [rad/s | m/s]; None: twice the velocity limit, at least 2 rad/s,
-            0.5 m/s; without a limit 10 rad/s, 2 m/s.
+        position_slack: Distance by which positions may exceed a limit of the model
+            [rad | m]; None: 0.2 rad, 0.05 m.
+        velocity_factor: Largest velocity, by the velocity limit of the model; >= 1.
+        velocity_mismatch: Largest difference between a velocity and the difference
+            quotient of the positions [rad/s | m/s]; None: twice the velocity limit, at
+            least 2 rad/s, 0.5 m/s; without a limit 10 rad/s, 2 m/s.
+
+    Raises:
+        SettingError: velocity_factor is invalid. StateCheck checks the other bounds.
     """
 
     position_slack: Any = None
@@ -200,20 +206,24 @@ class StateCheck:
 
     Attributes:
         joints: Names.
-        low, high: Positions that are believed, infinite where none is tested, (n,).
-        fastest: Velocities that are believed, infinite where none is tested, (n,).
-        mismatch: Difference of velocity and positions that is allowed, (n,).
-        untested: Sentences on joints whose limits say nothing.
+        made: Whether velocities are computed from positions.
+        low, high: Bounds of positions, (n,), infinite where none is checked [rad | m].
+        fastest: Bounds of speeds, (n,), infinite where none is checked [rad/s | m/s].
+        mismatch: Largest difference between velocities and positions' rates, (n,).
+        untested: Sentences on joints whose positions or velocities cannot be checked.
     """
 
     def __init__(self, model: Model, bounds: StateBounds, made: bool = False) -> None:
-        """Prepare the bounds.
+        """Compute the bounds of all joints.
 
         Args:
             model: Robot with joints of one coordinate.
-            bounds: What was asked for.
-            made: Whether velocities are computed from positions, and so are not
-                compared with them or with the velocity limits.
+            bounds: Bounds as set by the user.
+            made: Whether velocities are computed from positions; then they are not
+                compared with these positions or the velocity limits.
+
+        Raises:
+            SettingError: A bound names an unknown joint or is not above 0.
         """
         self.joints, self.made = tuple(model.joint_names), made
         kinds = [model.joint_kind(name) for name in self.joints]
@@ -247,7 +257,11 @@ class StateCheck:
         )
 
     def beyond(self, q: np.ndarray, qd: np.ndarray) -> StateError:
-        """Return the error of a state that is beyond the bounds."""
+        """Return the StateError for a state outside the bounds; names the worst joint.
+
+        Args:
+            q, qd: Positions and velocities, (n,), of which one is outside.
+        """
         if not ((q >= self.low) & (q <= self.high)).all():
             j = int(np.argmax(np.maximum(self.low - q, q - self.high)))
             return StateError(
@@ -271,17 +285,21 @@ class StateCheck:
         dt: float,
         period: float,
     ) -> None:
-        """Raise a StateError where positions and velocities are not of one motion.
+        """Check that positions and velocities belong to one motion.
 
-        The mean velocity of the positions must be that at the end of the step, or the
-        mean of both ends, within velocity_mismatch, for a duration from half the
-        shorter of dt and the mean period to the longer one and JITTER.
+        The mean velocity of the positions must equal the velocity at the end of the
+        step, or the mean velocity of both ends, within velocity_mismatch. The true
+        duration of the step is unknown: any duration from half the shorter of dt and
+        the mean period to the longer of them plus JITTER is accepted.
 
         Args:
             change: Displacement of the positions, (n,).
             before, after: Velocities at both ends, (n,).
-            dt: Duration of the step as it was measured [s].
-            period: Mean duration of a step [s]; 0: not known.
+            dt: Measured duration of the step [s].
+            period: Mean duration of a step [s]; 0: unknown.
+
+        Raises:
+            StateError: A joint disagrees; names the joint that is furthest off.
         """
         if self.made:
             after = before
@@ -307,17 +325,19 @@ class StateCheck:
 
 
 class LongMotion:
-    """Compares positions with the integral of velocities over a window of time.
+    """Compares positions with the integral of the velocities over a time window.
 
-    A source that repeats positions with a velocity, or velocities of another robot, are
-    a small difference in each step. Once both differ by DRIFT velocity_mismatch, states
-    are not believed until they agree for a whole window.
+    A source that repeats positions with a velocity, or velocities of another robot,
+    cause only a small difference in each step. Once the difference exceeds DRIFT
+    velocity_mismatch, states are refused until both agree for a whole window.
 
     Attributes:
-        rows: Memory of the states.
-        window: Its length [s].
-        gap: Time between two states after which a new window begins [s].
-        doubt: Joint, both distances and their time of the last disagreement, or None.
+        joints: Names, for messages.
+        rows: Arrays of the states.
+        window: Length of the window [s].
+        gap: Time between two states above which a new window begins [s].
+        doubt: Last disagreement: joint index, displacement by positions, displacement
+            by velocities, duration [s]; None if there is none.
     """
 
     def __init__(
@@ -328,20 +348,24 @@ class LongMotion:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew, without doubt."""
+        """Begin a new window, without a disagreement."""
         self.doubt: tuple[int, float, float, float] | None = None
         self._last: float | None = None
         self._begin(0.0)
 
     def interrupt(self) -> None:
-        """Begin a new window with the next state; a doubt stays."""
+        """Begin a new window with the next state; a disagreement remains."""
         self._last = None
 
     def add(self, stamp: float) -> None:
-        """Take the state in `rows` into account, which has passed the other checks.
+        """Add the state in `rows`, which has passed the other checks.
+
+        Args:
+            stamp: Time stamp of the state [s].
 
         Raises:
-            StateError: Positions and velocities disagree, or did in the last window.
+            StateError: Positions and velocities disagree, or did since the last
+                agreeing window.
         """
         last = self._last
         self._last = stamp
@@ -361,10 +385,19 @@ class LongMotion:
             raise self._error(*self.doubt)
 
     def _begin(self, stamp: float) -> None:
+        """Begin a new window at time `stamp` [s]."""
         self._start = stamp
         self.rows.by_velocity[:] = self.rows.gap[:] = 0.0
 
     def _error(self, j: int, moved: float, said: float, seconds: float) -> StateError:
+        """Return the error for a disagreement.
+
+        Args:
+            j: Index of the joint.
+            moved: Displacement by positions [rad | m].
+            said: Displacement by velocities [rad | m].
+            seconds: Duration of the disagreement [s].
+        """
         return StateError(
             f"joint '{self.joints[j]}' moved by {moved:.6g} in {seconds:.3g} s by its"
             f" positions, and by {said:.6g} by its velocities; believed: a difference"
@@ -377,6 +410,6 @@ class LongMotion:
 def _sentences(
     joints: tuple[str, ...], which: np.ndarray, said: str
 ) -> tuple[str, ...]:
-    """Return a sentence for each joint that a condition names."""
+    """Return "joint NAME ..." with the text `said` for each joint marked by `which`."""
     pairs = zip(joints, which, strict=True)
     return tuple(f"joint '{name}' {said}" for name, named in pairs if named)

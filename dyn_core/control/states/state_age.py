@@ -1,4 +1,4 @@
-"""The age of joint states: their stamps against a clock, and clocks that differ."""
+"""Age of joint states: time stamps compared with a clock, and clocks that differ."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import math
 from dyn_core.errors import StateError
 
 OLD = "state of another time"
-STEADY = 0.05  # variation of an age that is the difference of two clocks [s]
-SEVERAL = 10  # refused states after which an age is that difference
+STEADY = 0.05  # variation of ages up to which two clocks are said to differ [s]
+SEVERAL = 10  # refused states after which two clocks may be said to differ
 
 
 class StateAge:
-    """Refuses states that are too old, or of the future.
+    """Refuses states that are too old or in the future.
 
     Attributes:
-        longest: Largest age and largest lead; 0 allows every one [s].
-        unstamped: Whether states have come whose age cannot be tested.
+        longest: Largest age and largest lead [s]; 0: no limit.
+        unstamped: Whether a state without a stamp, whose age cannot be checked, has
+            come.
     """
 
     def __init__(self, longest: float) -> None:
@@ -24,19 +25,24 @@ class StateAge:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all."""
+        """Discard the history of refused states and unstamped ones."""
         self.unstamped = False
         self._accept()
 
     def _accept(self) -> None:
+        """Discard the history of refused states."""
         self._refused, self._least, self._most = 0, math.inf, -math.inf
 
     def check(self, stamp: float | None, clock: float | None) -> None:
-        """Raise a StateError for a state that is too old, or of the future.
+        """Check the age of a state.
 
         Args:
-            stamp: Time stamp of the state [s]; None if it has none: not tested.
-            clock: Present time of the same clock [s]; None: not tested.
+            stamp: Time stamp of the state [s]; None: not checked.
+            clock: Present time of the same clock [s]; None: not checked.
+
+        Raises:
+            StateError: The state is too old or in the future. After SEVERAL refusals of
+                nearly the same age the message says that the clocks differ.
         """
         if stamp is None:
             self.unstamped = True

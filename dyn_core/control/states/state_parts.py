@@ -1,4 +1,4 @@
-"""States of joints that come in parts, from several publishers: sorted and merged."""
+"""Joint states that arrive in parts from several publishers: classified and merged."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dyn_core.errors import SettingError, ShapeError
 
 NONE, PART, WHOLE = "none of the joints", "a part of them", "all of them"
 FIELDS = ("position", "velocity", "effort")
-MEMORY = 1.0  # time for which a publisher counts after its last state [s]
-MOST = 32  # sets of names that are remembered
+MEMORY = 1.0  # time after its last state for which a publisher is counted [s]
+MOST = 32  # maximum number of stored sets of names
 
 
 class MergedState(NamedTuple):
-    """A state of all joints, as old as its oldest part.
+    """State of all joints, with the times of its oldest part.
 
     Attributes:
         t: Time of receipt of the oldest part, monotonic [s].
-        stamp: Time stamp of the oldest part [s]; None where parts have none.
-        fields: position, velocity and effort by name, (n,); a field that a part lacks
-            is left out.
+        stamp: Time stamp of the oldest part [s]; None if a part has none.
+        fields: Arrays (n,) by name: position, velocity and effort; a field that any
+            part lacks is left out.
     """
 
     t: float
@@ -31,9 +31,9 @@ class MergedState(NamedTuple):
 
 
 class Sources:
-    """Sets of joint names that states have, and who seems to publish them.
+    """Counts the probable publishers of a topic by the joint names of their states.
 
-    A gripper beside an arm publishes states with none of the arm's joints: it is no
+    A gripper beside an arm publishes states with none of the arm's joints: it is not a
     second robot.
 
     Attributes:
@@ -45,20 +45,32 @@ class Sources:
         self._seen: dict[tuple[str, ...], tuple[str, float]] = {}
 
     def sort(self, t: float, names: tuple[str, ...]) -> str:
-        """Return NONE, PART or WHOLE for the names of a state, and note them."""
+        """Return NONE, PART or WHOLE for the joint names of a state, and record them.
+
+        Args:
+            t: Time of receipt [s].
+            names: Joint names of the state.
+        """
         known = self._seen.get(names)
         share = known[0] if known else self._share(names)
         if known is None and len(self._seen) >= MOST:
+            # Bounded memory, should a publisher invent ever new names.
             self._seen.clear()
         self._seen[names] = share, t
         return share
 
     def _share(self, names: tuple[str, ...]) -> str:
+        """Return NONE, PART or WHOLE for a set of joint names."""
         common = self.joints.intersection(names)
         return WHOLE if common == self.joints else PART if common else NONE
 
     def recent(self, t: float, share: str) -> list[tuple[str, ...]]:
-        """Return the sets of names of a kind that came of late."""
+        """Return the sets of names of one kind received within the last MEMORY.
+
+        Args:
+            t: Present time [s].
+            share: NONE, PART or WHOLE.
+        """
         return [
             names
             for names, (kind, seen) in self._seen.items()
@@ -66,9 +78,14 @@ class Sources:
         ]
 
     def robots(self, t: float, publishers: int) -> int:
-        """Return how many of the publishers of a topic may be robots of these joints.
+        """Return how many publishers of a topic may be robots with these joints.
 
-        Each set of names is taken for one publisher, and parts for one robot.
+        Each set of names without the joints counts as one publisher that is no robot;
+        all publishers of parts together count as one robot.
+
+        Args:
+            t: Present time [s].
+            publishers: Number of publishers of the topic.
         """
         parts = len(self.recent(t, PART))
         others = len(self.recent(t, NONE)) + parts
@@ -76,16 +93,16 @@ class Sources:
 
 
 class PartMerger:
-    """Merges states of parts of the joints into states of all.
+    """Merges states of some joints into states of all joints.
 
     A merged state is complete when each joint has come since the last one: no part is
-    used twice, and where a publisher dies nothing is merged any more. The stamps of its
-    parts, and the times of their receipt, differ by less than `spread`; a part that is
-    older is dropped.
+    used twice, and when a publisher dies nothing is merged any more. Time stamps and
+    times of receipt of its parts differ by less than `spread`; an older part is
+    dropped.
 
     Attributes:
         joints: Controlled joints, in the order of the merged arrays.
-        spread: Largest difference in time of parts that belong together [s].
+        spread: Largest time difference between parts of one state [s].
     """
 
     def __init__(self, joints: Sequence[str], spread: float) -> None:
@@ -107,18 +124,19 @@ class PartMerger:
         fields: Mapping[str, Any],
         stamp: float | None,
     ) -> MergedState | None:
-        """Return the state that a part completes, or None while joints are missing.
+        """Add a part; return the merged state if it is complete, else None.
 
         Args:
             t: Time of receipt, monotonic [s].
-            names: Names of the part; those of other joints are ignored.
-            fields: position, velocity and effort, each with a number for each name, or
+            names: Joint names of the part; other joints are ignored.
+            fields: position, velocity and effort, each with one number per name, or
                 empty.
-            stamp: Time stamp [s]; None: it has none.
+            stamp: Time stamp [s]; None if there is none.
 
         Raises:
-            ShapeError: A joint is there twice, or a field has not the size of names.
-            SettingError: Earlier parts are too far from this one in time, and dropped.
+            ShapeError: A joint is repeated, or a field has not one number per name.
+            SettingError: Earlier parts differ too much in time from this one; they are
+                dropped.
         """
         places = [k for k, name in enumerate(names) if name in self._index]
         joints = [self._index[names[k]] for k in places]
@@ -137,7 +155,11 @@ class PartMerger:
         return None if np.isnan(self._t).any() else self._merged()
 
     def _drop_distant(self, t: float, stamp: float | None) -> None:
-        """Drop the parts that are too far from the newest one, and say so."""
+        """Drop parts too far in time from the newest one, then raise a SettingError.
+
+        No error if there are none. One part with a stamp and one without are too far
+        apart.
+        """
         there = ~np.isnan(self._t)
         unstamped = np.isnan(self._stamps)
         with np.errstate(invalid="ignore"):
@@ -168,7 +190,7 @@ class PartMerger:
         )
 
     def _merged(self) -> MergedState:
-        """Return the state of all parts, each of which is used up."""
+        """Return the merged state, and drop its parts."""
         stamp = None if np.isnan(self._stamps).any() else float(self._stamps.min())
         fields = {k: v.copy() for k, v in self._values.items() if self._has[k].all()}
         merged = MergedState(float(self._t.min()), stamp, fields)
@@ -177,7 +199,11 @@ class PartMerger:
 
 
 def _field(what: str, values: Any, count: int) -> np.ndarray | None:
-    """Return a field of a part as an array; None if it is empty."""
+    """Return a field of a part as an array, (count,); None if it is empty.
+
+    Raises:
+        ShapeError: The field has another number of entries; `what` names it.
+    """
     array = np.asarray(values, float)
     if array.size == 0:
         return None

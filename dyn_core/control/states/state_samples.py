@@ -1,4 +1,4 @@
-"""Samples of a state: which are refused, which begin anew, and the last good one."""
+"""Samples of the joint state: checks, interruptions, and the last valid state."""
 
 from __future__ import annotations
 
@@ -27,21 +27,25 @@ from dyn_core.errors import NonFiniteError, ShapeError, StateError
 
 BACK, JUMPED, STALE = "time went back", "time jumped", "stale"
 MOVED = "position jumped"
-GLITCH = 2  # jumps of a sample that is wrong: there and back
-LONGEST_STEP = 1.0  # step of a reference's time between two samples that are fresh [s]
-MEAN = 100  # samples over which the period is averaged
-KNOWN = 10  # samples from which the period is known
+GLITCH = 2  # number of jumps that one wrong sample causes: there and back
+LONGEST_STEP = 1.0  # largest step of the reference's time between fresh samples [s]
+MEAN = 100  # number of samples in the running mean of the period
+KNOWN = 10  # number of samples after which the period counts as known
 
 
 def check_sample(
     joints: Sequence[str], q: np.ndarray, qd: np.ndarray, counters: Counter
 ) -> None:
-    """Raise an error for a state of wrong size or with numbers that are not finite.
+    """Check the size of a state, and that its numbers are finite.
 
     Args:
         joints: Names in the order of the arrays.
         q, qd: Positions and velocities.
-        counters: Where a refusal is counted.
+        counters: Counter of refusals, updated before an error is raised.
+
+    Raises:
+        ShapeError: An array has not the shape (n,).
+        NonFiniteError: A number is not finite; names the joints.
     """
     n = len(joints)
     for name, x in (("position", q), ("velocity", qd)):
@@ -56,26 +60,29 @@ def check_sample(
 
 
 class Samples:
-    """The last good state of a robot, and what a new one means.
+    """The last valid joint state, and the checks of a new one.
 
     Other threads may read q, qd and seen: each is replaced as a whole.
 
     Attributes:
         joints: Names in the order of the arrays.
         rules: state_timeout, max_jump, max_state_age, differentiate, filter_time.
-        wrapped: Joints whose differences are wrapped to [-pi, pi), (n,).
-        counters: Where refusals are counted.
-        check: Which states are believed; None: all that are finite.
-        clock: Returns simulated time where trajectories run in it, else None [s].
-        q, qd: Last good state; None before the first, and after a reset.
-        seen: Time of its receipt [s]; kept by a reset, so that silence is noticed.
+        wrapped: Joints whose position differences are wrapped to [-pi, pi), bool, (n,).
+        counters: Counters of refusals and interruptions.
+        check: Bounds of plausible states; None accepts all finite states.
+        clock: Function that returns simulated time if trajectories use it, else None
+            [s].
+        q, qd: Last valid state; None before the first, and after a reset.
+        seen: Time of its receipt [s]; a reset retains it, so that stale states are
+            still detected.
         stamp: Its time stamp [s].
-        now: Its time as trajectories count it [s].
-        good: Number of consecutive good states.
-        jumps: Number of jumps in a row, each within state_timeout of the one before.
+        now: Its time on the clock of trajectories [s].
+        good: Number of consecutive valid states.
+        jumps: Number of consecutive jumps, each within state_timeout of the previous
+            one.
         mean_period: Mean time between two samples [s]; 0 before the second.
-        repeated: When the stamp of the last state came once more [s].
-        age: Compares stamps with the clock.
+        repeated: Time at which the stamp of the last state was received again [s].
+        age: Check of the age of states.
     """
 
     def __init__(
@@ -99,7 +106,7 @@ class Samples:
         self.begin()
 
     def begin(self) -> None:
-        """Forget all."""
+        """Discard everything: state, times, jumps, period and checks."""
         self.seen: float | None = None
         self.jumps, self._last_jump = 0, 0.0
         self.repeated = -math.inf
@@ -110,7 +117,7 @@ class Samples:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the state, but neither the time of its receipt nor jumps."""
+        """Discard the state, but retain the time of its receipt and the jumps."""
         self.q: np.ndarray | None = None
         self.qd: np.ndarray | None = None
         self.stamp: float | None = None
@@ -123,21 +130,21 @@ class Samples:
 
     @property
     def period(self) -> float | None:
-        """Mean time between two samples [s]; None before it is known."""
+        """Mean time between two samples [s]; None before KNOWN samples."""
         return self.mean_period if self._periods >= KNOWN else None
 
     @property
     def rate(self) -> np.ndarray:
         """Velocity on which positions and velocities of the last state agree, (n,).
 
-        The smaller of both, zero where their signs differ; without a state before it
-        the velocity alone.
+        The smaller of both, zero where their signs differ; without a previous state the
+        velocity alone. Requires a state.
         """
         assert self._rate is not None
         return self._rate
 
     def change(self, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
-        """Return the displacement from q to q_next, wrapped for wrapped joints."""
+        """Return the displacement from q to q_next, (n,); wrapped where `wrapped`."""
         change: np.ndarray = q_next - q  # joints have one coordinate each
         if not self.turning:
             return change
@@ -147,7 +154,15 @@ class Samples:
     def _faults(
         self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None
     ) -> int:
-        """Return what is wrong with a state, see compare_states; computed once."""
+        """Return the fault bits of a state, see compare_states.
+
+        The result is cached for the same pair of states.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Positions and velocities, (n,).
+            stamp: Time stamp [s] or None.
+        """
         before, after, faults = self._compared
         if self.q is before and q is after:
             return faults
@@ -161,9 +176,13 @@ class Samples:
         return faults
 
     def repeats(self, t: float, stamp: float | None) -> bool:
-        """Return whether a stamp is that of the last state: nothing new was measured.
+        """Return whether a stamp equals the last state's; count it.
 
         A state without a stamp is always new.
+
+        Args:
+            t: Time of receipt [s].
+            stamp: Time stamp [s] or None.
         """
         if stamp is None or stamp != self.stamp:
             return False
@@ -179,13 +198,21 @@ class Samples:
         stamp: float | None = None,
         clock: float | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a sample that one alone can be believed, or raise and count it.
+        """Return position and velocity of a sample after the checks of a single state.
+
+        Size, finite numbers, age and bounds are checked; a refusal is counted.
 
         Args:
             t: Time of receipt [s].
-            q, qd: Positions and velocities.
-            stamp: Time stamp [s].
-            clock: Present time of the stamps' clock [s]; None: ages are not tested.
+            q: Positions, (n,).
+            qd: Velocities, (n,); None: computed from positions if the rules allow it.
+            stamp: Time stamp [s]; None if there is none.
+            clock: Present time of the stamps' clock [s]; None: the age is not checked.
+
+        Raises:
+            ShapeError: An array has a wrong size, or velocities are missing.
+            NonFiniteError: A number is not finite.
+            StateError: The state is too old, in the future or outside its bounds.
         """
         q = np.array(q, float)  # a copy: the caller may change its array
         if qd is None:
@@ -208,9 +235,18 @@ class Samples:
     def check_motion(
         self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None
     ) -> None:
-        """Raise, and count, where a state and the one before are not of one motion.
+        """Check that a state and the previous one belong to one motion.
 
-        Several in a row are states of two robots, like jumps.
+        A refusal is counted, and counts as a jump: several in a row are states of two
+        robots.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Positions and velocities, (n,).
+            stamp: Time stamp [s]; None skips the check over a window.
+
+        Raises:
+            StateError: Positions and velocities disagree.
         """
         if self.check is None:
             return
@@ -229,8 +265,9 @@ class Samples:
     def _elapsed(self, t: float, stamp: float | None) -> float:
         """Return the time since the last state [s].
 
-        Of stamps, where both have one and they do not jump ahead; else of arrivals, and
-        at least the mean period.
+        The difference of stamps, if both states have one and it is not larger than the
+        time between arrivals plus state_timeout; else the time between arrivals, at
+        least the mean period.
         """
         assert self.seen is not None
         arrived = t - self.seen
@@ -241,7 +278,11 @@ class Samples:
         return max(arrived, self.mean_period)
 
     def _differentiated(self, t: float, q: np.ndarray) -> np.ndarray:
-        """Return a filtered velocity from two positions, if the rules allow it."""
+        """Return a low-pass filtered velocity from the last two positions, (n,).
+
+        Zeros without a previous state. Raises ShapeError if the rules require
+        velocities.
+        """
         n = len(self.joints)
         if not self.rules.differentiate:
             self.counters["velocity missing"] += 1
@@ -261,7 +302,9 @@ class Samples:
         stamp: float | None,
         now: float | None,
     ) -> str | None:
-        """Return why a state does not continue the ones before it, or None.
+        """Return the reason why a state does not continue the previous ones, or None.
+
+        The reason is BACK, STALE, JUMPED or MOVED.
 
         Args:
             t: Time of receipt [s].
@@ -272,7 +315,8 @@ class Samples:
             return BACK
         if now is not None and self.now is not None and now < self.now:
             return BACK
-        # Once: what checks windows of states would begin anew with each one.
+        # Reported once, because a reset clears q: else each new state would
+        # restart the checks over windows.
         if self.q is not None and self.silence(t) is not None and not self.paused:
             return STALE
         if (
@@ -287,27 +331,39 @@ class Samples:
 
     @property
     def paused(self) -> bool:
-        """Whether the clock of trajectories stands where it was at the last state."""
+        """Whether the clock of trajectories has stopped at the last state.
+
+        False without such a clock or without a state.
+        """
         clock = None if self.clock is None else self.clock()
         if clock is None or self.now is None:
             return False
         return 0 <= clock - self.now <= self.rules.state_timeout
 
     def interrupted(self, t: float, why: str) -> None:
-        """Count an interruption, and note when states jump."""
+        """Count an interruption; MOVED and BACK count as jumps, too.
+
+        Args:
+            t: Time of receipt [s].
+            why: Reason, as from `interruption`.
+        """
         self.counters[why] += 1
         if why in (MOVED, BACK):
             self._note_jump(t)
 
     def _note_jump(self, t: float) -> None:
+        """Count a jump at time t [s].
+
+        After state_timeout without one it is the first.
+        """
         row = self.jumps > 0 and t - self._last_jump <= self.rules.state_timeout
         self.jumps, self._last_jump = self.jumps + 1 if row else 1, t
 
     def alternate(self, t: float) -> bool:
-        """Return whether states jump to and fro, as those of two robots on one topic.
+        """Return whether states jump back and forth, as with two robots on one topic.
 
-        A glitch jumps there and back, and a reset once; a third jump in a row is
-        neither. It lasts until no state has jumped for state_timeout.
+        One wrong sample jumps there and back, and a reset once; a third jump in a row
+        is neither. True until no state has jumped for state_timeout.
         """
         quiet = t - self._last_jump > self.rules.state_timeout
         return self.jumps > GLITCH and not quiet
@@ -315,7 +371,14 @@ class Samples:
     def accept(
         self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None, now: float
     ) -> None:
-        """Keep a checked state."""
+        """Store a checked state as the last valid one.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Checked positions and velocities, (n,).
+            stamp: Time stamp [s]; None if there is none.
+            now: Time on the clock of trajectories [s].
+        """
         rows = self._rows
         self._rate = qd
         if self.q is not None and self.seen is not None:
@@ -329,7 +392,10 @@ class Samples:
         self.good += 1
 
     def _measure(self, dt: float) -> None:
-        """Note the time between two states in the mean period."""
+        """Update the mean period with a time between two states.
+
+        Times above state_timeout are ignored: they are interruptions.
+        """
         if dt > self.rules.state_timeout:
             return
         self._periods += 1
@@ -337,7 +403,10 @@ class Samples:
         self.mean_period += weight * (dt - self.mean_period)
 
     def silence(self, t: float) -> float | None:
-        """Return for how long the state is stale [s]; None while it is not."""
+        """Return the time since the state became stale [s]; None if it is fresh.
+
+        None, too, before the first state.
+        """
         seen = self.seen
         if seen is None or t - seen <= self.rules.state_timeout:
             return None

@@ -1,4 +1,4 @@
-"""Motions that show the parameters of a robot: designed for identification."""
+"""Exciting motions: trajectories designed for the identification of a robot."""
 
 from dyn_core.identification.excitation.design import excite
 from dyn_core.identification.excitation.limits import BrokenLimit, MotionLimits

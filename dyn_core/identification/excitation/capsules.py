@@ -1,4 +1,4 @@
-"""Links as capsules, and the distances between those that could touch."""
+"""Links as capsules, and distances between capsules that could collide."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dyn_core.identification.excitation.kernels import point_programs
 from dyn_core.model import Model
 from dyn_core.model.shapes import Box, Capsule, Cylinder, Mesh, PlacedShape, Sphere
 
-_LEAST = 1e-12  # length of a distance that has a direction, and of a segment [m]
-_PARALLEL = 1e-12  # squared sine of the angle of segments that count as parallel
+_LEAST = 1e-12  # lower bound of lengths that are divided by [m]
+_PARALLEL = 1e-12  # squared sine of the angle below which segments are parallel
 
 
 class LinkCapsule(NamedTuple):
-    """All points within a distance of a segment that is fixed to a body.
+    """Capsule fixed to a body: all points within a radius of a segment.
 
     Attributes:
-        link: The link that it covers a shape of.
-        body: Number of its body; 0 is the base.
-        ends: Of the segment, body coordinates, (2, 3) [m].
-        radius: The distance [m].
+        link: Name of the link whose shape it encloses.
+        body: Index of its body; 0 is the base.
+        ends: End points of the segment, body coordinates, (2, 3) [m].
+        radius: Radius [m].
     """
 
     link: str
@@ -36,12 +36,13 @@ class LinkCapsule(NamedTuple):
 def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
     """Return a capsule around each collision shape of a robot.
 
-    Spheres and capsules are what they are; a cylinder, a box and the hull of a mesh lie
-    within theirs, along the longest side.
+    Spheres and capsules are represented exactly. Others are enclosed by a capsule:
+    cylinders along their axis, boxes along their longest side, convex hulls of meshes
+    along their longest principal axis.
 
     Args:
         model: Robot.
-        hulls: Of its meshes.
+        hulls: Convex hulls of its meshes.
 
     Raises:
         UnsupportedError: A mesh needs the extra `collision`.
@@ -58,7 +59,7 @@ def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
 
 
 def _around(placed: PlacedShape, hulls: Hulls) -> tuple[np.ndarray, float]:
-    """Return the segment in the shape's frame, (2, 3), and the radius."""
+    """Return segment (2, 3) and radius of an enclosing capsule, shape frame [m]."""
     shape = placed.shape
     if isinstance(shape, Sphere):
         return np.zeros((2, 3)), shape.radius
@@ -76,13 +77,13 @@ def _around(placed: PlacedShape, hulls: Hulls) -> tuple[np.ndarray, float]:
 
 
 def around_points(points: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the segment, (2, 3), and the radius of a capsule that holds points.
+    """Return segment (2, 3) and radius of a capsule that encloses points [m].
 
-    Its axis is the longest principal axis of the points, through the middle of their
-    widths along the others.
+    Its axis is the longest principal axis of the points, centred in their extents along
+    the other axes.
 
     Args:
-        points: (count, 3) [m].
+        points: Points, (count, 3) [m].
     """
     _, axes = np.linalg.eigh(np.cov(points.T))
     local = points @ axes[:, ::-1]  # longest first
@@ -90,7 +91,7 @@ def around_points(points: np.ndarray) -> tuple[np.ndarray, float]:
     away = local - middle
     across = np.linalg.norm(away[:, 1:], axis=1)
     radius = float(across.max())
-    # Each point lets the end of the segment stay back by its height under the cap.
+    # The spherical cap covers a point beyond the end of the segment by this height.
     back = np.sqrt(np.maximum(radius**2 - across**2, 0.0))
     top, low = float((away[:, 0] - back).max()), float((away[:, 0] + back).min())
     if low > top:
@@ -104,10 +105,12 @@ class Distances(NamedTuple):
     """Distances of pairs of capsules in many positions.
 
     Attributes:
-        values: Between the surfaces, negative in an overlap, (samples, pairs) [m].
-        s, t: Where on both segments the closest points are, from 0 to 1,
-            (samples, pairs).
-        normal: From the second to the first, unit, (3, samples, pairs).
+        values: Distances of the surfaces, negative for an overlap, (samples, pairs)
+            [m].
+        s, t: Parameters of the closest points on the first and second segment, from 0
+            to 1, (samples, pairs).
+        normal: Unit vector from the second to the first, world coordinates, (3,
+            samples, pairs).
     """
 
     values: np.ndarray
@@ -117,16 +120,16 @@ class Distances(NamedTuple):
 
 
 class CapsulePairs:
-    """Pairs of capsules that could touch, and their distances.
+    """Pairs of capsules that could collide, and their distances.
 
-    Shapes of one body, of neighbours, and of pairs that the sidecar denies are left
-    out.
+    Pairs on one body, of neighbouring bodies, and pairs that the sidecar excludes are
+    left out.
 
     Attributes:
-        capsules: Those of the robot.
-        pairs: Numbers of both capsules, (pairs, 2).
-        near: The same of pairs that are closer than `clearance` in a first position,
-            and therefore not among them.
+        capsules: Capsules of the robot.
+        pairs: Indices of both capsules, (pairs, 2).
+        near: Indices of pairs that are closer than `clearance` in the initial position
+            and therefore not in `pairs`, (near, 2).
     """
 
     def __init__(
@@ -137,14 +140,15 @@ class CapsulePairs:
         clearance: float,
         engine: str | None = None,
     ) -> None:
-        """Choose the pairs.
+        """Select the pairs and build the Programs.
 
         Args:
             model: Robot with joints of one coordinate.
-            capsules: Of its links.
-            first: The first position, (nv,) [rad | m].
-            clearance: Least distance that counts as none [m].
-            engine: Of the Programs.
+            capsules: Capsules of its links.
+            first: Initial position, (nv,) [rad | m].
+            clearance: Distance below which a pair is `near` in the initial position
+                [m].
+            engine: Engine of the Programs; None: the default.
         """
         self.capsules = tuple(capsules)
         self.pairs = np.array(_possible(model, capsules), int).reshape(-1, 2)
@@ -163,7 +167,7 @@ class CapsulePairs:
         return len(self.pairs)
 
     def distances(self, q: np.ndarray) -> Distances:
-        """Return the distances in positions, (samples, nv)."""
+        """Return the distances in positions q, (samples, nv)."""
         places = np.asarray(self._places(q)).reshape(len(q), -1, 2, 3)
         axes = np.ascontiguousarray(
             places.transpose(2, 3, 0, 1)
@@ -179,15 +183,15 @@ class CapsulePairs:
     def gradient(
         self, q: np.ndarray, distances: Distances, weights: np.ndarray
     ) -> np.ndarray:
-        """Return the gradient of weighted distances by positions, (samples, nv).
+        """Return the gradient of sum(weights * distances) by positions, (samples, nv).
 
-        The closest points may be taken as fixed to the bodies: moving them along the
+        The closest points may be considered fixed to the bodies: moving them along the
         segments changes the distance to second order only.
 
         Args:
             q: Positions, (samples, nv).
-            distances: There.
-            weights: Of each distance, (samples, pairs); few that are not zero.
+            distances: Distances in these positions.
+            weights: Weight of each distance, (samples, pairs); mostly zero.
         """
         result = np.zeros(np.shape(q))
         rows, pairs = np.nonzero(weights)
@@ -207,7 +211,11 @@ class CapsulePairs:
 
 
 def _possible(model: Model, capsules: Sequence[LinkCapsule]) -> list[tuple[int, int]]:
-    """Return the pairs that nothing but a first position could leave out."""
+    """Return index pairs of capsules that may collide.
+
+    Excluded are pairs on one body, and on neighbouring bodies unless the sidecar
+    includes them, and pairs that the sidecar excludes.
+    """
     rules, near = model.build.description.pairs, neighbours(model)
     pairs = []
     for k, a in enumerate(capsules):
@@ -223,17 +231,17 @@ def _possible(model: Model, capsules: Sequence[LinkCapsule]) -> list[tuple[int, 
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return products of vectors whose coordinates are the first axis."""
+    """Return dot products over the first axis, which has length 3."""
     return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
 
 
 def closest_on_segments(
     first: np.ndarray, second: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the closest points of segments are, from 0 to 1 on each.
+    """Return the parameters of the closest points of segments, from 0 to 1 on each.
 
     Args:
-        first, second: Ends of the segments, (2, 3, ...) [m].
+        first, second: End points of the segments, (2, 3, ...) [m].
 
     Source: C. Ericson, Real-Time Collision Detection, 2005, 5.1.9.
     """
@@ -243,6 +251,6 @@ def closest_on_segments(
     size = a * e - b * b
     crossing = size > _PARALLEL * long_a * long_e
     s = np.clip((b * f - c * e) / np.where(crossing, size, 1.0), 0.0, 1.0)
-    s = np.where(crossing, s, 0.5)  # of parallel ones any will do
+    s = np.where(crossing, s, 0.5)  # arbitrary for parallel segments
     t = np.clip((b * s + f) / long_e, 0.0, 1.0)
     return np.clip((b * t - c) / long_a, 0.0, 1.0), t

@@ -9,17 +9,17 @@ import numpy as np
 from dyn_core.identification.regressor_rank import BaseParameters
 from dyn_core.model import Model
 
-TINY = 1e-300  # least square of a length
-FLOOR = 1e-14  # of the largest eigenvalue: smaller ones are rounding
+TINY = 1e-300  # lower bound of squared lengths, against division by zero
+FLOOR = 1e-14  # relative size of eigenvalues below which they are rounding errors
 
 
 class Spread(NamedTuple):
-    """A smooth measure of the condition number.
+    """Smooth upper bound of the logarithm of a condition number.
 
     Attributes:
-        value: Its logarithm.
-        slope: By the entries of the rows; shaped like them.
-        condition: The condition number itself.
+        value: Value of the bound.
+        slope: Gradient by the entries of the rows; same shape.
+        condition: Condition number itself.
     """
 
     value: float
@@ -32,8 +32,10 @@ def condition_number(rows: np.ndarray) -> float:
 
         largest over least singular value of Y diag(1 / |Y_k|)
 
+    Infinite if a column is zero or the rows are rank-deficient.
+
     Args:
-        rows: (rows, columns); infinite where a column is zero.
+        rows: Y, (rows, columns).
     """
     lengths = np.linalg.norm(rows, axis=0)
     if not (lengths > 0).all():
@@ -43,15 +45,15 @@ def condition_number(rows: np.ndarray) -> float:
 
 
 def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
-    """Return the joint whose parameters are the hardest to distinguish.
+    """Return the joint whose parameters are hardest to distinguish.
 
-    It has the largest part of the right singular vector of the least singular value;
-    bodies that follow a joint count as its own.
+    It has the largest share of the right singular vector for the smallest singular
+    value; bodies that follow a joint count as its own.
 
     Args:
         model: Robot.
-        base: Its base parameters.
-        rows: Of their regressor, columns not scaled.
+        base: Base parameters of the robot.
+        rows: Rows of their regressor, columns not scaled, (rows, columns).
     """
     lengths = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
     last = np.linalg.svd(rows / lengths, full_matrices=False)[2][-1]
@@ -65,10 +67,12 @@ def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
 
 
 def conditions_and_levels(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return condition numbers of many motions, by their Gram matrices, and `level`s.
+    """Return condition numbers and `level`s of many motions, (motions,) each.
+
+    Condition numbers are computed from Gram matrices, and limited to about 1e7.
 
     Args:
-        rows: (motions, rows, columns).
+        rows: Regressor rows, (motions, rows, columns).
     """
     gram = rows.transpose(0, 2, 1) @ rows
     lengths = np.sqrt(np.maximum(np.einsum("nii->ni", gram), TINY))
@@ -79,19 +83,19 @@ def conditions_and_levels(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def level(rows: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the mean logarithm of the columns' lengths, and its slope by the rows.
+    """Return the mean logarithm of the columns' lengths, and its gradient.
 
         level = (1 / n) sum_k log |Y_k|
 
     Args:
-        rows: Y, (rows, columns).
+        rows: Y, (rows, columns); the gradient has the same shape.
     """
     squares = np.maximum((rows * rows).sum(axis=0), TINY)
     return float(np.log(squares).mean()) / 2, rows / squares / len(squares)
 
 
 def spread(rows: np.ndarray, power: float) -> Spread:
-    """Return a measure that follows all singular values, the more the extreme ones.
+    """Return a smooth measure of the condition number that weights extreme values most.
 
         value = log(tr G^p tr G^-p) / (2 p),   G = diag(1 / |Y_k|) Y.T Y diag(1 / |Y_k|)
 
@@ -99,7 +103,7 @@ def spread(rows: np.ndarray, power: float) -> Spread:
     it, and it is smooth where singular values cross.
 
     Args:
-        rows: Y, (rows, columns), none of which is zero.
+        rows: Y, (rows, columns), without a zero column.
         power: p, 1 or more.
     """
     gram = rows.T @ rows
@@ -112,7 +116,7 @@ def spread(rows: np.ndarray, power: float) -> Spread:
     value += 0.5 * np.log(s[-1] / s[0])
     by_eigenvalue = (up / sums[0] - down / sums[1]) / (2 * s)
     by_gram = (V * by_eigenvalue) @ V.T
-    # G has a unit diagonal: what lengthens a column is taken away again.
+    # G has a unit diagonal: remove the component that only lengthens a column.
     unit = rows / lengths
     slope = 2 * (unit @ by_gram)
     slope -= unit * (unit * slope).sum(axis=0)

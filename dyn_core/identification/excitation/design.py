@@ -1,4 +1,4 @@
-"""Motions that show the base parameters of a robot best, and keep its limits."""
+"""Design of motions that excite the base parameters of a robot within its limits."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from dyn_core.model import Model
 from dyn_core.model.parameter_vector import Layout
 from dyn_core.validation import Quantity, Whole, float_array, known_keywords
 
-TRIALS = 100  # random motions, of which the best are optimised
-SAMPLES = 25  # in a period of the highest harmonic
-REVERSAL = 0.05  # part of the largest speed in which dry friction turns round
-MARGIN = 3e-3  # part of a limit that is kept free for what lies between samples
-ROUNDS, STEPS = 8, 60  # of an optimisation
-REPAIRS = 4  # times that limits are tightened where a dense check sees one broken
-MOST = 64  # harmonics
-POOR = 10.0  # condition number from which the joint that costs most is looked for
-MUCH = 3.0  # times that the condition number falls without a joint that is named
+TRIALS = 100  # number of random motions, of which the best are optimised
+SAMPLES = 25  # samples in a period of the highest harmonic
+REVERSAL = 0.05  # width of dry friction's reversal, by the largest speed
+MARGIN = 3e-3  # relative margin of a limit, for the motion between samples
+ROUNDS, STEPS = 8, 60  # outer rounds and inner steps of an optimisation
+REPAIRS = 4  # maximum number of tightenings after a dense check finds a violation
+MOST = 64  # maximum number of harmonics
+POOR = 10.0  # condition number above which the most costly joint is searched for
+MUCH = 3.0  # improvement of the condition number at which a joint is reported
 
 Report = Callable[[int, int, float], None]
 
@@ -72,45 +72,48 @@ def excite(
     progress: Report | None = None,
     engine: str | None = None,
 ) -> Excitation:
-    """Return a motion that shows the base parameters of a robot best.
+    """Return a motion that excites the base parameters of a robot best.
 
         minimise log cond(Y diag(1 / |Y_k|)) - (signal / n) sum_k log |Y_k|
 
     Y are the rows of the base regressor at all samples, Y_k its n columns. The
-    condition number says how well parameters can be distinguished; it does not change
-    when a column shrinks, which makes its parameter drown in noise. The lengths count
-    for that.
+    condition number measures how well parameters can be distinguished. It does not
+    change when a column shrinks and its parameter drowns in noise; the second term, of
+    the lengths, prevents that.
 
     Each joint follows a Fourier series that starts and ends at rest. The best of random
-    motions are optimised by the gradient of Y, with limits as constraints; what comes
-    out is checked again at 1 kHz, and `broken` says what is not kept.
+    motions are optimised by the gradient of Y, with limits as constraints; the result
+    is checked again at 1 kHz, and its `broken` lists the limits that it violates.
 
     Args:
-        model: Robot with joints of one coordinate each; lock others.
-        duration: Of the motion [s].
-        harmonics: Of the series, from 2 on; the highest has harmonics / duration Hz.
+        model: Robot with joints of one coordinate each; lock the others.
+        duration: Duration of the motion [s].
+        harmonics: Number of harmonics of the series, from 2 on; the highest has
+            harmonics / duration Hz.
         friction: Whether damping and dry friction are among the parameters.
-        rotors: Whether the inertia of rotors is.
+        rotors: Whether the inertia of rotors is among the parameters.
         signal: Weight of the columns' lengths; 0: the condition number alone.
-        start: Positions at start and end, (nv,); None: chosen, too [rad | m].
-        position_scale: Part of the ranges, about their middles.
-        velocity_scale, effort_scale: Parts of these limits.
-        velocity_limits, acceleration_limits, effort_limits: By joint; the first and the
-            last replace those of the robot's file.
-        clearance: Least distance of links that are no neighbours, by capsules about
+        start: Positions at start and end, (nv,); None: optimised, too [rad | m].
+        position_scale: Fraction of the position ranges to use, about their middles.
+        velocity_scale, effort_scale: Fractions of these limits to use.
+        velocity_limits, acceleration_limits, effort_limits: Limits by joint name;
+            velocity and effort limits replace the model's.
+        clearance: Minimum distance of links that are no neighbours, by capsules around
             their collision shapes, or where these are too close at the start by convex
-            hulls or meshes; None: distances are left out [m].
-        packages: Folders of package:// addresses of meshes, by name.
+            hulls or meshes; None: distances are not considered [m].
+        packages: Folders for package:// addresses of meshes, by package name.
         starts: Number of random motions that are optimised.
-        seed: Of the random motions.
+        seed: Seed of the random motions.
         period: Time between the points of the result [s].
-        progress: Called as progress(done, all, condition number so far).
-        engine: Of the Programs.
+        progress: Function called as progress(done, all, condition number so far).
+        engine: Engine of the Programs; None: the default.
 
     Raises:
-        SettingError: A choice makes no sense, or a joint lacks a limit.
-        UnsupportedError: A robot with loops or driven joints, or a mesh that needs the
+        SettingError: An option is invalid, a joint lacks a limit, or no parameter
+            affects the joint forces.
+        UnsupportedError: The robot has loops or driven joints, or a mesh needs the
             extra `collision`.
+        ModelError: A mesh cannot be used; names the link.
 
     Source: J. Swevers et al., IEEE Transactions on Robotics and Automation 13 (1997);
     the criterion: M. Gautier and W. Khalil, Exciting trajectories for the
@@ -154,13 +157,18 @@ def _costly_joint(
     seed: int,
     engine: str | None,
 ) -> CostlyJoint | None:
-    """Return the joint that costs most of a condition number, if one does.
+    """Return the joint that increases the condition number most, or None.
+
+    None if locking this joint does not improve the condition number of random motions
+    by more than MUCH.
 
     Args:
-        problem, result: The design.
-        rows: Of its base regressor.
-        layout: Of the parameters.
-        seed, engine: As of the design.
+        problem: Problem of the design.
+        result: Result of the design.
+        rows: Rows of its base regressor, (rows, columns).
+        layout: Layout of the parameters.
+        seed: Seed of the random motions.
+        engine: Engine of the Programs.
     """
     model, limits = layout.model, problem.limits
     name = weakest_joint(model, result.base, rows)
@@ -182,7 +190,7 @@ def _costly_joint(
 
 
 def _check_choices(choices: Mapping[str, Any]) -> None:
-    """Refuse choices that make no sense."""
+    """Raise a SettingError if an option, by name, is out of range."""
     for name, kind in (
         ("duration", Quantity(0.0, 1e4, above=True)),
         ("harmonics", Whole(2, MOST)),
@@ -206,7 +214,7 @@ def _check_choices(choices: Mapping[str, Any]) -> None:
 
 
 def _check_joints(model: Model) -> None:
-    """Refuse joints that no series can move."""
+    """Raise a SettingError if a joint has several coordinates."""
     for name in model.joint_names:
         if model.joint_kind(name) not in ("revolute", "continuous", "prismatic"):
             raise SettingError(
@@ -217,7 +225,11 @@ def _check_joints(model: Model) -> None:
 
 
 def _start(start: Any, limits: MotionLimits) -> np.ndarray:
-    """Return the positions at the start, checked."""
+    """Return the positions at the start as an array, (nv,).
+
+    Raises:
+        SettingError: The shape is wrong, or a position is outside its range.
+    """
     n = len(limits.names)
     q = float_array("start", start, f"shape ({n},)")
     if q.shape != (n,):
@@ -245,7 +257,19 @@ def _problem(
     signal: float,
     engine: str | None,
 ) -> DesignProblem:
-    """Return the problem of a robot."""
+    """Return the optimisation problem of a robot.
+
+    Args:
+        model: Robot.
+        layout: Layout of the parameters.
+        base: Base parameters.
+        series: Fourier series.
+        limits: Limits of the motion.
+        links: Pairs of links to keep apart.
+        start: Positions at the start, (nv,); None: optimised, too.
+        signal: Weight of the columns' lengths.
+        engine: Engine of the Programs.
+    """
     speeds = np.full(model.nb + 1, REVERSAL * float(limits.velocity.min()))
     dry = np.zeros(model.nv)
     for k, name in enumerate(model.joint_names):
@@ -263,7 +287,7 @@ def _problem(
 
 
 def _columns(layout: Layout, base: BaseParameters) -> list[int]:
-    """Return the columns of base parameters as motion_rows counts them."""
+    """Return the indices of base parameters among the columns of motion_rows."""
     every = Layout.of(layout.model, True, True).names
     return [every.index(layout.names[k]) for k in base.independent]
 
@@ -271,7 +295,10 @@ def _columns(layout: Layout, base: BaseParameters) -> list[int]:
 def _random_motions(
     problem: DesignProblem, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return free numbers of random motions, condition numbers and objectives."""
+    """Return variables, condition numbers and objectives of TRIALS random motions.
+
+    The shapes are (TRIALS, count), (TRIALS,) and (TRIALS,).
+    """
     rng = np.random.default_rng(seed)
     x = np.array([problem.random(rng) for _ in range(TRIALS)])
     motions = [problem.motion(each) for each in x]
@@ -287,7 +314,14 @@ def _random_motions(
 def _best(
     problem: DesignProblem, starts: int, seed: int, progress: Report | None
 ) -> tuple[Optimum, float]:
-    """Return the best optimum, and the least condition number of random motions."""
+    """Return the best optimum, and the smallest condition number of random motions.
+
+    Args:
+        problem: Optimisation problem.
+        starts: Number of random motions that are optimised.
+        seed: Seed of the random motions.
+        progress: Function called as progress(done, all, condition number), or None.
+    """
     x, conditions, values = _random_motions(problem, seed)
     order = np.argsort(values, kind="stable")[:starts]
     least = float(conditions.min())
@@ -303,14 +337,23 @@ def _best(
 
 
 def _rank(optimum: Optimum) -> tuple[float, float]:
-    """Return what orders optima: limits that are kept, then the objective."""
+    """Return the sort key of an optimum: violation of limits, then the objective."""
     return max(optimum.excess, 0.01), optimum.value
 
 
 def _repaired(
     problem: DesignProblem, best: Optimum, check: DenseCheck, random: float
 ) -> Excitation:
-    """Return the motion; limits that are broken between samples are tightened."""
+    """Return the checked motion of an optimum, optimised again if limits are violated.
+
+    Limits that are violated between samples are tightened first, up to REPAIRS times.
+
+    Args:
+        problem: Optimisation problem; its tightening is changed.
+        best: Optimum.
+        check: Check at 1 kHz.
+        random: Smallest condition number of the random motions, for the result.
+    """
     result = check.excitation(problem.series, problem.coefficients(best.x), random)
     for _ in range(REPAIRS):
         designed = [x for x in result.broken if x.kind in problem.tightening]
@@ -328,7 +371,7 @@ def _repaired(
 
 
 def _size(broken: BrokenLimit, problem: DesignProblem) -> float:
-    """Return the unit of a limit."""
+    """Return the unit by which a violation is scaled in the problem."""
     if broken.kind == "distance":
         return REACH
     k = problem.limits.names.index(broken.name)

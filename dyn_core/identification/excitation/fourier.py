@@ -3,8 +3,8 @@
     q(t) = q_0 + sum_k a_k (cos k w t - 1) + b_k sin k w t,   w = 2 pi / T
     sum_k k b_k = 0,   sum_k k² a_k = 0:   qd and qdd are zero at t = 0 and T
 
-Coefficients that satisfy both conditions are combinations of a basis, so that position,
-velocity and acceleration are linear in free numbers.
+Coefficients that satisfy both conditions are linear combinations of a basis, so that
+position, velocity and acceleration are linear in free variables.
 
 Source: J. Swevers, C. Ganseman, D. Tükel, J. De Schutter and H. Van Brussel, Optimal
 robot excitation and identification, IEEE Transactions on Robotics and Automation 13
@@ -23,11 +23,11 @@ from dyn_core.sharing import cached_property
 
 @dataclass(frozen=True)
 class Fourier:
-    """Series of one length for all joints.
+    """Fourier series with one duration for all joints.
 
     Attributes:
-        duration: T [s].
-        harmonics: Number of them; two or more.
+        duration: Period T [s].
+        harmonics: Number of harmonics, two or more.
     """
 
     duration: float
@@ -35,18 +35,19 @@ class Fourier:
 
     @property
     def size(self) -> int:
-        """Free numbers of a joint: its place at the start, and combinations."""
+        """Number of variables of a joint: initial position, then basis coefficients."""
         return 2 * self.harmonics - 1
 
     @cached_property
     def basis(self) -> np.ndarray:
-        """Coefficients [a; b] of each combination, (2 harmonics, size - 1).
+        """Basis of coefficients [a; b] of motions at rest, (2 harmonics, size - 1).
 
-        They are scaled so that combinations have speeds of about one.
+        The columns are scaled so that their motions have speeds of about one.
         """
         k = np.arange(1, self.harmonics + 1)
         w = 2 * np.pi / self.duration * k
-        # As speeds c = w a or w b the conditions are sum k c_k = 0 and sum c_k = 0.
+        # In terms of speeds c = w a or w b, the conditions are
+        # sum k c_k = 0 and sum c_k = 0.
         even, odd = _complement(k.astype(float)), _complement(np.ones(len(k)))
         both = np.zeros((2 * len(k), 2 * (len(k) - 1)))
         both[: len(k), : len(k) - 1] = even / w[:, None]
@@ -54,7 +55,10 @@ class Fourier:
         return both
 
     def matrices(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return position, velocity, acceleration per free number, (len(t), size)."""
+        """Return the matrices from variables to q, qd and qdd at times t [s].
+
+        The shape is (len(t), size) each.
+        """
         w = 2 * np.pi / self.duration * np.arange(1, self.harmonics + 1)
         angle = np.asarray(t, float)[:, None] * w
         c, s = np.cos(angle), np.sin(angle)
@@ -71,16 +75,16 @@ class Fourier:
         return q, qd, qdd
 
     def coefficients(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a and b of free numbers, (harmonics, joints) each.
+        """Return the coefficients a and b, (harmonics, joints) each.
 
         Args:
-            x: (size, joints), as `matrices` multiplies them.
+            x: Variables, (size, joints), as `matrices` multiplies them.
         """
         both = self.basis @ x[1:]
         return both[: self.harmonics], both[self.harmonics :]
 
 
 def _complement(row: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of what is orthogonal to a row, (n, n - 1)."""
+    """Return an orthonormal basis of the complement of a row (n,), (n, n - 1)."""
     _, _, vt = np.linalg.svd(row[None] / np.linalg.norm(row))
     return np.asarray(vt[1:].T)

@@ -16,7 +16,7 @@ from dyn_core.identification.excitation.kernels import point_programs
 from dyn_core.model import Model
 from dyn_core.model.shapes import Box, Capsule, Cylinder, Mesh, PlacedShape, Sphere
 
-# Points of a body whose places say where any other point of it is.
+# Points of a body whose positions determine its pose: origin and unit vectors.
 CORNERS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
@@ -24,9 +24,10 @@ class HullDistances(NamedTuple):
     """Distances of pairs of convex hulls in many positions.
 
     Attributes:
-        values: Negative in an overlap, (samples, pairs) [m].
-        normal: From the second to the first, unit, world, (samples, pairs, 3).
-        points: Closest points of both in their bodies, (samples, pairs, 2, 3) [m].
+        values: Distances, negative for an overlap, (samples, pairs) [m].
+        normal: Unit vector from the second to the first, world coordinates, (samples,
+            pairs, 3).
+        points: Closest points of both, body coordinates, (samples, pairs, 2, 3) [m].
     """
 
     values: np.ndarray
@@ -35,10 +36,10 @@ class HullDistances(NamedTuple):
 
 
 class HullPairs:
-    """Pairs of shapes; spheres, capsules, boxes and cylinders are their own hulls.
+    """Pairs of convex shapes: spheres, capsules, boxes, cylinders and hulls of meshes.
 
     Attributes:
-        pairs: Numbers of both shapes, (pairs, 2).
+        pairs: Indices of both shapes in model.shapes, (pairs, 2).
     """
 
     def __init__(
@@ -48,13 +49,14 @@ class HullPairs:
         hulls: Hulls,
         engine: str | None = None,
     ) -> None:
-        """Make the tables and the Programs.
+        """Build tables and Programs.
 
         Args:
             model: Robot with joints of one coordinate.
-            pairs: Numbers of both shapes, (pairs, 2), at least one.
-            hulls: Of its meshes.
-            engine: Of the Programs.
+            pairs: Indices of both shapes in model.shapes, (pairs, 2), at least one
+                pair.
+            hulls: Convex hulls of its meshes.
+            engine: Engine of the Programs; None: the default.
         """
         self._hulls, self._placed = hulls, model.shapes
         self._used = sorted(set(np.ravel(pairs).tolist()))
@@ -75,14 +77,14 @@ class HullPairs:
         return len(self.pairs)
 
     def of(self, chosen: np.ndarray) -> HullPairs:
-        """Return some of the pairs, by a mask."""
+        """Return the pairs selected by a mask, bool, (pairs,)."""
         some = copy(self)
         some._poses = np.zeros_like(self._poses)
         some._choose(self.pairs[chosen])
         return some
 
     def _choose(self, pairs: np.ndarray) -> None:
-        """Let calls be of some pairs."""
+        """Set the pairs that `distances` computes, (pairs, 2); bind their kernel."""
         self.pairs = pairs
         sides = np.array([[self._used.index(k) for k in pair] for pair in pairs])
         first, second = (np.array(x, np.int64) for x in sides.reshape(-1, 2).T)
@@ -93,13 +95,13 @@ class HullPairs:
         )
 
     def _frames(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return rotations (samples, bodies, 3, 3) and positions (..., 3) [m]."""
+        """Return rotations (samples, bodies, 3, 3) and origins (..., 3) [m]."""
         places = np.asarray(self._places(q)).reshape(len(q), -1, 4, 3)
         origin = places[:, :, 0]
         return (places[:, :, 1:] - origin[:, :, None]).swapaxes(2, 3), origin
 
     def distances(self, q: np.ndarray) -> HullDistances:
-        """Return the distances in positions, (samples, nv)."""
+        """Return the distances in positions q, (samples, nv)."""
         R, p = self._frames(q)
         results = np.empty((len(q), *self._results.shape))
         for k in range(len(q)):
@@ -114,14 +116,14 @@ class HullPairs:
     def gradient(
         self, q: np.ndarray, distances: HullDistances, weights: np.ndarray
     ) -> np.ndarray:
-        """Return the gradient of weighted distances by positions, (samples, nv).
+        """Return the gradient of sum(weights * distances) by positions, (samples, nv).
 
-        The closest points may be taken as fixed to the bodies; see CapsulePairs.
+        The closest points may be considered fixed to the bodies; see CapsulePairs.
 
         Args:
             q: Positions, (samples, nv).
-            distances: There.
-            weights: Of each distance, (samples, pairs); few that are not zero.
+            distances: Distances in these positions.
+            weights: Weight of each distance, (samples, pairs); mostly zero.
         """
         result = np.zeros(np.shape(q))
         rows, pairs = np.nonzero(weights)
@@ -141,13 +143,17 @@ class HullPairs:
         return result
 
     def meshes_apart(self, q: np.ndarray, k: int) -> np.ndarray:
-        """Return the distances of a pair's meshes themselves, (samples,) [m].
+        """Return the distances of a pair's meshes, not their hulls, (samples,) [m].
 
-        Zero or less where they touch. A pair without a mesh has those of its hulls.
+        Zero or less where they touch. For a pair without a mesh, the distances of the
+        hulls.
 
         Args:
             q: Positions, (samples, nv).
-            k: Number of the pair.
+            k: Index of the pair.
+
+        Raises:
+            UnsupportedError: The extra `collision` is not installed.
         """
         placed = [self._placed[n] for n in self.pairs[k]]
         if not any(isinstance(x.shape, Mesh) for x in placed):
@@ -170,7 +176,7 @@ class HullPairs:
         return result
 
     def _geometry(self, coal: Any, placed: PlacedShape) -> Any:
-        """Return a shape as an object of coal."""
+        """Return a shape as a geometry object of the library coal."""
         shape = placed.shape
         if isinstance(shape, Mesh):
             return self._hulls(shape, placed.link).mesh
@@ -184,5 +190,5 @@ class HullPairs:
 
 
 def _frame(placed: PlacedShape) -> np.ndarray:
-    """Return the frame of a shape in its body, a row of 12."""
+    """Return the frame of a shape in its body, a row of 12 numbers."""
     return np.asarray(frame_rows(*placed.X.pose)[0])

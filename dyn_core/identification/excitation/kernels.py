@@ -1,8 +1,8 @@
-"""Programs of the design: regressor and joint forces of a motion, places of points.
+"""Programs of the design: regressor and joint forces of a motion, positions of points.
 
-Each has a partner that turns weights of its results into the gradient of their weighted
-sum, for many states at once: what one sample adds to the gradient of any function of
-the whole motion.
+Each has an adjoint Program that returns the gradient of a weighted sum of its results,
+for many states at once: the contribution of one sample to the gradient of any function
+of the whole motion.
 """
 
 from __future__ import annotations
@@ -60,13 +60,14 @@ def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds)
 
         [Y_1k, Y_2k, ..., tau],   tau without dry friction
 
-    Columns of dry friction are tanh(qd / v), with v wide enough for samples to see the
-    reversal of a joint.
+    Columns of dry friction are tanh(qd / v), with v wide enough that samples resolve
+    the reversal of a joint.
 
     Args:
-        columns: Numbers of columns: ten of each body, damping, dry friction and rotor
-            inertia of each joint coordinate.
-        speeds: v of each body's coordinates, a tuple each.
+        regressor, inverse_dynamics: Solvers in the slots.
+        columns: Indices of columns, counted as ten of each body, then damping, dry
+            friction and rotor inertia of each joint coordinate.
+        speeds: Width v of the coordinates of each body, a tuple each [rad/s | m/s].
 
     Source: design of this project.
     """
@@ -86,7 +87,7 @@ def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds)
 
 
 def _friction_columns(model, qd, speeds):  # type: ignore[no-untyped-def]
-    """Return the columns of damping, then of dry friction, nv numbers each."""
+    """Return the columns of damping, then of dry friction, (nv,) each."""
     none = [Vector.zeros(joint.nv) for joint in model.joint]
     parts, columns = split_v(model, qd), []
     for smooth in (False, True):
@@ -105,7 +106,8 @@ def motion_pull(model, q, qd, qdd, weights, **choices):  # type: ignore[no-untyp
         g = d(weights . motion_rows) / d(q, qd, qdd)
 
     Args:
-        choices: Those of motion_rows.
+        weights: Weight of each result of motion_rows.
+        choices: Options and slots of motion_rows.
 
     Source: design of this project.
     """
@@ -118,12 +120,12 @@ def motion_pull(model, q, qd, qdd, weights, **choices):  # type: ignore[no-untyp
 
 
 def moving_points(model, q, points):  # type: ignore[no-untyped-def]
-    """Return where points of bodies are, three numbers each.
+    """Return the world positions of points fixed to bodies, three numbers each [m].
 
         x_world = R_i x + p_i
 
     Args:
-        points: Body and place in its frame (x, y, z) of each.
+        points: For each point the index of its body and body coordinates (i, x, y, z).
 
     Source: RBDA, section 4.2.
     """
@@ -139,11 +141,12 @@ def moving_points(model, q, points):  # type: ignore[no-untyped-def]
 
 
 def moving_points_pull(model, q, weights, points):  # type: ignore[no-untyped-def]
-    """Return the gradient of weighted moving_points by q.
+    """Return the gradient of weighted moving_points by q, (nv,).
 
         g = d(weights . moving_points) / dq
 
     Args:
+        weights: Weight of each result of moving_points.
         points: As in moving_points.
 
     Source: design of this project.
@@ -155,7 +158,12 @@ def moving_points_pull(model, q, weights, points):  # type: ignore[no-untyped-de
 
 
 class RowsAndPull(NamedTuple):
-    """A Program and the one of its gradient."""
+    """A Program and its adjoint.
+
+    Attributes:
+        rows: Program of the results.
+        pull: Program of the gradient of the weighted results.
+    """
 
     rows: Program[Any]
     pull: Program[Any]
@@ -164,13 +172,14 @@ class RowsAndPull(NamedTuple):
 def motion_programs(
     model: Model, columns: Sequence[int], speeds: np.ndarray, engine: str | None
 ) -> RowsAndPull:
-    """Return the Programs of regressor and joint forces.
+    """Return the Programs of regressor and joint forces, and their adjoint.
 
     Args:
         model: Robot with joints of one coordinate.
         columns: As in motion_rows.
-        speeds: Of each body, 0 for the base, (nb + 1,) [rad/s | m/s].
-        engine: Of the Programs.
+        speeds: Width of dry friction of each body, 0 for the base, (nb + 1,)
+            [rad/s | m/s].
+        engine: Engine of the Programs; None: the default.
     """
     slots: dict[str, Any] = {"regressor": REGRESSOR}
     slots["inverse_dynamics"] = INVERSE_DYNAMICS
@@ -200,12 +209,12 @@ def motion_programs(
 def point_programs(
     model: Model, points: Sequence[tuple[Any, ...]], engine: str | None
 ) -> RowsAndPull:
-    """Return the Programs of points of bodies.
+    """Return the Programs of the positions of points, and their adjoint.
 
     Args:
         model: Robot.
         points: As in moving_points.
-        engine: Of the Programs.
+        engine: Engine of the Programs; None: the default.
     """
     sizes = {"results": 3 * len(points)}
 

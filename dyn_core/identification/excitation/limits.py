@@ -1,4 +1,4 @@
-"""What a motion keeps: ranges, speeds, accelerations, joint forces, distances."""
+"""Limits of a motion: positions, velocities, accelerations, joint forces, distances."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ UNITS = {
     "distance": "m",
     "mesh distance": "m",
 }
-TURN = np.pi  # to both sides, of a joint that may turn on and on [rad]
+TURN = np.pi  # range to both sides of a joint without position limits [rad]
 
 
 @dataclass(frozen=True)
 class BrokenLimit:
-    """Where a motion leaves a limit most.
+    """The worst violation of a limit by a motion.
 
     Attributes:
-        kind: One of UNITS.
+        kind: Kind of the limit, one of UNITS.
         name: Joint, or both links of a distance.
-        time: When [s].
-        value, limit: What it is then, and what was allowed.
+        time: Time of the violation [s].
+        value: Value at this time, in the unit of UNITS.
+        limit: Limit that it exceeds.
     """
 
     kind: str
@@ -51,12 +52,13 @@ class BrokenLimit:
 
 @dataclass(frozen=True, eq=False)
 class MotionLimits:
-    """Limits of the joints, (nv,) each; none are infinite but accelerations.
+    """Limits of the joints, (nv,) each; all finite except accelerations.
 
     Attributes:
-        names: Of the joints.
-        lower, upper: Positions [rad | m].
-        velocity, acceleration, effort: Largest sizes.
+        names: Joints.
+        lower, upper: Position limits [rad | m].
+        velocity, acceleration, effort: Limits of absolute values [rad/s | m/s],
+            [rad/s² | m/s²], [N·m | N].
     """
 
     names: tuple[str, ...]
@@ -68,16 +70,16 @@ class MotionLimits:
 
     @property
     def middle(self) -> np.ndarray:
-        """Middles of the ranges."""
+        """Middles of the position ranges, (nv,)."""
         return (self.lower + self.upper) / 2
 
     @property
     def half(self) -> np.ndarray:
-        """Half the ranges."""
+        """Half widths of the position ranges, (nv,)."""
         return (self.upper - self.lower) / 2
 
     def without(self, j: int) -> MotionLimits:
-        """Return the limits of all joints but one."""
+        """Return the limits of all joints except the one with index j."""
         arrays = (
             self.lower, self.upper, self.velocity, self.acceleration, self.effort,
         )  # fmt: skip
@@ -93,12 +95,14 @@ class MotionLimits:
         tau: np.ndarray,
         slack: float = 1e-9,
     ) -> list[BrokenLimit]:
-        """Return for each kind and joint where samples leave its limit most.
+        """Return the worst violation for each kind and joint; empty if there is none.
+
+        NaN counts as a violation.
 
         Args:
             t: Times, (samples,) [s].
             q, qd, qdd, tau: Samples, (samples, nv).
-            slack: By how much of a limit rounding may exceed it.
+            slack: Tolerance for rounding, relative to values above 1.
         """
         bounds = {
             "position": (self.lower, self.upper, q),
@@ -128,17 +132,18 @@ def motion_limits(
     acceleration_limits: Mapping[str, float] | None = None,
     effort_limits: Mapping[str, float] | None = None,
 ) -> MotionLimits:
-    """Return the limits of a robot, with margins.
+    """Return the limits of a robot, reduced by scale factors.
 
     Args:
         model: Robot with joints of one coordinate.
-        position_scale: Part of the ranges, about their middles.
-        velocity_scale, effort_scale: Parts of these limits.
-        velocity_limits, acceleration_limits, effort_limits: By joint; the first and the
-            last replace those of the robot's file.
+        position_scale: Fraction of the position ranges to use, about their middles.
+        velocity_scale, effort_scale: Fractions of these limits to use.
+        velocity_limits, acceleration_limits, effort_limits: Limits by joint name;
+            velocity and effort limits replace the model's, accelerations are else not
+            limited.
 
     Raises:
-        SettingError: A scale or limit makes no sense, or one is lacking; names the
+        SettingError: A scale or limit is invalid, or a limit is missing; names the
             joint and says how to give it.
     """
     for name, value in (
@@ -171,7 +176,10 @@ def motion_limits(
 
 
 def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ranges of positions; a turn where a joint may turn on and on."""
+    """Return lower and upper position limits, (nv,); one turn for endless joints.
+
+    Raises a SettingError for an empty range, or a prismatic joint without limits.
+    """
     lower, upper = model.lower.copy(), model.upper.copy()
     for k, name in enumerate(model.joint_names):
         if np.isfinite(lower[k]) and np.isfinite(upper[k]):
@@ -196,7 +204,17 @@ def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
 def _replaced(
     model: Model, name: str, values: np.ndarray, chosen: Mapping[str, float] | None
 ) -> np.ndarray:
-    """Return limits with those that are given by joint."""
+    """Return limits, (nv,), with values replaced by joint name.
+
+    Args:
+        model: Robot.
+        name: Name of the setting, for messages.
+        values: Default limits, (nv,).
+        chosen: Mapping from joint name to limit, or None.
+
+    Raises:
+        SettingError: `chosen` is no mapping, or a joint or limit is invalid.
+    """
     result = np.array(values, float)
     if chosen is None:
         return result
@@ -214,7 +232,7 @@ def _replaced(
 
 
 def _read(name: str, kind: Quantity, value: Any) -> float:
-    """Return a number of a kind; refuse others in words."""
+    """Return a number that satisfies `kind`; raise a SettingError for others."""
     try:
         return float(kind.read(name, value))
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""Pairs of links that a motion keeps apart: by capsules, hulls or meshes.
+"""Pairs of links that a motion keeps apart, by capsules, convex hulls or meshes.
 
-A capsule holds the convex hull of its shape, and the hull holds the mesh: a distance of
-the simpler ones is never larger. So the simplest serves that is not too close already
-in the position that a motion begins with.
+A capsule encloses the convex hull of its shape, and the hull encloses the mesh, so a
+distance of simpler shapes is never larger. For each pair, the simplest shapes are used
+that are not too close already in the initial position of the motion.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from dyn_core.model import Model
 
 
 class NearPair(NamedTuple):
-    """A pair of links whose capsules are too close at the start.
+    """A pair of shapes whose capsules are too close at the start.
 
     Attributes:
-        links: Their names.
-        by: What is kept apart: hulls, meshes, or nothing, if they touch at the start.
-        start: Distance of that at the start [m].
-        limit: Least distance that is kept: the clearance, or half of `start` where that
-            is less than the clearance; 0 where nothing is kept [m].
+        links: Names of the links.
+        by: Shapes whose distance is limited: hulls, meshes, or nothing if they touch at
+            the start.
+        start: Distance of these shapes at the start [m].
+        limit: Minimum distance: the clearance, or half of `start` if that is less than
+            the clearance; 0 if nothing is limited [m].
     """
 
     links: tuple[str, str]
@@ -40,11 +41,12 @@ class NearPair(NamedTuple):
 
 
 class LinkDistances(NamedTuple):
-    """Distances of pairs in many positions.
+    """Distances of pairs of links in many positions.
 
     Attributes:
-        values: Of pairs by capsules, then by hulls, (samples, pairs) [m].
-        capsules, hulls: Both parts; None where there are no such pairs.
+        values: Distances of pairs by capsules, then by hulls, (samples, pairs) [m].
+        capsules: Details of the pairs by capsules; None if there are no such pairs.
+        hulls: Details of the pairs by hulls; None if there are no such pairs.
     """
 
     values: np.ndarray
@@ -53,11 +55,14 @@ class LinkDistances(NamedTuple):
 
 
 class LinkPairs:
-    """Pairs of links that could touch, and their distances.
+    """Pairs of links that could collide, and their distances.
 
     Attributes:
+        capsules: Pairs whose capsules are kept apart.
+        hulls: Pairs whose convex hulls are kept apart; None if absent.
+        meshes: Pairs whose meshes are kept apart; None if absent.
         links: Names of each pair in the order of LinkDistances.
-        limits: Least distance of each, (pairs,) [m].
+        limits: Minimum distance of each, (pairs,) [m].
         near: Pairs whose capsules are too close at the start.
     """
 
@@ -69,14 +74,14 @@ class LinkPairs:
         packages: Mapping[str, Any] | None = None,
         engine: str | None = None,
     ) -> None:
-        """Choose the pairs, and what of them is kept apart.
+        """Select the pairs, and the shapes by which each is kept apart.
 
         Args:
             model: Robot with joints of one coordinate.
-            first: The first position, (nv,) [rad | m].
-            clearance: Least distance; None: there are no pairs [m].
-            packages: Folders of package:// addresses of meshes, by name.
-            engine: Of the Programs.
+            first: Initial position, (nv,) [rad | m].
+            clearance: Minimum distance; None: there are no pairs [m].
+            packages: Folders for package:// addresses of meshes, by package name.
+            engine: Engine of the Programs; None: the default.
 
         Raises:
             UnsupportedError: A mesh needs the extra `collision`.
@@ -106,10 +111,17 @@ class LinkPairs:
         return len(self.limits)
 
     def _links(self, pair: np.ndarray) -> tuple[str, str]:
+        """Return the names of the links of a pair of capsules."""
         return self._names[pair[0]], self._names[pair[1]]
 
     def _judged(self, close: HullPairs, q: np.ndarray, clearance: float) -> Any:
-        """Return what of each pair is kept apart, and how far."""
+        """Yield a NearPair for each pair of close capsules.
+
+        Args:
+            close: Hulls of the pairs.
+            q: Initial position, (1, nv).
+            clearance: Minimum distance [m].
+        """
         for k, apart in enumerate(close.distances(q).values[0].tolist()):
             by = "hulls"
             if apart <= 0:
@@ -120,7 +132,7 @@ class LinkPairs:
             yield NearPair(self._links(close.pairs[k]), by, apart, limit)
 
     def distances(self, q: np.ndarray) -> LinkDistances:
-        """Return the distances in positions, (samples, nv)."""
+        """Return the distances in positions q, (samples, nv), of capsules and hulls."""
         capsules = self.capsules.distances(q) if len(self.capsules) else None
         hulls = None if self.hulls is None else self.hulls.distances(q)
         parts = [x.values for x in (capsules, hulls) if x is not None]
@@ -130,12 +142,12 @@ class LinkPairs:
     def gradient(
         self, q: np.ndarray, distances: LinkDistances, weights: np.ndarray
     ) -> np.ndarray:
-        """Return the gradient of weighted distances by positions, (samples, nv).
+        """Return the gradient of sum(weights * distances) by positions, (samples, nv).
 
         Args:
             q: Positions, (samples, nv).
-            distances: There.
-            weights: Of each distance, (samples, pairs); few that are not zero.
+            distances: Distances in these positions.
+            weights: Weight of each distance, (samples, pairs); mostly zero.
         """
         result, count = np.zeros(np.shape(q)), len(self.capsules)
         if distances.capsules is not None:
@@ -146,9 +158,10 @@ class LinkPairs:
         return result
 
     def of_meshes(self, q: np.ndarray) -> list[tuple[NearPair, np.ndarray]]:
-        """Return pairs that meshes keep apart, and their distances, (samples,) [m].
+        """Return pairs kept apart by meshes, with their distances, (samples,) [m].
 
-        Distances of hulls, where these are large enough, stand for those of meshes.
+        Where the distance of the hulls is large enough it is used instead of the
+        meshes'.
 
         Args:
             q: Positions, (samples, nv).

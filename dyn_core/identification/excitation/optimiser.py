@@ -1,4 +1,4 @@
-"""An augmented Lagrangian: limits by multipliers, steps by a quasi-Newton method."""
+"""Augmented Lagrangian method with L-BFGS for the inner minimisation."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 
 from dyn_core.identification.excitation.problem import DesignProblem
 
-GROWTH = 3.0  # of the weight, where limits are not kept better than before
-BETTER = 0.5  # part of the excess before that counts as better
-KEPT = 1e-3  # excess of a limit, in its unit, that counts as kept
+GROWTH = 3.0  # factor on the penalty weight if the violation has not decreased enough
+BETTER = 0.5  # ratio to the previous violation that is enough
+KEPT = 1e-3  # scaled violation of a limit that is tolerated
 
 
 class Optimum(NamedTuple):
     """Result of an optimisation.
 
     Attributes:
-        x: Free numbers.
-        multipliers: Of the limits.
-        weight: Last one of their squares.
-        value: Of the objective, without limits.
+        x: Variables.
+        multipliers: Lagrange multipliers of the limits.
+        weight: Last penalty weight.
+        value: Objective, without limits.
         condition: Condition number.
-        excess: Largest excess of a limit, in its unit.
+        excess: Largest scaled violation of a limit.
     """
 
     x: np.ndarray
@@ -40,16 +40,18 @@ def optimised(
     steps: int,
     before: Optimum | None = None,
 ) -> Optimum:
-    """Return a motion of small condition number that keeps its limits, nearly.
+    """Minimise the objective of a problem within its limits, up to small violations.
 
         l <- max(0, l + w e)   after each round
 
+    with multipliers l, penalty weight w and violations e.
+
     Args:
-        problem: What is minimised.
-        x: Free numbers to start from.
-        rounds: Of multipliers.
-        steps: Of the quasi-Newton method in each round, at most.
-        before: An optimum to go on from, with its multipliers.
+        problem: Problem to minimise.
+        x: Initial variables, (count,).
+        rounds: Number of updates of the multipliers.
+        steps: Maximum number of L-BFGS steps in each round.
+        before: Previous optimum whose multipliers and weight are used; None: none.
 
     Source: J. Nocedal and S. Wright, Numerical Optimization, 2006, algorithm 17.4, for
     inequalities (17.65); L-BFGS: algorithm 7.5.

@@ -1,11 +1,11 @@
-"""The design as a problem of optimisation: free numbers in, condition and limits out.
+"""The design as an optimisation problem: variables in, objective and limits out.
 
     minimise log cond(Y diag(1 / |Y_k|)) - (signal / n) sum_k log |Y_k|
     so that |c| <= 1
 
 c are positions, velocities, accelerations and joint forces in units of their limits,
-and clearances of capsules over their distances. Of a motion with N samples, all rows
-are computed by one call of a Program, and the gradient by one call of its partner.
+and clearances of links over their distances. For a motion with N samples, all rows are
+computed by one call of a Program, and the gradient by one call of its adjoint.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class MotionSamples(NamedTuple):
 
 
 class DesignOutcome(NamedTuple):
-    """What a choice of free numbers comes to.
+    """Objective and limits for one choice of variables.
 
     Attributes:
-        value: Of the objective, with a smooth measure of the condition number.
-        excess: By which each limit is exceeded, in its unit; below zero where it is
-            kept, (constraints,).
+        value: Objective, with a smooth measure of the condition number.
+        excess: Scaled violation of each limit, negative where it is satisfied,
+            (constraints,).
         condition: Condition number.
     """
 
@@ -51,20 +51,20 @@ class DesignOutcome(NamedTuple):
 
 @dataclass(eq=False)
 class DesignProblem:
-    """Free numbers of Fourier series, scaled to sizes of about one.
+    """Optimisation problem in variables of Fourier series, scaled to sizes near one.
 
     Attributes:
-        series: Of all joints.
-        limits: What the motion keeps.
-        programs: Rows and their gradients, for the base parameters.
-        capsules: Pairs of links that could touch.
-        clearance: Least distance of these [m].
-        start: Positions at the start that are given; None: free.
-        dry: Largest dry friction, which joint forces leave out, (nv,) [N·m | N].
+        series: Fourier series of all joints.
+        limits: Joint limits.
+        programs: Rows of the base regressor with joint forces, and their adjoint.
+        links: Pairs of links to keep apart, with their minimum distances.
+        start: Given positions at the start, (nv,); None: variables.
+        dry: Largest dry friction, by which the effort limits are reduced because the
+            joint forces omit it, (nv,) [N·m | N].
         samples: Number of samples.
-        tightening: By kind of limit: part by which it is tightened.
+        tightening: Margin of each kind of limit: relative, for distances in [m].
         signal: Weight of the mean logarithm of the columns' lengths.
-        power: Of the measure of the condition number.
+        power: Exponent of the smooth measure of the condition number.
     """
 
     series: Fourier
@@ -82,7 +82,7 @@ class DesignProblem:
         t = np.arange(self.samples) / self.samples * self.series.duration
         self.matrices = self.series.matrices(t)
         self.nv = len(self.limits.names)
-        # A free number of one makes a combination as fast as a third of the limit.
+        # A variable of one makes a basis motion as fast as a third of the limit.
         scale = np.tile(self.limits.velocity / 3, (self.series.size, 1))
         scale[0] = self.limits.half
         self.scale = scale
@@ -96,11 +96,11 @@ class DesignProblem:
 
     @property
     def count(self) -> int:
-        """Number of free numbers."""
+        """Number of variables."""
         return (self.series.size - (self.start is not None)) * self.nv
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """Return what the series multiply, (size, nv)."""
+        """Return the coefficients of the series for variables x, (size, nv)."""
         if self.start is None:
             full = x.reshape(self.series.size, self.nv) * self.scale
             full[0] += self.limits.middle
@@ -109,12 +109,17 @@ class DesignProblem:
         return np.vstack([self.start, rest])
 
     def motion(self, x: np.ndarray) -> MotionSamples:
-        """Return the samples of a motion."""
+        """Return the samples of the motion for variables x."""
         c = self.coefficients(x)
         return MotionSamples(*(matrix @ c for matrix in self.matrices))
 
     def ratios(self, motion: MotionSamples, tau: np.ndarray) -> list[np.ndarray]:
-        """Return what is limited in units of its limit, by kind, (samples, nv) each."""
+        """Return limited quantities by their limits, (samples, nv) for each of KINDS.
+
+        Args:
+            motion: Samples.
+            tau: Joint forces, (samples, nv).
+        """
         q, qd, qdd = motion
         values = ((q - self.limits.middle), qd, qdd, tau)
         return [
@@ -122,7 +127,10 @@ class DesignProblem:
         ]
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return free numbers of a motion that keeps its ranges and speeds."""
+        """Return random variables of a motion within the joint limits, (count,).
+
+        Effort limits and distances are not considered.
+        """
         x = rng.normal(size=(self.series.size, self.nv))
         x[0] = rng.uniform(-0.5, 0.5, self.nv)
         if self.start is not None:
@@ -131,7 +139,7 @@ class DesignProblem:
         first = motion.q[0]
         room = np.minimum(first - self.limits.lower, self.limits.upper - first)
         away = np.abs(motion.q - first).max(axis=0)
-        # Up to the nearer end of the range: the other one is further away.
+        # Scaled to the nearer end of the range, so that both ends are respected.
         share = np.minimum(
             room / np.maximum(away, 1e-12),
             self.limits.velocity / np.maximum(np.abs(motion.qd).max(axis=0), 1e-12),
@@ -142,21 +150,21 @@ class DesignProblem:
         return np.asarray(x.ravel())
 
     def outcome(self, x: np.ndarray) -> DesignOutcome:
-        """Return condition and limits of free numbers."""
+        """Return objective and limits for variables x."""
         value, _, excess, condition = self._evaluated(x, None, 0.0)
         return DesignOutcome(value, excess, condition)
 
     def lagrangian(
         self, x: np.ndarray, multipliers: np.ndarray, weight: float
     ) -> tuple[float, np.ndarray]:
-        """Return the augmented Lagrangian and its gradient.
+        """Return the augmented Lagrangian and its gradient, (count,).
 
             value + sum (max(0, l + w e)² - l²) / (2 w)
 
         Args:
-            x: Free numbers.
-            multipliers: l, of each limit, as `outcome` orders them.
-            weight: w.
+            x: Variables, (count,).
+            multipliers: Multiplier l of each limit, in the order of `outcome`.
+            weight: Penalty weight w.
         """
         value, gradient, _, _ = self._evaluated(x, multipliers, weight)
         return value, gradient
@@ -164,7 +172,14 @@ class DesignProblem:
     def _evaluated(
         self, x: np.ndarray, multipliers: np.ndarray | None, weight: float
     ) -> tuple[float, np.ndarray, np.ndarray, float]:
-        """Return value, gradient, excess and condition number."""
+        """Return value, gradient, violations and condition number.
+
+        Args:
+            x: Variables, (count,).
+            multipliers: Multiplier of each limit; None: the plain objective, with an
+                empty gradient.
+            weight: Penalty weight.
+        """
         motion = self.motion(x)
         results = np.asarray(self.programs.rows(*motion))
         N, nv = self.samples, self.nv

@@ -1,4 +1,4 @@
-"""What a design comes to: a trajectory, checked at 1 kHz, as message and picture."""
+"""Result of a design: a trajectory, checked at 1 kHz, as message, file and figure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dyn_core.model import Model
 from dyn_core.plots import plot_motion
 from dyn_core.solving.registry import solver
 
-CHECKED = 1e-3  # time between samples of the check [s]
+CHECKED = 1e-3  # maximum time between samples of the check [s]
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class CostlyJoint:
     """A joint without which the other parameters are distinguished much better.
 
     Attributes:
-        name: Of the joint; bodies that follow it count as its own.
+        name: Name of the joint; bodies that follow it count as its own.
         rank: Number of base parameters of the robot with this joint locked.
-        random_condition: Least condition number of random motions of that robot.
+        random_condition: Smallest condition number of random motions of that robot.
     """
 
     name: str
@@ -40,28 +40,30 @@ class CostlyJoint:
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """A motion that shows the base parameters of a robot.
+    """A motion that excites the base parameters of a robot.
 
     Attributes:
-        names: Joints, in the order of the columns.
-        trajectory: Its points, quintic between them.
+        names: Joint of each column.
+        trajectory: Trajectory with quintic interpolation between its points.
         tau: Joint forces at the points, (points, nv) [N·m | N].
         series: Duration and number of harmonics.
         start: Positions at start and end, (nv,) [rad | m].
-        even, odd: a and b of start + sum_k a_k (cos k w t - 1) + b_k sin k w t,
-            (harmonics, nv).
-        base: Base parameters that it is made for.
+        even, odd: Coefficients a and b of start + sum_k a_k (cos k w t - 1) + b_k sin k
+            w t, (harmonics, nv).
+        base: Base parameters that it was designed for.
         condition: Condition number of their regressor over the points, columns scaled
             to unit length.
-        random_condition: The least one of the random motions that it began with.
-        limits: What it keeps.
-        distance: Least distance of links [m]; infinite where there are no pairs.
-        pairs: Pairs of collision shapes that it was checked for.
+        random_condition: Smallest condition number of the random motions at the
+            beginning of the design.
+        limits: Joint limits.
+        distance: Smallest distance of links [m]; infinite if there are no pairs.
+        pairs: Number of pairs of collision shapes that were checked.
         near: Pairs whose capsules are too close at the start: their hulls or meshes
             were checked, or nothing where they touch at the start.
-        broken: Limits that it does not keep, between its points too: the worst place
-            of each, those that are exceeded most first.
-        costly: The joint that costs most of a large condition number, if one does.
+        broken: Violated limits, also between the points: the worst violation of each,
+            largest first.
+        costly: Joint that increases a large condition number most, if one does; else
+            None.
     """
 
     names: tuple[str, ...]
@@ -83,12 +85,12 @@ class Excitation:
 
     @property
     def kept(self) -> bool:
-        """Whether all limits are kept."""
+        """Whether all limits are satisfied."""
         return not self.broken
 
     @property
     def left_out(self) -> tuple[tuple[str, str], ...]:
-        """Links of pairs that touch at the start, and are not checked."""
+        """Links of pairs that touch at the start and are therefore not checked."""
         pairs = [pair.links for pair in self.near if pair.by == "nothing"]
         return tuple(dict.fromkeys(pairs))
 
@@ -99,21 +101,24 @@ class Excitation:
 
     @property
     def q(self) -> np.ndarray:
-        """Positions of the points, (points, nv) [rad | m]."""
+        """Positions at the points, (points, nv) [rad | m]."""
         return self.trajectory.q
 
     @property
     def qd(self) -> np.ndarray:
-        """Velocities of the points, (points, nv) [rad/s | m/s]."""
+        """Velocities at the points, (points, nv) [rad/s | m/s]."""
         return np.asarray(self.trajectory.qd)
 
     @property
     def qdd(self) -> np.ndarray:
-        """Accelerations of the points, (points, nv) [rad/s² | m/s²]."""
+        """Accelerations at the points, (points, nv) [rad/s² | m/s²]."""
         return np.asarray(self.trajectory.qdd)
 
     def message(self) -> dict[str, Any]:
-        """Return the trajectory as the fields of a JointTrajectory."""
+        """Return the trajectory as the fields of a JointTrajectory message.
+
+        Efforts are empty; times are whole nanoseconds.
+        """
         points = []
         for t, *row in zip(self.t, self.q, self.qd, self.qdd, strict=True):
             sec, nanosec = divmod(round(float(t) * 1e9), 10**9)
@@ -127,7 +132,8 @@ class Excitation:
         """Write the trajectory as JSON, which `dyn feed-forward` and nodes read.
 
         Raises:
-            SettingError: Limits are broken, or the file cannot be written.
+            SettingError: Limits are violated, the name or folder is invalid, or the
+                file cannot be written.
         """
         check_file(path)
         if self.broken:
@@ -141,7 +147,10 @@ class Excitation:
             raise SettingError(f"{path}: {why_unread(error)}", "out") from error
 
     def plot(self, title: str = "") -> Any:
-        """Return a figure of positions, velocities, accelerations and joint forces."""
+        """Return a figure of positions, velocities, accelerations and joint forces.
+
+        Raises UnsupportedError if matplotlib is not installed.
+        """
         columns = {"q": self.q, "qd": self.qd, "qdd": self.qdd, "tau": self.tau}
         labels = dict.fromkeys(columns, self.names)
         return plot_motion(
@@ -150,7 +159,11 @@ class Excitation:
 
 
 def check_file(path: str | Path) -> None:
-    """Refuse a file of a trajectory before time is spent on it."""
+    """Check the name of a trajectory file to be written, before it is computed.
+
+    Raises:
+        SettingError: The name does not end with .json, or the folder is missing.
+    """
     if not str(path).endswith(".json"):
         raise SettingError(f"{str(path)!r}; valid: a file that ends with .json", "out")
     if Path(path).is_dir() or not Path(path).parent.is_dir():
@@ -158,7 +171,7 @@ def check_file(path: str | Path) -> None:
 
 
 class DenseCheck:
-    """Samples motions at 1 kHz, as a controller interpolates between their points."""
+    """Checks motions at 1 kHz, interpolated as by a controller."""
 
     def __init__(
         self,
@@ -173,11 +186,11 @@ class DenseCheck:
 
         Args:
             model: Robot.
-            base: Its base parameters.
-            limits: What motions keep.
-            links: Pairs of links.
-            period: Time between points, rounded so that it divides the motion [s].
-            engine: Of the Programs.
+            base: Base parameters.
+            limits: Limits to check.
+            links: Pairs of links to check.
+            period: Time between points, rounded so that it divides the duration [s].
+            engine: Engine of the Programs; None: the default.
         """
         self.base, self.limits, self.links = base, limits, links
         self.period = period
@@ -195,18 +208,19 @@ class DenseCheck:
     def excitation(
         self, series: Fourier, c: np.ndarray, random_condition: float
     ) -> Excitation:
-        """Return a motion with all that it breaks.
+        """Return a motion as an Excitation, with all limits that it violates.
 
         Args:
             series: Fourier series.
-            c: What they multiply, (size, nv).
-            random_condition: Noted in the result.
+            c: Coefficients of the series, (size, nv).
+            random_condition: Smallest condition number of random motions, for the
+                result.
         """
         count = max(10, round(series.duration / self.period))
         t = np.linspace(0.0, series.duration, count + 1)
         q, qd, qdd = (matrix @ c for matrix in series.matrices(t))
         for row in (qd, qdd):
-            row[[0, -1]] = 0.0  # they are, but for rounding
+            row[[0, -1]] = 0.0  # zero but for rounding
         q[-1] = q[0]
         trajectory = Trajectory(t, q, qd, qdd)
         rows = self.rows(trajectory)
@@ -225,7 +239,7 @@ class DenseCheck:
         )  # fmt: skip
 
     def rows(self, trajectory: Trajectory) -> np.ndarray:
-        """Return the rows of the base regressor at the points of a trajectory."""
+        """Return the base regressor at a trajectory's points, (points * nv, rank)."""
         states = trajectory.q, np.asarray(trajectory.qd), np.asarray(trajectory.qdd)
         Y = np.asarray(self.regressor(*states))[:, :, list(self.base.independent)]
         return Y.reshape(-1, Y.shape[2])
@@ -233,7 +247,14 @@ class DenseCheck:
     def _distances(
         self, t: np.ndarray, q: np.ndarray
     ) -> tuple[float, int, list[BrokenLimit]]:
-        """Return the least distance, the number of pairs, and what comes too close."""
+        """Return the smallest distance, the number of pairs, and violated distances.
+
+        The smallest distance is infinite without pairs.
+
+        Args:
+            t: Times, (samples,) [s].
+            q: Positions, (samples, nv).
+        """
         values = self.links.distances(q).values.T
         links = zip(self.links.links, self.links.limits, values, strict=True)
         checked: list[Any] = [("distance", *each) for each in links]
@@ -252,18 +273,22 @@ class DenseCheck:
 def dense_samples(
     trajectory: Trajectory, step: float = CHECKED
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return times, positions, velocities and accelerations of a whole trajectory.
+    """Return times, positions, velocities and accelerations along a trajectory.
 
     Args:
-        trajectory: With velocities and accelerations.
-        step: Time between samples, at most [s].
+        trajectory: Trajectory with velocities and accelerations, and evenly spaced
+            points.
+        step: Maximum time between samples [s].
+
+    Returns:
+        Arrays (samples,) and (samples, n) three times.
     """
     lengths = np.diff(trajectory.times)
     parts = max(1, int(np.ceil(lengths.max() / step - 1e-9)))
     times, samples = [], []
     for k in range(parts):
         s = k / parts * lengths
-        # Pieces are of one length, but for rounding.
+        # All pieces have the same length, but for rounding.
         powers = np.array([power_rows(float(x)) for x in s])
         times.append(trajectory.times[:-1] + s)
         samples.append(powers @ trajectory.pieces)

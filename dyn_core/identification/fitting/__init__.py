@@ -1,1 +1,1 @@
-"""Fits of numbers to measured motion: rows, bounds, physical bodies, results."""
+"""Fits of parameters to measured motion: rows, bounds, physical bodies, results."""

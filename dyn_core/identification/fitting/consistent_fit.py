@@ -1,4 +1,4 @@
-"""Least squares with bounds, and with bodies that some mass distribution has."""
+"""Least squares with bounds, and with physically consistent bodies."""
 
 from __future__ import annotations
 
@@ -18,23 +18,32 @@ from dyn_core.model.checks.pseudo_inertia import (
 )
 
 # Weight of the divergence from the prior, beside squares over the noise: a body with
-# all masses e^0.5 = 1.6 times those of the prior costs as much as 1/70 of a row.
+# all masses e^0.5 = 1.6 times its prior's costs as much as 1/70 of a row.
 NEARNESS = 0.005
-STAGE = 0.2  # by which that weight falls in a stage, until it is NEARNESS
+STAGE = 0.2  # factor on that weight from stage to stage, until it is NEARNESS
 PRECISION = 1e-9  # relative change of the cost at which the fit ends
-LOOSE = 0.2  # change of the cost over the weight at which a stage ends
-EVALUATIONS = 200  # of the fit, unless another number is asked for
-SLIM = 1e-9  # least eigenvalue of a start that is a body, as part of its largest
-THICK = 0.05  # least moment of a body that stands for a prior, as part of its largest
-INSIDE = 0.95  # part of the way to the edge of the bodies that a step goes at most
-ROUNDING = 1e-12  # relative distance at which a number is at its bound
-STIFFEST = 1e12  # of lambda: the end of the fit where no step helps
+LOOSE = 0.2  # decrease of the cost, by the weight, at which a stage ends
+EVALUATIONS = 200  # default maximum number of cost evaluations
+SLIM = 1e-9  # smallest eigenvalue of a consistent start, by its largest
+THICK = 0.05  # smallest moment of a body made from a prior, by its largest
+INSIDE = 0.95  # largest fraction of the distance to the boundary of consistency
+ROUNDING = 1e-12  # relative distance at which a parameter counts as at its bound
+STIFFEST = 1e12  # largest damping; the fit ends if no step decreases the cost
 USUAL = np.array([1.0, 0, 0, 0, 0.01, 0, 0.01, 0, 0, 0.01])
 Bounds = tuple[np.ndarray, np.ndarray]
 
 
 def check_fit(fitted: bool, most_evaluations: Any, progress: Any) -> None:
-    """Refuse arguments of this fit that make no sense, or are given without it."""
+    """Check the arguments of this fit.
+
+    Args:
+        fitted: Whether such a fit takes place.
+        most_evaluations: Maximum number of cost evaluations, 1 or more.
+        progress: Function (evaluations, cost), or None.
+
+    Raises:
+        SettingError: An argument is invalid, or differs from its default without a fit.
+    """
     whole = isinstance(most_evaluations, Integral)
     if not whole or isinstance(most_evaluations, bool) or most_evaluations < 1:
         raise SettingError(
@@ -58,13 +67,14 @@ def check_fit(fitted: bool, most_evaluations: Any, progress: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What is known of numbers before data speak.
+    """Prior knowledge on parameters.
 
     Attributes:
-        prior: Numbers to stay near to, n.
-        scale: Size of each, n.
-        bounds: Least and largest values, n each; those of blocks do not count.
-        blocks: First of each ten numbers that some mass distribution must have.
+        prior: Prior values, (n,).
+        scale: Typical size of each parameter, (n,).
+        bounds: Lower and upper bounds, (n,) each; ignored for blocks.
+        blocks: Index of the first of each ten inertial parameters that must be
+            physically consistent.
     """
 
     prior: np.ndarray
@@ -81,27 +91,27 @@ def fit_consistent(
     most_evaluations: int,
     progress: Callable[[int, float], None] | None,
 ) -> tuple[np.ndarray, int, bool]:
-    """Return the best numbers within bounds, every pseudo-inertia positive definite.
+    """Return the best parameters within bounds, with positive definite pseudo-inertias.
 
         least |A pi - b|² / 2 + NEARNESS sum of D(J, J0)
         D(J, J0) = tr(J0^-1 J) - log det(J0^-1 J) - 4
 
-    J is the pseudo-inertia of a block and J0 that of its prior. D is the same in all
-    frames, and grows without bound towards bodies that have no volume. Small beside
-    rows over their noise, it settles what the data do not show of bodies. Numbers
-    outside of blocks have no term: directions in which the cost is flat stay as they
-    are at the start. All of it is convex: Newton's steps, projected on the bounds, lead
-    to the best fit, and their work does not depend on the number of rows.
+    J is the pseudo-inertia of a block and J0 its prior. D does not depend on the frame,
+    and grows without bound towards bodies without volume. It is small compared with the
+    weighted rows, and determines the parameters of bodies that the data do not.
+    Parameters outside of blocks have no such term: directions in which the cost is flat
+    stay at the start. The problem is convex: Newton steps, projected on the bounds,
+    converge to the optimum, and their cost does not depend on the number of rows.
 
     Args:
-        A, b: Rows over their noise, and their right sides.
+        A, b: Weighted rows (rows, n), and right sides (rows,).
         known: Prior, bounds and blocks.
-        start: Where the search begins, n.
-        most_evaluations: Bound of the work.
-        progress: Called as progress(evaluations, cost).
+        start: Initial parameters, (n,).
+        most_evaluations: Maximum number of cost evaluations.
+        progress: Function called as progress(evaluations, cost), or None.
 
     Returns:
-        Parameters, number of evaluations, and whether the fit came to its end.
+        Parameters, number of evaluations, and whether the fit converged.
 
     Source: T. Lee, P. Wensing and F. Park, Geometric Robot Dynamic Identification: A
     Convex Programming Approach, IEEE Transactions on Robotics 36 (2020), for D.
@@ -122,7 +132,14 @@ def fit_consistent(
 def _minimum(
     problem: _Problem, x: np.ndarray, most_evaluations: int, enough: float
 ) -> tuple[np.ndarray, bool]:
-    """Return the least of a problem from a start on, and whether it was reached."""
+    """Minimise the cost from a start; return parameters and whether it converged.
+
+    Args:
+        problem: Convex problem.
+        x: Initial parameters, (n,), within bounds and consistent.
+        most_evaluations: Maximum number of cost evaluations.
+        enough: Predicted decrease of the cost at which to stop.
+    """
     cost, gradient, H = problem.expansion(x)
     softness, growth = 1e-9, 10.0
     while problem.evaluations < most_evaluations and softness < STIFFEST:
@@ -143,14 +160,24 @@ def _minimum(
 
 
 def _decrease(step: np.ndarray, gradient: np.ndarray, H: np.ndarray) -> float:
-    """Return by how much a step makes the second-order model of the cost smaller."""
+    """Return the decrease of the cost's second-order model by a step."""
     return -float(gradient @ step) - 0.5 * float(step @ H @ step)
 
 
 def _within(
     x: np.ndarray, step: np.ndarray, bounds: Bounds, gradient: np.ndarray, H: np.ndarray
 ) -> np.ndarray:
-    """Return a step within the bounds: projected, or where that is no help, cut."""
+    """Return a step within the bounds: projected, or else shortened.
+
+    The projection is used if the model decreases by a tenth of the full step's
+    decrease.
+
+    Args:
+        x: Parameters, (n,).
+        step: Step, (n,).
+        bounds: Lower and upper bounds.
+        gradient, H: Gradient and Hessian at x.
+    """
     low, high = bounds
     projected = np.clip(x + step, low, high) - x
     if _decrease(projected, gradient, H) > 0.1 * _decrease(step, gradient, H):
@@ -163,7 +190,14 @@ def _within(
 def _step(
     H: np.ndarray, gradient: np.ndarray, x: np.ndarray, bounds: Bounds, softness: float
 ) -> np.ndarray:
-    """Return the damped step; variables at bounds stay where it leads beyond them."""
+    """Return the damped Newton step, (n,), zero for parameters held at their bounds.
+
+    Args:
+        H, gradient: Hessian and gradient at x.
+        x: Parameters, (n,).
+        bounds: Lower and upper bounds.
+        softness: Damping, added to the diagonal of the scaled Hessian.
+    """
     from scipy.linalg import cho_factor, cho_solve
 
     near = ROUNDING * (1 + np.abs(x))
@@ -186,16 +220,16 @@ def _step(
 
 @dataclass(eq=False)
 class _Problem:
-    """The convex problem in the numbers themselves.
+    """Convex problem in the parameters themselves.
 
     Attributes:
-        R, rest: Few rows with the same solution as all, and their right sides.
-        bounds: Least and largest values.
-        places: Of the numbers of each block, (blocks, 10).
+        R, rest: Few rows and right sides with the same solution as all rows.
+        bounds: Lower and upper bounds.
+        places: Indices of the ten parameters of each block, (blocks, 10).
         anchors: Inverse pseudo-inertias of the prior, (blocks, 4, 4).
-        progress: Called as progress(evaluations, cost).
+        progress: Function called as progress(evaluations, cost), or None.
         nearness: Weight of the divergence from the prior.
-        evaluations: How often the cost was computed.
+        evaluations: Number of cost evaluations.
     """
 
     R: np.ndarray
@@ -215,7 +249,7 @@ class _Problem:
         known: Knowledge,
         progress: Callable[[int, float], None] | None,
     ) -> _Problem:
-        """Return the problem of rows and a prior; see fit_consistent."""
+        """Return the problem of rows and a prior; arguments as for fit_consistent."""
         places = np.array(known.blocks, int)[:, None] + np.arange(10)
         tens = [_roundish(known.prior[row]) for row in places]
         J = pseudo_inertia(np.array(tens).reshape(-1, 10))
@@ -223,19 +257,19 @@ class _Problem:
         return cls(R, rest, known.bounds, places, np.linalg.inv(J), progress)
 
     def inside(self, start: np.ndarray) -> np.ndarray:
-        """Return a start within the bounds, its blocks lifted to bodies."""
+        """Return a start within the bounds, with all blocks consistent, (n,)."""
         x = np.clip(start, *self.bounds)
         for row in self.places:
             x[row] = _lifted(x[row])
         return x
 
     def squares(self, x: np.ndarray) -> float:
-        """Return half the sum of squares of the rows."""
+        """Return half the sum of squared residuals."""
         left = self.R @ x - self.rest
         return 0.5 * float(left @ left)
 
     def cost(self, x: np.ndarray) -> float:
-        """Return the cost, infinite where a block is no body."""
+        """Return the cost; infinite if a block is not consistent."""
         J = pseudo_inertia(x[self.places])
         signs, logs = np.linalg.slogdet(self.anchors @ J)
         apart = np.einsum("bij,bij->b", self.anchors, J) - logs - 4
@@ -247,7 +281,10 @@ class _Problem:
         return float(cost)
 
     def way_out(self, x: np.ndarray, step: np.ndarray) -> float:
-        """Return how many such steps lead to the edge of the bodies."""
+        """Return the multiple of a step that reaches the boundary of consistency.
+
+        Infinite if there is no boundary in this direction.
+        """
         if not len(self.places):
             return np.inf
         factors = np.linalg.cholesky(pseudo_inertia(x[self.places]))
@@ -257,7 +294,7 @@ class _Problem:
         return 1 / -least if least < 0 else np.inf
 
     def expansion(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the cost, its gradient and second derivative."""
+        """Return the cost, its gradient (n,) and Hessian (n, n)."""
         left = self.R @ x - self.rest
         gradient, H = self.R.T @ left, self.R.T @ self.R
         J = pseudo_inertia(x[self.places])
@@ -274,7 +311,7 @@ class _Problem:
 
 
 def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return few rows with the same least-squares problem."""
+    """Return few rows and right sides with the same least-squares solution."""
     if len(A) <= A.shape[1] + 1:
         return A, b
     R = np.asarray(np.linalg.qr(np.column_stack([A, b]), mode="r"))
@@ -282,14 +319,14 @@ def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lifted(ten: np.ndarray) -> np.ndarray:
-    """Return ten numbers near to these that make a body; these where they do."""
+    """Return ten inertial parameters, replaced by a nearby body if not consistent."""
     return ten if is_consistent(ten, -SLIM) else _roundish(ten)
 
 
 def _roundish(ten: np.ndarray) -> np.ndarray:
-    """Return a body with the mass and centre of these numbers, thick in all directions.
+    """Return a body with the same mass and centre, and no small principal moment.
 
-    Where they have no mass, one of 1 kg within 0.1 m.
+    For a mass of zero or less, the body USUAL with 1 kg.
     """
     if ten[0] <= 0:
         return USUAL

@@ -22,30 +22,30 @@ from dyn_core.identification.selection import Unknowns
 from dyn_core.model import Model
 from dyn_core.validation import float_array
 
-NOISE_FLOOR = 1e-6  # least noise of a joint, as part of its largest force
+NOISE_FLOOR = 1e-6  # smallest noise of a joint, by its largest force
 MOST_NAMED = 6
-HUBER = 1.345  # residuals beyond so many deviations count less, Huber's choice
-MOST_ALIKE = 0.98  # correlation of rows that follow each other, at most
-CHANCE = 3.0  # correlations below so many standard deviations of chance are none
-FEWEST = 64  # means of residuals that show how long these last
-NORMAL = 1.4826  # standard deviation of normal numbers over the median of their sizes
+HUBER = 1.345  # deviations beyond which residuals count less, Huber's choice
+MOST_ALIKE = 0.98  # upper limit of the correlation of consecutive rows
+CHANCE = 3.0  # standard deviations of chance below which a correlation is ignored
+FEWEST = 64  # minimum number of means for estimating a correlation
+NORMAL = 1.4826  # standard deviation by median absolute value, normal distribution
 
 
 @dataclass(eq=False)
 class Measurements:
-    """Checked measurements, which can be expanded about numbers.
+    """Checked measurements, which can be linearised about parameters z.
 
         tau = ID(q, qd, qdd; p) + Y (pi - pi0) - delay dtau/dt
 
     Attributes:
-        unknowns: What is sought.
-        forces: ID and its derivatives by paths.
-        Y: Of the layout, rows x nv x its numbers.
-        tau: Measured joint forces, rows x nv.
-        rate: Their derivative by time, alike; None: no delay is sought.
+        unknowns: Parameters to identify.
+        forces: ID and its derivatives by parameter paths.
+        Y: Regressor of the layout, (rows, nv, linear).
+        tau: Measured joint forces, (rows, nv).
+        rate: Their time derivative, (rows, nv); None: no delay is identified.
         robust: Whether large residuals count less.
-        noise: By coordinate: standard deviation of its rows.
-        trust: By row and coordinate: its weight, 1 unless it is an outlier.
+        noise: Standard deviation of each coordinate's rows, (nv,).
+        trust: Weight of each row, (rows, nv), 1 unless it is an outlier.
     """
 
     unknowns: Unknowns
@@ -73,7 +73,15 @@ class Measurements:
         average: int,
         robust: bool,
     ) -> Measurements:
-        """Return the rows of checked arrays: q, qd, qdd, tau."""
+        """Return the measurements of checked arrays.
+
+        Args:
+            unknowns: Parameters to identify.
+            arrays: q, qd, qdd, tau.
+            rate: Time derivative of tau, or None.
+            average: Number of consecutive samples that each row averages.
+            robust: Whether large residuals count less.
+        """
         motion, layout = (arrays[0], arrays[1], arrays[2]), unknowns.layout
         tau = averaged(lambda x: x, (arrays[3],), average)
         Y = np.zeros((*tau.shape, 0))
@@ -86,7 +94,10 @@ class Measurements:
         )
 
     def rows(self, chosen: np.ndarray) -> Measurements:
-        """Return some of the rows, noise and trust as they are."""
+        """Return the measurements of some rows, given by indices.
+
+        Noise and trust unchanged.
+        """
         n, forces = self.forces.average, self.forces
         samples = (chosen[:, None] * n + np.arange(n)).ravel()
         q, qd, qdd = (x[samples] for x in forces.motion)
@@ -102,7 +113,7 @@ class Measurements:
         return part
 
     def torques(self, z: np.ndarray) -> np.ndarray:
-        """Return the joint forces that numbers predict, rows x nv."""
+        """Return the joint forces predicted by parameters z, (rows, nv)."""
         tau, layout, m = (
             self._of_paths(z)[0],
             self.unknowns.layout,
@@ -113,7 +124,10 @@ class Measurements:
         return tau if self.rate is None else tau - self.rate * z[-1]
 
     def _of_paths(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ID and its derivatives by paths, computed once for their numbers."""
+        """Return ID, (rows, nv), and its derivatives by paths, (rows, nv, chosen).
+
+        They are cached until the parameters of the paths change.
+        """
         key = z[self.unknowns.linear :]
         old = self.unknowns.paths and not np.array_equal(self._key, key)
         if self._known is None or old:
@@ -122,27 +136,30 @@ class Measurements:
         return self._known
 
     def residual(self, z: np.ndarray) -> np.ndarray:
-        """Return what is left of the joint forces, rows x nv."""
+        """Return measured minus predicted joint forces, (rows, nv)."""
         return self.tau - self.torques(z)
 
     def linearized(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows over their noise, and right sides: A z = b about numbers."""
+        """Return weighted rows A and right sides b with A z = b, linearised about z.
+
+        The rows are reduced by QR factorisation.
+        """
         blocks = self._factored(z)
         rows = np.concatenate([x / s for x, s in zip(blocks, self.noise, strict=True)])
         return rows[:, :-1], rows[:, -1]
 
     def reduced(self, z: np.ndarray) -> list[int]:
-        """Return how many rows each coordinate has in `linearized`."""
+        """Return the number of rows of each coordinate in `linearized`."""
         return [len(x) for x in self._factored(z)]
 
     def slowness(self, z: np.ndarray) -> np.ndarray:
-        """Return by coordinate how many rows count as one observation, 1 or more.
+        """Return the number of rows that count as one observation, (nv,), 1 or more.
 
             m mean(mean_m²) / mean(left²) (1 + r_m) / (1 - r_m),   the largest of all m
 
-        mean_m are means of m = 1, 2, 4, ... residuals that follow each other, and r_m
-        is the correlation of neighbours among them: what lasts long shows in long
-        means, even below noise. What chance may do counts as nothing.
+        left are the residuals at z, mean_m are means of m = 1, 2, 4, ... consecutive
+        ones, and r_m is the correlation of neighbouring means: slow components show in
+        long means, even below noise. Values that chance explains are ignored.
         """
         left = self.residual(z) * np.sqrt(self.trust)
         square, slowness = _mean_square(left), np.ones(left.shape[1])
@@ -161,9 +178,10 @@ class Measurements:
         return slowness
 
     def _factored(self, z: np.ndarray) -> list[np.ndarray]:
-        """Return few rows for each coordinate with the same squares as all of them.
+        """Return, for each coordinate, few rows with the same squares as all rows.
 
-        One step of QR serves for any noise, as long as Y and trust stay.
+        Column n holds the right sides. The factorisation is independent of the noise,
+        and is cached until the parameters of paths or the trust change.
         """
         _, slopes = self._of_paths(z)
         if self._factors is not None:
@@ -183,7 +201,10 @@ class Measurements:
         return self._factors
 
     def cost(self, z: np.ndarray) -> float:
-        """Return the sum of squares over the noise, large ones in Huber's way."""
+        """Return the weighted sum of squared residuals.
+
+        Of Huber's function if robust.
+        """
         sizes = np.abs(self.residual(z)) / self.noise
         if self.robust:
             far = HUBER * (2 * sizes - HUBER)
@@ -191,13 +212,24 @@ class Measurements:
         return float((sizes**2).sum())
 
     def rms(self, z: np.ndarray, fitted: float = 0.0) -> np.ndarray:
-        """Return what is left by coordinate, some degrees of freedom being fitted."""
+        """Return the root mean square of the residual, (nv,).
+
+        Args:
+            z: Parameters.
+            fitted: Number of fitted parameters per coordinate, subtracted from the
+                rows.
+        """
         left = self.residual(z)
         count = max(len(left) - fitted, 1.0)
         return np.asarray(np.sqrt((left * left).sum(axis=0) / count))
 
     def measure_noise(self, z: np.ndarray, fitted: float) -> None:
-        """Take the noise from what is left at numbers."""
+        """Set the noise from the residual at z; from its median if robust.
+
+        Args:
+            z: Parameters.
+            fitted: Number of fitted parameters per coordinate.
+        """
         if self.robust:
             noise = NORMAL * np.median(np.abs(self.residual(z)), axis=0)
         else:
@@ -207,7 +239,7 @@ class Measurements:
         self.noise[self.noise == 0.0] = 1.0
 
     def measure_trust(self, z: np.ndarray) -> None:
-        """Give residuals beyond HUBER deviations less weight."""
+        """Set the weights: below 1 for residuals beyond HUBER deviations, if robust."""
         if self.robust:
             sizes = np.abs(self.residual(z)) / self.noise
             self.trust = HUBER / np.maximum(sizes, HUBER)
@@ -219,7 +251,7 @@ def _mean_square(x: np.ndarray) -> np.ndarray:
 
 
 def _few(rows: np.ndarray) -> np.ndarray:
-    """Return few rows with the same squares; columns of zeros stay so."""
+    """Return few rows with the same squares by QR; zero columns remain zero."""
     used = rows.any(axis=0)
     part = rows[:, used]
     if len(part) > part.shape[1]:
@@ -230,7 +262,16 @@ def _few(rows: np.ndarray) -> np.ndarray:
 
 
 def checked(model: Model, measured: Mapping[str, ArrayLike]) -> list[np.ndarray]:
-    """Return the measurements as arrays of floats, all of one length, all finite."""
+    """Return the measurements as arrays of floats with the same number of samples.
+
+    Args:
+        model: Robot.
+        measured: Mapping from name to array, (samples, nq) for q, else (samples, nv).
+
+    Raises:
+        ShapeError: An array has a wrong shape.
+        NonFiniteError: An array holds NaN or infinity; names the samples.
+    """
     arrays: list[np.ndarray] = []
     for name, values in measured.items():
         width = model.nq if name == "q" else model.nv
@@ -254,7 +295,17 @@ def checked(model: Model, measured: Mapping[str, ArrayLike]) -> list[np.ndarray]
 
 
 def checked_weights(model: Model, weight: Any) -> np.ndarray:
-    """Return one over the noise of each coordinate, from an array or by joint name."""
+    """Return the weight of each coordinate, (nv,): one over its noise.
+
+    Args:
+        model: Robot.
+        weight: Array (nv,), or mapping from joint name to weight; 1 for the others.
+
+    Raises:
+        SettingError: A joint is unknown.
+        ShapeError: The shape is wrong.
+        IdentificationError: A weight is not finite and above 0.
+    """
     if isinstance(weight, Mapping):
         array = np.ones(model.nv)
         for name, value in weight.items():
@@ -275,7 +326,16 @@ def checked_weights(model: Model, weight: Any) -> np.ndarray:
 
 
 def check_count(model: Model, rows: int, rank: int) -> None:
-    """Check that there are as many rows as base parameters."""
+    """Check that there are at least as many rows as base parameters.
+
+    Args:
+        model: Robot.
+        rows: Number of samples, each with nv rows.
+        rank: Number of base parameters.
+
+    Raises:
+        ShapeError: There are too few samples.
+    """
     least = rank // max(model.nv, 1) + 1
     if rows < least:
         raise ShapeError(

@@ -1,4 +1,4 @@
-"""The result of a fit: its uncertainty, and the robot that has its numbers."""
+"""Result of a fit: uncertainty of the parameters, and the identified robot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dyn_core.identification.regressor_rank import base_of
 from dyn_core.identification.result import CrossValidation, Identification
 from dyn_core.model.checks.pseudo_inertia import least_eigenvalue
 
-_SMALL = 0.01  # of a joint's force
+_SMALL = 0.01  # excess of an asymmetry, by the joint's force, that is cut
 
 
 def outcome(
@@ -31,25 +31,29 @@ def outcome(
 
         deviations² = diag(A+ V A+.T),   V = variance (1 + r) / (1 - r)
 
-    r is the correlation of residuals that follow each other, by coordinate: residuals
-    that last are fewer observations than they are rows.
+    r is the correlation of consecutive residuals, by coordinate: correlated residuals
+    are fewer observations than rows.
 
     Args:
         data: Measurements.
-        rows: Of the linear problem about the values, over their noise.
-        more: How many of them, the last ones, are of what the user knows.
-        values: Fitted numbers.
-        known: What they were near to.
-        tolerance: Singular values below this part of the largest count as zero.
-        ended: Evaluations, and whether the fit came to its end.
-        validation: Of trials on held-out motion.
+        rows: Weighted rows and right sides of the problem linearised about the values.
+        more: Number of the last rows, which come from the user's prior.
+        values: Fitted parameters, (n,).
+        known: Prior knowledge.
+        tolerance: Relative threshold below which singular values count as zero.
+        ended: Number of evaluations, and whether the fit converged.
+        validation: Cross-validation; None if there was none.
+
+    Returns:
+        Identification; its model is None, with a reason, if no robot can have the
+        values.
     """
     unknowns, (A, b) = data.unknowns, rows
     base = base_of(unknowns, A, values, tolerance)
     kept = list(base.independent)
     lengths = np.sqrt((A[:, kept] ** 2).sum(axis=0))
     U, s, Vt = np.linalg.svd(A[:, kept] / lengths, full_matrices=False)
-    answer = ((Vt.T / s) @ U.T) / lengths[:, None]  # of the base to each row
+    answer = ((Vt.T / s) @ U.T) / lengths[:, None]  # base parameters by rows
     left = b - A @ values
     variance = float(left @ left) / max(data.tau.size - base.rank, 1)
     slowness = np.ones(len(A))
@@ -91,10 +95,16 @@ def outcome(
 def _with_possible_friction(
     data: Measurements, values: np.ndarray, deviations: np.ndarray
 ) -> np.ndarray:
-    """Return the numbers with friction that brakes in both directions.
+    """Return the parameters with friction that brakes in both directions.
 
-    An asymmetry beyond the friction drives the joint in one of them. Where it is so by
-    less than three deviations, or a hundredth of the joint's force, it is cut.
+    An asymmetry larger than the dry friction would drive the joint in one direction.
+    Such an excess is cut if it is below three standard deviations or a hundredth of the
+    joint's force; a larger one remains.
+
+    Args:
+        data: Measurements.
+        values: Parameters, (n,).
+        deviations: Standard deviations, (n,).
     """
     names, model, result = data.unknowns.names, data.unknowns.model, values.copy()
     for k, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Joint forces of a motion and their derivatives by numbers of parameter paths."""
+"""Joint forces of a motion and their derivatives by parameter paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dyn_core.identification.selection import Unknowns
 from dyn_core.model import parameter_paths
 from dyn_core.solving.registry import solver
 
-AT_ONCE = 4096  # samples: what is computed for them fits into memory
+AT_ONCE = 4096  # samples in one call, so that the results fit into memory
 _ACTS = {"joint_friction": True, "joint_springs": True}
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -21,13 +21,14 @@ Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 class PathForces:
     """tau = ID(q, qd, qdd; p) and dtau/dp, by compiled parameter derivatives.
 
-    Payloads are linear: their columns stay. Numbers of joints are inputs of one
-    Program; for other paths a Program is built at each p.
+    Payloads act linearly: their columns do not change. Parameters of joints and springs
+    are inputs of one Program; for other paths a Program is built at each p.
 
     Attributes:
-        unknowns: What is sought.
-        motion: q, qd, qdd.
-        average: Rows are means over so many samples, in order.
+        unknowns: Parameters to identify.
+        motion: q, qd, qdd, (samples, ...) each.
+        average: Number of consecutive samples that each row averages.
+        built_anew: Whether a Program is built at each p.
     """
 
     unknowns: Unknowns
@@ -52,14 +53,17 @@ class PathForces:
 
     @property
     def linear(self) -> bool:
-        """Whether the joint forces are linear in all that is sought."""
+        """Whether the joint forces are linear in all parameters that are sought."""
         kinds = {path.rpartition(".")[2] for path in self.unknowns.paths}
         return kinds <= {
             "payload", "damping", "friction", "friction_asymmetry", "armature",
         }  # fmt: skip
 
     def at_numbers(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return tau, rows x nv, and its derivatives by the sought numbers of paths."""
+        """Return tau (rows, nv) and its derivatives by the sought parameters of paths.
+
+        The derivatives have the shape (rows, nv, chosen). z: all parameters.
+        """
         unknowns = self.unknowns
         values = unknowns.path_values(z)
         model = unknowns.model
@@ -88,11 +92,11 @@ class PathForces:
         return tau, slopes[..., list(unknowns.chosen)]
 
     def averaged(self, function: Callable[..., np.ndarray]) -> np.ndarray:
-        """Return what a function makes of the motion, as means over samples."""
+        """Return function(q, qd, qdd), averaged over samples; one row for each mean."""
         return averaged(function, self.motion, self.average)
 
     def _once(self, build: Callable[[], Any]) -> Any:
-        """Return the Program, built once where its inputs say all."""
+        """Return the Program; it is cached if p is an input of it."""
         if self._program is None or self.built_anew:
             self._program = build()
         return self._program
@@ -100,7 +104,12 @@ class PathForces:
     def _of_payloads(
         self, slopes: np.ndarray, values: dict[str, np.ndarray]
     ) -> np.ndarray:
-        """Return what payloads add, which are no inputs."""
+        """Return the joint forces of payloads, (rows, nv), which are no inputs.
+
+        Args:
+            slopes: Derivatives by all numbers of the paths, (rows, nv, numbers).
+            values: Numbers by path.
+        """
         total, first = np.zeros(slopes.shape[:2]), 0
         for path, numbers in values.items():
             last = first + len(numbers)
@@ -113,7 +122,13 @@ class PathForces:
 def averaged(
     function: Callable[..., np.ndarray], arrays: tuple[np.ndarray, ...], average: int
 ) -> np.ndarray:
-    """Return function(*arrays), some samples at once, as means over samples."""
+    """Return function(*arrays), averaged over consecutive samples.
+
+    Args:
+        function: Function of arrays with the same number of samples.
+        arrays: Arrays, (samples, ...); processed in blocks of about AT_ONCE samples.
+        average: Number of samples of each mean; an incomplete last group is left out.
+    """
     count = len(arrays[0]) // average * average
     pieces = []
     step = max(AT_ONCE // average, 1) * average

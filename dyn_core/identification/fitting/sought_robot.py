@@ -1,4 +1,4 @@
-"""Robots with identified numbers: of a layout, and of parameter paths."""
+"""Robots with identified parameters, of a layout and of parameter paths."""
 
 from __future__ import annotations
 
@@ -14,16 +14,21 @@ from dyn_core.model import Model, parameter_paths
 from dyn_core.model.description import Description
 from dyn_core.model.parameter_vector import with_linear_parameters
 
-# Numbers of joints that a description has under the same name.
+# Joint parameters that have the same name in a description.
 _JOINT = ("damping", "friction", "friction_asymmetry", "friction_speed", "stribeck",
           "stribeck_speed", "armature", "stiffness")  # fmt: skip
 
 
 def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
-    """Return the robot with numbers in the order of the unknowns.
+    """Return the robot with given values of the unknowns.
+
+    Args:
+        unknowns: Parameters.
+        z: Their values, (n,).
 
     Raises:
-        ModelError: No robot can have them; names what is wrong.
+        ModelError: No robot can have the values; names the fault.
+        UnsupportedError: A path belongs to the robot as a whole.
     """
     model, layout = unknowns.model, unknowns.layout
     if unknowns.paths:
@@ -35,10 +40,15 @@ def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
 
 
 def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
-    """Return the robot assembled anew with other numbers of parameter paths.
+    """Return the robot rebuilt with other values of parameter paths.
+
+    Args:
+        model: Robot.
+        values: All numbers of each path, by path.
 
     Raises:
-        ModelError: No robot can have them; names what is wrong.
+        ModelError: No robot can have the values; names the fault.
+        UnsupportedError: A path belongs to the robot as a whole.
     """
     changed = model.with_values({k: tuple(map(float, x)) for k, x in values.items()})
     build = changed.build
@@ -74,7 +84,15 @@ def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
 def _with_joint(
     description: Description, name: str, what: str, numbers: np.ndarray
 ) -> Description:
-    """Return the description with another number of a joint, unless it has it."""
+    """Return the description with another value of a joint's parameter.
+
+    Args:
+        description: Description of the robot.
+        name: Joint.
+        what: Parameter, such as damping; parameters that with_values has already
+            changed are ignored.
+        numbers: Values.
+    """
     if what == "rest":
         shown = tuple(map(float, numbers))
         change: dict[str, Any] = {what: shown[0] if len(shown) == 1 else shown}
@@ -94,7 +112,14 @@ def _with_joint(
 def _with_spring(
     description: Description, name: str, what: str, number: float
 ) -> Description:
-    """Return the description with another number of a spring between points."""
+    """Return the description with another value of a spring between points.
+
+    Args:
+        description: Description of the robot.
+        name: Spring.
+        what: Parameter, such as stiffness.
+        number: Value.
+    """
     springs = [
         replace(spring, **{what: number}) if spring.name == name else spring  # type: ignore[arg-type]
         for spring in description.point_springs
