@@ -95,7 +95,7 @@ class ChainTask(Task):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Minimum and maximum of each entry: [-1, 1] for directions, unbounded for the rest."""
+        """Minimum and maximum of each entry; only directions are bounded."""
         base = () if self.guided else (OPEN,) * 4
         return (UNIT, UNIT, OPEN) * (self.system.n - 1) + base
 

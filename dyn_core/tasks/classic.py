@@ -59,7 +59,7 @@ class ClassicPendulum(PendulumSwingUp):
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw initial states, uniform: angle within pi, rate within 1 rad/s, (rows, 2)."""
+        """Draw initial states, (rows, 2): angle within pi, rate within 1 rad/s."""
         return rng.uniform(-1.0, 1.0, (rows, 2)) * np.array([PI, 1.0])
 
 

@@ -95,7 +95,7 @@ class JointTargets:
         )
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv), for actions (n, joints); other joints have zeros."""
+        """Return joint forces, (n, nv), for actions (n, joints); zero elsewhere."""
         error = self.home + self.scale * action - rows.q[:, self.positions]
         tau = self.kp * error - self.kd * rows.qd[:, self.velocities]
         forces = np.zeros((len(action), self.nv))
@@ -144,7 +144,7 @@ class JointTorques:
         return cls(model.nv, velocities, scale, _limits(model, velocities))
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv), for actions (n, joints); other joints have zeros."""
+        """Return joint forces, (n, nv), for actions (n, joints); zero elsewhere."""
         forces = np.zeros((len(action), self.nv))
         tau = np.clip(self.scale * action, -self.limit, self.limit)
         forces[:, self.velocities] = tau

@@ -1,4 +1,4 @@
-"""One step of a RobotTask for all rows, with the interface of a planar task's Program."""
+"""One step of a RobotTask for all rows, called like a planar task's Program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RobotProgram:
     def __call__(
         self, state: np.ndarray, action: np.ndarray, out: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return flat states (rows, ns), observations (rows, no), rewards and ends (rows,).
+        """Return flat states, observations (rows, no), rewards and ends (rows,).
 
         Actions beyond their bounds are clipped. The state is NaN for a row that
         diverges, but for its action entries.
@@ -71,7 +71,7 @@ class RobotProgram:
     def _moved(
         self, state: np.ndarray, before: RobotRows, action: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the flat states after all substeps, and which rows diverged (booleans).
+        """Return the flat states after all substeps, and whether each row diverged.
 
         A row that diverges continues from its state before the step, so that the
         functions of the task are never called with numbers that are not finite.

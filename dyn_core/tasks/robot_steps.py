@@ -176,7 +176,7 @@ class FloorStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt, and the impulses of its contacts; see RowStep.step."""
+        """Return q and qd after dt, and the contact impulses; see RowStep.step."""
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, impulses, *numbers, status=True)
         return outputs[0], outputs[1], outputs[2]

@@ -51,7 +51,7 @@ class RobotRows(NamedTuple):
         return self.poses[:, link, :3, 3]
 
     def axes(self, link: int) -> np.ndarray:
-        """Return the rotation from a link, by its index in `links`, to the world, (n, 3, 3)."""
+        """Return the rotation from a link, by its index, to the world, (n, 3, 3)."""
         return self.poses[:, link, :3, :3]
 
 
@@ -228,7 +228,7 @@ class RobotTask:
         return ((-math.inf, math.inf),) * self.no
 
     def drawn(self, rng: np.random.Generator, rows: int) -> Start:
-        """Return q, qd and memory from `initial`; raise ShapeError for other results."""
+        """Return q, qd and memory from `initial`; ShapeError for other results."""
         drawn = self.initial(rng, rows)
         if not isinstance(drawn, (tuple, list)) or len(drawn) != 3:
             what = f"{self.name}: the result of initial"

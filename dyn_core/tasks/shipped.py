@@ -1,4 +1,7 @@
-"""Tasks of planar objects: swing up, lift, balance. Numbers without a source are ours."""
+"""Tasks of planar objects: swing up, lift, balance.
+
+Numbers without a source are ours.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ class AcrobotSwingUp(ObjectTask):
         return (UNIT, UNIT, UNIT, UNIT, OPEN, OPEN)
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Return the efforts at both joints: zero at the support, the action at the second."""
+        """Return the efforts at both joints: zero at the support, then the action."""
         return [0.0, action[0]]
 
     def observe(self, state: Any) -> Sequence[Any]:
@@ -136,7 +139,7 @@ class WeightLift(ObjectTask):
         return [f(t) for t in q for f in (cos, sin)] + list(qd)
 
     def heights(self, state: Any) -> list[Any]:
-        """Return the heights of the ends of the links, each 1 m long, above the support [m]."""
+        """Return the heights of the ends of the links, each 1 m long [m]."""
         t1, t2, t3 = state[0], state[0] + state[1], state[0] + state[1] + state[2]
         y1 = sin(t1)
         y2 = y1 + sin(t2)
@@ -198,7 +201,7 @@ class CartBalance(ObjectTask):
         return where(far, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return the limits of a picture: minimum and maximum x, then y, the whole track [m]."""
+        """Return a picture's limits: minimum and maximum x, then y [m]."""
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
 
@@ -247,7 +250,7 @@ class CartSwingUp(ObjectTask):
         return where(absolute(after[0]) > self.x_limit, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return the limits of a picture: minimum and maximum x, then y, the whole track [m]."""
+        """Return a picture's limits: minimum and maximum x, then y [m]."""
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
 

@@ -124,7 +124,7 @@ class Task(System):
 
     @abstractmethod
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step from the states before and after and a clipped action."""
+        """Return the reward of a step, from both states and the clipped action."""
 
     def over(self, after: Any) -> Any:
         """Return 1 if a state ends the episode, else 0; by default 0."""
@@ -187,7 +187,7 @@ class Task(System):
         return self.system.unit(path)
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> Task:
-        """Return the task with the parameters in `values`, by path; they are not checked."""
+        """Return the task with parameters of the system, by path, unchecked."""
         return replace(self, system=self.system.with_values(values))
 
     def changed(self, **changes: Any) -> Task:
@@ -209,7 +209,7 @@ class Task(System):
         )
 
     def cost(self, action: Any) -> Any:
-        """Return the sum of squares of action / bound, the bound of larger magnitude."""
+        """Return the sum of squares of action / bound, the larger of both bounds."""
         squares = 0.0
         for a, (low, high) in zip(action, self.action_bounds, strict=True):
             part = a * (1.0 / max(-low, high))

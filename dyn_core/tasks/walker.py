@@ -119,7 +119,7 @@ class Walker(ChainTask):
         return where(low, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return the limits of a picture: minimum and maximum x, then y, about the trunk [m]."""
+        """Return a picture's limits about the trunk: x, then y [m]."""
         x = float(points[self.REAR : self.FRONT + 1, 0].mean())
         return (x - 1.2, x + 1.2, -0.3, 1.3)
 

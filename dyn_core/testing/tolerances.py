@@ -23,7 +23,10 @@ SINGLE_TOLERANCES = {
 
 
 def scaled_error(result: Any, expected: Any) -> float:
-    """Return the largest difference over max(1, largest entry); NaN and shapes fail."""
+    """Return the largest difference over max(1, largest expected entry).
+
+    The result is infinity for different shapes, and for NaN or infinity in `result`.
+    """
     a, b = np.asarray(result, float), np.asarray(expected, float)
     if a.shape != b.shape or not np.isfinite(a).all():
         return float("inf")

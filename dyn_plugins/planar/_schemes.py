@@ -1,4 +1,4 @@
-"""Schemes of steps in time, over a function that returns accelerations.
+"""Integration schemes, over a function that returns accelerations.
 
 Positions and velocities are lists of Vectors; acceleration(q, qd) returns such a list.
 """
@@ -54,6 +54,6 @@ def rk4(q, qd, dt, acceleration):
 
 
 def _weighted(q, sixth, k1, k2, k3, k4):
-    """Return q + (k1 + 2 k2 + 2 k3 + k4) sixth."""
+    """Return q + sixth (k1 + 2 k2 + 2 k3 + k4)."""
     rates = zip(q, k1, k2, k3, k4, strict=True)
     return [x + (a + (b + c) * 2.0 + d) * sixth for x, a, b, c, d in rates]

@@ -1,4 +1,4 @@
-"""Kinds of problem of chains, objects and tasks, their laws and systems."""
+"""Problems of chains, objects and tasks, their laws and systems, for the Registry."""
 
 from dyn_core.authoring import hookimpl
 from dyn_core.planar.problems import PROBLEMS

@@ -1,4 +1,4 @@
-"""Schemes in time of a chain between its events, over a function of accelerations."""
+"""Integration schemes of a chain between events, over a function of accelerations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ Accelerate = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 
 class Scheme(NamedTuple):
-    """A scheme in time.
+    """An integration scheme.
 
     Attributes:
         step: Function (x, v, dt, a, accelerate) -> x, v one step later; a are the
-            accelerations at the start, accelerate(x, v, since) those elsewhere.
-        least_window: Steps that a window must have more than, so that drift decays.
-        rings: Whether errors ring where a window has less than 5 steps.
+            accelerations at the start, accelerate(x, v, since) returns them elsewhere.
+        least_window: The window must be longer than this number of steps, so that drift
+            decays.
+        rings: Whether errors oscillate if the window is shorter than 5 steps.
     """
 
     step: Callable[[np.ndarray, np.ndarray, float, np.ndarray, Accelerate], Path]
@@ -45,7 +46,7 @@ def quantum(
 def semi_implicit(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return the state one step later: velocities first, then places with them.
+    """Return the state one step later: velocities first, then positions with them.
 
         v_next = v + dt a,   x_next = x + dt v_next
 
@@ -78,8 +79,8 @@ def rk4(
     )
 
 
-# Errors with a double pole at -1/window decay by quanta where dt < window, by
-# velocities first where (dt/window)² + 4 dt/window < 4; WAW-12.10.
+# Errors with a double pole at -1/window decay in quantum if dt < window, in
+# semi_implicit if (dt/window)² + 4 dt/window < 4; WAW-12.10.
 SCHEMES = {
     "quantum": Scheme(quantum, 1.0, True),
     "semi_implicit": Scheme(semi_implicit, (1 + math.sqrt(2)) / 2, True),
@@ -88,10 +89,12 @@ SCHEMES = {
 
 
 def checked_window(window: float | None, dt: float, scheme: str) -> float:
-    """Return the time in which errors of constraints decay [s].
+    """Return the time constant with which errors of constraints decay [s].
+
+    A window below 5 dt gives a warning for schemes whose errors oscillate.
 
     Args:
-        window: It [s]; None for 5 dt, infinite where errors are to stay.
+        window: Time constant [s]; None: 5 dt, infinite: errors are not corrected.
         dt: Step [s].
         scheme: One of the SCHEMES.
 
@@ -117,10 +120,10 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
 
 
 def first_root(gap: Callable[[float], float], end: float) -> float:
-    """Return where a function that is >= 0 at 0 and < 0 at the end becomes zero.
+    """Return a root of a function that is >= 0 at 0 and < 0 at `end`.
 
-    Regula falsi, where the value at the end that stays counts half (Illinois). The
-    result is on the far side, by ROOT at most, so that the function falls there.
+    Regula falsi with a halved value at the retained end (Illinois). The function is
+    negative at the result, by ROOT at most.
 
     Source: M. Dowell and P. Jarratt, A modified regula falsi method, BIT 1971.
     """

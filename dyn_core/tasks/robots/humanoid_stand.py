@@ -61,11 +61,11 @@ def _joint(
 
 
 def humanoid_urdf() -> str:
-    """Return the URDF of a humanoid of 42 kg, 16 joints, 1.5 m; load it with a floating root.
+    """Return the URDF of a humanoid of 42 kg, 16 joints, 1.5 m.
 
-    Each leg has hip roll, hip pitch, knee, ankle pitch and ankle roll; each arm has
-    shoulder pitch, shoulder roll and elbow. A foot touches with four balls. All numbers
-    are ours.
+    It is loaded with a floating root. Each leg has hip roll, hip pitch, knee, ankle
+    pitch and ankle roll; each arm has shoulder pitch, shoulder roll and elbow. A foot
+    touches with four balls. All numbers are ours.
     """
     parts = [_link("torso", 18.0, (0.2, 0.3, 0.5)) + "</link>"]
     balls = "".join(

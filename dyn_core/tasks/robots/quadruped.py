@@ -22,7 +22,7 @@ STANCE = np.array([0.0, 0.0, HEIGHT, 0.0, 0.0, 0.0, 1.0, *(0.0, HIP, KNEE) * len
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw initial states: the stance at rest with small joint errors, and no memory."""
+    """Draw initial states: the stance at rest with small joint errors."""
     q = np.tile(STANCE, (rows, 1))
     q[:, 7:] += rng.uniform(-0.05, 0.05, (rows, 12))
     q[:, 2] += 0.01
@@ -61,7 +61,7 @@ def observe(rows: RobotRows) -> np.ndarray:
 
 
 def fallen(after: RobotRows) -> np.ndarray:
-    """Return whether the trunk is below 0.18 m or tilted by more than 60 degrees, (n,)."""
+    """Return whether the trunk is below 0.18 m or tilted by over 60 degrees, (n,)."""
     lost: np.ndarray = (after.q[:, 2] < 0.18) | (up(after)[:, 2] < 0.5)
     return lost
 

@@ -14,13 +14,13 @@ PUSHES = 5
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw stances, and the directions of the pushes about the vertical, (rows, 5) [rad]."""
+    """Draw stances, and directions of the pushes about the vertical [rad]."""
     q, qd, _ = quadruped.initial(rng, rows)
     return q, qd, rng.uniform(-np.pi, np.pi, (rows, PUSHES))
 
 
 def push(rows: RobotRows) -> np.ndarray:
-    """Return the push on the trunk's origin as forces of the floating joint, (n, 18) [N]."""
+    """Return the push on the trunk's origin as joint forces, (n, 18) [N]."""
     number, since = np.divmod(rows.time, PERIOD)
     place = np.clip(number.astype(int), 0, PUSHES - 1)
     angle = rows.memory[np.arange(len(place)), place]

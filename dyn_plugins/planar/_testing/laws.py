@@ -1,4 +1,4 @@
-"""Laws of planar chains, objects and tasks: what each solver must keep."""
+"""Laws of planar chains, objects and tasks."""
 
 from __future__ import annotations
 
@@ -155,7 +155,13 @@ def chain_steps_start_as_they_accelerate(case: ChainTrial) -> Pairs:
 def _slope_ahead(
     function: Callable[[float], np.ndarray], start: np.ndarray, h: float
 ) -> np.ndarray:
-    """Differentiate at zero from one side, by Richardson's extrapolation."""
+    """Return the one-sided derivative at zero, by Richardson's extrapolation.
+
+    Args:
+        function: Function of a number.
+        start: Its result at zero.
+        h: Smallest step.
+    """
     one, two, four = ((function(k * h) - start) / (k * h) for k in (1, 2, 4))
     return (4 * (2 * one - two) - (2 * two - four)) / 3
 
