@@ -23,7 +23,7 @@ except ImportError as error:
 RENDER_MODES = ("rgb_array",)
 DIVERGENCE = ("terminate", "raise")
 DTYPES = ("float64", "float32")
-LARGEST = 1e9  # observations beyond it are those of a motion that diverged [SI]
+LARGEST = 1e9  # a motion with observations beyond it has diverged [SI]
 
 
 def observation_space(

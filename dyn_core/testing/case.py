@@ -86,7 +86,7 @@ class SystemCase:
         return {}
 
     def program(self, **choices: Any) -> Program:
-        """Return the Program of the solver under test."""
+        """Return the Program of the solver under test; choices: options of build."""
         if self.dtype != "float64":
             choices = {"dtype": self.dtype, **choices}
         return self.build(self.solver, engine=self.engine, **choices)
@@ -99,7 +99,7 @@ class SystemCase:
         return self.build(find(name), **{"engine": "graph", **choices})
 
     def build(self, solver: Solver, **choices: Any) -> Program:
-        """Return the Program of a solver for this system, cached by its choices."""
+        """Return the Program of a solver for this system, cached by its options."""
         if choices.get("engine") == "array" or not hasattr(solver, "algorithm"):
             choices.pop("engine", None)
         choices = {**self.options(solver), **choices}

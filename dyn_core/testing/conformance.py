@@ -83,7 +83,10 @@ def check(
 
 
 def refuses_in_words(solver: Solver, model: Model) -> bool:
-    """Return whether build refuses a robot, naming solver, joint and what is valid."""
+    """Return whether build raises UnsupportedError that names solver and joint.
+
+    The message must also say which models are valid.
+    """
     try:
         solver.build(model)
     except UnsupportedError as error:

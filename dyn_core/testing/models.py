@@ -113,7 +113,15 @@ def _joint(
     before: list[JointSpec],
     mimic: float,
 ) -> JointSpec:
-    """Return a random joint, which may follow an earlier one."""
+    """Return a random joint, which may follow an earlier one.
+
+    Args:
+        rng: Random generator.
+        name, parent, child: Names of the joint and of its links.
+        kinds: Kinds to draw from.
+        before: Earlier joints.
+        mimic: Probability that it follows one of a suitable kind.
+    """
     kind = kinds[rng.integers(len(kinds))]
     axis: Any = tuple(float(x) for x in rng.normal(size=3))
     if rng.uniform() < 0.3:
@@ -177,8 +185,8 @@ def _without_mass(
 ) -> list[LinkSpec]:
     """Return the links, some inner ones without mass.
 
-    Only links behind a one-axis joint that carry a joint with nv <= 3 are chosen, so
-    that H stays positive definite.
+    Only links behind a revolute, continuous or prismatic joint that carry a joint with
+    nv <= 3 are chosen.
 
     Args:
         rng: Random generator.

@@ -17,7 +17,7 @@ TOLERANCES = {
 # Of Programs that were built with dtype="float32", against float64.
 SINGLE_TOLERANCES = {
     "exact": 3e-5,  # a few hundred roundings of 24 bits, less exact where they cancel
-    "law": 3e-2,  # differences over 1e-2 of what is rounded to 24 bits
+    "law": 3e-2,  # differences over 1e-2 of numbers rounded to 24 bits
     "function": 1.0,  # sin, cos and their like [ulp of float32]
 }
 

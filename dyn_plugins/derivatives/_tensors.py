@@ -361,7 +361,13 @@ def by_leaders(model, tensors):
 
 
 def _last_by_leaders(tensor, leads, nv):
-    """Return a tensor [i][j][k] as [k][i][j], k an independent coordinate."""
+    """Return a tensor [i][j][k] as [k][i][j], k an independent coordinate.
+
+    Args:
+        tensor: Nested lists; k counts the coordinates of all bodies.
+        leads: By such a coordinate: pairs (independent coordinate, factor).
+        nv: Number of independent coordinates.
+    """
     width = len(tensor[0]) if tensor else 0
     result = [[[0.0] * width for _ in tensor] for _ in range(nv)]
     for i, slab in enumerate(tensor):

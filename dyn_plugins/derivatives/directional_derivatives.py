@@ -231,7 +231,7 @@ def _of_a_number(signature):
 
 
 class Directional(FixedForces):
-    """A derivative along a direction; the parameter's change becomes an input."""
+    """A derivative along a direction; the change dp of a parameter may be an input."""
 
     def build(self, model, **choices):
         """Return a Program; parameter=PATH adds the input dp, of the parameter's shape.

@@ -132,9 +132,12 @@ def subspace_rates(joint, S, dS, v_p, a_p, q, qd, qdd):
 
 
 def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
-    """Return the rates of coordinates that act one after another, each of constant s.
+    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of coordinates that act in series.
 
     Psi_dot = S_dot = v_p x s,   Psi_ddot = a_p x s + v_p x Psi_dot
+
+    Each has a constant s; v_p and a_p include the earlier coordinates. Arguments as in
+    subspace_rates.
     """
     Psi_dot, Psi_ddot = [None] * joint.nv, [None] * joint.nv
     for k in joint.series:
@@ -147,10 +150,13 @@ def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
 
 
 def _rates_together(S, dS, dcJ, v_p, a_p, qd, qdd):
-    """Return the rates of coordinates that act together, with dS_k = dS/dq_k.
+    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of coordinates that act together.
 
     Psi_dot_k = v_p x s_k + dS_k qd,   S_dot = v x S + sum_k dS_k qd_k
     Psi_ddot_k = a_p x s_k + v_p x Psi_dot_k + v x dS_k qd + dS_k qdd + dcJ/dq_k
+
+    dS_k = dS/dq_k. Arguments as in subspace_rates; dcJ: derivatives of cJ by each
+    coordinate.
     """
     v = v_p + S @ qd
     moved = MotionSubspace(dS_k @ qd for dS_k in dS)

@@ -29,8 +29,8 @@ from dyn_plugins.estimation._covariance_factors import CovarianceFactors
 from dyn_plugins.estimation._payload_memory import Memory, memory_size
 from dyn_plugins.estimation.momentum_observer import momentum_and_rate
 
-MOST = 2.0  # mean square that the prediction errors of one cycle have in the trend
-LEAST = 1 / 16  # share of the momentum noise without payload that there is always
+MOST = 2.0  # maximum mean square of one cycle's errors in the trend
+LEAST = 1 / 16  # weight of the noise without payload in R, see _momentum_noise
 
 
 def payload_filter(

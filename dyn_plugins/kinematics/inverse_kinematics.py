@@ -32,7 +32,7 @@ from dyn_plugins._options import known_link
 
 DAMPING = 0.1  # of the squared error; from 0.02 to 0.3 a Panda needs as many steps
 MORE, LESS = 3.0, 0.7  # change of it where a step came no nearer, and where it did
-LEAST_DAMPING = 1e-12  # keeps what is solved regular where the robot is singular
+LEAST_DAMPING = 1e-12  # keeps the system regular at singular positions
 ORTHONORMAL = 1e-6  # by which a target's rotation may differ from one
 ROWS = {"pose": range(6), "orientation": range(3), "position": range(3, 6)}
 FAR = 1e300

@@ -303,7 +303,7 @@ _RULES = {
 
 
 def _last_k(k0, k1, k3, k4, k5, k6, k8, k9, k11):
-    """Return k14, k15, k16, k17 of WAW-10.1."""
+    """Return k14, k15, k16, k17 of WAW-10.1 from its other k."""
     return (
         (k6 * k3 - k1 * k8) / k11,
         (k0 * k8 - k5 * k3) / k11,

@@ -57,6 +57,8 @@ def common_frame(model, q):
 def inertia_entry(s, I, i, j):
     """Return H_ij = sum_l s_i . I_l s_j over l >= max(i, j) [kg·m² | kg].
 
+    s, I: Axes and inertias of `common_frame`.
+
     Source: RBDA (5.6); RBD5-2.4.
     """
     return _sum(s[i] @ (I[l] @ s[j]) for l in range(max(i, j), len(s)))
@@ -82,6 +84,8 @@ def coriolis_entry(s, I, i, j, k):
 
 def gravity_entry(s, I, a_grav, i):
     """Return g_i = -sum_l s_i . I_l a_grav over l >= i [N·m | N].
+
+    s, I: Axes and inertias of `common_frame`; a_grav: gravity, base axes.
 
     Source: RBDA (5.6); RBD5-2.4.
     """

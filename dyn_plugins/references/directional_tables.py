@@ -50,7 +50,7 @@ class _JointColumns:
     dS: Matrix
     S_u: Matrix
     dS_u: Matrix
-    coordinates: tuple  # their numbers: those of v, those of u
+    coordinates: tuple  # indices of v, indices of u
 
 
 def _ad(V):

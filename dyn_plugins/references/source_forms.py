@@ -215,7 +215,7 @@ def _jacobian(solver, model, x, kind, s, active):
     n, steps = model.n, part1(c)
     J = np.zeros((n, n, 2, 2))
     for i in range(n):
-        by_F = np.zeros((n + 1, 2, 2))  # da_i/dF^d_k; da_i/dd_k is that of k + 1
+        by_F = np.zeros((n + 1, 2, 2))  # da_i/dF^d_k; da_i/dd_k is entry k + 1
         by_F[i] = steps[i].A
         for k in reversed(range(1, i)):
             by_F[k] = by_F[k + 1] @ steps[k].C

@@ -33,7 +33,7 @@ from dyn_core.validation import (
     numbers,
 )
 
-FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # what a joint may do, as a number
+FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # kinds of joint constraints
 KINDS = {"free": FREE, "line": LINE, "guided": GUIDED, "fixed": GUIDED}
 
 

@@ -34,9 +34,11 @@ class Scheme(NamedTuple):
 def quantum(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return the state one step of constant accelerations later.
+    """Return x and v after one step of constant accelerations a.
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
+
+    Arguments as in Scheme.step.
 
     Source: WAW-3.1.
     """
@@ -122,8 +124,8 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
 def first_root(gap: Callable[[float], float], end: float) -> float:
     """Return a root of a function that is >= 0 at 0 and < 0 at `end`.
 
-    Regula falsi with a halved value at the retained end (Illinois). The function is
-    negative at the result, by ROOT at most.
+    Regula falsi with a halved value at the retained end (Illinois). The function is <=
+    0 at the result, and not below -ROOT unless floats are too coarse.
 
     Source: M. Dowell and P. Jarratt, A modified regula falsi method, BIT 1971.
     """

@@ -52,7 +52,10 @@ def refuse(name: str | None, why: str) -> NoReturn:
 
 
 def is_point(I: Any) -> bool:
-    """Return whether an inertia belongs to a point mass off its frame's origin."""
+    """Return whether an inertia is a point mass: no inertia about its centre of mass.
+
+    The tolerance is relative to m |c|²; a body without mass is not a point mass.
+    """
     if not I.m > 0:
         return False
     far = float(np.square(np.array(I.c, float)).sum())

@@ -285,7 +285,7 @@ OBJECTS: dict[str, PlanarObject] = {x.name: x for x in (
         {"l": (1.0, "m"), "m": (1.0, "kg"), "g": (1.0, "m/s²")},
         _e.pendulum, Rods(_e.pendulum_rods), effort=((-0.225, 0.225),),
     ),
-    # g is not stated in the source; I is far above that of a uniform rod (WAW-13.2).
+    # The source does not state g; I is far above a uniform rod's (WAW-13.2).
     _shipped(
         "acrobot", "theta1 theta2",
         {"l1": (1.0, "m"), "l2": (1.0, "m"), "lc1": (0.5, "m"), "lc2": (0.5, "m"),
