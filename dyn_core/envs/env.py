@@ -50,7 +50,7 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def action_space(task: Task | RobotTask) -> Any:
-    """Return the space of actions: a number of choices, or a box in SI units."""
+    """Return the space of actions: Discrete for task.choices, else a Box [SI]."""
     if task.choices is not None:
         return gymnasium.spaces.Discrete(len(task.choices))
     low, high = np.array(task.action_bounds, np.float64).T

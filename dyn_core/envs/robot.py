@@ -1,4 +1,4 @@
-"""Environments of gymnasium for robots in three dimensions, single and vectorised."""
+"""Gymnasium environments of robots in three dimensions, single and vectorised."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class ClassicCartPole(CartBalance):
 
 
 def classic_tasks() -> Sequence[Task]:
-    """Return the three tasks; their names begin with classic_."""
+    """Return the three tasks: classic_pendulum, classic_acrobot, classic_cart_pole."""
     slippery = {"mu_c": 0.0, "mu_p": 0.0, "g": 9.8}
     return (
         ClassicPendulum(

@@ -9,7 +9,7 @@ import numpy as np
 from dyn_core.tasks.robot_steps import STEPS
 from dyn_core.tasks.robot_task import RobotRows, RobotTask
 
-FASTEST = 1e6  # a speed beyond it ends the motion of a row [rad/s | m/s]
+FASTEST = 1e6  # a row with a larger joint velocity has diverged [rad/s | m/s]
 
 
 class RobotProgram:

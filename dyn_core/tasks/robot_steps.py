@@ -132,7 +132,10 @@ def _fitting(program: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 class FloorStep:
-    """A robot whose shapes touch half-spaces: contact_euler, one kernel."""
+    """A robot whose shapes touch half-spaces: solver contact_euler, one kernel.
+
+    world: Half-spaces; None: a floor at the origin of the world.
+    """
 
     takes_values: ClassVar[bool] = True
 
@@ -157,7 +160,7 @@ class FloorStep:
 
     @staticmethod
     def impulses(model: Model, world: Any) -> int:
-        """Return three for each point that can touch a half-space."""
+        """Return three impulses for each point that can touch a half-space."""
         return 3 * sum(
             len(candidate_points(placed, Vector(half.normal)))
             for half in _half_spaces(world)

@@ -109,7 +109,7 @@ class AcrobotSwingUp(ObjectTask):
 
 @dataclass(frozen=True, eq=False)
 class WeightLift(ObjectTask):
-    """Lift a weight overhead from a crouch, with torques at three joints, and stay.
+    """Lift a weight overhead from a crouch, with torques at three joints, and hold it.
 
     Action: torques, within 50, 30 and 15 N·m. Observation: cos and sin of theta1 (from
     the horizontal), theta2 and theta3 (relative), three rates [rad/s]. Reward of a

@@ -36,10 +36,10 @@ HARMLESS, SMALL, SHADOW = "no difference", "within the tolerance", "seen by the 
 NOT_FINITE, OTHER, CRASHED = "not finite", "stopped otherwise", "crashed"
 HUNG, WRONG = "hung", "wrong effort passed"
 OUTCOMES = (HARMLESS, SMALL, SHADOW, NOT_FINITE, OTHER, CRASHED, HUNG, WRONG)
-LONGEST = 2.0  # processor time of a process [s]
-PATIENCE = 60.0  # time of a process on the clock [s]
+LONGEST = 2.0  # maximum processor time of a process [s]
+PATIENCE = 60.0  # maximum wait for the next output of a process [s]
 PERIOD = 0.01  # of the controller [s]
-ROUNDING = 1e-3  # by which the tolerance may be exceeded, for the shadow's own rounding
+ROUNDING = 1e-3  # relative excess of the tolerance allowed for the shadow's rounding
 
 
 @dataclass

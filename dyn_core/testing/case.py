@@ -94,7 +94,11 @@ class SystemCase:
     def other(self, name: str, **choices: Any) -> Program:
         """Return the Program of another shipped solver, for comparison.
 
-        Engine graph: for some calls it takes less time than compiling.
+        The default engine is graph: for some calls it takes less time than compiling.
+
+        Args:
+            name: Of the solver.
+            choices: Options of build.
         """
         return self.build(find(name), **{"engine": "graph", **choices})
 
@@ -125,6 +129,8 @@ class Case(SystemCase):
     Attributes:
         solver, model, engine: Solver under test, its robot and engine.
         rng: Seeded random generator of the states.
+        q, qd, qdd: Random positions, nq, velocities and accelerations, nv.
+        f_ext: Random external forces, (nb, 6).
     """
 
     model: Model
@@ -141,7 +147,7 @@ class Case(SystemCase):
 
     @property
     def frame(self) -> str:
-        """A link far from the base."""
+        """Name of the last link."""
         return self.model.frame_names[-1]
 
     def options(self, solver: Solver) -> dict[str, Any]:

@@ -222,7 +222,7 @@ SYSTEMS = (
         "constraint_layout", LayoutTrial, sample_layout, ({}, {"friction": False})
     ),
 )
-SERVED = (0, 1, 2)  # random robots for solvers that refused one
+SERVED = (0, 1, 2)  # seeds of random robots for solvers that refuse one
 
 OWED = (agrees_with_plain, batches_like_single_states, shares_inputs, fills_out)
 

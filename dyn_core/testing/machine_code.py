@@ -38,7 +38,7 @@ def code_spans(program: Any) -> tuple[Span, ...]:
     Raises UnsupportedError if the memory differs from the compiled kernel.
     """
     entry = program.kernels()[0].addresses["scalar"]
-    # Compile again to an ELF object: its relocations tell where constants are.
+    # Compile to an ELF object again: its relocations locate the constants.
     code = compiler.compile_ir(program.kernel_ir("scalar").ir)
     parts = _sections(code)
     symbols = _symbols(code, parts)

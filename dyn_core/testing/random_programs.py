@@ -93,7 +93,10 @@ def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
 
 
 def newton_root(x: Sequence[Any]) -> list[Any]:
-    """Return the square root of x[0] by Newton's method, and the iterations."""
+    """Return the square root of x[0] by Newton's method, and the number of iterations.
+
+    At most 60 iterations; used to test loops.
+    """
     a = x[0]
 
     def body(state: tuple) -> tuple:
@@ -108,7 +111,7 @@ def newton_root(x: Sequence[Any]) -> list[Any]:
 
 
 def apply(op: str, *operands: Any) -> Any:
-    """Apply an operation to floats or traced numbers."""
+    """Return the result of an operation on floats, traced if an operand is a Number."""
     number = next((x for x in operands if isinstance(x, scalar.Number)), None)
     if number is not None:
         return number.apply(op, *operands)

@@ -60,7 +60,7 @@ def _weighted_motions(model, m, weights):
         result.moving[i] = result.moving[i] or carries
     for i in reversed(model.bodies):
         p, sums = model.parent[i], (result.P, result.Q, result.BW)
-        # What moves alike is one body.
+        # Bodies that move alike are summed as one body.
         alike = not (behind[i] or weighted[i] or (p and behind[p]))
         I, B = (m.I[i], m.B[i]) if behind[i] else (m.IC[i], m.BC[i])
         terms = I @ W[i], B.T @ W[i], None if alike else VelocityProduct.of(I, W[i])

@@ -104,7 +104,7 @@ def moved_model(model, changed):
 
 
 def moved_position(model, q, dq):
-    """Return the position that moves along a displacement: T -> T exp(S dq)."""
+    """Return q with its derivative along a displacement dq: T -> T exp(eps S dq)."""
     return with_slopes(q, position_rate(model, q, dq))
 
 

@@ -44,7 +44,12 @@ from dyn_plugins.derivatives._contraction import own_changes
 
 
 class Tensors(NamedTuple):
-    """Second derivatives of tau by qq, q qd and qd qd, and of H by q: [i][j][k]."""
+    """Second derivatives of tau_i, and of H, as nested lists [i][j][k].
+
+    Attributes:
+        qq, qv, vv: Of tau_i, by q_j then q_k, q_j then qd_k, qd_j then qd_k.
+        dH: Of H[i, j] by q_k.
+    """
 
     qq: list
     qv: list

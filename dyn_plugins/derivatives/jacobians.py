@@ -206,7 +206,7 @@ def _path_sizes(model, options):
 
 
 class ByParameters(FixedForces):
-    """Derivatives by a list of parameter paths."""
+    """Solver of derivatives by the option `paths`, a list of parameter paths."""
 
     def build(self, model, **choices):
         """Return a Program.

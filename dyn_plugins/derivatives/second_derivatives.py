@@ -28,7 +28,7 @@ from dyn_plugins.derivatives._contraction import motions, second_derivatives
 from dyn_plugins.derivatives._few_weights import with_few_weights
 from dyn_plugins.derivatives._tensors import by_leaders, second_derivative_tensors
 
-SHORT = 9  # coordinates from the base on up to which tensors are no products
+SHORT = 9  # longest path, in coordinates, for tensors weight by weight
 
 
 def id_second_contracted(model, q, qd, qdd, weights, f_ext, f_ext_fixed):

@@ -2,8 +2,8 @@
 
 from dyn_core.authoring import Matrix, Transform, product
 
-MANY = 1000  # pairs of coordinates from which blocks are products in the base frame
-GROUP = 8  # coordinates whose blocks are taken together there, about
+MANY = 1000  # pairs of coordinates above which blocks are products in the base frame
+GROUP = 8  # minimum number of coordinates in one such product
 
 
 def ancestor_blocks(model, X, *outputs):

@@ -20,7 +20,7 @@ from dyn_plugins.dynamics._articulated import (
 )
 from dyn_plugins.dynamics.delassus import point_forces
 
-RANK = 1e-12  # pivots of G at or below this part of a diagonal entry are zero
+RANK = 1e-12  # pivots of G / diagonal entry at or below this are zero
 
 
 def point_impulse(model, q, qd, velocity, points, damping):

@@ -1,4 +1,4 @@
-"""The payload of a link, by a Kalman filter of the generalized momentum."""
+"""Estimation of a link's payload, by a Kalman filter of the generalized momentum."""
 
 from dyn_core.authoring import (
     Factored,

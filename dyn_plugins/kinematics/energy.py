@@ -77,6 +77,8 @@ def momentum(model, q, qd):
 
         h = sum_i X_i_0.T I_i v_i
 
+    A mass of zero is not checked.
+
     Inputs and outputs: those of MOMENTUM.
 
     Source: GUIDE, section on inertia; KIM (23), (24); KIM-1.7.

@@ -31,9 +31,9 @@ from dyn_core.validation import Name, Quantity, Whole, shown
 from dyn_plugins._options import known_link
 
 DAMPING = 0.1  # of the squared error; from 0.02 to 0.3 a Panda needs as many steps
-MORE, LESS = 3.0, 0.7  # change of it where a step came no nearer, and where it did
+MORE, LESS = 3.0, 0.7  # factors of damping: after a step without, with a new minimum
 LEAST_DAMPING = 1e-12  # keeps the system regular at singular positions
-ORTHONORMAL = 1e-6  # by which a target's rotation may differ from one
+ORTHONORMAL = 1e-6  # tolerance of a target's rotation matrix
 ROWS = {"pose": range(6), "orientation": range(3), "position": range(3, 6)}
 FAR = 1e300
 
@@ -161,7 +161,7 @@ def _inside(q, limits):
 
 
 def _frame_and_columns(model, q, frame):
-    """Return the transform to a frame, and the Jacobian in base axes at its origin."""
+    """Return the transform to a frame, and its Jacobian, base axes at its origin."""
     target, q = model.frame(frame), split_q(model, q)
     way, i = [], target.body
     while i > 0:

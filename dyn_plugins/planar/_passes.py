@@ -43,7 +43,7 @@ from dyn_core.authoring import (
 from dyn_core.planar import FREE, GUIDED, LINE, JointModes
 
 TOLERANCE = 1e-10  # below it a dimensionless pivot counts as zero
-ROUNDING = 1e-14  # of a dimensionless pivot, with some reserve
+ROUNDING = 1e-14  # round-off of a dimensionless pivot, with some reserve
 ZERO = Vector((0.0, 0.0))
 
 

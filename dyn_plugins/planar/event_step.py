@@ -30,8 +30,8 @@ from dyn_plugins.planar.impact import lost_energy
 from dyn_plugins.planar.recursion import reactions
 from dyn_plugins.planar.steps import accelerate
 
-ROUNDING = 1e-9  # share of the weight below which a pull does not count
-CREEP = 1e-4  # share of the lengths by which positions are corrected in `window` steps
+ROUNDING = 1e-9  # pull / weight below which it counts as round-off
+CREEP = 1e-4  # v_back `window` dt / sum of lengths that is always allowed
 
 
 def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):

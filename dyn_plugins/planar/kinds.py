@@ -12,7 +12,7 @@ def dyn_problems():
 
 @hookimpl
 def dyn_laws():
-    """Offer their laws."""
+    """Offer the laws of these problems."""
     from dyn_plugins.planar._testing.laws import LAWS
 
     return LAWS

@@ -21,7 +21,7 @@ from dyn_plugins.planar._passes import (
     stretch,
 )
 
-RANK = 1e-9  # least singular value of equations of length one
+RANK = 1e-9  # minimum singular value of equations of length one
 
 
 def _answers(model, x, kind, s, active):

@@ -17,7 +17,7 @@ from dyn_plugins.planar._passes import (
 from dyn_plugins.planar._schemes import quantum, rk4, semi_implicit
 from dyn_plugins.planar.forces import outer_forces
 
-STEPS = 5.0  # of which a window has as many, unless it is given
+STEPS = 5.0  # default window, in steps
 
 
 def chain_quantum(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):

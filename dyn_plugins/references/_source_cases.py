@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.errors import SingularError, UnsupportedError
 from dyn_core.planar import GUIDED, LINE
 
-TOL = 1e-10  # of numbers without a unit, WAW-6.2 and WAW-11.2
+TOL = 1e-10  # tolerance of dimensionless pivots, WAW-6.2 and WAW-11.2
 _0 = np.zeros(2)
 _00 = np.zeros((2, 2))
 _I = np.eye(2)
@@ -51,7 +51,11 @@ class Chain(NamedTuple):
 
 
 class _StepPart1(NamedTuple):
-    """a = A F^d + b and F^d_next = C F^d + d of a joint; D = dd/db_next.
+    """Coefficients of a joint in Part I.
+
+        a = A F^d + b,   F^d_next = C F^d + d,   D = dd/db_next
+
+    `dropped`: 1 for the equation of the link, of the angle, that is not solved.
 
     Source: WAW-2.2, WAW-8.1.
     """
@@ -65,10 +69,12 @@ class _StepPart1(NamedTuple):
 
 
 class _StepPart2(NamedTuple):
-    """The four responses of a joint to F = F^d and tau = tau^w.
+    """Coefficients of a joint in Part II: four responses to F = F^d and tau = tau^w.
 
         a = A F + bw tau + b,       alpha^o = p.F + qw tau + q
         F_next = C F + dw tau + d,  tau_next = g.F + hw tau + h
+
+    `dropped`: 1 for the equation of the link, of the angle, that is not solved.
 
     Source: WAW-9.1.
     """

@@ -12,8 +12,8 @@ from dyn_core.contact import (
 )
 from dyn_core.errors import UnsupportedError
 
-LAW = 1e-8  # of a candidate, relative
-STARTS = 6  # directions from which a sliding contact's direction is sought
+LAW = 1e-8  # maximum residual of a solution's law, relative
+STARTS = 6  # initial directions of the search for a sliding direction
 
 
 def solutions(problem, unique=False, limit=20_000):

@@ -71,7 +71,7 @@ def _fitted(model, S, motions):
 
 
 def _dot(x, y):
-    """Return the sum of the products of components."""
+    """Return the sum of products of the components of two Motions."""
     return x.ang @ y.ang + x.lin @ y.lin
 
 

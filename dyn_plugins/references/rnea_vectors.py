@@ -53,9 +53,11 @@ def unsupported_joint(model):
 
 
 def about_centre(I):
-    """Return mass, centre of mass and inertia about it; a body without mass has c = 0.
+    """Return mass, centre of mass c (3) and inertia about it (3x3) of a RigidInertia.
 
     c = h / m,  Icm = I + m c x c x
+
+    A body without mass has c = h.
 
     Source: RBD5-4.3.
     """

@@ -61,7 +61,7 @@ class HalfPlane:
         return self.joints is None or joint in self.joints
 
 
-SHORTEST = 1e-100  # a shorter link has no square [m]
+SHORTEST = 1e-100  # minimum length: the square of a shorter one underflows [m]
 HALF_PLANE = Table(
     Field("z0", numbers(2), "a point of the edge", "m", (0.0, 0.0)),
     Field("z", numbers(2), "normal into the free side", "", (0.0, 1.0)),

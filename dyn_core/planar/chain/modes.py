@@ -12,7 +12,7 @@ import numpy as np
 
 from dyn_core.planar.chain.chain import FREE, GUIDED, LINE, ChainModel
 
-TAUT = 1e-8  # slack of links between two points below which they cannot sag
+TAUT = 1e-8  # slack / length below which links between two points are taut
 
 
 class Key(NamedTuple):

@@ -30,7 +30,7 @@ from dyn_core.planar.chain.schemes import SCHEMES, checked_window
 from dyn_core.solving.registry import solver
 from dyn_core.validation import finite_array, float_array, known_keywords, label, shown
 
-INSIDE = 1e-6  # how far a start may be beyond a bound [m, rad]
+INSIDE = 1e-6  # maximum violation of a bound by a state that is set [m, rad]
 MOTION = ("x", "v", "theta", "t", "lost", "steps", "evaluation", "dropped", "taut")
 
 

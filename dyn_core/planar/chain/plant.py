@@ -17,7 +17,7 @@ from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.validation import float_array
 
-STRETCH = 1e-3  # error of a length from which it is not met, as a share of it
+STRETCH = 1e-3  # relative error of a length above which it is violated
 TROUBLE = ("mode_cycle", "chatter", "event_limit")
 
 
@@ -90,7 +90,7 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def program(self) -> Any:
-        """The Program of the accelerations."""
+        """Program of the solver chain_recursion for this chain."""
         return self.simulator.program
 
     @property
@@ -100,7 +100,7 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def qd(self) -> np.ndarray:
-        """Their rates, n-1 [rad/s]."""
+        """Rates of the angles q, n-1 [rad/s]."""
         return self.simulator.omega
 
     @property
@@ -192,7 +192,7 @@ class ChainRobot(SimulatedPlant):
     # ---- machinery
 
     def _begin_period(self) -> Any:
-        """Return the state of motion."""
+        """Return the state of motion, for `_return_to`."""
         return self.simulator.motion()
 
     def _return_to(self, state: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError, warn
 
-ROOT = 1e-15  # gap that is none [m, rad]
+ROOT = 1e-15  # tolerance of a root's gap [m, rad]
 Path = tuple[np.ndarray, np.ndarray]
 Accelerate = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
@@ -48,9 +48,11 @@ def quantum(
 def semi_implicit(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return the state one step later: velocities first, then positions with them.
+    """Return x and v one step later: velocities first, then positions with them.
 
         v_next = v + dt a,   x_next = x + dt v_next
+
+    Arguments as in Scheme.step; `accelerate` is unused.
 
     Source: WAW-3.1; E. Hairer et al., Geometric Numerical Integration.
     """
@@ -61,9 +63,11 @@ def semi_implicit(
 def rk4(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return the state one step later by the classical Runge-Kutta scheme.
+    """Return x and v one step later by the classical Runge-Kutta scheme.
 
         dx/dt = v,  dv/dt = a(x, v)
+
+    Arguments as in Scheme.step; `accelerate` is called three times.
 
     Source: WAW-3.1; E. Hairer et al., Solving Ordinary Differential Equations I.
     """

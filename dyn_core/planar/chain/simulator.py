@@ -19,11 +19,11 @@ from dyn_core.planar.chain.schemes import SCHEMES, first_root
 from dyn_core.validation import known_keywords
 
 TOUCH = 1e-9  # gaps and rates below it count as touching [m, rad; m/s, rad/s]
-HIT = 1e-12  # depth at which something counts as a hit [m, rad]
-DEPTH = 20  # events within one quantum that nest
-EVENTS = 50  # events in a step, after which all that was touched is kept
+HIT = 1e-12  # penetration from which a constraint counts as hit [m, rad]
+DEPTH = 20  # maximum number of nested hits within one step
+EVENTS = 50  # hits in a step above which all that were hit stay active
 HALVINGS = 12
-STIFF = 0.01  # slack as a share of the length, below which links move stiffly
+STIFF = 0.01  # slack / length below which the motion is stiff
 
 
 class Arrival(NamedTuple):

@@ -27,7 +27,7 @@ from dyn_core.planar.chain.chain import (
 from dyn_core.planar.conversion import serial
 from dyn_core.validation.quoting import xml_text
 
-TRACK = 1e3  # URDF wants limits of sliding joints [m]
+TRACK = 1e3  # limits of prismatic joints, which URDF requires [m]
 AXIS = "0 -1 0"
 KIND_NAMES = {kind: name for name, kind in KINDS.items() if name != "fixed"}
 

@@ -14,7 +14,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model import Model
 
-NEAR = 1e-9  # what counts as zero: lengths [m], sines of angles, parts of a whole
+NEAR = 1e-9  # tolerance of zero: lengths [m], sines of angles, relative numbers
 
 
 class Segment(NamedTuple):

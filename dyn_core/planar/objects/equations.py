@@ -163,9 +163,11 @@ def cart_pole_rods(p: Parameters) -> list[Rod]:
 
 
 def cart_pole_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
-    """Return the forces along x and theta: the push, and friction of cart and pole.
+    """Return the forces along x [N] and theta [N·m]: the push, and friction.
 
         F - mu_c sgn x',   -mu_p theta'
+
+    u: Force F on the cart [N].
 
     Source: WAW-14.1.
     """
@@ -214,7 +216,7 @@ def two_poles_rods(p: Parameters) -> list[Rod]:
 
 
 def two_poles_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
-    """Return the forces along x, theta_1 and theta_2: the push.
+    """Return the forces along x, theta_1 and theta_2: the push u and zeros.
 
     Source: WAW-14.2.
     """

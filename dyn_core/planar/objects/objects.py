@@ -16,7 +16,7 @@ from dyn_core.validation import known_keywords
 
 Bounds = tuple[tuple[float, float], ...]
 POSITIVE = ("kg", "m")  # units of parameters that must be > 0
-SIGNED = ("m/s²", "N/V")  # ... that may have either sign; the others must be >= 0
+SIGNED = ("m/s²", "N/V")  # units of parameters of either sign; all others must be >= 0
 OPEN = (-math.inf, math.inf)
 
 

@@ -11,7 +11,7 @@ from dyn_core.tasks.robot_task import RobotRows, RobotTask, Start
 MAX_STEPS = 500
 SOLES = tuple((x, y) for x in (-0.07, 0.13) for y in (-0.04, 0.04))  # of a foot [m]
 SOLE_RADIUS, SOLE_DEPTH = 0.01, -0.05  # of the balls below the ankle [m]
-SWEEPS = 40  # most, of the contact solver in a step
+SWEEPS = 40  # maximum iterations of the contact solver in a step
 BEND = 0.3  # of the knees in the stance [rad]
 HIP_DEPTH, LEG = 0.25, 0.4  # hips below the torso, thigh and shank [m]
 STAND = HIP_DEPTH + 2 * LEG * np.cos(BEND) - SOLE_DEPTH + SOLE_RADIUS

@@ -8,7 +8,7 @@ from dyn_core.tasks.robot_task import RobotRows, RobotTask
 from dyn_core.tasks.robots import quadruped
 
 MAX_STEPS = 500
-RHYTHM = 2.0  # of the clock that is seen [Hz]
+RHYTHM = 2.0  # frequency of the clock in the observation [Hz]
 
 
 def observe(rows: RobotRows) -> np.ndarray:

@@ -64,7 +64,7 @@ def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
 
 
 def _system(case: Case) -> tuple[np.ndarray, ...]:
-    """Return H, C, f, A and bias of a case with loops."""
+    """Return H, C, and f, A and bias of loop_constraints, for a case with loops."""
     f, A, bias = case.other("loop_constraints")(case.q, case.qd)
     H = case.other("crba")(case.q)
     C = case.other("bias")(case.q, case.qd)

@@ -9,7 +9,7 @@ import numpy as np
 from dyn_core.testing.case import Case, Pairs
 
 CYCLES = 14  # random states from which a payload is estimated
-EXACT = 1e-6  # noise that is said to be there where there is none
+EXACT = 1e-6  # noise inputs for exact data
 
 
 class _RandomMotion:

@@ -15,7 +15,7 @@ from dyn_core.testing.case import Pairs, derivative
 from dyn_plugins.planar._testing.cases import ChainTrial, ObjectTrial, TaskTrial
 from dyn_plugins.planar._testing.chains import angle_rows, link_directions, mass_matrix
 
-LONG = 1e9  # window in which errors of links stay as they are [s]
+LONG = 1e9  # a window so long that errors of links are not corrected [s]
 
 
 def torques_do_work_at_their_angles(case: ChainTrial) -> Pairs:
