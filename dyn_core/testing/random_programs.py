@@ -95,7 +95,7 @@ def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
 def newton_root(x: Sequence[Any]) -> list[Any]:
     """Return the square root of x[0] by Newton's method, and the number of iterations.
 
-    At most 60 iterations; used to test loops.
+    The maximum is 60 iterations.
     """
     a = x[0]
 

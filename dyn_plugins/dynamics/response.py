@@ -81,8 +81,9 @@ def cross_response(model, q, moved, pushed):
 
         da_moved = Omega df_pushed,   Omega = J_moved H^-1 J_pushed.T
 
-    Acceleration and force are each in the coordinates of their link. Inputs and
-    outputs: those of CROSS_RESPONSE.
+    Acceleration and force are each in the coordinates of their link.
+
+    Inputs and outputs: those of CROSS_RESPONSE.
 
     Args:
         moved: Name of the link whose acceleration is returned.
