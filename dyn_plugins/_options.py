@@ -26,13 +26,16 @@ _PINOCCHIO = {"LOCAL": "local", "WORLD": "world", "LOCAL_WORLD_ALIGNED": "aligne
 
 
 def known_link(model, name):
-    """Raise the error of Model.frame if the robot has no link of this name."""
+    """Raise ModelError if the robot has no link of this name."""
     if model is not None:
         model.frame(name)
 
 
 def known_links(model, names):
-    """Raise UnsupportedError unless `names` is None or a list or tuple of links."""
+    """Check a list or tuple of names of links, or None.
+
+    Raises UnsupportedError for another type, ModelError for an unknown link.
+    """
     if names is not None and not isinstance(names, (list, tuple)):
         raise UnsupportedError(
             f"{shown(names)} is no list of links; valid: a list, or None"
@@ -44,7 +47,8 @@ def known_links(model, names):
 def known_pairs(model, rows):
     """Check rows (link, other link or None); None stands for the base.
 
-    Raises UnsupportedError for a row that is not a pair, or an unknown link.
+    Raises UnsupportedError for a row that is not a pair, ModelError for an unknown
+    link.
     """
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) != 2:
@@ -57,8 +61,8 @@ def known_pairs(model, rows):
 def known_points(model, points):
     """Check points (link, (x, y, z)): a known link and three numbers.
 
-    Raises UnsupportedError for an entry that is not a pair; the errors of `known_link`
-    and of `numbers(3).read` for its two parts.
+    Raises UnsupportedError for an entry that is not a pair, ModelError for an unknown
+    link, and the error of `numbers(3).read` for other numbers.
     """
     for entry in points:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:

@@ -37,7 +37,8 @@ def points_by_body(model, points):
 
     Raises:
         UnsupportedError: For a point that has not 3 numbers, or a second point of one
-            body. The error of Model.frame for an unknown link.
+            body.
+        ModelError: For an unknown link.
     """
     by_body = [Vector.zeros(3)] * (model.nb + 1)
     taken = set()

@@ -36,7 +36,7 @@ def way_to(model, frame):
 def known_carrier(model, frame):
     """Raise UnsupportedError if no joint moves the link `frame`.
 
-    An unknown link raises the error of Model.frame. Without a model nothing is checked.
+    An unknown link raises ModelError. Without a model (None) nothing is checked.
     """
     if model is not None and not way_to(model, frame):
         moved = [name for name in model.frame_names if way_to(model, name)]

@@ -1,7 +1,7 @@
 """Checks and defaults for the arguments of make_chain.
 
-All functions raise ModelError (finite_pair: the error of finite_array) for invalid
-values, with the name of the argument and the index.
+All functions raise ModelError for invalid values, with the name of the argument and the
+index.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
 
 
 def finite_pair(name: str, row: Any) -> tuple[float, float]:
-    """Return two finite numbers as floats; raise for anything else."""
+    """Return two finite numbers as floats; an empty row is (0.0, 0.0)."""
     x, y = finite_array(name, row, 2)
     return x, y
 
