@@ -1,4 +1,8 @@
-"""What options of several solvers may be; not a solver."""
+"""Validators of options that several solvers share; not a solver.
+
+Each `known_*` function is called as (model, value) and raises if the value is invalid.
+A model of None means that there is no robot yet: names of links are not checked then.
+"""
 
 from dyn_core.errors import UnsupportedError
 from dyn_core.validation import (
@@ -22,13 +26,16 @@ _PINOCCHIO = {"LOCAL": "local", "WORLD": "world", "LOCAL_WORLD_ALIGNED": "aligne
 
 
 def known_link(model, name):
-    """Refuse the name of a link that the robot does not have."""
+    """Raise ModelError if the robot has no link of this name."""
     if model is not None:
         model.frame(name)
 
 
 def known_links(model, names):
-    """Refuse links that the robot does not have, and what is no list of them."""
+    """Check a list or tuple of names of links, or None.
+
+    Raises UnsupportedError for another type, ModelError for an unknown link.
+    """
     if names is not None and not isinstance(names, (list, tuple)):
         raise UnsupportedError(
             f"{shown(names)} is no list of links; valid: a list, or None"
@@ -38,7 +45,11 @@ def known_links(model, names):
 
 
 def known_pairs(model, rows):
-    """Refuse rows that are no pairs of a link and another, or None for the base."""
+    """Check rows (link, other link or None); None stands for the base.
+
+    Raises UnsupportedError for a row that is not a pair, ModelError for an unknown
+    link.
+    """
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) != 2:
             raise UnsupportedError(
@@ -48,7 +59,11 @@ def known_pairs(model, rows):
 
 
 def known_points(model, points):
-    """Refuse points that are no pairs of a link and three numbers."""
+    """Check points (link, (x, y, z)): a known link and three numbers.
+
+    Raises UnsupportedError for an entry that is not a pair, ModelError for an unknown
+    link, and the error of `numbers(3).read` for other numbers.
+    """
     for entry in points:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:
             raise UnsupportedError(f"point {shown(entry)}; valid: (link, (x, y, z))")
@@ -57,7 +72,11 @@ def known_points(model, points):
 
 
 def known_reference(model, name):
-    """Refuse what is no frame of reference; Pinocchio's names lead to ours."""
+    """Check the name of a reference frame: "local", "world" or "aligned".
+
+    Raises UnsupportedError for any other value; for one of Pinocchio's names, in any
+    case, the message gives the name used here.
+    """
     if name in _PINOCCHIO.values():
         return
     theirs = name.upper() if isinstance(name, str) else ""

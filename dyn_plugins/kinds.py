@@ -1,4 +1,4 @@
-"""Kinds of problem of robots and contacts, their laws and systems, for the Registry."""
+"""Problems of robots and contacts, their laws and systems, offered to the Registry."""
 
 from dyn_core.authoring import hookimpl
 from dyn_core.problems import PROBLEMS
@@ -12,7 +12,7 @@ def dyn_problems():
 
 @hookimpl
 def dyn_laws():
-    """Offer their laws."""
+    """Offer the laws of these problems, for dyn_core.testing."""
     from dyn_core.testing.laws.every_law import LAWS
 
     return LAWS
@@ -20,7 +20,7 @@ def dyn_laws():
 
 @hookimpl
 def dyn_systems():
-    """Offer robots and layouts of constraints."""
+    """Offer the systems these problems are built for: robots and constraint layouts."""
     from dyn_core.testing.conformance import SYSTEMS
 
     return SYSTEMS

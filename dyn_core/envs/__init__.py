@@ -1,8 +1,8 @@
 """Environments for reinforcement learning: tasks of systems and robots, and gymnasium.
 
 Tasks need numpy only; the environments need gymnasium, the extra `env`:
-pip install 'dyn_ros[env]'. gymnasium looks for no plugins, so its ids are registered
-by a call:
+pip install 'dyn_ros[env]'. gymnasium does not search for plugins, so a call registers
+its ids:
 
     import dyn_core.envs, gymnasium
     dyn_core.envs.register()

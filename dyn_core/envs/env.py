@@ -1,4 +1,4 @@
-"""One environment of gymnasium for a task; spaces and checks that the vector shares."""
+"""A gymnasium environment for one task, and checks shared with vector.py."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ except ImportError as error:
 RENDER_MODES = ("rgb_array",)
 DIVERGENCE = ("terminate", "raise")
 DTYPES = ("float64", "float32")
-LARGEST = 1e9  # observations beyond it are those of a motion that diverged [SI]
+LARGEST = 1e9  # a motion with observations beyond it has diverged [SI]
 
 
 def observation_space(
     task: Task | RobotTask, dtype: np.dtype[Any]
 ) -> gymnasium.spaces.Box:
-    """Return the space of observations of a task.
+    """Return the space of observations of a task, a box of `dtype`.
 
     Kernels compute in float64; float32 costs another pass over memory.
     """
@@ -42,7 +42,7 @@ def observation_space(
 
 
 def checked_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the kind of number of observations; float64 and float32 are offered."""
+    """Return the dtype; raise SettingError unless it is float64 or float32."""
     if dtype not in DTYPES:
         message = f"dtype {dtype!r}; valid: {', '.join(DTYPES)}"
         raise SettingError(message, "dtype")
@@ -50,7 +50,7 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def action_space(task: Task | RobotTask) -> Any:
-    """Return the space of actions: a number of choices, or a box in SI units."""
+    """Return the space of actions: Discrete for task.choices, else a Box [SI]."""
     if task.choices is not None:
         return gymnasium.spaces.Discrete(len(task.choices))
     low, high = np.array(task.action_bounds, np.float64).T
@@ -58,13 +58,16 @@ def action_space(task: Task | RobotTask) -> Any:
 
 
 def metadata_of(task: Task | RobotTask, **more: Any) -> dict[str, Any]:
-    """Return what gymnasium wants to know; frames are shown in real time."""
+    """Return gymnasium's metadata; the frame rate shows a task in real time.
+
+    more: Further entries.
+    """
     fps = max(1, round(1.0 / task.interval))
     return {"render_modes": list(RENDER_MODES), "render_fps": fps, **more}
 
 
 def checked_mode(render_mode: str | None) -> str | None:
-    """Refuse a render mode that is not offered."""
+    """Return the render mode, None or "rgb_array"; raise SettingError for another."""
     if render_mode is not None and render_mode not in RENDER_MODES:
         valid = ", ".join(RENDER_MODES)
         raise SettingError(
@@ -74,7 +77,7 @@ def checked_mode(render_mode: str | None) -> str | None:
 
 
 def checked_divergence(divergence: str) -> str:
-    """Refuse a way to end a motion that diverged which is not offered."""
+    """Return `divergence`; raise SettingError unless it is "terminate" or "raise"."""
     if divergence not in DIVERGENCE:
         valid = ", ".join(DIVERGENCE)
         raise SettingError(f"divergence {divergence!r}; valid: {valid}", "divergence")
@@ -82,10 +85,11 @@ def checked_divergence(divergence: str) -> str:
 
 
 def diverged_rows(observations: np.ndarray) -> np.ndarray:
-    """Return the rows with an observation that is not finite or beyond LARGEST.
+    """Return the indices of rows with an entry that is not finite or beyond LARGEST.
 
-    Where there are none, the largest and the least entry tell; NaN is both.
+    observations: (rows, no).
     """
+    # Two reductions suffice if no row diverged; comparisons with NaN are false.
     flat = observations.reshape(-1)
     if np.maximum.reduce(flat) <= LARGEST and np.minimum.reduce(flat) >= -LARGEST:
         return np.empty(0, int)
@@ -93,7 +97,10 @@ def diverged_rows(observations: np.ndarray) -> np.ndarray:
 
 
 def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
-    """Return the steps after which an episode is cut off."""
+    """Return the steps after which an episode is truncated; None: the task's max_steps.
+
+    Raises SettingError unless it is an integer of at least 1.
+    """
     limit = task.max_steps if max_episode_steps is None else max_episode_steps
     if not isinstance(limit, int) or limit < 1:
         raise SettingError(
@@ -104,7 +111,7 @@ def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
 
 
 def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -> dict:
-    """Refuse options of reset that are not known."""
+    """Return a copy of the reset options; raise SettingError for an unknown one."""
     checked = dict(options or {})
     for key in checked:
         if key not in known:
@@ -114,7 +121,11 @@ def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -
 
 
 def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return states as a new array of a shape, finite."""
+    """Return states as a new float64 array.
+
+    Raises ShapeError for another shape or values that are not numbers, NonFiniteError
+    for NaN or infinity.
+    """
     try:
         states = np.array(values, np.float64)
     except (TypeError, ValueError) as error:
@@ -129,13 +140,13 @@ def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
 def divergence_error(
     task: Task | RobotTask, states: np.ndarray, steps: np.ndarray, rows: np.ndarray
 ) -> NonFiniteError:
-    """Return the error that names step and coordinate of the first row at fault.
+    """Return the error that names step and state entry of the first row that diverged.
 
     Args:
         task: Task.
         states: After the step, (environments, ns).
-        steps: Number of that step in its episode, by row.
-        rows: Rows that diverged.
+        steps: Index of that step in its episode, by row.
+        rows: Indices of the rows that diverged.
     """
     first = rows[0]
     large = np.flatnonzero(~(np.abs(states[first]) <= LARGEST))
@@ -151,20 +162,23 @@ def divergence_error(
 class TaskEnv(gymnasium.Env[np.ndarray, Any]):
     """A task as an environment of gymnasium: the rules that all tasks share.
 
-    A finite action beyond its bounds is taken for the bound. Made by gymnasium.make,
-    its wrapper TimeLimit ends episodes; made directly, max_episode_steps does. A motion
-    that diverged ends the episode: what is seen is that of the last good state, the
-    reward is 0 and info["diverged"] is True.
+    Finite actions beyond their bounds are clipped. In an environment from
+    gymnasium.make the wrapper TimeLimit truncates episodes; otherwise max_episode_steps
+    does. A motion that diverges ends the episode: the observation is the one of the
+    last valid state, the reward is 0 and info["diverged"] is True.
 
     Attributes:
-        task: What is done.
+        task: The task.
 
     Args:
         task: Task.
         program: Step of the task, for one state.
-        seen: Observation of a state.
+        seen: Function from a state to its observation.
         dtype: Of observations: float64 or float32.
         render_mode, max_episode_steps, divergence: See PlanarEnv.
+
+    Raises:
+        SettingError: An argument is invalid.
 
     Source: WAW-15.5.
     """
@@ -194,21 +208,25 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
         self._picture: Any = None
 
     def _seen(self, state: np.ndarray) -> np.ndarray:
-        """Return what is seen of a state, (no,)."""
+        """Return the observation of a state, (no,)."""
         return self._cast(self._observation(state))
 
     def _cast(self, seen: np.ndarray) -> np.ndarray:
-        """Return observations in the kind of number that was asked for."""
+        """Return observations in the dtype of the environment."""
         return seen.astype(self._dtype, copy=False)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode.
+        """Begin an episode; return the observation and an empty info.
 
         Args:
-            seed: Makes what is drawn reproducible, to the bit.
+            seed: Seed of the task's random numbers; equal seeds give equal bits.
             options: {"state": (ns,)} begins with that state.
+
+        Raises:
+            SettingError: An unknown option.
+            ShapeError, NonFiniteError: An invalid state.
         """
         super().reset(seed=seed)
         checked = checked_options(options, ("state",))
@@ -223,7 +241,7 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
         """Return observation, reward, terminated, truncated, info after one step.
 
         Raises:
-            ShapeError, NonFiniteError: The action makes no sense.
+            ShapeError, NonFiniteError: The action is invalid.
             NonFiniteError: The motion diverged, and divergence is "raise".
             SettingError: There was no reset yet.
         """
@@ -241,7 +259,10 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
         return self._cast(seen), float(reward), bool(over != 0.0), late, {}
 
     def _acted(self, action: Any) -> np.ndarray:
-        """Return the action in SI units, checked."""
+        """Return the action in SI units, (na,).
+
+        Raises ShapeError for another shape, dtype or choice, NonFiniteError for NaN.
+        """
         choices = self.task.choices
         if choices is not None:
             number = np.asarray(action)
@@ -259,22 +280,27 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
         return array.astype(np.float64)
 
     def get_state(self) -> np.ndarray:
-        """Return a copy of the state, (ns,) [SI]."""
+        """Return a copy of the state, (ns,) [SI]; raise SettingError before a reset."""
         if self._state is None:
             raise SettingError("there is no state yet: call reset first", "reset")
         return self._state.copy()
 
     def set_state(self, state: Any) -> np.ndarray:
-        """Go on from a state, (ns,) [SI]; steps done still count. Give what is seen.
+        """Continue from a state, (ns,) [SI]; return its observation.
+
+        The number of steps in the episode stays.
 
         Raises:
-            ShapeError, NonFiniteError: It is no state.
+            ShapeError, NonFiniteError: The state is invalid.
         """
         self._state = checked_states(state, (self.task.ns,))
         return self._seen(self._state)
 
     def render(self) -> Any:
-        """Return a picture of the state, (400, 600, 3) uint8; None without a mode."""
+        """Return a picture, (400, 600, 3) uint8; None without a render mode.
+
+        Raises SettingError before a reset.
+        """
         if self.render_mode is None:
             return None
         if self._picture is None:
@@ -285,21 +311,21 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
 
 
 class PlanarEnv(TaskEnv):
-    """A planar task as an environment of gymnasium; its rules are those of TaskEnv.
+    """A planar task as an environment of gymnasium, by the rules of TaskEnv.
 
     Args:
         task: Name of a task, or a Task.
         render_mode: rgb_array or None.
-        max_episode_steps: Steps after which an episode is cut off; None: as the task.
+        max_episode_steps: Steps after which an episode is truncated; None: as the task.
         engine: Of the Programs; None: the default.
-        divergence: What happens where a motion diverges, so that an observation is not
-            finite or beyond 1e9: terminate, or raise a NonFiniteError.
+        divergence: Reaction to a motion whose observation is not finite or beyond 1e9:
+            terminate, or raise a NonFiniteError.
         dtype: Of observations: float64 or float32.
         changes: Attributes of the task (planar_task).
 
     Raises:
         ModelError: An unknown task or attribute.
-        SettingError: Another argument makes no sense.
+        SettingError: Another argument is invalid.
 
     Source: WAW-15.5.
     """

@@ -1,4 +1,4 @@
-"""Films of episodes; no window is opened."""
+"""Videos of episodes; no window is opened."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def record(
     steps: int | None = None,
     fps: float = 25.0,
 ) -> float:
-    """Write a video of one episode; no window is opened. Give the sum of its rewards.
+    """Write a video of one episode and return the sum of its rewards.
 
     Args:
-        env: PlanarEnv or RobotEnv, or what wraps one.
-        policy: Gives the action for an observation.
-        path: File; .gif works with what the extra `plot` brings, .mp4 needs ffmpeg.
+        env: PlanarEnv or RobotEnv, or a wrapper of one.
+        policy: Function from an observation to an action.
+        path: File; .gif works with the extra `plot`, .mp4 needs ffmpeg.
         seed: Of the reset.
-        steps: Most steps; None: to the end of the episode.
-        fps: Pictures per second; time runs as it does in the task, as near as whole
-            steps allow.
+        steps: Maximum number of steps; None: to the end of the episode.
+        fps: Wanted pictures per second; the actual rate shows the task in real time
+            with a picture after every k-th step.
 
     Raises:
-        SettingError: A file of another kind, or fps that makes no sense.
-        UnsupportedError: ffmpeg is not there.
+        SettingError: A file of another kind, or invalid fps or steps.
+        UnsupportedError: ffmpeg is not installed.
 
     Source: WAW-15.5.
     """
@@ -65,7 +65,7 @@ def record(
 
 
 def _writer(path: Path, fps: float) -> Any:
-    """Return what writes a file of this kind."""
+    """Return the matplotlib writer for a .gif or .mp4 file; raise as `record` does."""
     kind = path.suffix.lower()
     if kind == ".gif":
         return animation.PillowWriter(fps=fps)  # type: ignore[arg-type]

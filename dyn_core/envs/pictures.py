@@ -1,4 +1,4 @@
-"""The drawing that fits a task."""
+"""Choice of the drawing for a task."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from dyn_core.tasks import RobotTask, Task
 
 
 def picture_of(task: Task | RobotTask) -> Picture | RobotPicture:
-    """Return the drawing of a task's states."""
+    """Return a new drawing of the task's states."""
     return RobotPicture(task) if isinstance(task, RobotTask) else Picture(task)

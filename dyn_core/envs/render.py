@@ -47,7 +47,7 @@ class Picture:
         )
 
     def place(self, state: np.ndarray) -> None:
-        """Place all shapes by a state."""
+        """Move all shapes to the positions of a state, (ns,)."""
         points = self.task.points(state)
         self._rods.set_data(*points.T)
         self._joints.set_data(*points.T)

@@ -1,4 +1,4 @@
-"""Environments of gymnasium for robots in three dimensions, single and vectorised."""
+"""Gymnasium environments of robots in three dimensions, single and vectorised."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class _OneRow:
         return tuple(x[0] for x in self._program(state[None], action[None]))
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """Return what is seen of one state."""
+        """Return the observation of one state, (no,)."""
         seen: np.ndarray = self._program.observe(state[None])[0]
         return seen
 
 
 class RobotEnv(TaskEnv):
-    """A robot task as an environment of gymnasium; its rules are those of TaskEnv.
+    """A robot task as an environment of gymnasium, by the rules of TaskEnv.
 
     Args:
         task: Name of a task, or a RobotTask.
         render_mode: rgb_array or None.
-        max_episode_steps: Steps after which an episode is cut off; None: as the task.
+        max_episode_steps: Steps after which an episode is truncated; None: as the task.
         engine: Of the Programs; None: the default.
-        divergence: What happens where a motion diverges: terminate, or raise a
+        divergence: Reaction to a motion that diverges: terminate, or raise a
             NonFiniteError.
         dtype: Of observations: float64 or float32.
         changes: Attributes of the task (robot_task).
 
     Raises:
         ModelError: An unknown task or attribute.
-        SettingError: Another argument makes no sense.
+        SettingError: Another argument is invalid.
 
     Source: WAW-15.5, in three dimensions.
     """
@@ -73,26 +73,26 @@ class RobotEnv(TaskEnv):
 
 
 class RobotVectorEnv(TaskVectorEnv):
-    """Environments of one robot task; its rules are those of TaskVectorEnv.
+    """Environments of one robot task, by the rules of TaskVectorEnv.
 
     Args:
         task: Name of a task, or a RobotTask.
-        num_envs: How many environments.
-        max_episode_steps: Steps after which an episode is cut off; None: as the task.
+        num_envs: Number of environments.
+        max_episode_steps: Steps after which an episode is truncated; None: as the task.
         render_mode: rgb_array or None.
-        autoreset_mode: When finished environments begin anew.
-        threads: Most threads a step may use; None: all cores.
-        copy: Whether each step gives arrays of its own; else the next step overwrites
-            what this one gave.
+        autoreset_mode: When finished environments are reset.
+        threads: Maximum number of threads of a step; None: all cores.
+        copy: Whether each step returns new arrays; otherwise the next step overwrites
+            them.
         engine: Of the Programs; None: the default.
-        divergence: What happens where a motion diverges: terminate, or raise a
+        divergence: Reaction to a motion that diverges: terminate, or raise a
             NonFiniteError.
         dtype: Of observations: float64 or float32.
         changes: Attributes of the task (robot_task).
 
     Raises:
         ModelError: An unknown task or attribute.
-        SettingError: Another argument makes no sense.
+        SettingError: Another argument is invalid.
 
     Source: WAW-15.4, WAW-15.5, in three dimensions.
     """

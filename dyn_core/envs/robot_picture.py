@@ -23,8 +23,8 @@ from dyn_core.tasks.robot_task import RobotTask
 class RobotPicture:
     """A drawing of a robot: lines from link to link, edges of boxes, the floor.
 
-    Lines join the origins of a task's links with those of their nearest ancestors among
-    them; shapes other than boxes are dots of their place.
+    Lines join the origins of the task's links with their nearest ancestors among them;
+    dots mark the origins. Only boxes are drawn among the shapes.
 
     Args:
         task: Task of a robot.
@@ -48,11 +48,11 @@ class RobotPicture:
         self._grid = [self._line(color=EARTH, linewidth=0.6) for _ in range(18)]
 
     def _line(self, **look: Any) -> Any:
-        """Return a line without points."""
+        """Return a new line without points; look: matplotlib properties."""
         return self._axes.plot([], [], [], **look)[0]
 
     def place(self, state: np.ndarray) -> None:
-        """Place all lines by a flat state, (ns,)."""
+        """Move all lines to the positions of a flat state, (ns,)."""
         rows = self.task.rows(np.asarray(state, float)[None])
         places = rows.poses[0, :, :3, 3]
         for line, (parent, child) in zip(self._lines, self._bones, strict=True):
@@ -64,7 +64,7 @@ class RobotPicture:
         self._look(places)
 
     def _look(self, places: np.ndarray) -> None:
-        """Turn the view to what there is, and draw the floor about it."""
+        """Center the view on points, (k, 3) [m], and draw the floor grid about them."""
         if not len(places):
             places = np.zeros((1, 3))
         middle = (places.min(axis=0) + places.max(axis=0)) / 2
@@ -92,7 +92,7 @@ class RobotPicture:
 
 
 def bones(task: RobotTask) -> list[tuple[int, int]]:
-    """Return the pairs of links to join by a line, by their numbers in `links`."""
+    """Return the pairs of links to join by a line, by their indices in `links`."""
     model = task.model
     first: dict[int, int] = {}
     pairs = []
@@ -108,7 +108,7 @@ def bones(task: RobotTask) -> list[tuple[int, int]]:
 
 
 def box_edges(shape: PlacedShape, pose: np.ndarray, task: RobotTask) -> np.ndarray:
-    """Return a line along all edges of a box in the world, (16, 3) [m].
+    """Return a polyline along all edges of a box in the world, (16, 3) [m].
 
     Args:
         shape: Box on a link.

@@ -1,4 +1,4 @@
-"""Many environments of one task that step together: one kernel call for all."""
+"""Environments of one task that step together: one kernel call for all."""
 
 from __future__ import annotations
 
@@ -33,29 +33,33 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     """Environments of one task that step together: the rules that all tasks share.
 
     All rows draw from one generator, row by row: with one environment, and a mode that
-    resets at the same times, the numbers are those of TaskEnv. Finite actions beyond
-    their bounds are taken for the bound.
+    resets at the same times, the numbers equal those of TaskEnv. Finite actions beyond
+    their bounds are clipped.
 
-    Modes of reset, by gymnasium's names: NEXT_STEP (a finished environment begins anew
-    in the step after, whose action is ignored, with reward 0), SAME_STEP (at once; what
-    was seen last is in info["final_obs"], for the rows of info["_final_obs"]), DISABLED
-    (reset(options={"reset_mask": rows}) begins anew).
+    Modes of reset, by gymnasium's names: NEXT_STEP (a finished environment is reset in
+    the next step, which ignores its action and returns reward 0), SAME_STEP (at once;
+    the last observation is in info["final_obs"], for the rows of info["_final_obs"]),
+    DISABLED (by reset(options={"reset_mask": rows})).
 
-    A row whose motion diverged is terminated, the others go on: what is seen of it is
-    that of its last good state, its reward is 0, and info["diverged"] is True there.
+    A row whose motion diverges is terminated, the others continue: its observation is
+    the one of its last valid state, its reward is 0, and info["diverged"] is True
+    there.
 
     Attributes:
-        task: What is done.
+        task: The task.
 
     Args:
         task: Task.
         program: Step of the task, for all rows.
-        seen: Observation of some states.
-        num_envs: How many environments.
-        copy: Whether each step gives arrays of its own; else the next step overwrites
-            what this one gave.
+        seen: Function from states to their observations.
+        num_envs: Number of environments.
+        copy: Whether each step returns new arrays; otherwise the next step overwrites
+            them.
         dtype: Of observations: float64 or float32.
         max_episode_steps, render_mode, autoreset_mode, divergence: See PlanarVectorEnv.
+
+    Raises:
+        SettingError: An argument is invalid.
 
     Source: WAW-15.4, WAW-15.5.
     """
@@ -108,7 +112,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         self._picture: Any = None
 
     def _cast(self, seen: np.ndarray) -> np.ndarray:
-        """Return observations in the kind of number that was asked for."""
+        """Return observations in the dtype of the environments."""
         if seen.dtype == self._dtype:
             return seen
         if self._cast_buffer is None:
@@ -117,18 +121,24 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         return self._cast_buffer
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return arrays for observations and rewards."""
+        """Return empty arrays for observations and rewards."""
         return np.empty((self.num_envs, self.task.no)), np.empty(self.num_envs)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin episodes.
+        """Begin episodes; return all observations and an empty info.
 
         Args:
-            seed: A whole number; makes what is drawn reproducible, to the bit.
+            seed: An integer; equal seeds give equal bits.
             options: {"state": (rows, ns)} begins with these states; {"reset_mask":
-                (rows,)} says which environments begin anew.
+                (rows,)}, booleans, selects the environments that are reset.
+
+        Raises:
+            SettingError: A seed that is not an integer, an unknown option, or a
+                reset_mask before the first reset.
+            ShapeError, NonFiniteError: Invalid states, or a mask of another shape or
+                dtype.
         """
         if seed is not None and not isinstance(seed, (int, np.integer)):
             message = f"seed must be one whole number for all rows, got {seed!r}"
@@ -157,7 +167,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         """Return observations, rewards, terminated, truncated and info after one step.
 
         Raises:
-            ShapeError, NonFiniteError: An action makes no sense.
+            ShapeError, NonFiniteError: An action is invalid.
             NonFiniteError: A motion diverged, and divergence is "raise".
             SettingError: There was no reset yet.
         """
@@ -186,7 +196,13 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     def _without_divergence(
         self, seen: np.ndarray, reward: np.ndarray
     ) -> dict[str, Any]:
-        """Let rows that diverged keep their last good state; return info about them."""
+        """Restore the last valid state of rows that diverged; return info about them.
+
+        The result is {} if none did. Raises NonFiniteError if divergence is "raise".
+
+        Args:
+            seen, reward: Results of the step, corrected in place.
+        """
         rows = diverged_rows(seen)
         if self._mode is AutoresetMode.NEXT_STEP:
             rows = rows[~self._done[rows]]  # the others begin anew, whatever came out
@@ -201,13 +217,16 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         return {"diverged": diverged, "_diverged": diverged.copy()}
 
     def _begin(self, rows: np.ndarray) -> np.ndarray:
-        """Let some environments begin anew; give what is seen of them."""
+        """Reset the environments with these indices; return their observations."""
         states = self.task.start(self.np_random, len(rows))
         self._state[rows], self._steps[rows] = states, 0
         return self._seen(states)
 
     def _acted(self, actions: Any) -> np.ndarray:
-        """Return the actions in SI units, checked."""
+        """Return the actions in SI units, (rows, na).
+
+        Raises ShapeError for another shape, dtype or choice, NonFiniteError for NaN.
+        """
         array, rows, na = np.asarray(actions), self.num_envs, self.task.na
         if self.task.choices is not None:
             last = len(self._table) - 1
@@ -223,6 +242,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
             wanted = f"numbers of shape ({rows}, {na})"
             got = f"{array.dtype} of shape {array.shape}"
             raise ShapeError("actions", wanted, got)
+        # A sum may overflow although all numbers are finite: then each is checked.
         if not _finite_sum(array):
             bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
             if len(bad):
@@ -236,25 +256,25 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
             raise SettingError("there is no state yet: call reset first", "reset")
 
     def get_state(self) -> np.ndarray:
-        """Return a copy of the states, (rows, ns) [SI]."""
+        """Return a copy of the states, (rows, ns) [SI]; SettingError before a reset."""
         self._demand_reset()
         return self._state.copy()
 
     def set_state(self, states: Any) -> np.ndarray:
-        """Go on from states, (rows, ns) [SI]; the steps done still count.
+        """Continue from states, (rows, ns) [SI]; the numbers of steps stay.
 
         Returns:
-            What is seen, (rows, no).
+            Observations, (rows, no).
 
         Raises:
-            ShapeError, NonFiniteError: They are no states.
+            ShapeError, NonFiniteError: The states are invalid.
         """
         self._state[:] = checked_states(states, self._state.shape)
         self._done[:], self._started = False, True
         return self._cast(self._seen(self._state))
 
     def render(self) -> Any:
-        """Return a picture of each state, a tuple; None without a mode."""
+        """Return a tuple of a picture of each state; None without a render mode."""
         if self.render_mode is None:
             return None
         if self._picture is None:
@@ -265,26 +285,26 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
 
 
 class PlanarVectorEnv(TaskVectorEnv):
-    """Environments of one planar task; its rules are those of TaskVectorEnv.
+    """Environments of one planar task, by the rules of TaskVectorEnv.
 
     Args:
         task: Name of a task, or a Task.
-        num_envs: How many environments.
-        max_episode_steps: Steps after which an episode is cut off; None: as the task.
+        num_envs: Number of environments.
+        max_episode_steps: Steps after which an episode is truncated; None: as the task.
         render_mode: rgb_array or None.
-        autoreset_mode: When finished environments begin anew.
-        threads: Most threads a step may use; None: all cores.
-        copy: Whether each step gives arrays of its own; else the next step overwrites
-            what this one gave.
+        autoreset_mode: When finished environments are reset.
+        threads: Maximum number of threads of a step; None: all cores.
+        copy: Whether each step returns new arrays; otherwise the next step overwrites
+            them.
         engine: Of the Programs; None: the default.
-        divergence: What happens where a motion diverges, so that an observation is not
-            finite or beyond 1e9: terminate, or raise a NonFiniteError.
+        divergence: Reaction to a motion whose observation is not finite or beyond 1e9:
+            terminate, or raise a NonFiniteError.
         dtype: Of observations: float64 or float32.
         changes: Attributes of the task (planar_task).
 
     Raises:
         ModelError: An unknown task or attribute.
-        SettingError: Another argument makes no sense.
+        SettingError: Another argument is invalid.
 
     Source: WAW-15.4, WAW-15.5.
     """
@@ -324,7 +344,7 @@ class PlanarVectorEnv(TaskVectorEnv):
 
 
 def checked_rows(num_envs: int) -> int:
-    """Refuse a number of environments that is none."""
+    """Return num_envs; raise SettingError unless it is an integer of at least 1."""
     if not isinstance(num_envs, int) or num_envs < 1:
         message = f"num_envs must be a whole number >= 1, got {num_envs!r}"
         raise SettingError(message, "num_envs")
@@ -332,13 +352,13 @@ def checked_rows(num_envs: int) -> int:
 
 
 def _finite_sum(numbers: np.ndarray) -> bool:
-    """Whether the sum is finite: then all are; one pass over memory."""
+    """Return whether the sum is finite: if so, all numbers are."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.add.reduce(numbers, axis=None)))
 
 
 def _autoreset(mode: Any) -> Any:
-    """Return gymnasium's mode of a mode or its name."""
+    """Return the AutoresetMode of a mode or its name; else raise SettingError."""
     try:
         return AutoresetMode(mode)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""Kinds of problem of planar chains, of planar objects and of tasks for them.
+"""Problems of planar chains, planar objects and their tasks.
 
-Modes are optional inputs: what joints do is in the chain's own constraints unless a
-Program is built with inputs=[...] that say it call by call.
+The constraints of joints (kind, s, a_w, active, alpha_w) are optional inputs: the
+chain's own hold unless a Program is built with inputs=[...] for them.
 """
 
 from dyn_core.problems.ports import Port, Signature

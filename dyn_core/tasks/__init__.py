@@ -1,4 +1,4 @@
-"""Tasks of control for planar systems and robots: what moves, is seen and rewarded."""
+"""Control tasks of planar systems and robots: motion, observation and reward."""
 
 from dyn_core.tasks.chain_task import ChainTask
 from dyn_core.tasks.classic import classic_tasks

@@ -1,4 +1,4 @@
-"""Tasks for planar chains with motors; their state says what holds which joint."""
+"""Tasks for planar chains with motors; the state includes contact and limit flags."""
 
 from __future__ import annotations
 
@@ -21,25 +21,28 @@ from dyn_core.validation import known_keywords
 @known_keywords
 @dataclass(frozen=True, eq=False)
 class ChainTask(Task):
-    """A task for a planar chain with motors: the tip is to be high.
+    """A task for a planar chain with motors: raise the tip.
 
         state = (x, v, contact, limit): 2n, 2n, n, n
 
     The observation is, by link, its direction (2) and angular velocity [rad/s], then
-    place and velocity of joint 0 unless that is guided. The reward of a step is
+    position and velocity of joint 0 unless that is guided. The reward of a step is
 
         height of the last joint above joint 0 / sum of lengths - effort_cost cost(a)
 
-    with cost the sum of squares of the torques in parts of their bounds. No state ends
-    an episode. Numbers are ours.
+    with cost the sum of squares of torque / bound. No state ends an episode. Numbers
+    are ours.
 
     Attributes:
-        motors: Joints with a motor; the action is their torques [N·m].
-        theta: Joint angles that episodes begin about, n-1 [rad].
-        theta_spread, rate_spread: Half the width of the uniform distributions of angles
-            and rates [rad], [rad/s].
+        motors: Indices of the joints with a motor; the action is their torques [N·m].
+        theta: Mean of the joint angles at the start of an episode, n-1 [rad].
+        theta_spread, rate_spread: Half-widths of the uniform distributions of angles
+            and rates at the start [rad], [rad/s].
         effort_cost: Weight of the efforts in the reward.
-        rounds, window: Of the step of fixed cost (chain_fixed_step).
+        rounds, window: Options of the step of fixed cost (chain_fixed_step).
+
+    Raises:
+        ModelError: For invalid attributes.
 
     Source: WAW-15.5.
     """
@@ -92,12 +95,12 @@ class ChainTask(Task):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Directions are within [-1, 1], the rest is open."""
+        """Minimum and maximum of each entry; only directions are bounded."""
         base = () if self.guided else (OPEN,) * 4
         return (UNIT, UNIT, OPEN) * (self.system.n - 1) + base
 
     def parts(self, state: Any) -> tuple[Matrix, Matrix, Any, Any]:
-        """Return x and v (n, 2), contact and limit (n) of a state."""
+        """Return x and v (n, 2), contact and limit (n) of a flat state."""
         n, numbers = self.system.n, list(state)
         rows = [numbers[2 * i : 2 * i + 2] for i in range(2 * n)]
         return (
@@ -108,12 +111,12 @@ class ChainTask(Task):
         )
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Return the torques at all joints."""
+        """Return the torques at all joints for the torques of the motors [N·m]."""
         torque = dict(zip(self.motors, action, strict=True))
         return [torque.get(i, 0.0) for i in range(self.system.n)]
 
     def directions(self, x: Matrix) -> list[Vector]:
-        """Return directions of the links by their nominal lengths, (n-1, 2)."""
+        """Return the vectors of the links over their nominal lengths, (n-1, 2)."""
         rows = [Vector(row) for row in x.rows]
         return [
             (rows[i + 1] - rows[i]) * (1.0 / length)
@@ -121,7 +124,12 @@ class ChainTask(Task):
         ]
 
     def turning(self, r: Sequence[Vector], v: Matrix) -> list[Any]:
-        """Return angular velocities of links with directions r [rad/s]."""
+        """Return the angular velocities of the links [rad/s].
+
+        Args:
+            r: Directions of the links, as `directions` returns them.
+            v: Velocities of the joints, (n, 2) [m/s].
+        """
         rows = [Vector(row) for row in v.rows]
         rates = []
         for i, length in enumerate(self.system.lengths):
@@ -130,7 +138,7 @@ class ChainTask(Task):
         return rates
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return what is seen of a state; see the class."""
+        """Return the observation of a state; see the class."""
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
         seen: list[Any] = []
@@ -145,11 +153,17 @@ class ChainTask(Task):
         return height - self.effort_cost * self.cost(action)
 
     def placed(self, theta: np.ndarray) -> np.ndarray:
-        """Return places of joint 0 for joint angles (rows, n-1), (rows, 2) [m]."""
+        """Return the positions of joint 0, (rows, 2) [m], for joint angles (rows, n-1).
+
+        The origin, unless a subclass says otherwise.
+        """
         return np.zeros((len(theta), 2))
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw states to begin with, uniform about theta, nothing held, (rows, ns)."""
+        """Draw initial states, (rows, ns): uniform about theta, all flags zero.
+
+        Angles are clipped to their limits.
+        """
         chain = self.system
         drawn = rng.uniform(-1.0, 1.0, (rows, 2, chain.n - 1))
         low, high = (np.array(b)[:-1] for b in (chain.lower, chain.upper))
@@ -167,5 +181,5 @@ class ChainTask(Task):
         return np.concatenate([*both, flags], axis=1)
 
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the places of the joints in a state, (n, 2) [m]."""
+        """Return the positions of the joints in a state, (n, 2) [m]."""
         return np.reshape(np.asarray(state, float)[: 2 * self.system.n], (-1, 2))

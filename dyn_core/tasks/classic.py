@@ -1,7 +1,7 @@
-"""Three tasks of gymnasium's classic control, to compare speed.
+"""Three tasks of Gymnasium's classic control, to compare speed.
 
-One step is one step of theirs: the same equations, scheme, interval, actions and end;
-states and observations are in this project's order, and angles from its zero.
+A step equals a step of Gymnasium: same equations, scheme, interval, actions and end.
+States and observations have this project's order, and angles its zero.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ PI = math.pi
 
 
 def wrapped(angle: Any) -> Any:
-    """Return an angle in [-pi, pi)."""
+    """Return an angle in [-pi, pi) [rad]."""
     return angle - (2 * PI) * floor(angle * (0.5 / PI) + 0.5)
 
 
 def clipped(x: Any, most: float) -> Any:
-    """Return a number within [-most, most]."""
+    """Return x clipped to [-most, most]."""
     return minimum(maximum(x, -most), most)
 
 
@@ -37,19 +37,20 @@ class ClassicPendulum(PendulumSwingUp):
 
         reward = -(theta² + 0.1 theta'² + 0.001 tau²)    of the state before
 
-    One semi-implicit step of 0.05 s; |theta'| <= 8 rad/s. There the angle moves with
-    the clipped rate, here with the rate before that: a difference only at 8 rad/s.
+    One semi-implicit step of 0.05 s; |theta'| <= 8 rad/s. Gymnasium moves the angle
+    with the clipped rate, this task with the unclipped one: a difference only at 8
+    rad/s.
 
     Source: Gymnasium, classic_control/pendulum.py.
     """
 
     @property
     def observation_bounds(self) -> Bounds:
-        """The rate is within 8 rad/s."""
+        """Minimum and maximum of each entry; the rate is within 8 rad/s."""
         return ((-1.0, 1.0), (-1.0, 1.0), (-8.0, 8.0))
 
     def settle(self, state: Any) -> Any:
-        """Return the state with the rate within 8 rad/s."""
+        """Return the state with the rate clipped to 8 rad/s."""
         return Vector((state[0], clipped(state[1], 8.0)))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
@@ -58,7 +59,7 @@ class ClassicPendulum(PendulumSwingUp):
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw states to begin with, uniform, (rows, 2)."""
+        """Draw initial states, (rows, 2): angle within pi, rate within 1 rad/s."""
         return rng.uniform(-1.0, 1.0, (rows, 2)) * np.array([PI, 1.0])
 
 
@@ -66,19 +67,20 @@ class ClassicPendulum(PendulumSwingUp):
 class ClassicAcrobot(AcrobotSwingUp):
     """Swing the tip a link's length above the support, as Acrobot-v1 does.
 
-    Torques -1, 0, 1 N·m, one Runge-Kutta step of 0.2 s, g = 9.8; rates are kept within
-    4 pi and 9 pi. The reward is -1 for every step, 0 for the one that arrives.
+    Torques -1, 0, 1 N·m, one Runge-Kutta step of 0.2 s, g = 9.8; rates are clipped to 4
+    pi and 9 pi rad/s. The reward is -1 for every step, 0 for the step that reaches the
+    height.
 
     Source: Gymnasium, classic_control/acrobot.py (its "book" equations).
     """
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Rates are within 4 pi and 9 pi."""
+        """Minimum and maximum of each entry; rates are within 4 pi and 9 pi rad/s."""
         return (((-1.0, 1.0),) * 4) + ((-4 * PI, 4 * PI), (-9 * PI, 9 * PI))
 
     def settle(self, state: Any) -> Any:
-        """Return the state with wrapped angles and rates within their bounds."""
+        """Return the state with wrapped angles and clipped rates."""
         t1, t2, w1, w2 = state
         rates = clipped(w1, 4 * PI), clipped(w2, 9 * PI)
         return Vector((wrapped(t1), wrapped(t2), *rates))
@@ -88,7 +90,7 @@ class ClassicAcrobot(AcrobotSwingUp):
         return self.over(after) - 1.0
 
     def over(self, after: Any) -> Any:
-        """Return 1 where the tip is high enough, else 0."""
+        """Return 1 if the tip is more than 1 m above the support, else 0."""
         return where(self.height(after) > 1.0, 1.0, 0.0)
 
 
@@ -101,7 +103,7 @@ class ClassicCartPole(CartBalance):
 
 
 def classic_tasks() -> Sequence[Task]:
-    """Return the three tasks; their names begin with classic_."""
+    """Return the three tasks: classic_pendulum, classic_acrobot, classic_cart_pole."""
     slippery = {"mu_c": 0.0, "mu_p": 0.0, "g": 9.8}
     return (
         ClassicPendulum(

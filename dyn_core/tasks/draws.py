@@ -1,4 +1,4 @@
-"""Numbers of parameters that are drawn anew for each episode, as functions."""
+"""Distributions of parameters that are drawn for each episode, as functions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dyn_core.validation import known_keywords
 @known_keywords
 @dataclass(frozen=True)
 class Uniform:
-    """Numbers drawn uniformly between a least and a most.
+    """Uniform distribution of a parameter's numbers.
 
     Attributes:
-        low, high: One number for each entry of the parameter; where it has one, a
-            number alone will do.
+        low, high: Bounds: a number for each entry of the parameter; a scalar for a
+            parameter of one entry.
     """
 
     low: tuple[float, ...] | float
     high: tuple[float, ...] | float
 
     def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Return numbers, (rows, entries)."""
+        """Return random numbers, (rows, entries)."""
         low, high = np.broadcast_arrays(np.atleast_1d(self.low), self.high)
         return rng.uniform(low, high, (rows, len(low)))
 
@@ -31,17 +31,17 @@ class Uniform:
 @known_keywords
 @dataclass(frozen=True)
 class PayloadMass:
-    """A point mass at the origin of a link, the value of LINK.payload.
+    """Distribution of LINK.payload: a point mass at the link's origin, uniform.
 
     Attributes:
-        low, high: Least and most mass [kg].
+        low, high: Minimum and maximum of the mass [kg].
     """
 
     low: float
     high: float
 
     def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Return payloads, (rows, 10)."""
+        """Return random payloads, (rows, 10), as in RigidInertia.parameters."""
         payload = np.zeros((rows, 10))
         payload[:, 0] = rng.uniform(self.low, self.high, rows)
         return payload

@@ -1,4 +1,4 @@
-"""Actions of robots: targets of joints, or forces of joints."""
+"""Actions of robots: joint targets, or joint forces."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dyn_core.validation import known_keywords
 
 
 def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of joints that an action may drive: of one coordinate.
+    """Return the names of joints that an action may drive: joints of one coordinate.
 
     Args:
         model: Robot.
-        joints: Names; None: all of one coordinate.
+        joints: Names; None: all joints of one coordinate.
 
     Raises:
         ModelError: A name is unknown, or its joint has several coordinates.
@@ -44,10 +44,10 @@ class JointTargets:
 
     Attributes:
         nv: Number of velocity coordinates of the robot.
-        positions, velocities: Places of the joints in q and in qd.
-        home: Targets where the action is zero [rad | m].
-        kp, kd, scale, limit: One number, or one for each joint [SI]; a limit of zero
-            in the robot is none.
+        positions, velocities: Indices of the joints in q and in qd.
+        home: Targets for a zero action [rad | m].
+        kp, kd, scale: One number, or one for each joint [SI].
+        limit: Maximum force of each joint [N·m | N]; inf for none.
     """
 
     nv: int
@@ -69,13 +69,16 @@ class JointTargets:
         scale: np.ndarray | float = 1.0,
         joints: Sequence[str] | None = None,
     ) -> JointTargets:
-        """Return the law for joints of a robot, with its limits of effort.
+        """Return the law for joints of a robot, with its effort limits.
 
         Args:
-            model: Robot.
-            home: Position, (nq,).
+            model: Robot; an effort limit of zero means no limit.
+            home: Joint positions, (nq,).
             kp, kd, scale: See the class.
             joints: Names; None: all joints of one coordinate.
+
+        Raises:
+            ModelError: See driven_joints.
         """
         names = driven_joints(model, joints)
         positions = np.array([model.q_slice(name).start for name in names], int)
@@ -92,7 +95,7 @@ class JointTargets:
         )
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv)."""
+        """Return joint forces, (n, nv), for actions (n, joints); zero elsewhere."""
         error = self.home + self.scale * action - rows.q[:, self.positions]
         tau = self.kp * error - self.kd * rows.qd[:, self.velocities]
         forces = np.zeros((len(action), self.nv))
@@ -103,14 +106,15 @@ class JointTargets:
 @known_keywords
 @dataclass(frozen=True, eq=False)
 class JointTorques:
-    """Joint forces that are the action: JointTorques.of(model, scale=...).
+    """Joint forces proportional to the action: JointTorques.of(model, scale=...).
 
         tau = scale action,   |tau| <= limit
 
     Attributes:
         nv: Number of velocity coordinates of the robot.
-        velocities: Places of the joints in qd.
-        scale, limit: One number, or one for each joint [N·m | N].
+        velocities: Indices of the joints in qd.
+        scale: Force for an action of one; one number, or one for each joint [N·m | N].
+        limit: Maximum force of each joint [N·m | N]; inf for none.
     """
 
     nv: int
@@ -125,13 +129,22 @@ class JointTorques:
         scale: np.ndarray | float = 1.0,
         joints: Sequence[str] | None = None,
     ) -> JointTorques:
-        """Return it for joints of a robot, with its limits of effort."""
+        """Return the law for joints of a robot, with its effort limits.
+
+        Args:
+            model: Robot; an effort limit of zero means no limit.
+            scale: See the class.
+            joints: Names; None: all joints of one coordinate.
+
+        Raises:
+            ModelError: See driven_joints.
+        """
         names = driven_joints(model, joints)
         velocities = np.array([model.v_slice(name).start for name in names], int)
         return cls(model.nv, velocities, scale, _limits(model, velocities))
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv)."""
+        """Return joint forces, (n, nv), for actions (n, joints); zero elsewhere."""
         forces = np.zeros((len(action), self.nv))
         tau = np.clip(self.scale * action, -self.limit, self.limit)
         forces[:, self.velocities] = tau
@@ -139,6 +152,6 @@ class JointTorques:
 
 
 def _limits(model: Model, velocities: np.ndarray) -> np.ndarray:
-    """Return the most force of some coordinates; without a limit, inf."""
+    """Return the effort limits at indices of qd; inf where the robot has none."""
     limit = np.asarray(model.effort_limit, float)[velocities]
     return np.where(limit > 0, limit, np.inf)

@@ -1,4 +1,4 @@
-"""One step of a RobotTask for all rows, called as the Program of a planar task is."""
+"""One step of a RobotTask for all rows, called like a planar task's Program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from dyn_core.tasks.robot_steps import STEPS
 from dyn_core.tasks.robot_task import RobotRows, RobotTask
 
-FASTEST = 1e6  # a speed beyond it ends the motion of a row [rad/s | m/s]
+FASTEST = 1e6  # a row with a larger joint velocity has diverged [rad/s | m/s]
 
 
 class RobotProgram:
@@ -17,11 +17,12 @@ class RobotProgram:
 
         after, seen, reward, over = program(state, action)
 
-    Rows that diverge come back as NaN and do not touch the others.
+    A row that diverges has NaN as state and observation and a reward of 0. It does not
+    affect other rows.
 
     Args:
         task: Task.
-        rows: How many rows a call has.
+        rows: Number of rows of a call.
         choices: Engine and threads of the Programs.
     """
 
@@ -37,7 +38,10 @@ class RobotProgram:
     def __call__(
         self, state: np.ndarray, action: np.ndarray, out: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return flat states (rows, ns), seen (rows, no), rewards and ends (rows,).
+        """Return flat states, observations (rows, no), rewards and ends (rows,).
+
+        Actions beyond their bounds are clipped. The state is NaN for a row that
+        diverges, but for its action entries.
 
         Args:
             state: Flat states, (rows, ns).
@@ -67,10 +71,15 @@ class RobotProgram:
     def _moved(
         self, state: np.ndarray, before: RobotRows, action: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the flat states after all substeps, and the rows that diverged.
+        """Return the flat states after all substeps, and whether each row diverged.
 
-        A row that diverges goes on from where it began, so that the functions of the
-        task are never called with numbers that are not finite.
+        A row that diverges continues from its state before the step, so that the
+        functions of the task are never called with numbers that are not finite.
+
+        Args:
+            state: Flat states, (rows, ns).
+            before: The same as RobotRows.
+            action: Clipped actions, (rows, na).
         """
         task, part = self.task, self.task.layout
         after = state.copy()
@@ -96,5 +105,5 @@ class RobotProgram:
         return after, lost
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """Return what is seen of flat states, (n, no)."""
+        """Return the observations of flat states, (n, no)."""
         return np.asarray(self.task.observe(self.task.rows(state)), float)

@@ -2,7 +2,7 @@
 
     q_next, qd_next, impulses_next = step(q, qd, impulses, tau, values)
 
-Rows whose motion has no finite result come back as NaN; the others are not touched.
+Rows whose step has no finite result come back as NaN; other rows are not affected.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class RowStep(Protocol):
             model: Robot.
             world: See RobotTask.
             dt: Step [s].
-            rows: How many rows a step has.
-            paths: Parameter paths whose values differ by row.
+            rows: Number of rows of a step.
+            paths: Parameter paths whose numbers differ by row.
             choices: Engine and threads of the Programs, and options of the step.
         """
 
     @staticmethod
     def impulses(model: Model, world: Any) -> int:
-        """Return how many impulses of the step before start the next one."""
+        """Return how many impulses each row passes from one step to the next."""
 
     def begin(self) -> None:
-        """Forget what is no part of the state, before the substeps of a task's step."""
+        """Reset data outside the state, before the substeps of a task's step."""
 
     def step(
         self,
@@ -67,11 +67,21 @@ class RowStep(Protocol):
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the state after dt, and the impulses."""
+        """Return q and qd after dt, and the impulses of the step.
+
+        Args:
+            q, qd: State, (rows, nq) and (rows, nv).
+            impulses: Result of the previous step, (rows, impulses).
+            tau: Joint forces, (rows, nv) [N·m | N].
+            values: Numbers of each parameter path, (rows, size).
+        """
 
 
 class FreeStep:
-    """A robot without contacts: semi_implicit_euler, damping at the end of the step."""
+    """A robot without contacts: semi_implicit_euler, with implicit damping.
+
+    A world raises UnsupportedError.
+    """
 
     takes_values: ClassVar[bool] = True
 
@@ -95,11 +105,11 @@ class FreeStep:
 
     @staticmethod
     def impulses(model: Model, world: Any) -> int:
-        """Return 0: nothing touches."""
+        """Return 0: there are no contacts."""
         return 0
 
     def begin(self) -> None:
-        """Keep nothing."""
+        """Do nothing: there is no data outside the state."""
 
     def step(
         self,
@@ -109,20 +119,23 @@ class FreeStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the state after dt, and no impulses."""
+        """Return q and qd after dt, and `impulses` unchanged; see RowStep.step."""
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, *numbers, status=True)
         return outputs[0], outputs[1], impulses
 
 
 def _fitting(program: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the values as the last inputs of a Program; numbers have no axis there."""
+    """Return the values as the last inputs of a Program: (rows,) for scalar inputs."""
     ports = program.inputs[len(program.inputs) - len(values) :]
     return [x if port.shape else x[:, 0] for x, port in zip(values, ports, strict=True)]
 
 
 class FloorStep:
-    """A robot whose shapes touch half-spaces: contact_euler, one kernel."""
+    """A robot whose shapes touch half-spaces: solver contact_euler, one kernel.
+
+    world: Half-spaces; None: a floor at the origin of the world.
+    """
 
     takes_values: ClassVar[bool] = True
 
@@ -147,7 +160,7 @@ class FloorStep:
 
     @staticmethod
     def impulses(model: Model, world: Any) -> int:
-        """Return three for each point that can touch a half-space."""
+        """Return three impulses for each point that can touch a half-space."""
         return 3 * sum(
             len(candidate_points(placed, Vector(half.normal)))
             for half in _half_spaces(world)
@@ -156,7 +169,7 @@ class FloorStep:
         )
 
     def begin(self) -> None:
-        """Keep nothing: the impulses are part of the state."""
+        """Do nothing: the impulses are in the state."""
 
     def step(
         self,
@@ -166,7 +179,7 @@ class FloorStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the state after dt, and the impulses of its contacts."""
+        """Return q and qd after dt, and the contact impulses; see RowStep.step."""
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, impulses, *numbers, status=True)
         return outputs[0], outputs[1], outputs[2]
@@ -180,8 +193,8 @@ def _half_spaces(world: Any) -> tuple[HalfSpace, ...]:
 class BodiesStep:
     """A robot and bodies whose shapes touch one another: the general contact step.
 
-    The impulses that start a solver are kept within a step of the task only, so that
-    what follows depends on the state alone.
+    The initial impulses of its solver are cached within a step of the task only, so
+    that the result depends on the state alone. `paths` are ignored.
     """
 
     takes_values: ClassVar[bool] = False
@@ -201,11 +214,11 @@ class BodiesStep:
 
     @staticmethod
     def impulses(model: Model, world: Any) -> int:
-        """Return 0: they are no part of the state."""
+        """Return 0: they are not part of the state."""
         return 0
 
     def begin(self) -> None:
-        """Forget the impulses of all rows."""
+        """Reset the cached impulses of all rows."""
         self._steps.reset(np.arange(self._rows))
 
     def step(
@@ -216,7 +229,10 @@ class BodiesStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the state after dt, and no impulses."""
+        """Return q and qd after dt, and `impulses` unchanged; see RowStep.step.
+
+        A row whose solver fails has NaN in q. `values` are ignored.
+        """
         q_next, qd_next, outcome = self._steps.step(q, qd, tau)
         q_next[outcome.failed] = np.nan
         return q_next, qd_next, impulses

@@ -1,7 +1,7 @@
 """Tasks for robots in three dimensions: data, and plain functions over arrays of rows.
 
-Every function takes and returns arrays with one row for each environment, so that one
-text serves one environment and many; NumPy is all that is needed to write one.
+Every function takes and returns arrays with one row for each environment, so that the
+same code serves one environment and many; NumPy is all that is needed to write one.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
 
 
 class RobotRows(NamedTuple):
-    """What the functions of a task see, one row for each environment.
+    """Arguments of a task's functions, one row for each environment.
 
     Attributes:
-        q, qd: State of the robot, (n, nq) and (n, nv) [SI]. Of a floating base: place,
-            quaternion (x, y, z, w); angular and linear velocity in its own axes.
-        poses: Of the task's links in the world, (n, links, 4, 4).
-        memory: What was drawn at the start of the episode, (n, k): goals, pushes.
+        q, qd: State of the robot, (n, nq) and (n, nv) [SI]. For a floating base:
+            position, quaternion (x, y, z, w); angular and linear velocity in its own
+            axes.
+        poses: Poses of the task's links in the world, (n, links, 4, 4).
+        memory: Numbers drawn at the start of the episode, (n, k): goals, pushes.
         action: The last action, (n, na); zeros at the start.
         time: Since the start of the episode, (n,) [s].
     """
@@ -46,11 +47,11 @@ class RobotRows(NamedTuple):
     time: np.ndarray
 
     def place(self, link: int) -> np.ndarray:
-        """Return the place of a link by its number in `links`, (n, 3) [m]."""
+        """Return the position of a link, by its index in `links`, (n, 3) [m]."""
         return self.poses[:, link, :3, 3]
 
     def axes(self, link: int) -> np.ndarray:
-        """Return the rotation from a link to the world, (n, 3, 3)."""
+        """Return the rotation from a link, by its index, to the world, (n, 3, 3)."""
         return self.poses[:, link, :3, :3]
 
 
@@ -58,18 +59,18 @@ OPTIONS = ("solver_options", "erp", "push_out_speed", "restitution_threshold")
 
 
 def never(after: RobotRows) -> np.ndarray:
-    """Return that no state ends an episode, (n,)."""
+    """Return False for each row: no state ends an episode, (n,)."""
     return np.zeros(len(after.q), bool)
 
 
 @known_keywords
 @dataclass(frozen=True, eq=False)
 class RobotTask:
-    """A robot in its world, how it is driven, what is seen and rewarded.
+    """A control task of a robot: its world, actions, observation and reward.
 
     A step of a task lasts `interval`, dt times substeps. The action is constant in it;
-    `control` is evaluated in each substep. All functions are given; any may be replaced
-    by `changed`.
+    `control` is evaluated in each substep. `changed` returns a task with other
+    functions or numbers.
 
     Attributes:
         name: Its name.
@@ -78,27 +79,27 @@ class RobotTask:
             (rows, nv) and memory (rows, k).
         control: Function of RobotRows and actions (n, na) within their bounds; returns
             joint forces (n, nv) [N·m | N]. See JointTargets and JointTorques.
-        observe: Function of RobotRows; returns what is seen, (n, no).
+        observe: Function of RobotRows; returns observations, (n, no).
         reward: Function of RobotRows before, actions and RobotRows after; returns (n,).
-        action_bounds: Least and most of each entry of the action.
-        over: Function of the RobotRows after a step; returns where it ends, (n,).
-        outside: Function of RobotRows; returns forces beside those of control, (n, nv):
-            on a floating base moment and force in its axes; None: none.
+        action_bounds: Minimum and maximum of each entry of the action.
+        over: Function of the RobotRows after a step; returns whether it ends, (n,).
+        outside: Function of RobotRows; returns forces added to those of control, (n,
+            nv): on a floating base moment and force in its axes; None: none.
         values: By parameter path (gravity, LINK.payload, JOINT.friction, ...) a
             function of a generator and a number of rows, drawn anew for each episode.
-        links: Names of links whose poses the functions see; pictures show them.
+        links: Names of the links in RobotRows.poses; pictures show them.
         stepping: free, no contacts; floor, contacts of shapes with half-spaces; bodies,
             contacts of all shapes with one another, joint limits and loops.
-        world: Of floor, a tuple of HalfSpace; of bodies, a World or a mapping of its
+        world: For floor, a tuple of HalfSpace; for bodies, a World or a mapping of its
             fields; None: a floor.
         options: Of the contact step of floor: solver_options, erp, push_out_speed,
             restitution_threshold.
         dt: Step of the integrator [s].
         substeps: Steps of the integrator within one step of the task.
-        max_steps: Steps after which an episode is cut off.
+        max_steps: Steps after which an episode is truncated.
 
     Raises:
-        ModelError: An attribute makes no sense.
+        ModelError: An attribute is invalid.
         ShapeError: A function returns an array of another shape.
     """
 
@@ -167,14 +168,15 @@ class RobotTask:
 
     @cached_property
     def value_sizes(self) -> dict[str, int]:
-        """How many numbers each of the values has."""
+        """Number of entries of each parameter path in `values`."""
         return {path: len(self.model.parameter(path)) for path in self.values}
 
     @cached_property
     def layout(self) -> dict[str, slice]:
-        """Where the parts of a flat state stand.
+        """Slices of the flat state by name.
 
-        q, qd, impulses of the step before, memory, action, time, and the values.
+        q, qd, impulses of the previous step, memory, action, time, and the paths in
+        `values`. Calls `initial` once; raises ShapeError as `drawn` does.
         """
         sample = self.drawn(np.random.default_rng(0), 1)
         step = STEPS[self.stepping]
@@ -209,7 +211,10 @@ class RobotTask:
 
     @cached_property
     def no(self) -> int:
-        """Number of entries of the observation."""
+        """Number of entries of the observation.
+
+        Calls `observe` with two rows; raises ShapeError if its result is not (2, no).
+        """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         seen = np.asarray(self.observe(rows))
         if seen.ndim != 2 or len(seen) != 2:
@@ -219,11 +224,11 @@ class RobotTask:
 
     @property
     def observation_bounds(self) -> Pairs:
-        """All entries are open."""
+        """Minimum and maximum of each entry: all unbounded."""
         return ((-math.inf, math.inf),) * self.no
 
     def drawn(self, rng: np.random.Generator, rows: int) -> Start:
-        """Return what `initial` draws, checked."""
+        """Return q, qd and memory from `initial`; ShapeError for other results."""
         drawn = self.initial(rng, rows)
         if not isinstance(drawn, (tuple, list)) or len(drawn) != 3:
             what = f"{self.name}: the result of initial"
@@ -241,7 +246,10 @@ class RobotTask:
         return q, qd, memory
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw flat states to begin with, row by row, (rows, ns)."""
+        """Draw initial flat states, row by row, (rows, ns).
+
+        Impulses, action and time are zero. Raises ShapeError as `drawn` does.
+        """
         part, state = self.layout, np.zeros((rows, self.ns))
         for row in state:
             one = self.drawn(rng, 1)
@@ -252,10 +260,11 @@ class RobotTask:
         return state
 
     def rows(self, state: np.ndarray, poses: np.ndarray | None = None) -> RobotRows:
-        """Return a flat state, (n, ns), as RobotRows.
+        """Return flat states as RobotRows.
 
         Args:
-            poses: Of the links, (n, links, 4, 4); None: they are computed.
+            state: Flat states, (n, ns).
+            poses: Poses of the links, (n, links, 4, 4); None: they are computed.
         """
         part = self.layout
         if poses is None:
@@ -271,19 +280,23 @@ class RobotTask:
         return solver("forward_kinematics").build(self.model, **options)
 
     def place_links(self, q: np.ndarray) -> np.ndarray:
-        """Return the poses of the links, (n, links, 4, 4)."""
+        """Return the poses of the links at positions q (n, nq), (n, links, 4, 4)."""
         if not self.links:
             return np.zeros((len(q), 0, 4, 4))
         return np.asarray(self._kinematics(q, status=True)[0])
 
     def prepare(self) -> None:
-        """Compile what places the links, and check what users write with two rows."""
+        """Compile the kinematics of the links, and check `reward` with two rows.
+
+        Raises ModelError if `reward` raises TypeError or ValueError, ShapeError if its
+        result is neither (2,) nor a scalar.
+        """
         if self.links:
             self._kinematics.prepare(batch=True)
         self._check_reward()
 
     def _check_reward(self) -> None:
-        """Refuse a reward that two rows show to be none."""
+        """Call `reward` with two rows and check its result; errors as of `prepare`."""
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         try:
             reward = np.asarray(self.reward(rows, np.zeros((2, self.na)), rows), float)
@@ -300,7 +313,7 @@ class RobotTask:
         """Return the task with other attributes (reward, dt, ...), checked.
 
         Raises:
-            ModelError: An unknown attribute, or a value that makes no sense.
+            ModelError: An unknown attribute, or an invalid value.
         """
         valid = [part.name for part in fields(self)]
         for key in changes:

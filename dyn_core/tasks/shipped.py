@@ -1,4 +1,7 @@
-"""The tasks of planar objects: swing up, lift, balance. Numbers not cited are ours."""
+"""Tasks of planar objects: swing up, lift, balance.
+
+Numbers without a source are ours.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ PI = math.pi
 
 @dataclass(frozen=True, eq=False)
 class PendulumSwingUp(ObjectTask):
-    """Swing a pendulum up by a torque too weak to lift it, and keep it there.
+    """Swing a pendulum up by a torque too weak to lift it, and hold it there.
 
     Action: torque tau, |tau| <= 0.225 N·m. Observation: cos theta, sin theta, theta'
     [rad/s], theta from upright. Reward of a step, of the state after it:
@@ -42,11 +45,11 @@ class PendulumSwingUp(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Rates are open."""
+        """Minimum and maximum of each entry; rates are unbounded."""
         return (UNIT, UNIT, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return what is seen of a state; see the class."""
+        """Return the observation of a state; see the class."""
         return [cos(state[0]), sin(state[0]), state[1]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
@@ -57,7 +60,7 @@ class PendulumSwingUp(ObjectTask):
 
 @dataclass(frozen=True, eq=False)
 class AcrobotSwingUp(ObjectTask):
-    """Swing an arm of two rods up by the torque between them, and keep it there.
+    """Swing an arm of two rods up by the torque between them, and hold it there.
 
     Action: torque at the second joint, |tau| <= 10 N·m. Observation: cos and sin of
     theta1 (from the horizontal) and theta2 (relative), both rates [rad/s]. Reward of a
@@ -78,15 +81,15 @@ class AcrobotSwingUp(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Rates are open."""
+        """Minimum and maximum of each entry; rates are unbounded."""
         return (UNIT, UNIT, UNIT, UNIT, OPEN, OPEN)
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Return the efforts: none at the support."""
+        """Return the efforts at both joints: zero at the support, then the action."""
         return [0.0, action[0]]
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return what is seen of a state; see the class."""
+        """Return the observation of a state; see the class."""
         t1, t2, w1, w2 = state
         return [cos(t1), sin(t1), cos(t2), sin(t2), w1, w2]
 
@@ -106,7 +109,7 @@ class AcrobotSwingUp(ObjectTask):
 
 @dataclass(frozen=True, eq=False)
 class WeightLift(ObjectTask):
-    """Lift a weight overhead from a crouch, with torques at three joints, and stay.
+    """Lift a weight overhead from a crouch, with torques at three joints, and hold it.
 
     Action: torques, within 50, 30 and 15 N·m. Observation: cos and sin of theta1 (from
     the horizontal), theta2 and theta3 (relative), three rates [rad/s]. Reward of a
@@ -127,16 +130,16 @@ class WeightLift(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Rates are open."""
+        """Minimum and maximum of each entry; rates are unbounded."""
         return (UNIT,) * 6 + (OPEN,) * 3
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return what is seen of a state; see the class."""
+        """Return the observation of a state; see the class."""
         q, qd = self.parts(state)
         return [f(t) for t in q for f in (cos, sin)] + list(qd)
 
     def heights(self, state: Any) -> list[Any]:
-        """Return the heights of the ends of the links [m]."""
+        """Return the heights of the ends of the links, each 1 m long [m]."""
         t1, t2, t3 = state[0], state[0] + state[1], state[0] + state[1] + state[2]
         y1 = sin(t1)
         y2 = y1 + sin(t2)
@@ -150,7 +153,7 @@ class WeightLift(ObjectTask):
         return height - swing - self.effort_cost * self.cost(action)
 
     def over(self, after: Any) -> Any:
-        """Return 1 where something lies below the support, else 0."""
+        """Return 1 if an end of a link is below the support, else 0."""
         y1, y2, y3 = self.heights(after)
         return where(logical_or(logical_or(y1 < 0.0, y2 < 0.0), y3 < 0.0), 1.0, 0.0)
 
@@ -159,7 +162,7 @@ class WeightLift(ObjectTask):
 class CartBalance(ObjectTask):
     """Keep the poles on a cart upright, and the cart on its track.
 
-    Action: force on the cart [N] or voltage [V], one of two where `choices` says so.
+    Action: force on the cart [N] or voltage [V]; with `choices`, one of two.
     Observation: the state: x [m], angles from upright [rad], then their rates. The
     reward is 1 for every step. An episode ends when |x| > x_limit, or a pole is beyond
     angle_limit.
@@ -177,12 +180,12 @@ class CartBalance(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """What ends an episode lies within twice the limits; rates are open."""
+        """Minimum and maximum of each entry: twice the limits; rates are unbounded."""
         nq, x, angle = self.system.nq, 2 * self.x_limit, 2 * self.angle_limit
         return ((-x, x), *[(-angle, angle)] * (nq - 1), *[OPEN] * nq)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return what is seen of a state; see the class."""
+        """Return the observation of a state: the state itself."""
         return list(state)
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
@@ -190,7 +193,7 @@ class CartBalance(ObjectTask):
         return 1.0
 
     def over(self, after: Any) -> Any:
-        """Return 1 where the cart or a pole is too far, else 0."""
+        """Return 1 if the cart or a pole is beyond its limit, else 0."""
         q, _ = self.parts(after)
         far = absolute(q[0]) > self.x_limit
         for angle in q[1:]:
@@ -198,13 +201,13 @@ class CartBalance(ObjectTask):
         return where(far, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return what a picture shows: the whole track [m]."""
+        """Return a picture's limits: minimum and maximum x, then y [m]."""
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
 
 @dataclass(frozen=True, eq=False)
 class CartSwingUp(ObjectTask):
-    """Swing the pole of a cart up, and keep it there.
+    """Swing the pole of a cart up, and hold it there.
 
     Action: force on the cart, |F| <= 10 N. Observation: x [m], cos theta, sin theta, x'
     [m/s], theta' [rad/s], theta from upright. Reward of a step, of the state after it:
@@ -228,11 +231,11 @@ class CartSwingUp(ObjectTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """What ends an episode lies within twice the limits; rates are open."""
+        """Minimum and maximum of each entry: twice x_limit; rates are unbounded."""
         return ((-2 * self.x_limit, 2 * self.x_limit), UNIT, UNIT, OPEN, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return what is seen of a state; see the class."""
+        """Return the observation of a state; see the class."""
         return [state[0], cos(state[1]), sin(state[1]), state[2], state[3]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
@@ -243,11 +246,11 @@ class CartSwingUp(ObjectTask):
         return cos(after[1]) - cost - self.end_cost * self.over(after)
 
     def over(self, after: Any) -> Any:
-        """Return 1 where the cart has left its track, else 0."""
+        """Return 1 if the cart has left its track, else 0."""
         return where(absolute(after[0]) > self.x_limit, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return what a picture shows: the whole track [m]."""
+        """Return a picture's limits: minimum and maximum x, then y [m]."""
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
 
@@ -315,15 +318,15 @@ TASKS: dict[str, Task] = {task.name: task for task in (
 
 
 def planar_task(name: str | Task, **changes: Any) -> Task:
-    """Return a shipped task, with some attributes of one's own.
+    """Return a shipped task, with some attributes changed.
 
     Args:
-        name: One of TASKS; a Task is taken as it is.
+        name: One of TASKS; a Task is used itself.
         changes: Attributes (dt, substeps, scheme, max_steps, action_bounds, ...), and
             `parameters`, a mapping of numbers of the planar object.
 
     Raises:
-        ModelError: An unknown name, or a value that makes no sense.
+        ModelError: An unknown name, an invalid value, or `parameters` for a chain.
 
     Source: WAW-15.5.
     """

@@ -1,4 +1,4 @@
-"""Tasks: a planar system, how it is driven, what is seen and rewarded."""
+"""Tasks of a planar system: its actions, observation and reward."""
 
 from __future__ import annotations
 
@@ -27,25 +27,27 @@ UNIT = (-1.0, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Task(System):
-    """A system that is to be controlled, as data and algorithms.
+    """A control task of a planar system, as data and algorithms.
 
     A step of a task lasts `interval`, dt times substeps; the action is constant in it.
     control, observe, reward, over and settle are algorithms: they may be traced.
 
-    Class attributes:
-        schemes: Integrators that serve it; those of objects: euler, semi_implicit, rk4;
-            of chains: fixed.
+    Class attributes: schemes: Supported integrators; for objects: euler, semi_implicit,
+        rk4; for chains: fixed.
 
     Attributes:
         name: Its name.
-        system: What moves; its parameters are those of the task.
+        system: The planar system; its parameters are the task's.
         dt: Step of the integrator [s].
         substeps: Steps of the integrator within one step of the task.
         scheme: One of the schemes.
-        max_steps: Steps after which an episode is cut off.
-        action_bounds: Least and most of each entry of the action [N·m | N | V]; what
-            is beyond is taken for the bound.
-        choices: Actions to choose from, for a discrete space, or None.
+        max_steps: Steps after which an episode is truncated.
+        action_bounds: Minimum and maximum of each entry of the action [N·m | N | V];
+            actions beyond them are clipped.
+        choices: The actions of a discrete space, or None.
+
+    Raises:
+        ModelError: An attribute is invalid.
 
     Source: WAW-15.5.
     """
@@ -82,7 +84,7 @@ class Task(System):
         self._check_actions()
 
     def _check_actions(self) -> None:
-        """Refuse bounds that are none, and choices beyond them."""
+        """Raise ModelError for invalid action_bounds, or choices outside them."""
         try:
             low, high = np.array(self.action_bounds, float).reshape(-1, 2).T
             good = bool(np.isfinite([low, high]).all() and (low < high).all())
@@ -110,31 +112,31 @@ class Task(System):
     @property
     @abstractmethod
     def observation_bounds(self) -> Bounds:
-        """Least and most of each entry of the observation."""
+        """Minimum and maximum of each entry of the observation."""
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Return the efforts of the system for a saturated action."""
+        """Return the efforts of the system for a clipped action."""
         return list(action)
 
     @abstractmethod
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return what is seen of a state."""
+        """Return the observation of a state, `no` entries."""
 
     @abstractmethod
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step with a saturated action."""
+        """Return the reward of a step, from both states and the clipped action."""
 
     def over(self, after: Any) -> Any:
-        """Return 1 where a state ends the episode, else 0."""
+        """Return 1 if a state ends the episode, else 0; by default 0."""
         return 0.0
 
     def settle(self, state: Any) -> Any:
-        """Return the state that a step is left with, by default the same."""
+        """Return the state corrected after a step; by default unchanged."""
         return state
 
     @abstractmethod
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw states to begin with, (rows, ns)."""
+        """Draw initial states, (rows, ns)."""
 
     @abstractmethod
     def points(self, state: np.ndarray) -> np.ndarray:
@@ -151,14 +153,14 @@ class Task(System):
         return False
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return what a picture shows: least and most x, least and most y [m]."""
+        """Return the limits of a picture: minimum and maximum x, then y [m]."""
         reach = 1.2 * np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
         x, y = points[0]
         return (x - reach, x + reach, y - reach, y + reach)
 
     @property
     def interval(self) -> float:
-        """Time that a step of the task takes [s]."""
+        """Duration of a step of the task [s]."""
         return self.dt * self.substeps
 
     @property
@@ -177,22 +179,22 @@ class Task(System):
         return {"ns": self.ns, "na": self.na, "no": self.no}
 
     def parameter(self, path: str) -> list[Any]:
-        """Return the numbers of a parameter of the system."""
+        """Return the numbers of a parameter of the system, by its path."""
         return self.system.parameter(path)
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter of the system."""
+        """Return the unit of a parameter of the system, by its path."""
         return self.system.unit(path)
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> Task:
-        """Return it with some parameters of the system replaced, unchecked."""
+        """Return the task with parameters of the system, by path, unchecked."""
         return replace(self, system=self.system.with_values(values))
 
     def changed(self, **changes: Any) -> Task:
         """Return the task with other attributes (dt, max_steps, ...), checked.
 
         Raises:
-            ModelError: An unknown attribute, or a value that makes no sense.
+            ModelError: An unknown attribute, or an invalid value.
         """
         valid = [part.name for part in fields(self)]
         for key in changes:
@@ -200,14 +202,14 @@ class Task(System):
         return replace(self, **changes)
 
     def saturated(self, action: Any) -> Vector:
-        """Return the action within its bounds."""
+        """Return the action clipped to its bounds."""
         return Vector(
             minimum(maximum(a, low), high)
             for a, (low, high) in zip(action, self.action_bounds, strict=True)
         )
 
     def cost(self, action: Any) -> Any:
-        """Return the sum of squares of the action in parts of its bounds."""
+        """Return the sum of squares of action / bound, the larger of both bounds."""
         squares = 0.0
         for a, (low, high) in zip(action, self.action_bounds, strict=True):
             part = a * (1.0 / max(-low, high))
@@ -220,8 +222,11 @@ class ObjectTask(Task):
     """A task for a planar object; its state is (q, qd).
 
     Attributes:
-        home: Middle of the states that episodes begin with, 2 nq.
-        spread: Half the width of their uniform distribution, 2 nq.
+        home: Mean of the initial states, 2 nq.
+        spread: Half-widths of their uniform distribution, 2 nq.
+
+    Raises:
+        ModelError: An attribute is invalid.
     """
 
     schemes = ("euler", "semi_implicit", "rk4")
@@ -257,7 +262,7 @@ class ObjectTask(Task):
         return state[: self.system.nq], state[self.system.nq :]
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
-        """Draw states to begin with, uniform about home, (rows, ns)."""
+        """Draw initial states, uniform about home, (rows, ns)."""
         drawn = rng.uniform(-1.0, 1.0, (rows, self.ns))
         return np.array(self.home) + np.array(self.spread) * drawn
 
@@ -269,7 +274,7 @@ class ObjectTask(Task):
 
 
 def task_observation(model, state):  # type: ignore[no-untyped-def]
-    """Return what is seen of a state of a task.
+    """Return the observation of a state of a task.
 
         observation = model.observe(state)
 
@@ -285,7 +290,7 @@ def task_observation(model, state):  # type: ignore[no-untyped-def]
     return Vector(model.observe(state))
 
 
-# What environments ask after a reset; in a step the observation comes along.
+# Environments call it after a reset; a step returns the observation itself.
 OBSERVATION = TracedSolver(
     "task_observation",
     Signature(

@@ -28,11 +28,11 @@ def walker_chain() -> ChainModel:
         length   0.15, 0.30, 0.30, 0.60, 0.30, 0.30, 0.15 m
         mass     0.4, 0.6, 1.0, 3.0, 3.0, 1.0, 0.6, 0.4 kg; 10 kg in all
         k_omega  1.5 N·m·s at hips and knees, 0.3 at ankles
-        limits   by degrees: -150..-50, 10..110, -170..-70, -170..-70, 10..110, 0..100
+        limits   in degrees: -150..-50, 10..110, -170..-70, -170..-70, 10..110, 0..100
 
     Toes and ankles stick to the ground y = 0, the other joints slide on it.
 
-    Source: WAW-15.5 asks for one of this kind; all numbers are ours.
+    Source: WAW-15.5 asks for such a walker; all numbers are ours.
     """
     least = np.radians([-150.0, 10.0, -170.0, -170.0, 10.0, 0.0])
     most = np.radians([-50.0, 110.0, -70.0, -70.0, 110.0, 100.0])
@@ -64,8 +64,8 @@ class Walker(ChainTask):
 
         (x after - x before) / interval - effort_cost sum (tau_i / bound_i)²
 
-    An episode ends when a hip is lower than `fallen`. It begins on its feet, 2 mm above
-    the ground.
+    An episode ends when a hip is lower than `fallen`. It begins in the stance, the
+    lowest joint 2 mm above the ground.
 
     Attributes:
         fallen: Height of a hip that ends an episode [m].
@@ -73,7 +73,7 @@ class Walker(ChainTask):
     Source: WAW-15.5; all numbers are ours.
     """
 
-    # Directions of the links by degrees: 160, 60, 120, 0, -120, -60, -20.
+    # Directions of the links in degrees: 160, 60, 120, 0, -120, -60, -20.
     STANCE: ClassVar[tuple[float, ...]] = tuple(
         math.radians(x) for x in (160.0, -100.0, 60.0, -120.0, -120.0, 60.0, 40.0)
     )
@@ -83,12 +83,12 @@ class Walker(ChainTask):
 
     @property
     def observation_bounds(self) -> Bounds:
-        """Angles are within half a turn; places and rates are open."""
+        """Minimum and maximum of each entry; positions and rates are unbounded."""
         angles, rates = (TURN,) * 6, (OPEN,) * 6
         return (OPEN, UNIT, UNIT, OPEN, OPEN, OPEN, *angles, *rates)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Return what is seen of a state; see the class."""
+        """Return the observation of a state; see the class."""
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
         w = self.turning(r, v)
@@ -103,7 +103,7 @@ class Walker(ChainTask):
         return [*pose, *angles, *rates]
 
     def middle(self, state: Any) -> Any:
-        """Return the place of the trunk's middle along x [m]."""
+        """Return the x coordinate of the trunk's middle [m]."""
         x = self.parts(state)[0].rows
         return (x[self.REAR][0] + x[self.FRONT][0]) * 0.5
 
@@ -113,18 +113,25 @@ class Walker(ChainTask):
         return way * (1.0 / self.interval) - self.effort_cost * self.cost(action)
 
     def over(self, after: Any) -> Any:
-        """Return 1 where a hip is low, else 0."""
+        """Return 1 if a hip is lower than `fallen`, else 0."""
         x = self.parts(after)[0].rows
         low = logical_or(x[self.REAR][1] < self.fallen, x[self.FRONT][1] < self.fallen)
         return where(low, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return what a picture shows: it goes with the trunk [m]."""
+        """Return a picture's limits about the trunk: x, then y [m]."""
         x = float(points[self.REAR : self.FRONT + 1, 0].mean())
         return (x - 1.2, x + 1.2, -0.3, 1.3)
 
     def placed(self, theta: np.ndarray) -> np.ndarray:
-        """Return places of joint 0 that put the lowest joint 2 mm above the ground."""
+        """Return the positions of joint 0 with the lowest joint 2 mm above the ground.
+
+        Args:
+            theta: Joint angles, (rows, n-1) [rad].
+
+        Returns:
+            (rows, 2) [m]; x is zero.
+        """
         still = np.zeros_like(theta)
         x, _ = from_angles(self.system, np.zeros(2), np.zeros(2), theta, still)
         up = 0.002 - x[..., 1].min(axis=-1)

@@ -2,10 +2,10 @@
 
     python -m dyn_core.testing.bit_flips --n 1000 --seed 1
 
-Each flip has a process of its own, a fork of one with a controller that is ready. One
-bit of the law's code or of its constants changes there, the controller gets its
-states, and every effort that it lets pass goes to the parent before the next state, so
-that a crash takes back none. The parent compares them with those of the sound law.
+Each flip runs in its own process, forked from one with a controller that is ready. The
+child flips one bit of the law's code or constants, runs the controller on its states
+and sends every effort that passes to the parent before the next state, so that a crash
+loses none. The parent compares them with the efforts of the unchanged law.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ HARMLESS, SMALL, SHADOW = "no difference", "within the tolerance", "seen by the 
 NOT_FINITE, OTHER, CRASHED = "not finite", "stopped otherwise", "crashed"
 HUNG, WRONG = "hung", "wrong effort passed"
 OUTCOMES = (HARMLESS, SMALL, SHADOW, NOT_FINITE, OTHER, CRASHED, HUNG, WRONG)
-LONGEST = 2.0  # processor time of a process [s]
-PATIENCE = 60.0  # time of a process on the clock [s]
+LONGEST = 2.0  # maximum processor time of a process [s]
+PATIENCE = 60.0  # maximum wait for the next output of a process [s]
 PERIOD = 0.01  # of the controller [s]
-ROUNDING = 1e-3  # by which the tolerance may be exceeded, for the shadow's own rounding
+ROUNDING = 1e-3  # relative excess of the tolerance allowed for the shadow's rounding
 
 
 @dataclass
 class FlipReport:
-    """What bit flips did.
+    """Results of bit flips.
 
     Attributes:
         outcomes: Number of flips by outcome, see OUTCOMES.
-        wrong: Byte, bit and worst error of each flip whose wrong effort passed.
-        spans: What was flipped.
+        wrong: Byte, bit and largest error of each flip whose wrong effort passed.
+        spans: Memory in which bits were flipped.
         cycle: Processor time of a cycle with the shadow and without it [s].
     """
 
@@ -60,7 +60,7 @@ class FlipReport:
 
     @property
     def cost(self) -> float:
-        """Time that the shadow takes in a cycle [s]."""
+        """Processor time of the shadow in a cycle [s]."""
         return self.cycle[0] - self.cycle[1]
 
     def __str__(self) -> str:
@@ -85,14 +85,14 @@ def flip_bits(
     n: int,
     seed: int,
 ) -> FlipReport:
-    """Return what `n` bit flips do, each in a process of its own.
+    """Run `n` bit flips, each in its own process, and return their outcomes.
 
     Args:
         controller: One with a shadow, whose law has a native Program. Its rule
             on_violation is zero, and last_good_cycles is 0.
-        states: Positions and velocities, one pair a cycle.
+        states: Positions and velocities, one pair for each cycle.
         n: Number of flips, drawn from all bits of the code and its constants.
-        seed: Of the draw.
+        seed: Of the random numbers.
 
     Raises:
         UnsupportedError: The code cannot be found in memory here, the controller has no
@@ -129,14 +129,14 @@ def outcome_of(
     end: str,
     allowed: np.ndarray,
 ) -> tuple[str, float]:
-    """Return what a flip did, and the largest error that passed.
+    """Return the outcome of a flip, one of OUTCOMES, and the largest error that passed.
 
     Args:
-        right: Efforts of the sound law, (cycles, nv).
+        right: Efforts of the unchanged law, (cycles, nv).
         passed: Efforts that passed until the end, (k, nv).
-        causes: Of the stop in force with each of them; empty while none is.
-        end: CRASHED or HUNG; empty if all states were worked off.
-        allowed: Largest error, (cycles,).
+        causes: Cause of the stop in force with each of them; empty without a stop.
+        end: CRASHED or HUNG; empty if all states were processed.
+        allowed: Largest allowed error, (cycles,).
     """
     stopped = np.array([bool(cause) for cause in causes], bool)
     right, allowed = right[: len(passed)].copy(), allowed[: len(passed)]
@@ -154,7 +154,10 @@ def outcome_of(
 def efforts(
     controller: Controller, states: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """Return the efforts of a sound controller, (cycles, nv)."""
+    """Return the efforts of a controller for all states, (cycles, nv).
+
+    Raises UnsupportedError if it is stopped at the end.
+    """
     controller.begin()
     rows = [controller.update(PERIOD * k, q, qd) for k, (q, qd) in enumerate(states)]
     if controller.stopped is not None:
@@ -166,7 +169,7 @@ def efforts(
 def _measured(
     controller: Controller, states: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> tuple[float, float]:
-    """Return the time of a cycle with the shadow and without it: the least of five."""
+    """Return the time of a cycle with and without the shadow [s]: best of five."""
     shadow, times = controller.safety.shadow, []
     for part in (shadow, None):
         controller.safety.shadow = part
@@ -186,7 +189,16 @@ def _run(
     address: int,
     bit: int,
 ) -> tuple[np.ndarray, list[str], str]:
-    """Return the efforts of a flip, the causes of stops, and how its process ended."""
+    """Flip one bit in a child process.
+
+    Args:
+        controller, states: As for flip_bits.
+        address, bit: Byte in memory, and bit 0..7.
+
+    Returns:
+        Efforts received, (k, nv); cause of the stop with each, empty without one;
+        CRASHED, HUNG or empty.
+    """
     reading, writing = os.pipe()
     with warnings.catch_warnings():  # the child uses none of the parent's threads
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -221,7 +233,7 @@ def _work(
     bit: int,
     out: int,
 ) -> None:
-    """Flip, run and send the efforts; end this process."""
+    """Flip the bit, run the controller, write efforts to `out`; end this process."""
     code = 1
     try:
         faulthandler.disable()
@@ -242,7 +254,7 @@ def _work(
 
 
 def _cause(controller: Controller) -> int:
-    """Return the number of a stop's cause."""
+    """Return 0 without a stop, 1 by the shadow, 2 not finite, 3 for another cause."""
     stop = controller.stopped
     if stop is None:
         return 0
@@ -254,7 +266,16 @@ def _cause(controller: Controller) -> int:
 def seeded_states(
     model: Model, cycles: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return states on a smooth random motion within the limits of the joints."""
+    """Return states on a smooth random motion within the limits of the joints.
+
+    Args:
+        model: Robot.
+        cycles: Number of states, PERIOD apart.
+        seed: Of the random numbers.
+
+    Returns:
+        Pairs of positions and velocities, (nv,) each.
+    """
     rng = np.random.default_rng(seed)
     low, high = np.clip(model.lower, -2.0, 2.0), np.clip(model.upper, -2.0, 2.0)
     rate, phase = rng.uniform(2.0, 8.0, (2, model.nv)) * [[1.0], [0.7]]
@@ -269,7 +290,12 @@ def arm_with_shadow(
 ) -> Controller:
     """Return a controller of a shipped robot: native computed torque, with a shadow.
 
-    States may be any, and efforts change at once: the shadow alone is tested.
+    Bounds of states and efforts are off or wide, so that only the shadow is tested.
+
+    Args:
+        robot: Name of the shipped robot.
+        shadow: Solver of the shadow.
+        engine: Engine of the shadow.
     """
     model = load_urdf(robots.path(robot))
     return Controller(
@@ -287,7 +313,7 @@ def arm_with_shadow(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Flip bits as the command line says; return 1 if a wrong effort passed."""
+    """Run the command line; return 1 if a wrong effort passed, else 0."""
     parser = argparse.ArgumentParser(description="Bit flips in a control law's kernel.")
     parser.add_argument("--n", type=int, default=1000, help="number of flips")
     parser.add_argument("--seed", type=int, default=1, help="of flips and states")

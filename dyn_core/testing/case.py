@@ -22,7 +22,12 @@ Pairs = Iterator[tuple[Any, Any]]
 
 
 def derivative(function: Callable[[float], Any], step: float = _STEP) -> Any:
-    """Return the derivative at zero by eighth-order central differences."""
+    """Return the derivative at zero by eighth-order central differences.
+
+    Args:
+        function: Function of a number; returns a number or array.
+        step: Distance of the evaluations.
+    """
     terms = [
         (np.asarray(function(k * step)) - np.asarray(function(-k * step))) * w
         for k, w in _WEIGHTS
@@ -31,7 +36,7 @@ def derivative(function: Callable[[float], Any], step: float = _STEP) -> Any:
 
 
 class _Identity:
-    """A key equal only to that of the same object, which it keeps alive."""
+    """A dictionary key that compares a value by identity, and keeps it alive."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -44,7 +49,10 @@ class _Identity:
 
 
 def _frozen(value: Any) -> Any:
-    """Return a key for choices: equal for the same values of the same types."""
+    """Return a hashable key for an option: equal for equal values of the same types.
+
+    Values that are not plain data are compared by identity.
+    """
     if isinstance(value, dict):
         return dict, tuple((key, _frozen(value[key])) for key in sorted(value))
     if isinstance(value, (list, tuple)):
@@ -61,7 +69,8 @@ class SystemCase:
     Attributes:
         solver, model, engine: Solver under test, its system and engine.
         rng: Seeded random generator of the inputs.
-        programs: Programs built for this system; cases of one system may share them.
+        programs: Cache of Programs built for this system; cases of one system may share
+            it.
         dtype: Of the Programs of the solver under test.
     """
 
@@ -73,11 +82,11 @@ class SystemCase:
     dtype: str = field(default="float64", kw_only=True)
 
     def options(self, solver: Solver) -> dict[str, Any]:
-        """Return values of options that have no useful default."""
+        """Return the options of a solver that have no useful default; {} here."""
         return {}
 
     def program(self, **choices: Any) -> Program:
-        """Return the Program of the solver under test."""
+        """Return the Program of the solver under test; choices: options of build."""
         if self.dtype != "float64":
             choices = {"dtype": self.dtype, **choices}
         return self.build(self.solver, engine=self.engine, **choices)
@@ -85,12 +94,16 @@ class SystemCase:
     def other(self, name: str, **choices: Any) -> Program:
         """Return the Program of another shipped solver, for comparison.
 
-        Engine graph: for some calls it takes less time than compiling.
+        The default engine is graph: for some calls it takes less time than compiling.
+
+        Args:
+            name: Of the solver.
+            choices: Options of build.
         """
         return self.build(find(name), **{"engine": "graph", **choices})
 
     def build(self, solver: Solver, **choices: Any) -> Program:
-        """Return the Program of a solver for this system, cached by its choices."""
+        """Return the Program of a solver for this system, cached by its options."""
         if choices.get("engine") == "array" or not hasattr(solver, "algorithm"):
             choices.pop("engine", None)
         choices = {**self.options(solver), **choices}
@@ -100,7 +113,7 @@ class SystemCase:
         return self.programs[key]
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Return random inputs of a Program."""
+        """Return random inputs of a Program, in the order of its Ports."""
         return [self._argument(port) for port in program.inputs]
 
     def _argument(self, port: Port) -> np.ndarray:
@@ -116,6 +129,8 @@ class Case(SystemCase):
     Attributes:
         solver, model, engine: Solver under test, its robot and engine.
         rng: Seeded random generator of the states.
+        q, qd, qdd: Random positions, nq, velocities and accelerations, nv.
+        f_ext: Random external forces, (nb, 6).
     """
 
     model: Model
@@ -132,11 +147,11 @@ class Case(SystemCase):
 
     @property
     def frame(self) -> str:
-        """A link far from the base."""
+        """Name of the last link."""
         return self.model.frame_names[-1]
 
     def options(self, solver: Solver) -> dict[str, Any]:
-        """Return values of options that have no useful default."""
+        """Return the options of a solver that have no useful default."""
         accepted = getattr(solver, "options", {})
         middle = self.model.frame_names[len(self.model.frame_names) // 2]
         single = [n for n in self.model.names[1:] if self.width(n) == 1]
@@ -160,7 +175,7 @@ class Case(SystemCase):
         return self.model.joint[self.model.body_of_joint(joint)].nv
 
     def moved(self, t: float) -> np.ndarray:
-        """Return the position after the time t at velocity qd."""
+        """Return the position after the time t at velocity qd, (nq,)."""
         return self.model.integrate(self.q, self.qd * t)
 
     def _argument(self, port: Port) -> np.ndarray:
@@ -175,8 +190,10 @@ class Case(SystemCase):
         return super()._argument(port)
 
     def _position(self, near: bool) -> np.ndarray:
-        """Return a random position; near: on the way from q to it, so that steps of
-        inverse kinematics converge and rounding does not grow on the way.
+        """Return a random position, (nq,).
+
+        near: The position lies close to q, so that steps of inverse kinematics converge
+        and rounding does not grow.
         """
         q, model = self.model.random(self.rng), self.model
         if not near:

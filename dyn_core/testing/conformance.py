@@ -1,4 +1,4 @@
-"""Runs a solver through its laws, and through what every Program owes."""
+"""Checks of a solver: the laws of its Signature, and the rules of every Program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Finding:
     Attributes:
         law: Name of the law.
         error: Largest difference, scaled by max(1, largest entry).
-        tolerance: What is allowed.
+        tolerance: Largest allowed error.
     """
 
     law: str
@@ -48,7 +48,15 @@ def check(
 ) -> list[Finding]:
     """Return a Finding for each law; a law without anything to compare is a failure.
 
-    A robot that the solver refuses gives one Finding: whether it does so in words.
+    A robot that the solver refuses gives one Finding: whether the error message is
+    complete.
+
+    Args:
+        solver: Solver under test.
+        model: Robot or other system.
+        engine: Engine of its Programs.
+        seed: Of the random inputs.
+        dtype: float64 or float32; selects the tolerances.
 
     Raises:
         PluginError: No plugin offers the solver's kind of problem, a law of it, or its
@@ -75,7 +83,10 @@ def check(
 
 
 def refuses_in_words(solver: Solver, model: Model) -> bool:
-    """Return whether build refuses a robot, naming solver, joint and what is valid."""
+    """Return whether build raises UnsupportedError that names solver and joint.
+
+    The message must also say which models are valid.
+    """
     try:
         solver.build(model)
     except UnsupportedError as error:
@@ -87,7 +98,16 @@ def refuses_in_words(solver: Solver, model: Model) -> bool:
 
 
 def served_model(solver: Solver, seed: int, size: int) -> Any:
-    """A random system that a solver serves: the least restricted that there is."""
+    """Return a random system that a solver supports: the least restricted one.
+
+    Args:
+        solver: Solver.
+        seed: Of the random numbers.
+        size: Size of the system, as its sampler takes it.
+
+    Raises:
+        UnsupportedError: No random system is supported.
+    """
     kind = default_registry().system(solver.signature.system)
     for restriction in kind.restrictions:
         model = kind.sample(seed, size=size, **restriction)
@@ -202,16 +222,21 @@ SYSTEMS = (
         "constraint_layout", LayoutTrial, sample_layout, ({}, {"friction": False})
     ),
 )
-SERVED = (0, 1, 2)  # random robots for solvers that refused one
+SERVED = (0, 1, 2)  # seeds of random robots for solvers that refuse one
 
 OWED = (agrees_with_plain, batches_like_single_states, shares_inputs, fills_out)
 
 
 def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
-    """Return a line for each robot, and for each law that does not hold.
+    """Yield a line for each robot, and for each law that does not hold.
 
-    A solver that refuses one of them meets random robots that it serves, too; one for
-    another kind of system meets random ones of that kind.
+    If the solver refuses a robot, random robots that it supports are added. A solver of
+    another kind of system is checked on random systems of that kind.
+
+    Args:
+        solver: Solver under test.
+        models: Robots; ignored for another kind of system.
+        engine: Engine of its Programs.
     """
     if solver.signature.system != "robot":
         kind = default_registry().system(solver.signature.system)

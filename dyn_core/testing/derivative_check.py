@@ -1,9 +1,9 @@
 """The command `dyn check-derivatives`: derivatives of a robot by several methods.
 
 Analytic derivatives are compared with complex steps and forward mode through the
-algorithms of inverse and forward dynamics, and with eighth-order differences; those of
-a semi-implicit step in time with complex steps. Second derivatives (--second) are
-compared with complex steps of the first ones.
+algorithms of inverse and forward dynamics, and with eighth-order differences;
+derivatives of a semi-implicit time step with complex steps. Second derivatives
+(--second) are compared with complex steps of the first ones.
 """
 
 from __future__ import annotations
@@ -86,8 +86,11 @@ def examine(
         model: Robot.
         states: Number of random states.
         seed: Of the random numbers.
-        engine: That computes the derivatives; for a few states "graph" answers before
+        engine: Engine of the derivatives; for a few states "graph" finishes before
             machine code is compiled.
+
+    Returns:
+        {joint: {column: error}}; infinity for NaN.
 
     Source: KIM-4.6.
     """
@@ -109,7 +112,12 @@ def _tree(model: Model) -> Model:
 
 
 class _Methods:
-    """Programs that compute the same derivatives by different methods."""
+    """Programs that compute the same derivatives by different methods.
+
+    Args:
+        model: Robot without loops.
+        engine: Engine of the derivatives.
+    """
 
     def __init__(self, model: Model, engine: str) -> None:
         self.model, self.engine = model, engine
@@ -155,7 +163,12 @@ class _Methods:
         return errors
 
     def _steps(self, q: Any, qd: Any, tau: Any, tail: list[Any]) -> np.ndarray:
-        """Return the errors of a step's derivatives by position, velocity and force."""
+        """Return the errors of a step's derivatives by position, velocity and force.
+
+        Args:
+            q, qd, tau: State and joint forces.
+            tail: The time of driven joints, or nothing.
+        """
         more = _DT, *tail
         program = self.programs["semi_implicit_euler_derivatives"]
         plain, nv = self.plain["semi_implicit_euler"], self.model.nv
@@ -176,7 +189,14 @@ class _Methods:
     def _by_complex_step(
         self, name: str, q: Any, qd: Any, last: Any, tail: list[Any]
     ) -> list[np.ndarray]:
-        """Return the Jacobians by q, qd and the last input, by complex steps."""
+        """Return the Jacobians by q, qd and the last input, by complex steps.
+
+        Args:
+            name: Solver, rnea or aba.
+            q, qd: State.
+            last: Its third input.
+            tail: The time of driven joints, or nothing.
+        """
         program = self.plain[name]
 
         def along(dq: Any, dqd: Any, dlast: Any) -> np.ndarray:
@@ -189,7 +209,7 @@ class _Methods:
     def _by_differences(
         self, name: str, q: Any, qd: Any, last: Any, tail: list[Any]
     ) -> list[np.ndarray]:
-        """Return the same Jacobians by eighth-order differences."""
+        """Return the Jacobians of `_by_complex_step` by eighth-order differences."""
         program, integrate = self.programs[name], self.model.integrate
 
         def along(dq: Any, dqd: Any, dlast: Any) -> np.ndarray:
@@ -222,7 +242,16 @@ class _Methods:
         weight: Any,
         steps: Any,
     ) -> np.ndarray:
-        """Return the errors of directional derivatives along random directions."""
+        """Return the errors of directional derivatives along scaled unit directions.
+
+        Args:
+            problem: "id" or "fd".
+            state: q, qd and the third input.
+            tail: The time of driven joints, or nothing.
+            rng: Random generator of the scales.
+            weight: Matrix that maps results to joint forces.
+            steps: Jacobians by complex steps.
+        """
         nv = self.model.nv
         scales = rng.normal(size=(3, nv))
         seeds = [np.diag(scale) for scale in scales]
@@ -240,7 +269,7 @@ class _Methods:
 
 
 def _by_columns(result: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return the largest difference in each column, relative to the block."""
+    """Return each column's largest difference, relative to the block; inf for NaN."""
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
     error = (
         np.abs(np.asarray(result, float) - expected).max(axis=0, initial=0.0) / scale
@@ -254,7 +283,7 @@ def _passes(errors: dict[str, dict[str, float]]) -> bool:
 
 
 def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
-    """Return a table of the errors by joint, and a verdict."""
+    """Return the lines of a table of the errors by joint, and a verdict."""
     columns = next(iter(errors.values()), dict.fromkeys(COLUMNS, 0.0))
     rows: list[tuple[str, ...]] = [("joint", "kind", *columns)]
     for name, row in errors.items():

@@ -1,4 +1,4 @@
-"""Machine code of a Program in memory: where it lies, and a bit of it changed."""
+"""Machine code of a Program in memory: its location, and a change of one bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dyn_core.errors import UnsupportedError
 
 @dataclass(frozen=True)
 class Span:
-    """Machine code, or its constants, in memory: a name, an address and bytes."""
+    """Machine code, or its constants, in memory: name, address and size in bytes."""
 
     name: str
     address: int
@@ -25,7 +25,7 @@ class Span:
 
 
 def missing() -> str:
-    """Return why no bits can be flipped here; empty where they can."""
+    """Return why bits cannot be flipped on this machine; empty if they can."""
     here = sys.platform, platform.machine()
     if here != ("linux", "x86_64"):
         return f"machine code is found in memory on linux x86_64 alone, not on {here}"
@@ -33,8 +33,12 @@ def missing() -> str:
 
 
 def code_spans(program: Any) -> tuple[Span, ...]:
-    """Return where the code of a native Program and its constants lie in memory."""
+    """Return the memory of the code and constants of a native Program.
+
+    Raises UnsupportedError if the memory differs from the compiled kernel.
+    """
     entry = program.kernels()[0].addresses["scalar"]
+    # Compile to an ELF object again: its relocations locate the constants.
     code = compiler.compile_ir(program.kernel_ir("scalar").ir)
     parts = _sections(code)
     symbols = _symbols(code, parts)
@@ -43,7 +47,8 @@ def code_spans(program: Any) -> tuple[Span, ...]:
     there, addresses = bytearray(parts[text].data(code)), {text: base}
     now = ctypes.string_at(base, len(there))
     for offset, symbol, addend in _references(code, parts, text):
-        # S + A - P stands there: address of the symbol, addend, this place.
+        # The relocated value is S + A - P: symbol address, addend, address of this
+        # field.
         (distance,) = struct.unpack_from("<i", now, offset)
         there[offset : offset + 4] = now[offset : offset + 4]
         _, part, value = symbols[symbol]
@@ -57,7 +62,7 @@ def code_spans(program: Any) -> tuple[Span, ...]:
 
 
 def address_of(spans: Sequence[Span], byte: int) -> int:
-    """Return the address of a byte, counted through all spans."""
+    """Return the address of a byte counted through all spans, or raise IndexError."""
     for span in spans:
         if byte < span.size:
             return span.address + byte
@@ -66,7 +71,10 @@ def address_of(spans: Sequence[Span], byte: int) -> int:
 
 
 def flip(address: int, bit: int) -> None:
-    """Change one bit of memory that is code, or read-only."""
+    """Flip one bit (0..7) of a byte in memory that is code, or read-only.
+
+    Raises OSError if the page cannot be made writable.
+    """
     page = address & -mmap.PAGESIZE
     every = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
     protect = ctypes.CDLL(None, use_errno=True).mprotect
@@ -78,7 +86,14 @@ def flip(address: int, bit: int) -> None:
 
 @dataclass(frozen=True)
 class _Section:
-    """A section of an ELF object: where its bytes are, and which one it refers to."""
+    """A section of an ELF object: type, location, and the sections it refers to.
+
+    Attributes:
+        name: Its name.
+        kind: ELF section type.
+        offset, size: Location of its bytes in the file.
+        link, target: Indices of related sections (sh_link, sh_info).
+    """
 
     name: str
     kind: int
@@ -88,12 +103,12 @@ class _Section:
     target: int
 
     def data(self, code: bytes) -> bytes:
-        """Return its bytes; none for what has none in the file."""
+        """Return its bytes in `code`, the bytes of the ELF object."""
         return code[self.offset : self.offset + self.size]
 
 
 def _sections(code: bytes) -> list[_Section]:
-    """Return the sections of an ELF object for 64 bits."""
+    """Return the sections of a 64-bit ELF object."""
     (table,) = struct.unpack_from("<Q", code, 0x28)
     entry, count, names = struct.unpack_from("<HHH", code, 0x3A)
     heads = [
@@ -117,7 +132,7 @@ def _symbols(code: bytes, parts: Sequence[_Section]) -> list[tuple[str, int, int
 def _references(
     code: bytes, parts: Sequence[_Section], text: int
 ) -> list[tuple[int, int, int]]:
-    """Return place, symbol and addend of what a section refers to by a distance."""
+    """Return the relocations of a section: offset, symbol index and addend."""
     rows = [
         row
         for part in parts
@@ -128,5 +143,5 @@ def _references(
 
 
 def _string(code: bytes, start: int) -> str:
-    """Return the name that begins at a byte."""
+    """Return the name that begins at byte `start`."""
     return code[start : code.index(b"\0", start)].decode()

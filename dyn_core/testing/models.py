@@ -49,7 +49,7 @@ def random_model(
         kinds: Joint kinds to draw from.
         mimic: Probability that a joint follows an earlier joint.
         massless: Probability that an inner link has no mass.
-        asymmetry: Part of dry friction by which its directions differ from the mean.
+        asymmetry: Friction asymmetry as a fraction of each joint's dry friction.
     """
     rng = np.random.default_rng((seed, size))
     links = [LinkSpec("base", random_inertia(rng))]
@@ -73,7 +73,10 @@ def random_model(
 
 
 def random_inertia(rng: np.random.Generator, scale: float = 1.0) -> RigidInertia:
-    """Return the inertia of a cloud of point masses: always physical."""
+    """Return the inertia of a random cloud of point masses, always physical.
+
+    scale: Factor of the masses.
+    """
     total = RigidInertia.zero()
     for _ in range(6):
         r = tuple(float(x) for x in rng.uniform(-0.3, 0.3, 3))
@@ -110,7 +113,15 @@ def _joint(
     before: list[JointSpec],
     mimic: float,
 ) -> JointSpec:
-    """Return a random joint, which may follow an earlier one."""
+    """Return a random joint, which may follow an earlier one.
+
+    Args:
+        rng: Random generator.
+        name, parent, child: Names of the joint and of its links.
+        kinds: Kinds to draw from.
+        before: Earlier joints.
+        mimic: Probability that it follows one of a suitable kind.
+    """
     kind = kinds[rng.integers(len(kinds))]
     axis: Any = tuple(float(x) for x in rng.normal(size=3))
     if rng.uniform() < 0.3:
@@ -148,7 +159,7 @@ def _joint(
 
 
 def _shape(rng: np.random.Generator, bare: JointSpec) -> dict[str, Any]:
-    """Return random pitch, axes or factors of the kind."""
+    """Return random pitch, axes or factors of a joint kind; {} for other kinds."""
     if bare.kind == "helical":
         return {"pitch": float(rng.uniform(-0.2, 0.2))}
     if bare.kind == "universal" and rng.uniform() < 0.5:
@@ -172,7 +183,16 @@ def _without_mass(
     joints: list[JointSpec],
     chance: float,
 ) -> list[LinkSpec]:
-    """Return the links, some inner ones without mass."""
+    """Return the links, some inner ones without mass.
+
+    Only links behind a revolute, continuous or prismatic joint that carry a joint with
+    nv <= 3 are chosen.
+
+    Args:
+        rng: Random generator.
+        links, joints: Of the tree.
+        chance: Probability for each of these links.
+    """
     carried = {j.parent for j in joints if j.kind != "fixed" and make_joint(j).nv <= 3}
     above = {j.child: j.kind for j in joints}
     result = []

@@ -30,8 +30,9 @@ def random_algorithm(
     Args:
         seed: Seed of the algorithm.
         size: Number of operations.
-        functions: Whether sin, exp and the like occur, besides algebra and choices.
-        everything: Whether all values are returned, or the last eight.
+        functions: Whether to use sin, exp and similar functions as well as algebra and
+            choices.
+        everything: True: the function returns all values; false: the last eight.
     """
     others = [op for op in OPERATIONS if op not in ("and", "or", "not")]
     ops = others if functions else [*ALGEBRA, *CONDITIONS]
@@ -53,7 +54,7 @@ def random_algorithm(
 
 
 def _choice(op: str, a: Any, b: Any, c: Any) -> Any:
-    """Return a choice by comparisons and logical operations."""
+    """Return b or c, chosen by comparisons and logical operations."""
     condition = {"le": lambda: a <= b, "eq": lambda: scalar.equal(a, b)}
     first = condition.get(op, lambda: a < b)()
     other = scalar.logical_or(scalar.logical_not(first), b < c)
@@ -66,7 +67,7 @@ def flat_program(
     outputs: int,
     **choices: Any,
 ) -> Any:
-    """Return a Program of a function of flat numbers.
+    """Return a Program of a function of a list of numbers.
 
     Args:
         algorithm: Function of a list of `width` numbers that returns `outputs` numbers.
@@ -83,7 +84,7 @@ def flat_program(
 
 
 def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
-    """Return the error in units of the last place; 0 where both are NaN."""
+    """Return the errors in units in the last place; 0 where both are NaN."""
     rounded = np.asarray(expected).astype(float)
     with np.errstate(all="ignore"):
         same = (values == expected) | (np.isnan(values) & np.isnan(rounded))
@@ -92,7 +93,10 @@ def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
 
 
 def newton_root(x: Sequence[Any]) -> list[Any]:
-    """Return the square root of x[0] by Newton's method, and the iterations."""
+    """Return the square root of x[0] by Newton's method, and the number of iterations.
+
+    The maximum is 60 iterations.
+    """
     a = x[0]
 
     def body(state: tuple) -> tuple:
@@ -107,7 +111,7 @@ def newton_root(x: Sequence[Any]) -> list[Any]:
 
 
 def apply(op: str, *operands: Any) -> Any:
-    """Apply an operation to floats or traced numbers."""
+    """Return the result of an operation on floats, traced if an operand is a Number."""
     number = next((x for x in operands if isinstance(x, scalar.Number)), None)
     if number is not None:
         return number.apply(op, *operands)
@@ -115,7 +119,7 @@ def apply(op: str, *operands: Any) -> Any:
 
 
 def random_rows(seed: int, rows: int) -> np.ndarray:
-    """Return inputs of random algorithms: normal numbers and some special values."""
+    """Return inputs, (rows, WIDTH): normal numbers and some special values."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(rows, WIDTH)) * 10.0 ** rng.integers(-3, 4, (rows, WIDTH))
     special = rng.random((rows, WIDTH)) < 0.15

@@ -18,15 +18,18 @@ def examine_second(
 ) -> dict[str, dict[str, float]]:
     """Return the largest errors by joint and column of COLUMNS, over random states.
 
-    Expected are complex steps of the first derivatives. Errors are relative to max(1,
-    largest entry); accelerations are compared as joint forces H qdd. A humanoid takes
-    minutes.
+    The reference is a complex step of the first derivatives. Errors are relative to
+    max(1, largest entry); accelerations are compared as joint forces H qdd. A humanoid
+    takes minutes.
 
     Args:
         model: Robot without loops.
         states: Number of random states.
         seed: Of the random numbers.
-        engine: That computes the second derivatives.
+        engine: Engine of the second derivatives.
+
+    Returns:
+        {joint: {column: error}}; infinity for NaN.
     """
     rng = np.random.default_rng(seed)
     inputs = ["time"] if model.driven else []
@@ -73,7 +76,7 @@ def _solver_of(column: str) -> str:
 
 
 def _ordered(problem: str, results: Any) -> list[np.ndarray]:
-    """Return tensors of which the last is by q and then by qdd or tau."""
+    """Return the tensors as arrays, the last one by q and then by qdd or tau."""
     tensors = [np.asarray(x) for x in results]
     if problem == "id":
         tensors[3] = tensors[3].transpose(0, 2, 1)
@@ -87,7 +90,14 @@ def _note(
     results: list[np.ndarray],
     expected: list[np.ndarray],
 ) -> None:
-    """Keep the largest error of each joint, by the last index."""
+    """Store the largest error of each joint, by the last index, in `worst`.
+
+    Args:
+        model: Robot.
+        worst: {joint: {column: error}}, changed in place.
+        column: One of COLUMNS.
+        results, expected: Tensors to compare.
+    """
     for got, wanted in zip(results, expected, strict=True):
         scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
         error = np.abs(got - wanted).max(axis=(0, 1), initial=0.0) / scale

@@ -17,13 +17,16 @@ TOLERANCES = {
 # Of Programs that were built with dtype="float32", against float64.
 SINGLE_TOLERANCES = {
     "exact": 3e-5,  # a few hundred roundings of 24 bits, less exact where they cancel
-    "law": 3e-2,  # differences over 1e-2 of what is rounded to 24 bits
+    "law": 3e-2,  # differences over 1e-2 of numbers rounded to 24 bits
     "function": 1.0,  # sin, cos and their like [ulp of float32]
 }
 
 
 def scaled_error(result: Any, expected: Any) -> float:
-    """Return the largest difference over max(1, largest entry); NaN and shapes fail."""
+    """Return the largest difference over max(1, largest expected entry).
+
+    The result is infinity for different shapes, and for NaN or infinity in `result`.
+    """
     a, b = np.asarray(result, float), np.asarray(expected, float)
     if a.shape != b.shape or not np.isfinite(a).all():
         return float("inf")

@@ -20,12 +20,12 @@ def wrapped(angle):
 def computed_torque(
     model, q, qd, q_ref, qd_ref, qdd_ref, kp, kd, inverse_dynamics, wrap
 ):
-    """Return the joint forces that make the error die out like a linear system.
+    """Return the joint forces that make the tracking error decay like a linear system.
 
         tau = ID(q, qd, qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q))
         then  e'' + kd e' + kp e = 0,  e = q_ref (-) q
 
-    Joint friction is compensated at qd_ref.
+    The adapter adds joint friction, evaluated at qd_ref.
 
     Inputs and outputs: those of TRACKING_CONTROL.
 
@@ -51,13 +51,13 @@ def joint_impedance(
     inverse_dynamics,
     wrap,
 ):
-    """Return the joint forces of springs and dampers that act on a weightless robot.
+    """Return the joint forces of springs and dampers on a gravity-compensated robot.
 
         tau = ID(q, qd, qdd_ref) + K (q_ref (-) q) + D (qd_ref - qd)
         then  H e'' + D e' + K e = -tau_ext,  e = q_ref (-) q
 
-    Inertia stays what it is: no force needs to be measured. Joint friction is
-    compensated at qd_ref.
+    The robot's own inertia is left unchanged, so no force measurement is needed. The
+    adapter adds joint friction, evaluated at qd_ref.
 
     Inputs and outputs: those of IMPEDANCE_CONTROL.
 
@@ -74,7 +74,7 @@ def joint_impedance(
 
 
 def position_error(model, q, q_ref, wrap):
-    """Return q_ref (-) q, nv, wrapped to [-pi, pi) for the joints of some names."""
+    """Return q_ref (-) q, nv numbers; those of joints in `wrap` lie in [-pi, pi)."""
     e = list(model.difference(q, q_ref))
     for name in wrap:
         index = model.v_slice(name).start
@@ -83,7 +83,11 @@ def position_error(model, q, q_ref, wrap):
 
 
 def turning_joints(model, names):
-    """Refuse names of joints that do not turn about one axis."""
+    """Check the option `wrap`: a list of names of revolute or continuous joints.
+
+    Raises UnsupportedError for a string, ModelError for a joint of another kind.
+    Without a model (None), only the first is checked.
+    """
     if isinstance(names, str):
         raise UnsupportedError(f"wrap is '{names}'; valid: wrap=['{names}'], a list")
     for name in names if model is not None else ():
@@ -92,7 +96,7 @@ def turning_joints(model, names):
 
 
 def gravity_compensation(model, q, qd, kd, inverse_dynamics):
-    """Return the joint forces that carry the weight and damp the motion.
+    """Return the joint forces that balance gravity and damp the motion.
 
         tau = ID(q, 0, -kd qd)
 

@@ -1,4 +1,4 @@
-"""Coordinates of all joints along paths from the base, and the tree as chains."""
+"""Joint coordinates along paths from the base, and the tree split into chains."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,12 @@ class Coordinate(NamedTuple):
     """A coordinate of a body's joint.
 
     Attributes:
-        number: Among those of all bodies, followers too.
-        body: Whose joint.
-        k: Among those of the joint.
-        rank: Rises along a path from the base; equal for those that act together.
-        in_series: Whether those of its joint act one after another.
+        number: Index among the coordinates of all bodies, followers included.
+        body: Index of the joint's body.
+        k: Index within the joint.
+        rank: Depth: rises along a path from the base; equal for coordinates that act
+            together.
+        in_series: Whether the joint's coordinates act one after another.
     """
 
     number: int
@@ -24,7 +25,7 @@ class Coordinate(NamedTuple):
 
 
 def paths_of(model):
-    """Return by body the coordinates from the base up to its joint, in order."""
+    """Return, by body, the Coordinates from the base to its joint, included."""
     paths, number = [()], 0
     for i in model.bodies:
         above, joint = paths[model.parent[i]], model.joint[i]
@@ -42,7 +43,10 @@ def paths_of(model):
 
 
 def chains_of(model):
-    """Return the bodies in chains, each as long as there are joints behind it."""
+    """Return the bodies as a list of chains, parents first.
+
+    At each branch the chain continues to the child with the most coordinates behind it.
+    """
     longest, heir = [0] * (model.nb + 1), [0] * (model.nb + 1)
     for i in reversed(model.bodies):
         p, length = model.parent[i], longest[i] + model.joint[i].nv
@@ -57,11 +61,11 @@ def chains_of(model):
 
 
 def stacked(*parts):
-    """Return the rows of several lists of vectors, side by side."""
+    """Return the Matrix whose rows are vectors of several lists, side by side."""
     rows = zip(*parts, strict=True)
     return Matrix([x for vector in row for x in vector] for row in rows)
 
 
 def are_zero(numbers):
-    """Return whether numbers are zeros, whatever the state."""
+    """Return whether all numbers are the constant 0.0, whatever the state."""
     return all(isinstance(x, float) and x == 0.0 for x in numbers)

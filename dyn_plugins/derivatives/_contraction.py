@@ -1,10 +1,10 @@
-"""Second derivatives of weights . tau, tau those of inverse dynamics; not a solver.
+"""Second derivatives of weights . tau of inverse dynamics; not a solver.
 
-The weights are rates of the joints, too: bodies move at W under them, and
+The weights are joint rates, too: under them the bodies move with velocity W, and
 
     phi = weights . tau = sum_b W_b . (I_b a_b + v_b x* I_b v_b - f_ext_b)
 
-Seen from the bodies, a change of coordinate j moves all that it carries alike:
+In body coordinates, a change of coordinate j moves joint j and its descendants alike:
 
     dW = sigma_j,   dv = alpha_j,   da = beta_j - v x alpha_j
 
@@ -14,13 +14,13 @@ Seen from the bodies, a change of coordinate j moves all that it carries alike:
     beta  Psi_ddot_j          Psi_S_dot_j   s_j
 
 With B twice the factor of the velocity product, so that v x* I v changes by B alpha for
-beta = v x alpha, and with sums over all that j carries
+beta = v x alpha, and with sums over j and its descendants
 
     f = sum I a + v x* I v - f_ext,   P = sum I W,   Q = sum B(I, v).T W
     dphi/dx_j = sigma_j . f + beta_j . P + alpha_j . Q
 
-For k behind j what stands before the sums does not depend on k, and the sums change as
-those of k do: f by what first derivatives are made of, P by s_k x* P + I sigma_k, Q by
+For k behind j the factors sigma, beta and alpha do not depend on k. The sums change as
+the sums of k do: f as in first derivatives, P by s_k x* P + I sigma_k, Q by
 s_k x* Q + B(I, v).T sigma_k - B(I, W).T alpha_k, for W . B(I, alpha) gamma =
 -alpha . B(I, W) gamma. So a second derivative is three products of six numbers for each
 pair of coordinates on a common path: products of matrices for all pairs of a chain.
@@ -51,24 +51,25 @@ from dyn_plugins.derivatives.first_derivatives import (
     _rates_together,
 )
 
-GROUP = 6  # coordinates that are multiplied together, about
+GROUP = 6  # minimum number of coordinates in one product of matrices
 
 
 @dataclass(frozen=True)
 class Motions:
-    """What moves, by body, in the frame of the first body of its branch.
+    """Motion, inertia and force sums, by body, in the frame of the branch's first body.
 
-    Far from the base's origin nothing is lost by that. Entry 0 is unused.
+    A branch begins at a body whose parent is the base. In its frame no digits are lost
+    far from the base's origin. Entry 0 is unused.
 
     Attributes:
         up: Transform from the body to that frame.
         S, dS: Motion subspace, and its derivatives by each coordinate.
-        Psi_dot, Psi_ddot, Psi_S_dot: As of id_derivatives.
+        Psi_dot, Psi_ddot, Psi_S_dot: As in id_derivatives.
         v_p, a_p: Velocity and acceleration of the parent.
-        I, IC: Inertia of the body, and of all that it carries.
+        I, IC: Inertia of the body, and composite inertia with its descendants.
         B: VelocityProduct of the body.
-        BC, fC: Sums of it, and of forces, over all that the body carries.
-        by_q, by_qd, by_qdd: How fC changes with the coordinates of the body's joint.
+        BC, fC: Sums of B and of the forces over the body and its descendants.
+        by_q, by_qd, by_qdd: Derivatives of fC by the coordinates of the body's joint.
     """
 
     up: list
@@ -90,7 +91,7 @@ class Motions:
 
 
 def motions(model, q, qd, qdd, f_ext):
-    """Return the Motions of a state, coordinates split by joint."""
+    """Return the Motions of a state; q, qd, qdd and f_ext are lists by body."""
     m = Motions(*([None] * (model.nb + 1) for _ in range(16)))
     X, v, a = [None] * (model.nb + 1), [None] * (model.nb + 1), [None] * (model.nb + 1)
     for i in model.bodies:
@@ -124,14 +125,22 @@ def motions(model, q, qd, qdd, f_ext):
 
 
 def _slopes(joint, up, q):
-    """Return the derivatives of S by each coordinate, none of those in series."""
+    """Return the derivatives of S by each coordinate; () for coordinates in series."""
     if joint.series is not None:
         return ()
     return tuple(up @ dS_k for dS_k in joint.S_slopes(q))
 
 
 def _rates(joint, up, S, dS, v_p, a_p, q, qd, qdd):
-    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot, see id_derivatives."""
+    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of a joint, see id_derivatives.
+
+    Args:
+        joint: Joint.
+        up: Transform from the body to the branch's frame, in which the rest is given.
+        S, dS: Motion subspace and its derivatives.
+        v_p, a_p: Velocity and acceleration of the parent.
+        q, qd, qdd: Motion of the joint.
+    """
     if joint.series is not None:
         return _rates_in_series(joint, S, v_p, a_p, qd, qdd)
     return _rates_together(S, dS, up @ joint.cJ_slopes(q, qd), v_p, a_p, qd, qdd)
@@ -139,12 +148,12 @@ def _rates(joint, up, S, dS, v_p, a_p, q, qd, qdd):
 
 @dataclass(frozen=True)
 class Weighted:
-    """What moves under the weights, by body; entry 0 is unused.
+    """Motion and sums under the weights, by body; entry 0 is unused.
 
     Attributes:
         W_p: Motion of the parent.
-        sigma: How the motion of what a joint carries changes with its coordinates.
-        P, Q: Sums of I W and B(I, v).T W over all that a body carries.
+        sigma: Derivatives of the motion W of joint and descendants by its coordinates.
+        P, Q: Sums of I W and B(I, v).T W over the body and its descendants.
         BW: Sum of B(I, W).
     """
 
@@ -156,7 +165,7 @@ class Weighted:
 
 
 def _weighted_motions(model, m, weights):
-    """Return what moves under weights, by joint."""
+    """Return the Weighted of Motions m and weights, a list by body."""
     result = Weighted(*([None] * (model.nb + 1) for _ in range(5)))
     W = [Motion.zero()]
     for i in model.bodies:
@@ -174,7 +183,16 @@ def _weighted_motions(model, m, weights):
 
 
 def weighted_rates(joint, S, dS, W_p, w):
-    """Return sigma: W_p x s, with what stands before it in a series; or dS_k w."""
+    """Return sigma of a joint: W_p x s_k plus the derivatives of S times w.
+
+    In a series, W_p includes the coordinates before k.
+
+    Args:
+        joint: Joint.
+        S, dS: Motion subspace and its derivatives by each coordinate.
+        W_p: Motion of the parent under the weights.
+        w: Weights of the joint's coordinates.
+    """
     if joint.series is None:
         return cross(W_p, S) + MotionSubspace(dS_k @ w for dS_k in dS)
     sigma = [None] * joint.nv
@@ -191,10 +209,10 @@ def second_derivatives(model, m, state, weights):
         model: Robot.
         m: Motions of the state.
         state: q, qd and qdd, by joint.
-        weights: By joint; those of followers as their leaders move them.
+        weights: By joint; followers have their leader's weight times the ratio.
 
     Returns:
-        Matrices nv x nv, [j, k] first by j, then by k.
+        Four Matrices nv x nv, [j, k] first by j, then by k.
     """
     w, paths = _weighted_motions(model, m, weights), paths_of(model)
     n = sum(joint.nv for joint in model.joint[1:])
@@ -223,7 +241,10 @@ def second_derivatives(model, m, state, weights):
 
 
 def _groups(chain, paths):
-    """Return the coordinates of a chain in groups of whole joints, about GROUP each."""
+    """Return the coordinates of a chain in groups of whole joints, at least GROUP each.
+
+    The last group may be smaller.
+    """
     groups = [[]]
     for i in chain:
         if len(groups[-1]) >= GROUP:
@@ -233,9 +254,17 @@ def _groups(chain, paths):
 
 
 def _products(m, w, path, members):
-    """Return for j of a path and k of a chain in it what qq, qv, vv, qa have.
+    """Return the products for coordinates j of a path (rows) and k of its end.
 
-    [j, k] holds where j carries k; behind them are qv and qa by k, then j.
+    Args:
+        m: Motions.
+        w: Weighted.
+        path: Coordinates from the base on.
+        members: Its last coordinates.
+
+    Returns:
+        Six Matrices: by j, then k, for qq, q qd, qd qd, q qdd; by k, then j, for q qd
+        and q qdd. They are valid where j is at or above k.
     """
 
     def columns(part, coordinates):
@@ -271,7 +300,14 @@ def _products(m, w, path, members):
 
 
 def _added(total, pairs, negative=False):
-    """Return a matrix and left.T right for pairs of lists, zeros left out."""
+    """Return the Matrix total + sum of left.T right; minus that sum if `negative`.
+
+    Args:
+        total: Matrix.
+        pairs: Pairs of lists of vectors; a pair whose left vectors are zeros is
+            skipped.
+        negative: Whether the sum is subtracted.
+    """
     pairs = [(left, right) for left, right in pairs if not all(map(are_zero, left))]
     if not pairs:
         return total
@@ -281,9 +317,9 @@ def _added(total, pairs, negative=False):
 
 
 def _change(m, w, i):
-    """Return how P and Q change with the coordinates of joint i, -Q with rates.
+    """Return the derivatives of P by q, of Q by q and of -Q by qd, for joint i.
 
-    The changes of Q are moments.
+    The derivatives of Q have moments only.
     """
     S, sigma, BW = m.S[i], w.sigma[i], w.BW[i].T
     dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
@@ -292,7 +328,7 @@ def _change(m, w, i):
 
 
 def _fill(entries, path, members, products):
-    """Fill in the entries of pairs of coordinates, those of a chain and of its path."""
+    """Copy products of `_products` to the four tables of entries, in place."""
     qq, qv, vv, qa = entries
     qq_jk, qv_jk, vv_jk, qa_jk, qv_kj, qa_kj = products
     for b, k in enumerate(members):
@@ -308,21 +344,21 @@ def _fill(entries, path, members, products):
 
 
 def own_changes(joint, i, m, under_weights, state, weight):
-    """Return what blocks of coordinates that act together have more.
+    """Return additional terms of a block of coordinates that act together.
 
     There sigma, alpha and beta of a coordinate change with another one. Where S is
-    constant that is sigma, alpha and beta of the bracket s_k x s_j.
+    constant, the change is sigma, alpha and beta of the bracket s_k x s_j.
 
     Args:
-        joint: That carries body i.
-        i: Number of the body.
+        joint: Joint of body i.
+        i: Index of the body.
         m: Motions of the state.
         under_weights: W_p, P and Q of the body, see Weighted.
         state: q, qd and qdd of the joint.
         weight: Weights of its coordinates.
 
     Returns:
-        Matrices by qq, q qd, qd qd and q qdd.
+        Matrices by qq, q qd, qd qd and q qdd, a row and a column for each coordinate.
     """
     S, n = m.S[i], joint.nv
     q, qd, qdd = state
@@ -338,7 +374,7 @@ def own_changes(joint, i, m, under_weights, state, weight):
         return by_qq, zero, by_vv, zero
 
     def slopes(state, ground):
-        """Return the derivatives of dphi/dq and dphi/dqd along a direction."""
+        """Return the slopes of dphi/dq and dphi/dqd along the inputs' direction."""
         up, (q, qd, qdd), (v_p, a_p, W_p, f, P, Q) = m.up[i], state, ground
         S, dS = up @ joint.S(q), _slopes(joint, up, q)
         Psi_dot, Psi_ddot, Psi_S_dot = _rates(joint, up, S, dS, v_p, a_p, q, qd, qdd)
@@ -359,11 +395,16 @@ def own_changes(joint, i, m, under_weights, state, weight):
 
 
 def _bracket_force(v_p, a_p, W_p, f, P, Q):
-    """Return K with sigma . f + beta . P + alpha . Q = s . K for constant s."""
+    """Return K with sigma . f + beta . P + alpha . Q = s . K for constant s.
+
+    Args:
+        v_p, a_p, W_p: Velocity, acceleration and weighted motion of the parent.
+        f, P, Q: Sums over the body and its descendants.
+    """
     centripetal = cross(v_p, cross(v_p, P) - Q)
     return centripetal - cross(W_p, f) - cross(a_p, P)
 
 
 def _with_change(x, d):
-    """Return a motion or force with its change along a direction."""
+    """Return a Motion or Force x whose derivative is d."""
     return type(x)(with_slopes(x.ang, d.ang), with_slopes(x.lin, d.lin))

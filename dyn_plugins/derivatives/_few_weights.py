@@ -1,8 +1,8 @@
-"""The second derivatives of _contraction.py where most weights are zeros; not a solver.
+"""Second derivatives as in _contraction.py for weights that are mostly zeros.
 
-What carries all that has a weight does not move, and what is behind it moves as one
-body. Of a small robot the tensors are taken so, weight by weight: what is left of each
-is less work than products of matrices.
+Not a solver. Ancestors of all weighted joints do not move, and the bodies behind the
+last weighted joint move as one body. For a small robot the tensors are computed this
+way, weight by weight: what remains of each is less work than products of matrices.
 """
 
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from dyn_plugins.derivatives.first_derivatives import _by_order, _cross_force
 
 @dataclass(frozen=True)
 class UnitWeighted:
-    """What moves under the weights, by body; entry 0 is unused.
+    """Motion and sums under the weights, by body; entry 0 is unused.
 
     Attributes:
         W_p: Motion of the parent.
-        sigma: How the motion of what a joint carries changes with its coordinates.
-        P, Q: Sums of I W and B(I, v).T W over all that a body carries.
-        BW: Sum of B(I, W); None where all that the body carries moves as its parent.
+        sigma: Derivatives of the motion W of joint and descendants by its coordinates.
+        P, Q: Sums of I W and B(I, v).T W over the body and its descendants.
+        BW: Sum of B(I, W); None if the body and its descendants move as its parent.
         W: Motion of the body.
-        moving: Whether something that a body carries moves.
+        moving: Whether the body or one of its descendants moves.
     """
 
     W_p: list
@@ -41,7 +41,7 @@ class UnitWeighted:
 
 
 def _weighted_motions(model, m, weights):
-    """Return what moves under weights, by joint; most of them are zeros."""
+    """Return the UnitWeighted of Motions m and weights by body, most of them zeros."""
     n = model.nb + 1
     result = UnitWeighted(
         *([None] * n for _ in range(5)), [Motion.zero()] * n, [False] * n
@@ -60,7 +60,7 @@ def _weighted_motions(model, m, weights):
         result.moving[i] = result.moving[i] or carries
     for i in reversed(model.bodies):
         p, sums = model.parent[i], (result.P, result.Q, result.BW)
-        # What moves alike is one body.
+        # Bodies that move alike are summed as one body.
         alike = not (behind[i] or weighted[i] or (p and behind[p]))
         I, B = (m.I[i], m.B[i]) if behind[i] else (m.IC[i], m.BC[i])
         terms = I @ W[i], B.T @ W[i], None if alike else VelocityProduct.of(I, W[i])
@@ -72,16 +72,16 @@ def _weighted_motions(model, m, weights):
 
 
 def with_few_weights(model, m, state, weights):
-    """Return what second_derivatives returns, where most weights are zeros.
+    """Return the results of second_derivatives for weights that are mostly zeros.
 
     Args:
         model: Robot.
         m: Motions of the state.
         state: q, qd and qdd, by joint.
-        weights: By joint; those of followers as their leaders move them.
+        weights: By joint; followers have their leader's weight times the ratio.
 
     Returns:
-        Matrices nv x nv, [j, k] first by j, then by k.
+        Four Matrices nv x nv, [j, k] first by j, then by k.
     """
     w = _weighted_motions(model, m, weights)
     blocks = {}, {}, {}, {}
@@ -108,7 +108,7 @@ def with_few_weights(model, m, state, weights):
 
 
 def _change(m, w, i):
-    """Return how P and Q change with the coordinates of joint i, and Q with rates."""
+    """Return the derivatives of P by q, of Q by q and of Q by qd, for joint i."""
     S, sigma = m.S[i], w.sigma[i]
     dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
     dQ = _cross_force(S, w.Q[i]) + m.BC[i].T @ sigma
@@ -116,14 +116,17 @@ def _change(m, w, i):
 
 
 def _minus_BW(m, w, i, alpha):
-    """Return -B(I, W).T alpha, which is B(I, alpha).T W for one W."""
+    """Return -B(I, W).T alpha; B(I, alpha).T W if all bodies share one W."""
     if w.BW[i] is None:
         return ForceSubspace(VelocityProduct.of(m.IC[i], x).T @ w.W[i] for x in alpha)
     return ForceSubspace(-f for f in w.BW[i].T @ alpha)
 
 
 def _pair(m, w, j, i, change):
-    """Return the blocks (j, i) and (i, j) of a joint j and of i behind it."""
+    """Return the blocks (j, i) and (i, j) for joint j and joint i at or behind it.
+
+    Each is a tuple by qq, q qd, qd qd and q qdd. change: Result of `_change` for i.
+    """
     dP, dQ, dQ_v = change
     S, sigma, Psi_dot = m.S[j].T, w.sigma[j].T, m.Psi_dot[j].T
     qq = sigma @ m.by_q[i] + m.Psi_ddot[j].T @ dP + Psi_dot @ dQ
@@ -134,7 +137,7 @@ def _pair(m, w, j, i, change):
 
 
 def _within(joint, above, below):
-    """Return the blocks of a joint with itself, but for what changes with its S."""
+    """Return the blocks of a joint with itself, without the terms of own_changes."""
     if joint.series is None:
         return above
     pairs = zip(above, below, strict=True)

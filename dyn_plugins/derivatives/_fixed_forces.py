@@ -1,6 +1,6 @@
-"""What forces from outside stay fixed to as bodies move, and what derivatives gain.
+"""External forces fixed to body, base or point, and the derivatives by their motion.
 
-Not a solver: options that every solver of derivatives with f_ext has.
+Not a solver: the options of every solver of derivatives with f_ext.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,18 @@ VALID = {"f_ext_fixed": NAME, "f_ext_points": POINTS}
 
 
 def points_by_body(model, points):
-    """Return where the force on each body acts, body coordinates."""
+    """Return the point of action of the force on each body, body coordinates [m].
+
+    Args:
+        model: Robot.
+        points: {link: point in the link's frame}, or None; the origin of a body without
+            one.
+
+    Raises:
+        UnsupportedError: For a point that has not 3 numbers, or a second point of one
+            body.
+        ModelError: For an unknown link.
+    """
     by_body = [Vector.zeros(3)] * (model.nb + 1)
     taken = set()
     for link, point in (points or {}).items():
@@ -54,8 +65,8 @@ class _Load:
 
     Attributes:
         f: Their sum, about the base's origin [N·m; N].
-        B: Sum of p f.T - (p . f) 1 over points p of action, for which f stays fixed in
-            the base's axes at p; None for wrenches fixed to the base.
+        B: Sum of p f.T - (p . f) 1 over points p of action, for forces constant in base
+            axes at p; None for wrenches fixed to the base.
     """
 
     f: Force
@@ -77,7 +88,14 @@ class _Load:
 
 
 def _load(X, f, fixed, point):
-    """Return the load of a force on a body, X from the base to it."""
+    """Return the _Load of a force f on a body.
+
+    Args:
+        X: Transform from the base to the body.
+        f: Force, body coordinates.
+        fixed: "base" or "point".
+        point: Point of action, body coordinates.
+    """
     f = X.T @ f
     if fixed == "base":
         return _Load(f, None)
@@ -90,11 +108,11 @@ def _load(X, f, fixed, point):
 
 
 def fixed_force_slopes(model, q, f_ext, fixed, points):
-    """Return what dtau_dq gains where forces do not move with their bodies, by blocks.
+    """Return the addition to dtau_dq for forces not fixed to their bodies, by blocks.
 
         sum_i J_i.T D_i J_i,   D_i h = -df_i for a body that moves by h
 
-    Base coordinates throughout, so that what acts on a subtree is a sum.
+    Base coordinates throughout, so that the load of a subtree is a sum.
 
     Args:
         model: Robot.
@@ -103,7 +121,7 @@ def fixed_force_slopes(model, q, f_ext, fixed, points):
         fixed, points: As the option f_ext_fixed and f_ext_points.
 
     Returns:
-        Blocks (i, j) of joint forces of i by displacements of j; none for "body".
+        Blocks (i, j) of joint forces of i by displacements of j; {} for "body".
 
     Source: KIM-4.5 (external forces fixed to the base or in direction), assembled.
     """
@@ -129,7 +147,15 @@ def fixed_force_slopes(model, q, f_ext, fixed, points):
 
 
 def with_fixed_forces(model, dtau_dq, q, f_ext, f_ext_fixed, f_ext_points):
-    """Return dtau_dq, that of forces fixed to their bodies, for others."""
+    """Return dtau_dq with the terms of forces that are not fixed to their bodies.
+
+    Args:
+        model: Robot.
+        dtau_dq: Derivative for forces fixed to their bodies, nv x nv.
+        q: Joint positions, nq.
+        f_ext: Force on each body, body coordinates [N·m; N].
+        f_ext_fixed, f_ext_points: The options.
+    """
     blocks = fixed_force_slopes(
         model, split_q(model, q), f_ext, f_ext_fixed, f_ext_points
     )
@@ -137,15 +163,20 @@ def with_fixed_forces(model, dtau_dq, q, f_ext, f_ext_fixed, f_ext_points):
 
 
 class FixedForces(TracedSolver):
-    """Derivatives that know what forces from outside stay fixed to.
+    """Solver of derivatives with a choice of where external forces stay fixed.
 
     f_ext_fixed is body, base (as a wrench about the base's origin) or point (in the
-    base's axes, at a point of the body: its origin, or that of f_ext_points); None: as
-    f_ext_frame says, so that derivatives are those of what the same options compute.
+    base's axes, at a point of the body: its origin, or a point of f_ext_points). None
+    takes the value of f_ext_frame, so that derivatives belong to the function with the
+    same options.
     """
 
     def build(self, model, **choices):
-        """Return a Program; f_ext_fixed without f_ext is refused."""
+        """Return a Program.
+
+        Raises UnsupportedError for f_ext_fixed "base" or "point" without the input
+        f_ext, and the errors of TracedSolver.build.
+        """
         inputs = choices.get("inputs", ())
         inputs = (inputs,) if isinstance(inputs, str) else inputs
         if choices.get("f_ext_fixed") in FIXED[1:] and "f_ext" not in inputs:
@@ -156,7 +187,11 @@ class FixedForces(TracedSolver):
         return super().build(model, **choices)
 
     def _adapter(self, model, common, chosen):
-        """Settle what forces are fixed to."""
+        """Return the adapter with f_ext_fixed resolved.
+
+        Raises UnsupportedError for an invalid f_ext_fixed, an invalid point, and
+        f_ext_points without f_ext_fixed "point".
+        """
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed
         if fixed not in FIXED:

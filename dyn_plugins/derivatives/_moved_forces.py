@@ -1,4 +1,4 @@
-"""Forces from outside as numbers with derivatives, moving with what they are fixed to.
+"""External forces as numbers with derivatives, fixed to body, base or point.
 
 Not a solver: derivatives by forward mode share it.
 """
@@ -9,7 +9,7 @@ from dyn_plugins.derivatives._seeds import moved_model, moved_position
 
 
 def moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points):
-    """Return external forces with derivatives, without that of the base.
+    """Return external forces with their derivatives, without the one on the base.
 
     Args:
         model: Robot.
@@ -36,7 +36,7 @@ def moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points
 
 
 def _from_base(model, q):
-    """Return the transform from the base to each body."""
+    """Return the transforms from the base to the base and to each body."""
     parts, X = split_q(model, q), [Transform.identity()]
     for i in model.bodies:
         XJ = model.joint[i].X(parts[i])

@@ -1,4 +1,4 @@
-"""What each joint, body and external force contributes to a derivative by a scalar.
+"""Derivatives of each joint, body and external force along a direction.
 
 Joints and the Model run on Taylor numbers here, once; the recursions get values and
 slopes.
@@ -37,10 +37,11 @@ class Seeds:
         X: Transform from the parent; dX = -(dh x) X.
         dh: vee(T^-1 dT) of the body's pose in its parent.
         S, vJ, cJ: Of its joint: motion subspace, velocity, bias; and their slopes.
-        I, armature, f_ext: Inertia, rotors, force from outside; and their slopes.
-        a_0: Acceleration of the base that stands for gravity; and its slope.
-        taken: What friction and springs take, nv; and its slope.
-        moved: The Model with derivatives by the parameter, in its followers' rules.
+        I, armature, f_ext: Inertia, rotors, external force; and their slopes.
+        a_0: Acceleration of the base that represents gravity; and its slope.
+        taken: Resisting forces of friction and springs, nv; and their slope.
+        moved: The Model with derivatives by the parameter, also in its followers'
+            rules.
 
     Source: KIM-4.5.
     """
@@ -68,7 +69,7 @@ class Seeds:
 
 @dataclass(frozen=True)
 class Direction:
-    """A direction of change, besides that of accelerations and joint forces.
+    """A direction of change, without the changes of accelerations and joint forces.
 
     Attributes:
         dq, dqd: Displacement and change of velocity, nv.
@@ -90,7 +91,7 @@ class Direction:
 
 
 def parameter_along(model, parameter, dp):
-    """Return a parameter's numbers with their derivatives, or nothing."""
+    """Return {parameter: numbers with derivatives dp}; {} if `parameter` is None."""
     if parameter is None:
         return {}
     rates = dp if hasattr(dp, "__iter__") else [dp]
@@ -98,17 +99,17 @@ def parameter_along(model, parameter, dp):
 
 
 def moved_model(model, changed):
-    """Return the Model with derivatives in some numbers."""
+    """Return the Model with the parameters in `changed`, numbers with derivatives."""
     return parameter_paths.with_values(model, changed) if changed else model
 
 
 def moved_position(model, q, dq):
-    """Return the position that moves along a displacement: T -> T exp(S dq)."""
+    """Return q with its derivative along a displacement dq: T -> T exp(eps S dq)."""
     return with_slopes(q, position_rate(model, q, dq))
 
 
 def seeds(model, q, qd, along):
-    """Return what a recursion needs for a derivative along a direction.
+    """Return the Seeds of a derivative along a direction.
 
         dh = XJ h_tree + S dq,   dS, dvJ, dcJ: the joint on q + eps dq, qd + eps dqd
 
@@ -168,7 +169,7 @@ def _slopes(parts):
 
 
 def forces_along(model, X, dh, along):
-    """Return how external forces change in body coordinates as the bodies move.
+    """Return the changes of external forces in body coordinates as the bodies move.
 
         body:   df = df_ext                    constant in the body
         base:   df = df_ext - h x* f           constant in the base, about its origin
@@ -176,6 +177,11 @@ def forces_along(model, X, dh, along):
                 constant in the base's axes, acting at the body's point r
 
         h_i = X h_p + dh_i,   w its angular part; r is the body's origin unless given
+
+    Args:
+        model: Robot.
+        X, dh: By body, as in Seeds.
+        along: The Direction.
 
     Source: KIM-4.5.
     """
@@ -197,7 +203,11 @@ def forces_along(model, X, dh, along):
 
 
 def check_choices(name, model, choices):
-    """Return the choices of a build, with dp an input where there is a parameter."""
+    """Return the options of a build, with dp as an input if there is a parameter.
+
+    Raises UnsupportedError for the input dp without a parameter, a parameter that is
+    not a string, and for the reasons of `check_path`.
+    """
     path = choices.get("parameter")
     inputs = choices.get("inputs", ())
     inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
@@ -217,18 +227,22 @@ def check_choices(name, model, choices):
 
 
 def acting_options(choices):
-    """Return which of joint_friction and joint_springs a build chooses."""
+    """Return the names of joint_friction and joint_springs that a build turns on."""
     return [x for x in ("joint_friction", "joint_springs") if choices.get(x, False)]
 
 
 def checked_paths(name, model, choices, loops):
-    """Return the choice `paths` of a build, each with a derivative in it.
+    """Return the option `paths` of a build as a tuple, each path checked.
 
     Args:
-        name: Of the solver.
+        name: Name of the solver.
         model: Robot.
-        choices: Of the build.
+        choices: Options of the build.
         loops: Whether the solver closes loops.
+
+    Raises:
+        UnsupportedError: If paths is a string or not iterable, and for the reasons of
+            `check_path`.
     """
     paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
     if isinstance(paths, str) or not hasattr(paths, "__iter__"):
@@ -244,15 +258,21 @@ def checked_paths(name, model, choices, loops):
 
 
 def check_path(name, model, path, acting, inputs, loops=False):
-    """Refuse a parameter by which there is no derivative in this build.
+    """Check that this build has a derivative by a parameter.
 
     Args:
-        name: Of the solver.
+        name: Name of the solver.
         model: Robot.
-        path: Of the parameter.
-        acting: Which of joint_friction and joint_springs act.
+        path: Parameter path.
+        acting: Which of joint_friction and joint_springs are on.
         inputs: Names of the inputs of the build.
         loops: Whether the solver closes loops.
+
+    Raises:
+        UnsupportedError: If the parameter acts only with an option that is off, belongs
+            to a loop that is not closed, is the time of a robot without driven joints,
+            or belongs to a link or joint whose parameter is an input. The error of
+            parameter_paths.numbers for an unknown path.
     """
     parameter_paths.numbers(model, path)
     link, _, what = path.rpartition(".")
@@ -281,6 +301,6 @@ def check_path(name, model, path, acting, inputs, loops=False):
 
 
 def sizes(model, options):
-    """Return the size of dp."""
+    """Return the size of dp, `np`; 0 without a parameter."""
     path = options["parameter"]
     return {"np": 0 if path is None else parameter_paths.size(model, path)}

@@ -1,8 +1,8 @@
 """Second derivatives of all joint forces, as products of matrices; not a solver.
 
-With a unit weight for coordinate m the sums of _contraction.py are those of one body,
-and what stands for each coordinate is a factor of a product. Let d be a coordinate and
-m, j others that carry it; IC, BC and fC are those of d's body, s is its motion.
+With a unit weight for coordinate m the sums of _contraction.py belong to one body, and
+the terms of each coordinate are factors of a product. Let d be a coordinate and m, j
+coordinates at or above it; IC, BC and fC belong to d's body, s is its motion.
 
     by j, then d, of tau_m      qq    s_m . (M1 Psi_ddot_j + M2 Psi_dot_j)
                                 q qd  s_m . B Psi_dot_j
@@ -21,8 +21,8 @@ m, j others that carry it; IC, BC and fC are those of d's body, s is its motion.
     M1 = s x* IC - IC s x,   M2 = s x* BC - BC s x + B(IC, Psi_dot_d),   B = B(IC, s)
     p = IC s,   r = BC.T s,   N1 m = m x* p,   N2 m = m x* r
 
-M2, B and N2 act on angular velocities only. The coordinates that carry another one are
-stacked, once for each piece of the tree between branches.
+M2, B and N2 act on angular velocities only. The coordinates above d are stacked, once
+for each chain of the tree.
 """
 
 from typing import NamedTuple
@@ -44,7 +44,12 @@ from dyn_plugins.derivatives._contraction import own_changes
 
 
 class Tensors(NamedTuple):
-    """Second derivatives of tau by qq, q qd and qd qd, and of H by q: [i][j][k]."""
+    """Second derivatives of tau_i, and of H, as nested lists [i][j][k].
+
+    Attributes:
+        qq, qv, vv: Of tau_i, by q_j then q_k, q_j then qd_k, qd_j then qd_k.
+        dH: Of H[i, j] by q_k.
+    """
 
     qq: list
     qv: list
@@ -59,6 +64,9 @@ def second_derivative_tensors(model, m, state):
         model: Robot.
         m: Motions of the state.
         state: q, qd and qdd, by joint.
+
+    Returns:
+        Tensors; indices count the coordinates of all bodies, followers included.
     """
     n = sum(joint.nv for joint in model.joint[1:])
     tensors = Tensors(
@@ -80,12 +88,12 @@ def second_derivative_tensors(model, m, state):
 
 
 def _block(M, columns, rows=None):
-    """Return some columns of a Matrix, and its first rows."""
+    """Return a slice of columns of a Matrix, of its first `rows` rows or of all."""
     return Matrix(row[columns] for row in M.rows[:rows])
 
 
 class _Factors(NamedTuple):
-    """What is multiplied for the coordinates d of one piece.
+    """Factors of the products for the coordinates d of one chain.
 
     Attributes:
         left: s . [M1 M2 F_q F_qd B] for each d, a row for each coordinate of the path.
@@ -105,7 +113,7 @@ _M, _F_Q, _F_QD, _B = slice(0, 9), slice(9, 15), slice(15, 21), slice(21, 24)
 
 
 def _factors(m, path, members):
-    """Return the Factors of the coordinates of a piece."""
+    """Return the _Factors of `members`, the last coordinates of `path`."""
     S, Psi_dot, Psi_ddot, Psi_S_dot = (
         [part[c.body][c.k] for c in path]
         for part in (m.S, m.Psi_dot, m.Psi_ddot, m.Psi_S_dot)
@@ -139,14 +147,14 @@ def _coefficients(m, d):
 
 
 def _moved_inertia(I, s):
-    """Return s x* I - I s x: how the inertia of bodies changes that move along s."""
+    """Return s x* I - I s x: the change of inertia of bodies that move along s."""
     w, o = s.ang, s.lin
     X = skew(w) @ I.I.full() - skew(o) @ skew(I.h)
     return RigidInertia(0.0, cross3(w, I.h) + o * I.m, Symmetric.of(X + X.T))
 
 
 def _moved_product(B, s):
-    """Return s x* B - B s x, alike."""
+    """Return s x* B - B s x: the change of a VelocityProduct along s."""
     W, o, p = skew(s.ang), s.lin, B.p
     outer = Matrix([x * y for y in o] for x in p)
     G = W @ B.G - B.G @ W + outer - Matrix.identity(3) * (o @ p)
@@ -154,26 +162,26 @@ def _moved_product(B, s):
 
 
 def _inertia_rows(I):
-    """Return the six rows of an inertia without mass."""
+    """Return the six rows of the matrix of an inertia, its mass taken as zero."""
     H = skew(I.h)
     below = ((*row, 0.0, 0.0, 0.0) for row in H.T.rows)
     return (*stacked(I.I.full().rows, H.rows).rows, *below)
 
 
 def _product_rows(B):
-    """Return the six rows of a VelocityProduct, its three columns."""
+    """Return the six rows of a VelocityProduct's three angular columns."""
     return (*(B.G * -2.0).rows, *(skew(B.p) * -2.0).rows)
 
 
 def _cross_rows(f):
-    """Return the rows of the matrix F with F m = m x* f."""
+    """Return the six rows of the matrix F with F m = m x* f."""
     N, F = -skew(f.ang), -skew(f.lin)
     below = ((*row, 0.0, 0.0, 0.0) for row in F.rows)
     return (*stacked(N.rows, F.rows).rows, *below)
 
 
 def _fill(tensors, m, path, members):
-    """Fill in what belongs to a coordinate of a piece and two that carry it."""
+    """Write the entries of each coordinate d of `members` and two at or above it."""
     factors, n = _factors(m, path, members), len(path)
     first, second = slice(0, n), slice(n, 2 * n)
     S, rates = factors.S, factors.rates
@@ -211,7 +219,7 @@ def _fill(tensors, m, path, members):
 
 
 class _OfCoordinate(NamedTuple):
-    """Products for a coordinate d, [m, j]; `behind` where m carries j."""
+    """Products for a coordinate d, [m, j]; `behind` if j is behind m."""
 
     qq: Matrix
     qq_behind: Matrix
@@ -224,7 +232,7 @@ class _OfCoordinate(NamedTuple):
 
 
 def _fill_carrying(tensors, path, d, of_d):
-    """Fill in tau_m, by j and d in either order, and H of m, j and d."""
+    """Write tau_m, by j and d in either order, and H of m, j and d."""
     qq, qv, vv, dH = tensors
     z = d.number
     for a, m in enumerate(path):
@@ -244,7 +252,15 @@ def _fill_carrying(tensors, path, d, of_d):
 
 
 def _fill_carried(tensors, path, d, qq_kj, vq_kj, qv_kj, vv_kj):
-    """Fill in tau_d by coordinates j and k that carry d, from blocks [k, j]."""
+    """Write tau_d by coordinates j and k above d, from blocks [k, j].
+
+    Args:
+        tensors: Tensors, changed in place.
+        path: Coordinates above d.
+        d: Coordinate.
+        qq_kj, vq_kj, qv_kj, vv_kj: Blocks [k, j]: by q_j q_k, q_k qd_j, q_j qd_k, qd
+            qd.
+    """
     qq, qv, vv = (tensor[d.number] for tensor in tensors[:3])
     for a, k in enumerate(path):
         x = k.number
@@ -257,9 +273,17 @@ def _fill_carried(tensors, path, d, qq_kj, vq_kj, qv_kj, vv_kj):
 
 
 def _fill_together(tensors, joint, m, path, i, behind):
-    """Add what is different where m is of the joint of j or d and acts with it.
+    """Add terms of a joint whose coordinates act together, m being one of them.
 
     There sigma_j = dS_j w for m's w, instead of s_m x s_j or nothing.
+
+    Args:
+        tensors: Tensors, changed in place.
+        joint: Joint of body i.
+        m: Motions.
+        path: Coordinates from the base to the joint, included.
+        i: Body index.
+        behind: Coordinates of descendants, and of the joint itself.
     """
     qq, qv, _, dH = tensors
     members = [c for c in path if c.body == i]
@@ -286,7 +310,17 @@ def _fill_together(tensors, joint, m, path, i, behind):
 
 
 def _fill_own(tensors, joint, m, path, i, weights, state):
-    """Add what blocks of coordinates that act together have more, by weight."""
+    """Add the terms of own_changes for the joint of body i, for each unit weight.
+
+    Args:
+        tensors: Tensors, changed in place.
+        joint: Joint of body i.
+        m: Motions.
+        path: Coordinates from the base to the joint, included.
+        i: Body index.
+        weights: Coordinates whose joint force depends on the joint.
+        state: q, qd and qdd, by joint.
+    """
     members = [c for c in path if c.body == i]
     for c in weights:
         unit = Vector(float(c.body == i and k == c.k) for k in range(joint.nv))
@@ -315,7 +349,7 @@ def _set_as(tensor, places, others):
 
 
 def by_leaders(model, tensors):
-    """Return Tensors by independent coordinates: those of followers go to leaders."""
+    """Return Tensors by independent coordinates: followers add to their leaders."""
     leads = []  # by coordinate of a body: independent ones with the factor of each
     for i in model.bodies:
         numbers = range(*model.v_slices[i].indices(model.nv))
@@ -332,7 +366,13 @@ def by_leaders(model, tensors):
 
 
 def _last_by_leaders(tensor, leads, nv):
-    """Return a tensor [i][j][k] as [k][i][j], k an independent coordinate."""
+    """Return a tensor [i][j][k] as [k][i][j], k an independent coordinate.
+
+    Args:
+        tensor: Nested lists; k counts the coordinates of all bodies.
+        leads: By such a coordinate: pairs (independent coordinate, factor).
+        nv: Number of independent coordinates.
+    """
     width = len(tensor[0]) if tensor else 0
     result = [[[0.0] * width for _ in tensor] for _ in range(nv)]
     for i, slab in enumerate(tensor):

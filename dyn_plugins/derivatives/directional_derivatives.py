@@ -2,8 +2,8 @@
 
 A direction is a displacement dq, changes dqd, dqdd or dtau, a change of external forces
 (inputs=["df_ext"]), and a change dp of a parameter of the Model (parameter=PATH).
-Joints and Models give their part of it by running on Taylor numbers (_seeds.py); the
-recursions are those of the book.
+Joints and Models are differentiated by Taylor numbers (_seeds.py); the recursions are
+the book's.
 """
 
 from dataclasses import replace
@@ -50,7 +50,6 @@ def inverse_along(model, seed, qdd, dqdd):
 
         dV_i = X dV_p - dh x X V_p + dvJ,   dvJ = dS qd + S dqd
         da_i = X da_p - dh x X a_p + dS qdd + S dqdd + dcJ + dV x vJ + V x dvJ
-        (V x vJ = X V_p x vJ: that is what stands below)
         dF_i = dI a + I da + dV x* I V + V x* (dI V + I dV) - df_ext
                + sum_children X.T (dF_k + dh_k x* F_k)
         dtau_i = dS.T F + S.T dF
@@ -58,10 +57,10 @@ def inverse_along(model, seed, qdd, dqdd):
     Args:
         model: Robot.
         seed: Seeds of its joints, bodies and external forces.
-        qdd, dqdd: Joint accelerations, nv, and how they change.
+        qdd, dqdd: Joint accelerations, nv, and their change.
 
     Returns:
-        tau and dtau, nv each, without what friction and springs take.
+        tau and dtau, nv each, without friction and springs.
 
     Source: KIM-4.2 (Table 5); ad_V is V x, and -ad_V^* is V x*.
     """
@@ -76,6 +75,7 @@ def inverse_along(model, seed, qdd, dqdd):
         dV_p, da_p = X @ dV[p] - cross(dh, V_p), X @ da[p] - cross(dh, a_p)
         V.append(V_p + vJ)
         dV.append(dV_p + dvJ)
+        # V x vJ = X V_p x vJ, because vJ x vJ = 0.
         a.append(a_p + S @ qdd[i] + seed.cJ[i] + cross(V_p, vJ))
         along = dS @ qdd[i] + S @ dqdd[i] + seed.dcJ[i]
         da.append(da_p + along + cross(dV_p, vJ) + cross(V_p, dvJ))
@@ -102,11 +102,11 @@ def body_force(I, dI, V, dV, a, da):
         a' = a_lin + w x v,   U = [alpha] + [w][w]
 
     The force is linear in the classical acceleration a' of the origin and in U, and
-    linear in the ten numbers of I: nothing is a product of both sides' derivatives.
+    linear in the ten numbers of I, so no term multiplies two derivatives.
 
     Args:
-        I, dI: Inertia, and how its ten numbers change.
-        V, dV, a, da: Spatial velocity and acceleration, and how they change.
+        I, dI: Inertia, and the change of its ten numbers.
+        V, dV, a, da: Spatial velocity and acceleration, and their changes.
 
     Source: KIM-4.2, its line of dF_i, in the form of RBD5-4.1.
     """
@@ -131,10 +131,10 @@ def id_directional(
 
     Args:
         parameter: Path of the parameter (model/parameter_paths), or None.
-        fixed: f_ext_fixed: what f_ext stays fixed to as bodies move: body, base (as a
-            wrench about the base's origin) or point (in the base's axes, at a point of
-            the body), None: as f_ext_frame says; f_ext_points: these points by link, in
-            its frame [m].
+        fixed: f_ext_fixed: frame in which f_ext is constant as bodies move: body, base
+            (as a wrench about the base's origin) or point (in the base's axes, at a
+            point of the body), None: as f_ext_frame says; f_ext_points: these points by
+            link, in its frame [m].
 
     Source: KIM-4.2 (Table 5), KIM-4.5; joints by Taylor numbers, KIM-4.1.
     """
@@ -157,9 +157,8 @@ def fd_directional(
         parameter: Path of the parameter (model/parameter_paths), or None.
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 
-    Source: KIM-4.6 (dqdd/dx = -H^-1 dID/dx) with KIM-4.2; H^-1 by the articulated
-    bodies of the state itself, so that couplings are served. KIM-4.3 is the other way,
-    fd_directional_table.
+    Source: KIM-4.6 (dqdd/dx = -H^-1 dID/dx) with KIM-4.2; H^-1 by articulated bodies at
+    the state itself, so that couplings are supported. fd_directional_table is KIM-4.3.
     """
     along = Direction(dq, dqd, f_ext, df_ext, dp, parameter, **fixed)
     seed = seeds(model, q, qd, along)
@@ -193,8 +192,8 @@ def hd_directional(
         parameter: Path of the parameter (model/parameter_paths), or None.
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 
-    Source: KIM-4.6 (hybrid blocks from those of inverse dynamics) with KIM-4.2.
-    KIM-4.4 is the other way, hd_directional_table.
+    Source: KIM-4.6 (hybrid blocks from inverse dynamics) with KIM-4.2.
+    hd_directional_table is KIM-4.4.
     """
     mask = prescribed_coordinates(model, prescribed)
     qdd, tau = spread(mask, qdd_u, tau_v)
@@ -219,23 +218,26 @@ def hd_directional(
 
 
 def hybrid_sizes(model, options):
-    """Return the sizes of dp and of both sides of a partition."""
+    """Return the sizes of dp and of prescribed and other coordinates: np, nu, nf."""
     mask = prescribed_coordinates(model, options["prescribed"])
     nu = sum(mask)
     return {**sizes(model, options), "nu": nu, "nf": len(mask) - nu}
 
 
 def _of_a_number(signature):
-    """Return the Signature whose parameter is one number."""
+    """Return the Signature with dp a scalar."""
     inputs = (replace(p, shape=()) if p.name == "dp" else p for p in signature.inputs)
     return replace(signature, inputs=tuple(inputs))
 
 
 class Directional(FixedForces):
-    """A derivative along a direction; the parameter's change becomes an input."""
+    """A derivative along a direction; the change dp of a parameter may be an input."""
 
     def build(self, model, **choices):
-        """Return a Program; parameter=PATH adds the input dp, shaped like its value."""
+        """Return a Program; parameter=PATH adds the input dp, of the parameter's shape.
+
+        Raises the errors of `check_choices` and of FixedForces.build.
+        """
         choices = check_choices(self.name, model, choices)
         path = choices.get("parameter")
         if path is None or parameter_paths.size(model, path) > 1:
@@ -244,14 +246,21 @@ class Directional(FixedForces):
         return FixedForces.build(number, model, **choices)
 
     def _adapter(self, model, common, rest):
-        """Move inertia between bodies only where no parameter changes it."""
+        """Return the adapter; inertia is regrouped only without a parameter."""
         adapter = super()._adapter(model, common, rest)
         fixed = self.regrouped and adapter.options["parameter"] is None
         return replace(adapter, regrouped=fixed)
 
 
 def directional(name, signature, algorithm, **more):
-    """Make a solver of derivatives along a direction."""
+    """Return a solver of derivatives along a direction.
+
+    Args:
+        name: Name of the solver.
+        signature: ID_DIRECTIONAL, FD_DIRECTIONAL, HD_DIRECTIONAL.
+        algorithm: Function of the Signature's inputs and the options.
+        more: Further arguments of Directional.
+    """
     hybrid = signature == HD_DIRECTIONAL
     options = {"prescribed": ()} if hybrid else {}
     return Directional(

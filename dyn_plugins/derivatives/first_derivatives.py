@@ -33,7 +33,7 @@ from dyn_plugins.dynamics._ancestor_blocks import ancestor_blocks
 
 
 def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
-    """Return the derivatives of inverse dynamics, and H on the way.
+    """Return the derivatives of inverse dynamics, and H as a by-product.
 
         d tau = dtau_dq dq + dtau_dqd dqd + H dqdd
 
@@ -43,12 +43,12 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
     Inputs and outputs: those of ID_DERIVATIVES.
 
     Args:
-        f_ext_fixed, f_ext_points: What forces from outside stay fixed to as bodies
-            move, and where they act: see id_directional.
+        f_ext_fixed, f_ext_points: Frame in which external forces are constant as bodies
+            move, and their points of action: see id_directional.
 
     Source: S. Singh, R. Russell and P. Wensing, Efficient analytical derivatives of
     rigid-body dynamics using spatial vector algebra, 2022, Algorithm 1; here in body
-    coordinates, where S and what is crossed with it are mostly zeros; for joints whose
+    coordinates, where S and its cross products are mostly zeros; for joints whose
     coordinates act together with the derivatives of S of KIM-2.4.
     """
     X, S, dS, Psi_dot, Psi_ddot, Psi_S_dot = ([None] * (model.nb + 1) for _ in range(6))
@@ -99,12 +99,17 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
 
 
 def _cross_force(S, f):
-    """Return S x* f, by columns."""
+    """Return the ForceSubspace of s x* f for each column s of S."""
     return ForceSubspace(cross(s, f) for s in S)
 
 
 def _inertial_force(I, v, a):
-    """Return I a + v x* I v, from the motion of points: fewer operations."""
+    """Return I a + v x* I v, from the motion of points: fewer operations.
+
+    Args:
+        I: RigidInertia.
+        v, a: Spatial velocity and acceleration.
+    """
     U = rotation_rates(v.ang, a.ang)
     return I.force_of(a.lin + cross3(v.ang, v.lin), U)
 
@@ -112,8 +117,14 @@ def _inertial_force(I, v, a):
 def subspace_rates(joint, S, dS, v_p, a_p, q, qd, qdd):
     """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of a joint.
 
-    Psi_dot and Psi_ddot say how velocity and acceleration change with its coordinates,
-    Psi_dot + S_dot how the acceleration changes with their rates.
+    Psi_dot and Psi_ddot are the derivatives of velocity and acceleration by its
+    coordinates, Psi_dot + S_dot those of the acceleration by their rates.
+
+    Args:
+        joint: Joint.
+        S, dS: Motion subspace, and its derivatives by each coordinate.
+        v_p, a_p: Velocity and acceleration of the parent, body coordinates.
+        q, qd, qdd: Motion of the joint.
     """
     if joint.series is None:
         return _rates_together(S, dS, joint.cJ_slopes(q, qd), v_p, a_p, qd, qdd)
@@ -121,9 +132,12 @@ def subspace_rates(joint, S, dS, v_p, a_p, q, qd, qdd):
 
 
 def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
-    """Return the rates of coordinates that act one after another, each of constant s.
+    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of coordinates that act in series.
 
     Psi_dot = S_dot = v_p x s,   Psi_ddot = a_p x s + v_p x Psi_dot
+
+    Each has a constant s; v_p and a_p include the earlier coordinates. Arguments as in
+    subspace_rates.
     """
     Psi_dot, Psi_ddot = [None] * joint.nv, [None] * joint.nv
     for k in joint.series:
@@ -136,10 +150,13 @@ def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
 
 
 def _rates_together(S, dS, dcJ, v_p, a_p, qd, qdd):
-    """Return the rates of coordinates that act together, with dS_k = dS/dq_k.
+    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of coordinates that act together.
 
     Psi_dot_k = v_p x s_k + dS_k qd,   S_dot = v x S + sum_k dS_k qd_k
     Psi_ddot_k = a_p x s_k + v_p x Psi_dot_k + v x dS_k qd + dS_k qdd + dcJ/dq_k
+
+    dS_k = dS/dq_k. Arguments as in subspace_rates; dcJ: derivatives of cJ by each
+    coordinate.
     """
     v = v_p + S @ qd
     moved = MotionSubspace(dS_k @ qd for dS_k in dS)
@@ -153,10 +170,18 @@ def _rates_together(S, dS, dcJ, v_p, a_p, qd, qdd):
 
 
 def _complete_own_blocks(model, i, dS, fC, above, blocks):
-    """Complete the blocks of a joint with itself.
+    """Complete the blocks of joint i with itself, in place.
 
-    Of coordinates in series, those before another are its ancestors: their entries are
-    those `above` the diagonal. Of coordinates that act together, S changes under fC.
+    In a series, earlier coordinates are ancestors: their entries come from `above`. For
+    coordinates that act together, dS_k.T fC is added to dtau_dq.
+
+    Args:
+        model: Robot.
+        i: Body index.
+        dS: Derivatives of S; empty for a series.
+        fC: Force on the body and its descendants.
+        above: Blocks of dtau_dq and dtau_dqd for entries above the diagonal.
+        blocks: dtau_dq, dtau_dqd and H, by (i, j).
     """
     dtau_dq, dtau_dqd, H = blocks
     joint = model.joint[i]
@@ -170,7 +195,10 @@ def _complete_own_blocks(model, i, dS, fC, above, blocks):
 
 
 def _by_order(order, above, below):
-    """Return `above` where the coordinate of the row comes first, else `below`."""
+    """Return `above` where the row's coordinate precedes the column's, else `below`.
+
+    order: The joint's coordinates in their sequence; None: all from `below`.
+    """
     place = {k: n for n, k in enumerate(order or ())}
     n = range(len(below.rows))
     return Matrix(
@@ -194,7 +222,7 @@ def mass_matrix_inverse(model, q, mass_matrix):
 def fd_derivatives(
     model, q, qd, tau, f_ext, forward_dynamics, derivatives, f_ext_fixed, f_ext_points
 ):
-    """Return the derivatives of forward dynamics, from those of inverse dynamics.
+    """Return the derivatives of forward dynamics, by inverse dynamics.
 
         d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau
         dqdd_dq = -Hinv dtau_dq,   dqdd_dqd = -Hinv dtau_dqd   at qdd = FD(q, qd, tau)

@@ -25,8 +25,8 @@ def id_force_jacobian(model, q, coordinates):
     Inputs and outputs: those of ID_FORCE_JACOBIAN.
 
     Args:
-        coordinates: body, each body's own, or base, about the base's origin: those in
-            which the forces are given.
+        coordinates: Coordinates of the forces: body (each body's own), or base (about
+            the base's origin).
 
     Source: KIM-4.5 (external force), from RBDA, section 5.3.
     """
@@ -51,7 +51,7 @@ def fd_force_jacobian(model, q, mass_matrix_inverse, coordinates):
 
 
 def fd_force_jacobian_loops(model, q, mass_matrix_inverse, coordinates):
-    """Return the derivative of the accelerations of a robot with loops by forces.
+    """Return the derivative of a closed robot's accelerations by the external forces.
 
         dqdd_df_ext[:, i] = P J_i.T,   P = H^-1 - H^-1 A.T G^-1 A H^-1,   G = A H^-1 A.T
 
@@ -77,7 +77,7 @@ def fd_force_jacobian_loops(model, q, mass_matrix_inverse, coordinates):
 
 
 def _jacobians(model, q, coordinates):
-    """Yield each body's Jacobian, 6 x nv, in its own or the base's coordinates."""
+    """Yield each body's Jacobian, 6 x nv, in its own or, for "base", base axes."""
     parts, X, columns = split_q(model, q), [Transform.identity()], [{}]
     for i in model.bodies:
         p, joint = model.parent[i], model.joint[i]
@@ -97,7 +97,7 @@ def _jacobians(model, q, coordinates):
 
 
 def _by_coordinate(blocks):
-    """Return by coordinate the six numbers of each body: nv x nb x 6."""
+    """Return nv lists of nb rows of six numbers, from nb Matrices nv x 6."""
     return list(zip(*(M.rows for M in blocks), strict=True))
 
 

@@ -38,7 +38,7 @@ def hd_derivatives(
     model, q, qd, qdd_u, tau_v, f_ext, hybrid_dynamics, derivatives,
     prescribed, **fixed,
 ):  # fmt: skip
-    """Return the derivatives of hybrid dynamics, from those of inverse dynamics.
+    """Return the derivatives of hybrid dynamics, by inverse dynamics.
 
         dqdd_v/dx = -H_vv^-1 Z_v,   dtau_u/dx = Z_u - H_uv H_vv^-1 Z_v
         dqdd_v/dtau_v = H_vv^-1,   dtau_u/dtau_v = H_uv H_vv^-1 = -(dqdd_v/dqdd_u).T
@@ -84,7 +84,7 @@ def hd_derivatives(
 
 
 def _part(M, rows, columns):
-    """Return some rows and columns of a matrix."""
+    """Return the Matrix of the given row and column indices of M."""
     return Matrix([M[i, j] for j in columns] for i in rows)
 
 
@@ -93,12 +93,12 @@ def _width(M):
 
 
 def _of_columns(columns, height, width):
-    """Return a matrix of columns, also where it has no entries."""
+    """Return the Matrix of columns; zeros (height, width) if it has no entries."""
     return Matrix(columns).T if columns and height else Matrix.zeros(height, width)
 
 
 def _through(row, Z, v):
-    """Return a row of H_uv H_vv^-1 times the rows v of Z."""
+    """Return a row of H_uv H_vv^-1 times the rows of Z with the indices v."""
     result = Vector.zeros(_width(Z))
     for x, k in zip(row, v, strict=True):
         result = result + Vector(Z.rows[k]) * x
@@ -106,7 +106,10 @@ def _through(row, Z, v):
 
 
 def _factors(model, H, indices):
-    """Factor a part of the joint-space inertia; a singular pivot names its joint."""
+    """Return the Factored block of the joint-space inertia at `indices`.
+
+    A singular pivot raises SingularError and names its joint when the Program runs.
+    """
     pivot_tolerances, items = {}, {}
     for i in model.independent:
         spots = range(model.v_slices[i].start, model.v_slices[i].stop)
@@ -122,15 +125,15 @@ def parameter_jacobian(model, q, qd, qdd, f_ext, paths, **fixed):
 
         dtau = dtau_dp dp,   dp the changes of the paths' numbers, path after path
 
-    One sweep of inverse dynamics' derivative for each number; what it cannot influence
-    is zero and costs nothing.
+    One sweep of inverse dynamics' derivative for each number; terms that do not depend
+    on it are zero and cost nothing.
 
     Inputs and outputs: those of PARAMETER_JACOBIAN.
 
     Args:
         paths: Parameter paths (model/parameter_paths).
-        fixed: f_ext_fixed, f_ext_points: see id_directional; a joint's origin moves
-            the bodies behind it.
+        fixed: f_ext_fixed, f_ext_points: see id_directional; a joint's origin moves the
+            bodies behind it.
 
     Source: KIM-4.6 (lists of parameters), each column by KIM-4.2 with the zeros of
     KIM-4.5.
@@ -170,13 +173,13 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
 
 
 def _still(model, f_ext, **change):
-    """Return the Direction in which only a parameter changes."""
+    """Return the Direction without motion; `change`: dp, parameter and f_ext_*."""
     still, same = Vector.zeros(model.nv), [Force.zero()] * len(f_ext)
     return Direction(still, still, f_ext, same, **change)
 
 
 def _columns(model, q, qd, qdd, f_ext, paths, fixed):
-    """Return dtau by each number of the paths, at constant motion."""
+    """Return a list of dtau, nv, for each number of the paths, at constant motion."""
     columns, still = [], Vector.zeros(model.nv)
     for path in paths:
         for unit in Matrix.identity(parameter_paths.size(model, path)).rows:
@@ -189,7 +192,7 @@ def _columns(model, q, qd, qdd, f_ext, paths, fixed):
 
 
 def _stacked(model, columns):
-    """Return a matrix of columns, nv x n, also where there is none."""
+    """Return the Matrix nv x n of n columns; nv x 0 for none."""
     return Matrix(zip(*columns, strict=True)) if columns else Matrix([[]] * model.nv)
 
 
@@ -203,10 +206,14 @@ def _path_sizes(model, options):
 
 
 class ByParameters(FixedForces):
-    """Derivatives by a list of parameter paths."""
+    """Solver of derivatives by the option `paths`, a list of parameter paths."""
 
     def build(self, model, **choices):
-        """Return a Program; a path without a derivative in it is refused."""
+        """Return a Program.
+
+        Raises the errors of `checked_paths` for a path without a derivative, and those
+        of FixedForces.build.
+        """
         closed = self.closes_loops or self.signature.name.startswith("loop")
         paths = checked_paths(self.name, model, choices, closed)
         return super().build(model, **{**choices, "paths": paths})

@@ -1,4 +1,4 @@
-"""Second derivatives of inverse and forward dynamics: tensors, and with a vector."""
+"""Second derivatives of inverse and forward dynamics: tensors and contractions."""
 
 from dyn_core.authoring import (
     Matrix,
@@ -28,7 +28,7 @@ from dyn_plugins.derivatives._contraction import motions, second_derivatives
 from dyn_plugins.derivatives._few_weights import with_few_weights
 from dyn_plugins.derivatives._tensors import by_leaders, second_derivative_tensors
 
-SHORT = 9  # coordinates from the base on up to which tensors are no products
+SHORT = 9  # longest path, in coordinates, for tensors weight by weight
 
 
 def id_second_contracted(model, q, qd, qdd, weights, f_ext, f_ext_fixed):
@@ -42,7 +42,7 @@ def id_second_contracted(model, q, qd, qdd, weights, f_ext, f_ext_fixed):
     Inputs and outputs: those of ID_SECOND_CONTRACTED.
 
     Args:
-        f_ext_fixed: What forces from outside stay fixed to as bodies move: body.
+        f_ext_fixed: Frame in which external forces are constant: body.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
     rigid-body dynamics: theory and implementation, 2023, for its identities; the sum
@@ -62,15 +62,15 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
 
         d(dtau_dx[i, j]) = sum_k d2tau_dxdq[i, j, k] dq_k + d2tau_dxdqd[i, j, k] dqd_k
 
-    What is differentiated by q is the first derivative, along a tangent displacement
-    q (+) dq. Where joints turn freely displacements do not commute, and
+    The first derivative is differentiated along a tangent displacement q (+) dq. For
+    quaternion joints displacements do not commute, and
 
         d2tau_dqdq[i, j, k] - d2tau_dqdq[i, k, j] = sum_l c_kjl dtau_dq[i, l]
         s_k x s_j = sum_l c_kjl s_l   for columns of S of one quaternion joint
 
-    Of other joints it is symmetric in j and k, and so is d2tau_dqddqd of every joint;
-    dH_dq is symmetric in i and j, to the last bit. Entries whose three joints are not
-    on one path from the base are zeros and cost nothing.
+    For other joints it is symmetric in j and k, and so is d2tau_dqddqd for every joint;
+    dH_dq is exactly symmetric in i and j. Entries whose three joints are not on one
+    path from the base are zeros and cost nothing.
 
     Inputs and outputs: those of ID_SECOND_DERIVATIVES.
 
@@ -79,8 +79,8 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
     rigid-body dynamics: theory and implementation, 2023; here as products of matrices,
-    derived in _tensors.py, or as contractions with unit vectors that share what does
-    not depend on them.
+    derived in _tensors.py, or as contractions with unit vectors that share all terms
+    independent of them.
     """
     state = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     m = motions(model, *state, f_ext)
@@ -100,7 +100,13 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
 
 
 def _weight_by_weight(model, m, state):
-    """Return the four tensors as lists [i][j][k]."""
+    """Return the tensors by qq, q qd, qd qd and of H by q as lists [i][j][k].
+
+    Args:
+        model: Robot.
+        m: Motions of the state.
+        state: q, qd and qdd, by joint.
+    """
     units = [split_v(model, Vector(x)) for x in Matrix.identity(model.nv).rows]
     slabs = [with_few_weights(model, m, state, unit) for unit in units]
     n = range(model.nv)
@@ -110,10 +116,11 @@ def _weight_by_weight(model, m, state):
 
 
 def _passive_curvatures(model, q, qd):
-    """Return how slopes of friction and of the user's forces change, or nothing.
+    """Return the second derivatives of friction and of the user's forces, or None.
 
-    Those of the stiffness by q_k, of the stiffness and of the damping by qd_k; each a
-    list of matrices by k.
+    Returns:
+        Lists of Matrices nv x nv by k: derivatives of the stiffness by q_k, of the
+        stiffness by qd_k, of the damping by qd_k. None without dry friction and forces.
     """
     dry = [x for i in model.bodies for x in model.friction[i]]
     dry += [x for i in model.bodies for x in model.friction_asymmetry[i]]
@@ -139,7 +146,7 @@ def _passive_curvatures(model, q, qd):
 
 
 def _with_weighted(passive, weights, blocks):
-    """Return the blocks by qq, q qd and qd qd with what passive forces add."""
+    """Return the blocks by qq, q qd and qd qd plus weighted passive terms, if any."""
     if passive is None:
         return blocks[:3]
     return tuple(
@@ -158,7 +165,8 @@ def fd_second_contracted(
     where d2ID is the second derivative of ID(q, qd, FD(q, qd, tau)) with the first
     derivatives of FD inside.
 
-    Inputs and outputs: those of FD_SECOND_CONTRACTED; that by qd and tau is zero.
+    Inputs and outputs: those of FD_SECOND_CONTRACTED; the derivative by qd and tau is
+    zero and not returned.
 
     Args:
         derivatives, second: Slots.
@@ -182,7 +190,7 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
         d2qdd = -Hinv d2ID
 
     Inputs and outputs: those of FD_SECOND_DERIVATIVES; [i, j, k] as in
-    id_second_derivatives; that by qd and tau is zero.
+    id_second_derivatives; the derivative by qd and tau is zero and not returned.
 
     Args:
         derivatives, second: Slots.
@@ -206,7 +214,10 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
 
 
 def _minus_times(Hinv, slabs):
-    """Return -Hinv times a tensor, by slabs of its first index."""
+    """Return -Hinv times a tensor, n Matrices n x n by its first index.
+
+    Columns that are constant zeros are skipped.
+    """
     n = len(slabs)
     flat = [[x for row in slab.rows for x in row] for slab in slabs]
     columns = [k for k, c in enumerate(zip(*flat, strict=True)) if not are_zero(c)]
@@ -222,7 +233,7 @@ def _minus_times(Hinv, slabs):
 
 
 def _thin_products(A, *Bs):
-    """Return A B for each B; A has zeros but for what is on one path of the tree."""
+    """Return A B for each Matrix B; zeros of A between branches are skipped."""
     columns = Matrix(column for B in Bs for column in B.T.rows)
     rows = sparse_products(columns, (A.T,))[0].rows
     n = len(rows) // len(Bs)
@@ -230,10 +241,10 @@ def _thin_products(A, *Bs):
 
 
 class OfBodyForces(TracedSolver):
-    """Derivatives for forces from outside that stay fixed to their bodies."""
+    """Solver of derivatives for external forces constant in body coordinates."""
 
     def _adapter(self, model, common, chosen):
-        """Refuse forces that stay fixed to something else."""
+        """Return the adapter; raise UnsupportedError for forces not fixed to bodies."""
         fixed = chosen.get("f_ext_fixed")
         fixed = common.f_ext_frame if fixed is None else fixed
         if fixed != "body":

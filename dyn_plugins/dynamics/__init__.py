@@ -1,1 +1,1 @@
-"""Inverse, forward and hybrid dynamics of trees, and their parts."""
+"""Inverse, forward and hybrid dynamics of trees, and their terms."""

@@ -1,15 +1,15 @@
-"""Blocks of joint-space matrices: of each joint with those that carry it."""
+"""Blocks of joint-space matrices: each joint with each of its ancestors."""
 
 from dyn_core.authoring import Matrix, Transform, product
 
-MANY = 1000  # pairs of coordinates from which blocks are products in the base frame
-GROUP = 8  # coordinates whose blocks are taken together there, about
+MANY = 1000  # pairs of coordinates above which blocks are products in the base frame
+GROUP = 8  # minimum number of coordinates in one such product
 
 
 def ancestor_blocks(model, X, *outputs):
-    """Return the sums of F_i.T M_j for each body i and each j that carries it, or i.
+    """Return the sums of F_i.T M_j for each body i and each j: i itself or an ancestor.
 
-    F_i is taken up to body j: F_j = X_j.T F_i from child to parent.
+    F_i is transformed to body j: F_j = X_j.T F_i from child to parent.
 
     Args:
         model: Robot.
@@ -18,19 +18,20 @@ def ancestor_blocks(model, X, *outputs):
             and motion subspaces at body j.
 
     Returns:
-        For each of the outputs the blocks by (i, j).
+        For each of the outputs a dictionary of the blocks by (i, j).
     """
     pairs = sum(
         model.joint[i].nv * model.joint[j].nv
         for i in model.bodies
         for j in _carriers(model, i)
     )
+    # Small robots skip the zeros of motion subspaces; large ones need fewer operations.
     blocks = _in_the_base_frame if pairs > MANY else _body_by_body
     return blocks(model, X, outputs)
 
 
 def _carriers(model, i):
-    """Return body i and those that carry it, towards the base."""
+    """Return body i and its ancestors, towards the base, without the base."""
     bodies = []
     while i > 0:
         bodies.append(i)
@@ -39,7 +40,10 @@ def _carriers(model, i):
 
 
 def _body_by_body(model, X, outputs):
-    """Move the forces from body to body, where motion subspaces are mostly zeros."""
+    """Return the blocks; forces are transformed from body to body.
+
+    Motion subspaces in body coordinates are mostly zeros, and zeros cost nothing.
+    """
     results = [{} for _ in outputs]
     for i in model.bodies:
         moved = {id(F): F[i] for terms in outputs for F, _ in terms}
@@ -53,7 +57,7 @@ def _body_by_body(model, X, outputs):
 
 
 def _in_the_base_frame(model, X, outputs):
-    """Move all to the base frame, where the blocks are products of matrices."""
+    """Return the blocks as products of matrices, with all terms in the base frame."""
     up, down = [Transform.identity()], [Transform.identity()]
     for i in model.bodies:
         up.append(X[i] @ up[model.parent[i]])
@@ -75,7 +79,7 @@ def _in_the_base_frame(model, X, outputs):
 
 
 def _stacked(terms):
-    """Return a row for each column of the subspaces, all terms in it."""
+    """Return a Matrix: a row for each column of the subspaces, terms side by side."""
     columns = [[column for subspace in term for column in subspace] for term in terms]
     return Matrix(
         [x for column in row for x in column] for row in zip(*columns, strict=True)
@@ -83,7 +87,7 @@ def _stacked(terms):
 
 
 def _cut(model, whole, group, carriers):
-    """Return the blocks of a product by (i, j), where j carries i."""
+    """Return the blocks of the product `whole` by (i, j), j being i or an ancestor."""
     blocks, row = {}, 0
     for i in group:
         rows, column = range(row, row + model.joint[i].nv), 0
@@ -97,7 +101,10 @@ def _cut(model, whole, group, carriers):
 
 
 def _groups(model):
-    """Return the bodies that move on their own in groups of about GROUP coordinates."""
+    """Return the bodies with coordinates, in groups of at least GROUP coordinates.
+
+    The last group may be smaller.
+    """
     groups, size = [[]], 0
     for i in model.bodies:
         if model.joint[i].nv == 0:

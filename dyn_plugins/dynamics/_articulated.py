@@ -1,10 +1,10 @@
 """Articulated bodies of robots with couplings and prescribed joints.
 
-Not a solver: `aba` writes the book's page for joints that move by themselves; this is
-the same for clusters (mimic joints, gears) and for joints whose acceleration is
-prescribed, taken apart so that responses, hybrid dynamics, loops and contacts can use
-the inertias again. An increment of force on a body changes accelerations (and, taken
-over an instant, velocities) linearly.
+Not a solver: `aba` writes the book's page for independent joints; this module does the
+same for clusters (mimic joints, gears) and for joints whose acceleration is prescribed.
+It is split into functions so that responses, hybrid dynamics, loops and contacts can
+reuse the inertias. An increment of force on a body changes accelerations (and, over an
+instant, velocities) linearly.
 """
 
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ class ArticulatedJoint(ClusterJoint):
     """The joint of a cluster, and the articulated inertia that moves along it.
 
     Attributes:
-        U: Forces that unit accelerations of its coordinates take, cluster's frame.
+        U: Forces for unit accelerations of its coordinates, cluster's frame.
         D: Inertia along its coordinates, factored.
         prescribed: By coordinate: condition that its acceleration is prescribed, so
-            that it is rigid towards forces; empty if none is.
+            that it is rigid under forces; empty if none is.
     """
 
     U: ForceSubspace
@@ -41,18 +41,18 @@ class ArticulatedJoint(ClusterJoint):
     prescribed: tuple = ()
 
     def select(self, values):
-        """Return the values of its coordinates among those of the robot."""
+        """Return the entries of its coordinates from a list over all nv coordinates."""
         return Vector(values[k] for k in self.coordinates)
 
     def without_prescribed(self, values):
-        """Return values with zeros for prescribed coordinates."""
+        """Return `values` of its coordinates, zero for prescribed accelerations."""
         if not self.prescribed:
             return values
         pairs = zip(self.prescribed, values, strict=True)
         return Vector(where(rigid, 0.0, x) for rigid, x in pairs)
 
     def joint_force(self, forces):
-        """Return the force along its coordinates of forces on its bodies."""
+        """Return the generalized force along its coordinates; forces: by body."""
         return total(self.J[i].T @ forces[i] for i in self.bodies)
 
     def total_force(self, forces):
@@ -61,12 +61,12 @@ class ArticulatedJoint(ClusterJoint):
 
 
 class Accelerations(NamedTuple):
-    """Responses of articulated bodies to forces.
+    """Response of articulated bodies to forces.
 
     Attributes:
-        qdd: By joint [rad/s² | m/s²].
-        a: By body: acceleration beyond that without qdd [rad/s²; m/s²].
-        pA: By body: force that the articulated body takes without acceleration.
+        qdd: By body, accelerations of its joint [rad/s² | m/s²].
+        a: By body, spatial acceleration caused by qdd [rad/s²; m/s²].
+        pA: By body, articulated bias force [N·m; N].
     """
 
     qdd: list[Any]
@@ -75,14 +75,21 @@ class Accelerations(NamedTuple):
 
 
 def joint_inertia(model, i, A):
-    """Return A and the armature of joint i, factored; a singular pivot names it."""
+    """Return A plus the armature of joint i, factored.
+
+    A pivot at or below model.pivot_tolerances raises SingularError when the Program
+    runs.
+    """
     names = [f"joint {model.names[i]}"] * A.shape[0]
     A = A + Matrix.diagonal(model.armature[i])
     return Factored(A, model.pivot_tolerances[i], names)
 
 
 def joint_transforms(model, q):
-    """Return each body's transform from its parent, and its joint's motion subspace."""
+    """Return, by body, the transform from its parent and its joint's motion subspace.
+
+    Entry 0 of both lists is None.
+    """
     X, S = [None], [None]
     for i in model.bodies:
         X.append(model.joint[i].X(q[i]) @ model.Xtree[i])
@@ -96,8 +103,8 @@ def articulated_joints(model, X, S, prescribed=None):
         IA_p += X.T (IA - U D^-1 U.T) X,   U = sum_c X_c.T IA_c J_c
         D = sum_c J_c.T IA_c J_c + armature
 
-    The sums go over the bodies c of a cluster; J_c is what one does for each of the
-    cluster's coordinates. A body without couplings has J = S.
+    The sums go over the bodies c of a cluster; J_c is the motion of body c for unit
+    rates of the cluster's coordinates. A body without couplings has J = S.
 
     Args:
         model: Robot.
@@ -108,7 +115,8 @@ def articulated_joints(model, X, S, prescribed=None):
 
     Returns:
         An ArticulatedJoint for each cluster, parents first, and by body its articulated
-        inertia; that of a body in a larger cluster leaves out the rest of the cluster.
+        inertia. In a cluster of several bodies it leaves out the cluster's other
+        bodies.
 
     Source: RBDA, Table 7.1; TAZZ-3.2, TAZZ-3.5 for joints of their own, TAZZ-5.1 for
     gears in series, TAZZ-5.3 for shared coordinates.
@@ -136,7 +144,10 @@ def articulated_joints(model, X, S, prescribed=None):
 
 
 def _without_rows(A, U, prescribed):
-    """Return A and U with rows and columns of 1 and 0 for prescribed coordinates."""
+    """Return A and U without prescribed coordinates.
+
+    Their rows and columns of A become those of the identity, their columns of U zero.
+    """
     n = range(len(prescribed))
     rigid = [[logical_or(prescribed[i], prescribed[j]) for j in n] for i in n]
     A = Matrix([where(rigid[i][j], float(i == j), A[i, j]) for j in n] for i in n)
@@ -152,9 +163,9 @@ def accelerations_from_forces(model, joints, tau, p):
 
     Args:
         model: Robot.
-        joints: Of `articulated_joints`.
+        joints: Result of `articulated_joints`.
         tau: Joint forces, nv [N·m | N].
-        p: By body: force that it takes without acceleration [N·m; N].
+        p: By body: bias force, the force needed for no acceleration [N·m; N].
 
     Source: RBDA, Table 7.1; TAZZ-3.4, TAZZ-3.5, TAZZ-6.1.
     """
@@ -176,9 +187,14 @@ def accelerations_from_forces(model, joints, tau, p):
 
 
 def transmitted_forces(model, joints, IA, a, pA):
-    """Return the joint forces, nv, that articulated bodies take to move with a.
+    """Return the joint forces, nv, for given accelerations of the articulated bodies.
 
         tau = sum_c J_c.T (IA_c a_c + pA_c)
+
+    Args:
+        model: Robot.
+        joints, IA: Results of `articulated_joints`.
+        a, pA: By body, as in Accelerations.
 
     Source: RBDA, Table 7.1; KIM-2.3.
     """
@@ -191,18 +207,19 @@ def transmitted_forces(model, joints, IA, a, pA):
 
 
 def propagate_to_base(model, joints, body, force):
-    """Return the joint forces that a unit row on a body causes on its way to the base.
+    """Return the joint forces that a force on a body causes, from the body to the base.
 
         u = J.T f,   f_p = X.T (f - U D^-1 u)
 
     Args:
         model: Robot.
-        joints: Of `articulated_joints`.
-        body: Number of the body.
+        joints: Result of `articulated_joints`.
+        body: Index of the body.
         force: Force on it, body coordinates.
 
     Returns:
-        By number of the articulated joint: joint force u of its coordinates.
+        Dictionary from the index of an articulated joint to the joint force u of its
+        coordinates; empty for the base.
 
     Source: TAZZ-6.3, TAZZ-6.4.
     """
@@ -220,7 +237,17 @@ def propagate_to_base(model, joints, body, force):
 
 
 def joint_row(model, joints, i, size=1.0):
-    """Return the same for a joint force on the joint of body i."""
+    """Return the joint forces caused by a force on the joint of body i.
+
+    Args:
+        model: Robot.
+        joints: Result of `articulated_joints`.
+        i: Body of a joint of one coordinate.
+        size: Its joint force [N·m | N].
+
+    Returns:
+        Dictionary as of `propagate_to_base`.
+    """
     k = _number_of(joints)[i]
     joint = joints[k]
     u = joint.without_prescribed(Vector(joint.ratio[i].rows[0]) * size)
@@ -232,12 +259,12 @@ def joint_row(model, joints, i, size=1.0):
 
 
 def _number_of(joints):
-    """Return by body the number of its articulated joint."""
+    """Return {body: index of its articulated joint}."""
     return {i: k for k, joint in enumerate(joints) for i in joint.bodies}
 
 
 def add_rows(parts):
-    """Return the sum of what the forces of one row cause."""
+    """Return the sum of dictionaries, as `propagate_to_base` returns them."""
     row = {}
     for part in parts:
         for k, u in part.items():
@@ -246,11 +273,15 @@ def add_rows(parts):
 
 
 def delassus_matrix(joints, rows):
-    """Return the responses between rows, each a dict of u by articulated joint.
+    """Return the Delassus matrix of rows, each a dict of u by articulated joint.
 
         G_ab = J_a H^-1 J_b.T = sum over joints k of u_ka.T D_k^-1 u_kb
 
-    The changes of motion that two rows cause meet at the joints they have in common.
+    Only joints that occur in both rows contribute.
+
+    Args:
+        joints: Result of `articulated_joints`.
+        rows: Results of `propagate_to_base` or `joint_row`.
 
     Source: TAZZ-6.5.
     """

@@ -15,12 +15,13 @@ def aba(model, q, qd, tau, f_ext):
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i
 
+    A pivot at or below model.pivot_tolerances is a SingularError.
+
     Inputs and outputs: those of FORWARD_DYNAMICS.
 
     Source: RBDA, Table 7.1; KIM-2.2 (Table 3), taken about the motion with qdd = 0: its
-    body forces are the bias pA, so no velocity product c is carried along. A pivot at
-    or below model.pivot_tolerances is a SingularError. Mimic joints and gears are
-    eliminated by cluster: TAZZ-5.2.
+    body forces are the bias pA, so no velocity product c is carried along. Mimic joints
+    and gears are eliminated by cluster: TAZZ-5.2.
     """
     still = [Vector.zeros(len(x)) for x in qd]
     X, S, pA = body_forces(model, q, qd, still, f_ext)

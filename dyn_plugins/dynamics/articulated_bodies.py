@@ -1,7 +1,7 @@
 """Articulated bodies in classical accelerations: their inertias, forces and motion.
 
-A body's acceleration is that of its own origin, r'' in its own axes, and the wrench it
-feels is F = Ihat A + Zhat. The same numbers as by spatial accelerations, another way:
+The acceleration of a body is the one of its origin, r'' in its own axes, and the wrench
+on it is F = Ihat A + Zhat. The results equal those of spatial accelerations:
 
     Zhat = pA - Ihat k,   C_hat = c + k_c - X k_p,   k = (0; w x v)
 """
@@ -22,7 +22,7 @@ from dyn_plugins.dynamics._articulated import articulated_joints, joint_transfor
 
 
 def gyroscopic(I, w):
-    """Return the wrench that rotation alone takes, about any origin.
+    """Return the wrench needed for a rotation without acceleration, about any origin.
 
         Z = (w x J_O w;  m w x (w x c))
 
@@ -36,12 +36,12 @@ def gyroscopic(I, w):
 
 
 def velocity_products(model, q, qd):
-    """Return each body's velocity, and C_hat: what velocities add to its acceleration.
+    """Return each body's velocity, and C_hat, the velocity terms of its acceleration.
 
         V_c = X_cp V_p + J qd,   A_c = X_cp A_p + C_hat + J qdd
 
-    The joint's socket is Xtree and its plug the body's own frame: links that hang on
-    their joint elsewhere are frames of the body.
+    The joint's socket is Xtree and its plug the body's own frame: links that are
+    attached elsewhere are frames of the body.
 
     Args:
         model: Robot.
@@ -69,7 +69,7 @@ def velocity_products(model, q, qd):
 
 
 def articulated_bodies(model, q, qd, tau, f_ext):
-    """Return the motion that joint forces cause, and what each articulated body feels.
+    """Return the motion that joint forces cause, and each articulated body's force.
 
         F_i = Ihat_i A_i + Zhat_i,   S_i.T F_i = tau_i - armature_i qdd_i
 
@@ -78,8 +78,8 @@ def articulated_bodies(model, q, qd, tau, f_ext):
     Returns:
         qdd, nv; A, nb x 6, classical accelerations [rad/s²; m/s²]; F, nb x 6, the force
         that the parent exerts through the joint [N·m; N]; Ihat, nb x 6 x 6, and Zhat,
-        nb x 6: inertia and force without acceleration of the articulated body. All in
-        body coordinates. In a cluster Ihat and Zhat leave out its other bodies.
+        nb x 6: inertia and bias force of the articulated body. All in body coordinates.
+        In a cluster Ihat and Zhat leave out its other bodies.
 
     Source: TAZZ-3.2, TAZZ-3.3, TAZZ-3.4, TAZZ-3.5, TAZZ-3.6, TAZZ-3.7; with gears
     TAZZ-5.1, TAZZ-5.3.
@@ -116,7 +116,7 @@ def articulated_bodies(model, q, qd, tau, f_ext):
 
 
 def _through_joints(model, X, inertia, joints, A, Z):
-    """Return F of each joint; in a cluster a joint carries those behind it as well."""
+    """Return F of each joint; in a cluster it includes the bodies behind the joint."""
     F = [Force.zero()] + [inertia[i] @ A[i] + Z[i] for i in model.bodies]
     for joint in joints:
         for i in reversed(joint.bodies):
@@ -127,7 +127,7 @@ def _through_joints(model, X, inertia, joints, A, Z):
 
 
 def _full(I):
-    """Return an articulated inertia as a 6x6 matrix."""
+    """Return an articulated inertia as a dense 6x6 Matrix."""
     top = [(*a, *b) for a, b in zip(I.I.full().rows, I.H.rows, strict=True)]
     low = [(*a, *b) for a, b in zip(I.H.T.rows, I.M.full().rows, strict=True)]
     return Matrix([*top, *low])

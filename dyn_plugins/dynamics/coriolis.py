@@ -1,4 +1,4 @@
-"""Parts of the joint forces: those of velocities and those of accelerations.
+"""Velocity and acceleration terms of the joint forces.
 
 ID = inertial + coriolis + gravity - sum_i J_i.T f_ext_i
 """

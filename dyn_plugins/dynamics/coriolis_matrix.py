@@ -24,13 +24,13 @@ def coriolis_matrix(model, q, qd):
     symbols of H, so it is linear in qd and Cm(q, a) b = Cm(q, b) a for any velocities
     a, b of joints with qd = dq/dt. For joints with quaternions, whose qd is a body
     velocity, the difference is H, without armature, times the Lie bracket of a and b.
-    Where places are driven, dH/dt = Cm + Cm.T holds, and c is Cm qd plus the forces
-    that the drives' own motion takes.
+    With joints driven by time, dH/dt = Cm + Cm.T holds, and c is Cm qd plus the forces
+    that the driven motion needs.
 
     Inputs and outputs: those of CORIOLIS_MATRIX.
 
     Returns:
-        Blocks of bodies i and j, one of which carries the other.
+        Blocks (i, j) of bodies of which one is an ancestor of the other.
 
     Source: S. Echeandia and P. Wensing, Numerical methods to compute the Coriolis
     matrix and Christoffel symbols for rigid-body systems, 2021, Algorithm 1; here in
@@ -63,7 +63,7 @@ def coriolis_matrix(model, q, qd):
 
 
 def apparent_rate(joint, q, qd):
-    """Return dS/dt as seen from the moving body."""
+    """Return dS/dt of a joint as seen from the moving body."""
     return slope_of(joint.S(with_slopes(q, joint.position_rate(q, qd))))
 
 

@@ -34,7 +34,10 @@ from dyn_plugins.kinematics.kinematics import to_reference, transforms
 
 
 def _row_forces(model, q, W, rows):
-    """Return for each row what it pushes: pairs (body, force in body coordinates)."""
+    """Return the unit force of each row as a list of (body, force in body coordinates).
+
+    Forces on the base are left out. Arguments as in `delassus`.
+    """
     X = transforms(model, q)
     pushes = []
     for (link, other), row in zip(rows, W.rows, strict=True):
@@ -51,9 +54,10 @@ def delassus(model, q, W, rows, joint_rows):
 
         G = J H^-1 J.T
 
-    A row k of links moves at W_k . (v_link - v_other), all in base coordinates about
-    the base's origin: W_k is the unit force that acts on the link, and in reverse on
-    the other one. A row of a joint is the joint's velocity.
+    The velocity of a row k of links is W_k . (v_link - v_other), all in base
+    coordinates about the base's origin: W_k is the unit force that acts on the link,
+    and its negative on the other one. The velocity of a row of a joint is the joint's
+    velocity.
 
     Inputs and outputs: those of DELASSUS.
 
@@ -100,6 +104,9 @@ def point_forces(model, q, points):
         model: Robot.
         q: Joint positions, by joint.
         points: Pairs (link, point in the link's frame [m]).
+
+    Returns:
+        Three pairs for each point, forces in body coordinates.
     """
     X_0, pushes = transforms(model, q), []
     for link, point in points:
@@ -113,7 +120,7 @@ def point_forces(model, q, points):
 
 
 def _single(model, name):
-    """Return the body of a joint of one coordinate."""
+    """Return the body index of a joint; raise UnsupportedError if its nv is not 1."""
     i = model.body_of_joint(name)
     if model.joint[i].nv != 1:
         raise UnsupportedError(
@@ -154,18 +161,23 @@ def constraint_jacobian(model, q, W, rows, joint_rows):
 
 
 def _add_row(model, line, i, values):
-    """Add what joint i has to a row over the independent coordinates."""
+    """Add the force `values` of joint i to a row over the independent coordinates.
+
+    The force of a follower is added to its leader, times the gear ratio. `line` is
+    changed in place.
+    """
     ratio, start = model.leader[i].ratio, model.v_slices[i].start
     led = values if ratio is None else ratio.T @ values
     for k, x in enumerate(led):
         line[start + k] = line[start + k] + x
 
 
+# Rows of [angular; linear].
 _PARTS = {"full": range(6), "angular": range(3), "linear": range(3, 6)}
 
 
 def operational_inertia(model, q, frame, reference, part, damping):
-    """Return the inertia that a frame shows to forces: the operational-space inertia.
+    """Return the operational-space inertia of a frame.
 
         Lambda = (J H^-1 J.T + damping)^-1
 
@@ -176,7 +188,7 @@ def operational_inertia(model, q, frame, reference, part, damping):
     Args:
         frame: Name of the link.
         reference: Axes and point: local, world or aligned.
-        part: full, angular or linear: which rows of the Jacobian J.
+        part: Rows of the Jacobian J: full, angular or linear.
         damping: Added to the diagonal before inversion [1/(kg·m²) | 1/kg].
 
     Returns:

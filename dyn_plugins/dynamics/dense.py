@@ -1,4 +1,4 @@
-"""Forward dynamics the textbook way: H and C, then a dense solve."""
+"""Forward dynamics by H and C and a dense solve."""
 
 from dyn_core.authoring import TracedSolver, hookimpl, joint_factors
 from dyn_core.problems import BIAS_FORCE, FORWARD_DYNAMICS, MASS_MATRIX
@@ -17,10 +17,10 @@ def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
         mass_matrix: Slot for H.
         bias_force: Slot for C.
 
-    Source: RBDA, section 6.1; KIM-2.0 (Table 1). Solved by L.T D L, whose order is that
-    of the tree and not of the pivots: for a positive definite H it loses no more digits
-    than rounding H does (N. Higham, Accuracy and Stability of Numerical Algorithms,
-    section 10.1).
+    Source: RBDA, section 6.1; KIM-2.0 (Table 1). Solved by L.T D L in the order of the
+    tree, without pivoting: for a positive definite H it loses no more digits than
+    rounding H does (N. Higham, Accuracy and Stability of Numerical Algorithms, section
+    10.1).
     """
     push = tau - bias_force(q, qd, f_ext[1:])
     return joint_factors(model, mass_matrix(q)).solve(push)

@@ -9,7 +9,7 @@ def gravity(model, q):
 
         g(q) = C(q, 0)
 
-    With joint_springs=True they hold the springs, too: the static balance.
+    With joint_springs=True they also balance the springs.
 
     Inputs and outputs: those of GRAVITY_FORCE.
 

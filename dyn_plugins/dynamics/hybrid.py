@@ -28,9 +28,8 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext, rotors=None):
 
         H qdd + C = tau
 
-    Body forces are taken about the motion with the prescribed accelerations and zeros
-    for the others; towards what is left to solve for, coordinates with a prescribed
-    acceleration are rigid.
+    Body forces are computed for the motion with the prescribed accelerations and zeros
+    for the others. In the solve for the others, prescribed coordinates are rigid.
 
     Args:
         model: Robot.
@@ -40,8 +39,8 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext, rotors=None):
         qdd: Joint accelerations, nv, used where prescribed [rad/s² | m/s²].
         tau: Joint forces, nv, used elsewhere [N·m | N].
         f_ext: Force on each body, body coordinates [N·m; N].
-        rotors: More armature by coordinate, where tau is given [kg·m² | kg]; a step
-            puts the slopes of stiff joint forces here.
+        rotors: Added armature by coordinate [kg·m² | kg], or None; a time step puts the
+            slopes of stiff joint forces here.
 
     Returns:
         tau and qdd, nv each.
@@ -67,18 +66,23 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext, rotors=None):
 
 
 def rotor_forces(model, qdd):
-    """Return the joint forces, nv, that accelerations of the rotors take."""
+    """Return the joint forces, nv, that accelerate the rotors: armature times qdd."""
     forces = [None, *(model.armature[i] * qdd[i] for i in model.bodies)]
     return join_force(model, forces)
 
 
 def prescribed_coordinates(model, prescribed):
-    """Return by coordinate whether its acceleration is prescribed.
+    """Return, for each of the nv coordinates, whether its acceleration is prescribed.
 
     Args:
         model: Robot.
-        prescribed: Names of joints, or pairs (joint, number of its coordinate); one
-            name alone will do.
+        prescribed: Names of joints, or pairs (joint, index of its coordinate); one name
+            alone is accepted.
+
+    Raises:
+        UnsupportedError: For an entry of another form, a follower, a coordinate that
+            the joint does not have, or one that is named twice. The error of
+            Model.v_slice for an unknown joint.
     """
     prescribed = (prescribed,) if isinstance(prescribed, str) else prescribed
     chosen = [False] * model.nv
@@ -110,7 +114,11 @@ def prescribed_coordinates(model, prescribed):
 
 
 def known_coordinates(model, entries):
-    """Refuse what is neither None nor what prescribed_coordinates takes."""
+    """Check the option `prescribed` of prescribed_coordinates, or None.
+
+    Raises UnsupportedError for anything but a name, a list or a tuple; with a model,
+    also the errors of prescribed_coordinates.
+    """
     if entries is None:
         return
     if not isinstance(entries, (str, list, tuple)):
@@ -141,14 +149,19 @@ def hybrid(model, q, qd, qdd_u, tau_v, f_ext, prescribed):
 
 
 def spread(mask, u, v):
-    """Return what is prescribed and what is not as two Vectors of all coordinates."""
+    """Return values u of prescribed and v of other coordinates as two Vectors nv.
+
+    Args:
+        mask: By coordinate, whether it is prescribed; Python booleans.
+        u, v: Values in the order of the coordinates; the gaps become 0.0.
+    """
     u, v = iter(u), iter(v)
     first = Vector(next(u) if rigid else 0.0 for rigid in mask)
     return first, Vector(0.0 if rigid else next(v) for rigid in mask)
 
 
 def part_where(mask, wanted, values):
-    """Return the values of coordinates where the mask is as wanted."""
+    """Return the values of the coordinates whose mask equals `wanted`."""
     return Vector(x for rigid, x in zip(mask, values, strict=True) if rigid == wanted)
 
 
@@ -171,10 +184,13 @@ def _sizes(model, options):
 
 
 class Hybrid(TracedSolver):
-    """Hybrid dynamics of fixed joints, or by a mask that is an input."""
+    """Hybrid dynamics with a fixed set of prescribed joints, or a mask as an input."""
 
     def build(self, model, **choices):
-        """Return a Program; prescribed="mask" gives that of hybrid_mask."""
+        """Return a Program; prescribed="mask" builds the solver hybrid_mask instead.
+
+        Raises the errors of TracedSolver.build and of prescribed_coordinates.
+        """
         if choices.get("prescribed") == "mask":
             rest = {k: v for k, v in choices.items() if k != "prescribed"}
             return MASK.bound(self.origin, self.lookup).build(model, **rest)

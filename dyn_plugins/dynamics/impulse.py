@@ -1,4 +1,4 @@
-"""Impulses at points of links that give them chosen velocities: impacts of robots."""
+"""Impulses at points of links for given velocities after an impact."""
 
 from dyn_core.authoring import (
     Factored,
@@ -20,7 +20,7 @@ from dyn_plugins.dynamics._articulated import (
 )
 from dyn_plugins.dynamics.delassus import point_forces
 
-RANK = 1e-12  # pivots of G at or below this part of a diagonal entry are zero
+RANK = 1e-12  # pivots of G / diagonal entry at or below this are zero
 
 
 def point_impulse(model, q, qd, velocity, points, damping):
@@ -28,7 +28,7 @@ def point_impulse(model, q, qd, velocity, points, damping):
 
         H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity
 
-    Without damping rows that depend on each other are a SingularError.
+    Without damping, linearly dependent rows are a SingularError.
 
     Inputs and outputs: those of POINT_IMPULSE.
 
@@ -58,7 +58,7 @@ def point_impulse(model, q, qd, velocity, points, damping):
 
 
 def _velocities(model, X, q, qd):
-    """Return the velocity of each body."""
+    """Return the velocity of the base (zero) and of each body, body coordinates."""
     v = [Motion.zero()]
     for i in model.bodies:
         v.append(X[i] @ v[model.parent[i]] + model.joint[i].vJ(q[i], qd[i]))

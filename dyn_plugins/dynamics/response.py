@@ -1,8 +1,8 @@
 """Responses of the bodies of a tree to forces, without H.
 
-All start from articulated joints. An increment of force on a body changes accelerations
-(and, taken over an instant, velocities) linearly; increments of classical and of
-spatial acceleration are the same.
+All solvers start from articulated joints. An increment of force on a body changes
+accelerations (and, over an instant, velocities) linearly; increments of classical and
+of spatial acceleration are equal.
 """
 
 from dyn_core.authoring import (
@@ -66,12 +66,12 @@ def self_responses(model, q):
 
 
 def _columns(subspace):
-    """Return a subspace as a matrix of rows."""
+    """Return a subspace as a Matrix, its elements as columns."""
     return Matrix(zip(*subspace, strict=True))
 
 
 def _symmetric(M):
-    """Return a symmetric matrix from one that is so up to rounding."""
+    """Return M with the lower triangle copied to the upper, so that it is symmetric."""
     n = range(M.shape[0])
     return Matrix([M[max(i, j), min(i, j)] for j in n] for i in n)
 
@@ -81,14 +81,16 @@ def cross_response(model, q, moved, pushed):
 
         da_moved = Omega df_pushed,   Omega = J_moved H^-1 J_pushed.T
 
-    Each side in the coordinates of its link. Inputs and outputs: those of
-    CROSS_RESPONSE.
+    Acceleration and force are each in the coordinates of their link.
+
+    Inputs and outputs: those of CROSS_RESPONSE.
 
     Args:
-        moved: Name of the link whose acceleration is wanted.
+        moved: Name of the link whose acceleration is returned.
         pushed: Name of the link that the force acts on.
 
-    Source: TAZZ-6.3, TAZZ-6.4: clusters add what siblings that share a coordinate do.
+    Source: TAZZ-6.3, TAZZ-6.4: in clusters, siblings that share a coordinate
+    contribute.
     """
     X, S = joint_transforms(model, q)
     joints, _ = articulated_joints(model, X, S)

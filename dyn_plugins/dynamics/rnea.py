@@ -15,12 +15,12 @@ from dyn_core.problems import INVERSE_DYNAMICS
 
 
 def body_forces(model, q, qd, qdd, f_ext, a_0=None):
-    """Return what a motion takes of each body: the outward sweep, classical form.
+    """Return the force needed for each body's motion: outward sweep, classical form.
 
         f = m a + U h,  n = h x a + vee(U P - (U P).T),  U = [alpha] + [w][w]
 
-    Accelerations are those of points, a_r = a + U r: no body needs its linear velocity,
-    and U serves the body and all its children. Across a joint the classical
+    Accelerations are classical, of points: a_r = a + U r. No body needs its linear
+    velocity, and U serves the body and all its children. Across a joint the classical
     acceleration changes by its spatial one, plus 2 w x v + w_J x v_J.
 
     Args:
@@ -32,7 +32,9 @@ def body_forces(model, q, qd, qdd, f_ext, a_0=None):
         a_0: Acceleration of the base, 3 [m/s²]; None: -g, which is gravity.
 
     Returns:
-        X, S and the force f on each body that it takes besides f_ext.
+        Lists by body: transform X from the parent, motion subspace S (None for the
+        base), and the force that the motion needs in addition to f_ext, body
+        coordinates.
 
     Source: RBD5-4.1 (Luh, Walker and Paul 1980), for trees of any joints; RBD5-3.5.
     """

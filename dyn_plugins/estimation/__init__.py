@@ -1,1 +1,1 @@
-"""Estimation: forces that act on a robot and are not measured."""
+"""Estimation of unmeasured external forces and payloads."""

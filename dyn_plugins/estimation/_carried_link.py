@@ -1,4 +1,4 @@
-"""What a payload of one link changes in momentum, its rate and inertia of a robot."""
+"""Effect of a link's payload on the momentum, its rate and the inertia of a robot."""
 
 from dyn_core.authoring import (
     Matrix,
@@ -19,7 +19,7 @@ UNITS = tuple(RigidInertia.of_parameters(row) for row in Matrix.identity(TEN).ro
 
 
 def _carriers(model, frame):
-    """Return the bodies from the base to that of a link."""
+    """Return the body indices from the base to the body of a link, without the base."""
     bodies, i = [], model.frame(frame).body
     while i > 0:
         bodies.insert(0, i)
@@ -28,13 +28,16 @@ def _carriers(model, frame):
 
 
 def way_to(model, frame):
-    """Return the indices of the velocity coordinates that move a link."""
+    """Return the indices of the velocity coordinates that move a link, ascending."""
     slices = (range(model.nv)[model.v_slices[i]] for i in _carriers(model, frame))
     return sorted({k for indices in slices for k in indices})
 
 
 def known_carrier(model, frame):
-    """Refuse a link that the robot does not have, or that nothing moves."""
+    """Raise UnsupportedError if no joint moves the link `frame`.
+
+    An unknown link raises ModelError. Without a model (None) nothing is checked.
+    """
     if model is not None and not way_to(model, frame):
         moved = [name for name in model.frame_names if way_to(model, name)]
         raise UnsupportedError(
@@ -44,26 +47,26 @@ def known_carrier(model, frame):
 
 
 class CarriedLink:
-    """A link on its way, and what it would carry.
+    """A link, its Jacobian, and the momentum of a unit payload on it.
 
         p = J.T h,   beta = J.T w + (v_j x J_j + dS_j).T h,   h = I v,   w = I a_grav
 
     Attributes:
-        way: Indices of the velocity coordinates that move it; n of them.
-        J: Its velocity by each of these, n columns, link coordinates.
-        Y, B: Momentum, and its rate without joint forces, of each of the ten numbers
-            being one, (n, 10).
+        way: Indices of the n velocity coordinates that move the link.
+        J: Jacobian of its velocity by these coordinates, n columns, link coordinates.
+        Y: Momentum p by the ten inertial parameters of the payload, (n, 10).
+        B: Rate of momentum beta, without joint forces, by the same parameters, (n, 10).
     """
 
     def __init__(self, model, q, qd, frame):
-        """Go from the base to the link.
+        """Compute Jacobian and regressors, from the base to the link.
 
         Args:
             model: Robot.
             q, qd: Joint positions and velocities, nq and nv.
             frame: Name of the link.
 
-        Source: that of momentum_observer, for a body that the link carries.
+        Source: as momentum_observer, for a body that the link carries.
         """
         position, velocity = split_q(model, q), split_v(model, qd)
         v, g, J, rates = Motion.zero(), model.a_grav, {}, {}
@@ -86,15 +89,15 @@ class CarriedLink:
         )
 
     def _columns(self, model, by_joint):
-        """Return the columns of the coordinates that move the link."""
+        """Return a MotionSubspace of the n coordinates that move the link."""
         columns = tuple(zip(*join_columns(model, by_joint).rows, strict=True))
         return MotionSubspace(Motion.of(columns[k]) for k in self.way)
 
     def inertia(self, ten):
-        """Return what ten numbers add to the joint-space inertia, (n, n)."""
+        """Return the payload's joint-space inertia, (n, n), from its ten parameters."""
         return self.J.T @ (RigidInertia.of_parameters(ten) @ self.J)
 
 
 def _moved(X, columns):
-    """Return motion subspaces in other coordinates."""
+    """Return motion subspaces, by joint, transformed by X."""
     return {j: X @ axes for j, axes in columns.items()}

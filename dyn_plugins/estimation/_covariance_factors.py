@@ -1,7 +1,7 @@
-"""Covariances by factors, P = U D U.T: what recursive estimation does to them.
+"""Factored covariances P = U D U.T and the updates of recursive estimation.
 
-U is unit upper triangular, D diagonal. A covariance that is kept by its factors stays
-symmetric and is never negative, whatever is rounded.
+U is unit upper triangular, D diagonal. A covariance stored as its factors stays
+symmetric and is never negative, despite rounding.
 
 Source: G. Bierman, Factorization Methods for Discrete Sequential Estimation, Academic
 Press, 1977.
@@ -11,11 +11,11 @@ from dyn_core.authoring import Matrix, Vector, total, where
 
 
 class CovarianceFactors:
-    """Factors of a covariance; each method returns new ones.
+    """Factors U, D of a covariance U D U.T; each method returns new ones.
 
     Attributes:
-        U: Rows of numbers, of which those above the diagonal count.
-        D: Numbers.
+        U: Rows of numbers; only the entries above the diagonal are read.
+        D: List of the diagonal numbers.
     """
 
     def __init__(self, U, D):
@@ -23,18 +23,18 @@ class CovarianceFactors:
 
     @classmethod
     def diagonal(cls, D):
-        """Return the factors of a diagonal covariance."""
+        """Return the factors of a diagonal covariance with the variances D."""
         return cls([[0.0] * len(D) for _ in D], list(D))
 
     @classmethod
     def joined(cls, first, cross, second):
-        """Return the factors of two groups of numbers together.
+        """Return the factors of two groups of variables together.
 
-        U = [[U_first, cross], [0, U_second]]
+            U = [[U_first, cross], [0, U_second]]
 
         Args:
             first, second: Factors.
-            cross: Rows, as many as the first, as long as the second.
+            cross: Rows: one for each variable of `first`, as long as `second`.
         """
         nothing = [0.0] * len(first.D)
         top = [[*row, *more] for row, more in zip(first.U, cross, strict=True)]
@@ -42,11 +42,11 @@ class CovarianceFactors:
         return cls(top + below, first.D + second.D)
 
     def last(self, n):
-        """Return the factors of the last n numbers alone."""
+        """Return the factors of the last n variables alone."""
         return CovarianceFactors([row[-n:] for row in self.U[-n:]], self.D[-n:])
 
     def either(self, condition, other):
-        """Return these factors where a condition holds, else others."""
+        """Return these factors where `condition` holds, else `other`."""
         size = len(self.D)
         U = [[0.0] * size for _ in self.D]
         for i in range(size):
@@ -56,10 +56,10 @@ class CovarianceFactors:
         return CovarianceFactors(U, [where(condition, a, b) for a, b in pairs])
 
     def shifted(self, A):
-        """Return the factors of x + A y and y, the last numbers being y.
+        """Return the factors of (x + A y, y), where y are the last variables.
 
         Args:
-            A: Matrix, a row for each of x.
+            A: Matrix, one row for each variable of x, one column for each of y.
         """
         rest, (size, _) = self.last(A.shape[1]), A.shape
         U = [list(row) for row in self.U]
@@ -69,7 +69,7 @@ class CovarianceFactors:
         return CovarianceFactors(U, self.D)
 
     def onto(self, A):
-        """Return the rows of A U."""
+        """Return the rows of A U, for a Matrix A with one column for each variable."""
         columns = range(len(self.D))
         return [
             [total([*(a[k] * self.U[k][j] for k in range(j)), a[j]]) for j in columns]
@@ -77,11 +77,11 @@ class CovarianceFactors:
         ]
 
     def wandered(self, first, deviations):
-        """Return the factors after independent changes of some numbers in a row.
+        """Return the factors after independent noise is added to consecutive variables.
 
         Args:
-            first: Index of the first of them.
-            deviations: Of the changes.
+            first: Index of the first variable.
+            deviations: Standard deviations of the noise, one for each variable.
         """
         factors = self
         for j, x in enumerate(deviations, first):
@@ -89,7 +89,7 @@ class CovarianceFactors:
         return factors
 
     def with_noise(self, j, variance):
-        """Return the factors with another variance added to that of number j.
+        """Return the factors after `variance` is added to the variance of variable j.
 
         Source: W. Agee and R. Turner, Triangular Decomposition of a Positive Definite
         Matrix Plus a Symmetric Dyad, White Sands Missile Range TR-38, 1972.
@@ -109,14 +109,15 @@ class CovarianceFactors:
         return CovarianceFactors(U, D)
 
     def measured(self, h, variance):
-        """Return the factors after a measurement h.T x + noise, gain and variance.
-
-        The gain is that of what was measured less what was expected; the variance is
-        that of the same difference.
+        """Return the factors after a scalar measurement h.T x + noise.
 
         Args:
-            h: Numbers, one each.
-            variance: Of the noise, above zero.
+            h: Vector of the measurement, one number for each variable.
+            variance: Variance of the noise, positive.
+
+        Returns:
+            Updated factors; the Kalman gain, which multiplies the innovation (measured
+            minus predicted); the variance of the innovation.
         """
         size = len(self.D)
         U, D = [list(row) for row in self.U], list(self.D)
@@ -134,7 +135,7 @@ class CovarianceFactors:
         return CovarianceFactors(U, D), Vector(x / alpha for x in gain), alpha
 
     def matrix(self):
-        """Return the covariance."""
+        """Return the covariance U D U.T as a Matrix."""
         size = range(len(self.D))
         full = [[self.U[i][j] if j > i else float(i == j) for j in size] for i in size]
         P = [[0.0] * len(size) for _ in size]

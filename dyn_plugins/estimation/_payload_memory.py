@@ -1,4 +1,4 @@
-"""What a recursive estimate of a payload keeps from cycle to cycle."""
+"""State of a recursive payload estimate between two cycles."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,15 +10,16 @@ from dyn_plugins.estimation._covariance_factors import CovarianceFactors
 
 @dataclass
 class Memory:
-    """State of the estimate, of n coordinates that move the link.
+    """State of the payload estimate; n coordinates move the link.
 
     Attributes:
-        started: Above zero after a first cycle.
+        started: Positive after the first cycle, zero before.
         P: Momentum of robot and payload, n.
-        payload: Ten numbers.
-        factors: Factors of the covariance of both, n + 10.
-        beta, B: Rate of the momentum at the last state, n, and (n, 10).
-        trend: Mean of the prediction errors by their deviations, n.
+        payload: Ten inertial parameters.
+        factors: Factors of the covariance of P and payload, n + 10 variables.
+        beta: Robot's rate of momentum without joint forces at the previous state, n.
+        B: The same by the ten parameters, (n, 10).
+        trend: Mean of the normalized prediction errors, n.
     """
 
     started: Any
@@ -31,12 +32,12 @@ class Memory:
 
     @classmethod
     def of(cls, numbers, n, prior):
-        """Read what `numbers` has written.
+        """Read the numbers that `Memory.numbers` has written.
 
         Args:
-            numbers: The Port `memory`; zeros are a memory of nothing.
+            numbers: The Port `memory`; all zeros are an estimate that has not started.
             n: Number of coordinates that move the link.
-            prior: Deviations of the payload where there is no memory, 10.
+            prior: Standard deviations of the payload before the first cycle, 10.
         """
         rest, whole = list(numbers), n + TEN
 
@@ -65,12 +66,13 @@ class Memory:
         )
 
     def numbers(self):
-        """Return all as one row of numbers; of D the square root, which may be any."""
+        """Return the state as one list of numbers, memory_size(n) long."""
         factors = self.factors
         return [
             self.started,
             *self.P,
             *self.payload,
+            # Roots of D, so that every number is valid input: Memory.of squares them.
             *(sqrt(d) for d in factors.D),
             *(factors.U[i][j] for i, j in _places(len(factors.D))),
             *self.beta,
@@ -80,7 +82,7 @@ class Memory:
 
 
 def memory_size(n):
-    """Return how many numbers a Memory of n coordinates has."""
+    """Return the length of Memory.numbers for n coordinates."""
     whole = n + TEN
     return 1 + n + TEN + whole + _pairs(whole) + n + n * TEN + n
 
@@ -90,5 +92,5 @@ def _pairs(n):
 
 
 def _places(n):
-    """Return the places above the diagonal of an (n, n) matrix, row by row."""
+    """Return the indices (i, j) above the diagonal of an (n, n) matrix, row by row."""
     return [(i, j) for i in range(n) for j in range(i + 1, n)]

@@ -17,17 +17,20 @@ from dyn_core.problems import MOMENTUM_OBSERVER
 
 
 def momentum_and_rate(model, q, qd):
-    """Return the generalized momentum, and its rate where no joint force acts.
+    """Return the generalized momentum, and its rate without joint forces.
 
         p = H(q) qd,   beta = C(q, qd).T qd - g(q) - resistance
         p_i = S_i.T h_i,   beta_i = S_i.T (w_i - v_i x* h_i) + (dS_i/dt).T h_i
 
     C is the Coriolis matrix with dH/dt = C + C.T; h_i and w_i are momentum and weight
-    of body i and all that it carries, body coordinates. Neither H nor C is formed.
+    of body i and its descendants, body coordinates. Neither H nor C is formed.
 
     Args:
         model: Robot.
         q, qd: Joint positions and velocities, nq and nv.
+
+    Returns:
+        p and beta, Vectors nv.
 
     Source: A. De Luca and R. Mattone, Actuator failure detection and isolation using
     generalized momenta, ICRA 2003, by the sweeps of RBDA, Tables 5.1 and 6.2.
@@ -56,24 +59,24 @@ def momentum_and_rate(model, q, qd):
 
 
 def momentum_observer(model, q, qd, tau, dt, gain, r, p, beta):
-    """Return the external joint forces that the change of the momentum shows.
+    """Return the external joint forces, estimated from the change of the momentum.
 
         r = K (p - p_0 - integral of (tau + C.T qd - g + r) dt),   p = H qd
         then  dr/dt = K (J.T f - r)
 
-    No acceleration is needed, and no inverse of H. In steps: with the mean of
+    No acceleration is needed, and no inverse of H. In discrete time, with the mean of
     C.T qd - g over the step and r at its end,
 
         r_next = (r + K (p_next - p - dt (tau + (beta + beta_next) / 2))) / (1 + K dt)
 
     so a constant external force w gives r = w (1 - (1 + K dt)^-k) after k steps, for
-    every K dt > 0. Errors of r: that of tau, behind the lag; 2 K e at most where p is
-    wrong by e at most; dt² |d²beta/dt²| / 12 by the mean over a step; and
-    W / K + W dt / 2 at most where the external force changes by W a second at most.
+    every K dt > 0. Errors of r: the error of tau, after the lag; at most 2 K e for an
+    error e of p; dt² |d²beta/dt²| / 12 by the mean over a step; and at most W / K + W
+    dt / 2 for an external force that changes by W per second or less.
 
-    p_next and beta_next do not depend on the state: of a first call, take them and
-    r = 0. Joint friction and springs are part of beta where they act; what the Model
-    does not know of them is part of r.
+    p_next and beta_next do not depend on r, p or beta: start with r = 0 and the p_next
+    and beta_next of a first call. Joint friction and springs of the Model are part of
+    beta; unmodelled ones appear in r.
 
     Inputs and outputs: those of MOMENTUM_OBSERVER.
 

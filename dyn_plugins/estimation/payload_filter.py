@@ -1,4 +1,4 @@
-"""The payload of a link, by a Kalman filter of the generalized momentum."""
+"""Estimation of a link's payload, by a Kalman filter of the generalized momentum."""
 
 from dyn_core.authoring import (
     Factored,
@@ -29,43 +29,44 @@ from dyn_plugins.estimation._covariance_factors import CovarianceFactors
 from dyn_plugins.estimation._payload_memory import Memory, memory_size
 from dyn_plugins.estimation.momentum_observer import momentum_and_rate
 
-MOST = 2.0  # mean square that the prediction errors of one cycle have in the trend
-LEAST = 1 / 16  # share of the momentum noise without payload that there is always
+MOST = 2.0  # maximum mean square of one cycle's errors in the trend
+LEAST = 1 / 16  # weight of the noise without payload in R, see _momentum_noise
 
 
 def payload_filter(
     model, q, qd, tau, dt, velocity_noise, effort_noise, prior, drift, memory,
     frame, gate, alarm, window,
 ):  # fmt: skip
-    """Return the payload of a link, with its covariance, from one cycle to the next.
+    """Return a link's payload and its covariance after one cycle of a Kalman filter.
 
         P = H qd + Y pi,   dP/dt = tau + beta + B pi
 
-    P is the momentum of robot and payload, H qd and beta are those of the robot (see
-    momentum_observer), Y and B those of each number of the payload pi. P and pi are
-    estimated together: errors of tau make P wander, and each cycle measures
+    P is the momentum of robot and payload, H qd and beta the robot's own (see
+    momentum_observer), Y and B their derivatives by the ten numbers pi of the payload.
+    P and pi are estimated together: errors of tau are process noise of P, and each
+    cycle measures
 
         H qd = P - Y pi + (H + H_pi) e,   e the error of qd
 
-    No acceleration is needed. The prediction errors are white if those of tau and qd
-    are, so that the covariance is that of the estimate. Friction and springs are known
-    as far as the Model has them; what is wrong about them is an error of tau.
+    No acceleration is needed. If the errors of tau and qd are white, so are the
+    prediction errors, and the covariance is valid. Errors of the Model's friction and
+    springs count as errors of tau.
 
-    The error of qd is in Y, too, and moves pi towards smaller inertia where it makes
-    more of a prediction error than that of tau: take cycles so long that effort_noise
-    dt is not much less than H velocity_noise.
+    The error of qd is in Y, too. It biases pi towards smaller inertia if it contributes
+    more to a prediction error than the error of tau: choose cycles so long that
+    effort_noise dt is not much less than H velocity_noise.
 
-    A cycle whose prediction errors are beyond `gate`, an outlier of tau or qd, says
-    nothing of the payload, and P begins anew. Errors whose mean, with the weights
-    exp(-t / window), is beyond `alarm` are another payload: its deviations are then
-    those of before the first cycle.
+    A cycle whose prediction errors exceed `gate`, an outlier of tau or qd, leaves pi
+    unchanged and restarts P. If the mean of the errors, with weights exp(-t / window),
+    exceeds `alarm`, the payload has changed: its deviations are reset to `prior`.
 
-    Inputs and outputs: those of PAYLOAD_ESTIMATION. Only coordinates on the way from
-    the base to the link count.
+    Inputs and outputs: those of PAYLOAD_ESTIMATION. Only coordinates that move the link
+    are used.
 
     Args:
         frame: Name of the link that carries the payload.
-        gate, alarm: Deviations of a normal number that are as rare.
+        gate, alarm: Thresholds, as a number of standard deviations of a normal variable
+            with the same probability.
         window: Time constant of the mean of the prediction errors [s].
 
     Source: R. Kalman, A New Approach to Linear Filtering and Prediction Problems, J.
@@ -107,16 +108,18 @@ def payload_filter(
 
 
 def _either(condition, a, b):
-    """Return one of two Vectors."""
+    """Return Vector a where `condition` holds, else Vector b."""
     return a.map_with(lambda x, y: where(condition, x, y), b)
 
 
 def _momentum_noise(model, q, link, pi, velocity_noise):
-    """Return the factors of the covariance of what is measured as momentum.
+    """Return the factors of the covariance R of the measured momentum.
 
         R = G S G.T + H S H.T / 16,   G = H + H_pi,   S = diag(velocity_noise²)
 
-    The second term is for numbers that no body has: at first H_pi may cancel H.
+    The second term keeps R positive for an estimate pi that is not physical: in the
+    first cycles H_pi may cancel H. A zero pivot is reported as velocity_noise of a
+    joint.
     """
     H, carried = join_matrix(model, crba(model, split_q(model, q))), link.inertia(pi)
     bare = [list(H.rows[k]) for k in link.way]
@@ -131,18 +134,19 @@ def _momentum_noise(model, q, link, pi, velocity_noise):
 
 
 def _corrected(state, noise, Y, error):
-    """Return factors, change and prediction errors of a measured momentum.
+    """Update the estimate with a measured momentum, one row after another.
 
-    One row at a time, in combinations whose noises are independent.
+    The rows are decorrelated by the factors of the noise.
 
     Args:
         state: Factors of momentum and payload.
         noise: Factors of the covariance of the momentum's noise.
         Y: Momentum by payload, (n, 10).
-        error: What is measured less what is predicted, n.
+        error: Measured minus predicted momentum, n.
 
     Returns:
-        Factors; the change of momentum and payload; errors by their deviations.
+        Updated factors; the change of momentum and payload, n + 10; the prediction
+        errors divided by their standard deviations, n.
     """
     n = len(error)
     units = [[float(i == j) for i in range(n)] for j in range(n)]
@@ -159,12 +163,12 @@ def _corrected(state, noise, Y, error):
 
 
 def _measured_anew(payload, noise, Y):
-    """Return the factors of momentum and payload where the momentum is measured anew.
+    """Return the factors of momentum and payload for a newly measured momentum.
 
         P = p + Y pi + noise
 
     Args:
-        payload: Factors of its covariance.
+        payload: Factors of the payload's covariance.
         noise, Y: As in _corrected.
     """
     n = len(noise.over_D)
@@ -174,13 +178,22 @@ def _measured_anew(payload, noise, Y):
 
 
 def _trend(last, errors, dt, window, alarm):
-    """Return the mean of the prediction errors, and whether chance does not explain it.
+    """Return the mean of the prediction errors, and whether it exceeds `alarm`.
 
     With weights a^k, a = window / (window + dt), the mean of white errors of variance
     one has the variance (1 - a) / (1 + a) = dt / (2 window + dt).
+
+    Args:
+        last: Mean before this cycle, n.
+        errors: Normalized prediction errors, n.
+        dt: Length of the cycle [s].
+        window: Time constant of the mean [s].
+        alarm: Threshold in standard deviations of a normal variable.
     """
     n, share = len(errors), dt / (window + dt)
     square = total(e * e for e in errors)
+    # Large errors are scaled down, so that one outlier does not look like a new
+    # payload.
     size = sqrt(MOST * n / maximum(square, MOST * n))
     trend = last * (1.0 - share) + Vector(errors) * (share * size)
     rare = _limit(n, alarm) * dt
@@ -188,7 +201,11 @@ def _trend(last, errors, dt, window, alarm):
 
 
 def _limit(n, deviations):
-    """Return what the sum of n squares of normal numbers exceeds as rarely.
+    """Return the chi-square quantile with the probability of a normal quantile.
+
+    Args:
+        n: Degrees of freedom; 0 gives 0.0.
+        deviations: Normal quantile, in standard deviations.
 
     Source: E. Wilson and M. Hilferty, The Distribution of Chi-Square, PNAS 17 (1931).
     """
@@ -199,7 +216,7 @@ def _limit(n, deviations):
 
 
 def _sizes(model, options):
-    """Return how many numbers the memory has."""
+    """Return the length of the memory, `nm`."""
     return {"nm": memory_size(len(way_to(model, options["frame"])))}
 
 

@@ -1,1 +1,1 @@
-"""Frames, motion of bodies, energy, momentum, regressors."""
+"""Kinematics of frames and bodies, energy, momentum, and regressors."""

@@ -23,14 +23,21 @@ from dyn_plugins.kinematics.motion import outward
 
 
 def mass_and_centre(model, X):
-    """Return the mass of the moving bodies, and their centre in the base."""
+    """Return the mass [kg] and centre of mass [m] of the moving bodies, base axes.
+
+    A mass of zero raises SingularError when the Program runs.
+
+    Args:
+        model: Robot.
+        X: Transforms from the base to each body, as `transforms` returns them.
+    """
     m = total(model.I[i].m for i in model.bodies)
     require(logical_not(equal(m, 0.0)), SingularError, "mass of the moving bodies")
     return m, first_moment(model, X) * (1 / m)
 
 
 def centroidal_matrix(model, q):
-    """Return the matrix that makes the momentum about the centre of mass.
+    """Return the matrix that maps qd to the momentum about the centre of mass.
 
         h_G = A_G(q) qd,   A_G e_k = X_G_i.T Icomp_i S_i e_k
 
@@ -57,7 +64,14 @@ def centroidal_matrix(model, q):
 
 
 def _rate_of_momentum(model, q, qd, qdd, a_base):
-    """Return transforms, momentum and its rate about the base's origin, base axes."""
+    """Return transforms, momentum and its rate about the base origin, base axes.
+
+    Args:
+        model: Robot.
+        q, qd, qdd: Joint motion.
+        a_base: Spatial acceleration of the base; minus gravity adds the weight to the
+            rate.
+    """
     X = transforms(model, q)
     _, _, v, a = outward(model, q, qd, qdd, a_base)
     h, rate = Force.zero(), Force.zero()
@@ -83,12 +97,14 @@ def centre_of_mass(model, q, qd, qdd):
 
 
 def zero_moment_point(model, q, qd, qdd, normal, height):
-    """Return the point of a plane about which the ground has no moment but a twist.
+    """Return the point of a plane where the ground's moment is along the normal alone.
 
         p = (n x N + height F) / (n . F),   n . p = height
 
-    (N; F) is the wrench that a motion takes from the ground, about the base's origin.
-    Where push = n . F is negative the ground would have to pull.
+    (N; F) is the wrench that the ground must exert for the motion, about the base
+    origin. A negative push = n . F means that the ground would have to pull. A push of
+    zero raises SingularError when the Program runs; a normal of zeros UnsupportedError
+    when it is built.
 
     Inputs and outputs: those of ZERO_MOMENT_POINT.
 
@@ -108,18 +124,19 @@ def zero_moment_point(model, q, qd, qdd, normal, height):
 
 
 def _unit(normal):
-    """Return the normal of a plane, of length one."""
+    """Return the normal at length one; raise UnsupportedError if it is all zeros."""
     largest = max(abs(float(x)) for x in normal)
     if not largest:
         raise UnsupportedError(
             f"zero_moment_point: normal {tuple(normal)}; valid: not all zero"
         )
+    # Divided by the largest first: squares neither overflow nor underflow.
     scaled = Vector(float(x) / largest for x in normal)
     return scaled / (scaled @ scaled) ** 0.5
 
 
 def _plane_sizes(model, options):
-    """Refuse a plane without a normal; there are no sizes."""
+    """Return no sizes; raise UnsupportedError for a normal of zeros."""
     _unit(options["normal"])
     return {}
 

@@ -1,4 +1,4 @@
-"""Energy of the robot, and its momentum."""
+"""Energy and momentum of the robot."""
 
 from dyn_core.authoring import (
     Force,
@@ -17,7 +17,7 @@ from dyn_plugins.kinematics.kinematics import transforms
 
 
 def _velocities(model, q, qd):
-    """Return the velocity of each body, body coordinates."""
+    """Return the velocity of the base (zero) and of each body, body coordinates."""
     v = [Motion.zero()]
     for i in model.bodies:
         joint = model.joint[i]
@@ -27,7 +27,12 @@ def _velocities(model, q, qd):
 
 
 def first_moment(model, X):
-    """Return the sum of m_i c_i in base coordinates."""
+    """Return the sum of m_i c_i in base coordinates [kg·m].
+
+    Args:
+        model: Robot.
+        X: Transforms from the base to each body, as `transforms` returns them.
+    """
     mc = Vector.zeros(3)
     for i in model.bodies:
         mc = mc + X[i].E.T @ model.I[i].h + X[i].r * model.I[i].m
@@ -40,8 +45,9 @@ def energy(model, q, qd):
         kinetic = sum_i v_i . I_i v_i / 2 + sum_j armature_j qd_j² / 2
         potential = - sum_i m_i g . c_i + energy of springs, if they act
 
-    Inputs and outputs: those of ENERGY. Potential energy is zero at the base origin,
-    that of springs at rest; forces of Model.with_forces count with their potential.
+    Inputs and outputs: those of ENERGY. Gravitational energy is zero at the base
+    origin, spring energy at rest length; forces of Model.with_forces add their
+    potential.
 
     Source: GUIDE (28); KIM-1.6; KIM-S2.
     """
@@ -56,7 +62,7 @@ def energy(model, q, qd):
 
 
 def no_potential(model):
-    """Return why the energy of a robot is not known, or None."""
+    """Return why the energy is undefined (a force without a potential), or None."""
     names = forces_without_potential(model)
     if not names:
         return None
@@ -70,6 +76,8 @@ def momentum(model, q, qd):
     """Return the spatial momentum about the base origin, and the centre of mass.
 
         h = sum_i X_i_0.T I_i v_i
+
+    A mass of zero is not checked.
 
     Inputs and outputs: those of MOMENTUM.
 

@@ -1,4 +1,4 @@
-"""Positions that bring a frame to a pose, by Levenberg-Marquardt steps."""
+"""Inverse kinematics of a frame by Levenberg-Marquardt steps."""
 
 from dyn_core.authoring import (
     Matrix,
@@ -31,9 +31,9 @@ from dyn_core.validation import Name, Quantity, Whole, shown
 from dyn_plugins._options import known_link
 
 DAMPING = 0.1  # of the squared error; from 0.02 to 0.3 a Panda needs as many steps
-MORE, LESS = 3.0, 0.7  # change of it where a step came no nearer, and where it did
-LEAST_DAMPING = 1e-12  # keeps what is solved regular where the robot is singular
-ORTHONORMAL = 1e-6  # by which a target's rotation may differ from one
+MORE, LESS = 3.0, 0.7  # factors of damping: after a step without, with a new minimum
+LEAST_DAMPING = 1e-12  # keeps the system regular at singular positions
+ORTHONORMAL = 1e-6  # tolerance of a target's rotation matrix
 ROWS = {"pose": range(6), "orientation": range(3), "position": range(3, 6)}
 FAR = 1e300
 
@@ -44,22 +44,25 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
         dq = J.T (J J.T + lambda)^-1 e,   lambda = c e.e + 1e-12
         e = [2 sin(t/2) n; p_target - p],   (t, n) turns the frame to the target
 
-    Base axes, [angular; linear], rad and m weighted alike. c begins as 0.1, grows where
-    a step comes no nearer than those before it, and shrinks to 0.1 where one does. A
-    coordinate that is at its limit and would leave stays there (its column of J is
-    zero); a step beyond a limit ends on it. Limits of the swing and twist of ball
-    joints are not looked at. Of all positions on the way the one with the least e.e is
-    given; no other start is tried: dyn_core.inverse_kinematics does that. Joints that
-    do not move the frame stay, also beyond their limits.
+    Base axes, [angular; linear], rad and m weighted alike. c begins as 0.1, grows after
+    a step without a new minimum of e.e, and shrinks towards 0.1 after a step with one.
+    A coordinate at its limit that would leave its range stays there (its column of J is
+    zero); a step beyond a limit ends on it. Swing and twist limits of ball joints are
+    ignored. The result is the iterate of least e.e, from one start only
+    (dyn_core.inverse_kinematics tries several). Joints that do not move the frame stay,
+    also beyond their limits.
+
+    A rotation of `pose` that is not orthonormal within 1e-6 raises RotationError when
+    the Program runs; NaN passes.
 
     Inputs and outputs: those of INVERSE_KINEMATICS.
 
     Args:
         frame: Name of the link.
-        part: What is to agree: pose, position or orientation.
+        part: Compared quantity: pose, position or orientation.
         fixed: Names of joints that stay where they are.
-        max_iterations: Largest number of steps.
-        tolerance: Largest length of e at which the frame is there.
+        max_iterations: Maximum number of steps.
+        tolerance: Length of e up to which the target counts as reached.
 
     Source: T. Sugihara, Solvability-unconcerned inverse kinematics by the
     Levenberg-Marquardt method, IEEE T-RO 27 (2011); limits by an active set.
@@ -96,7 +99,11 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
 
 
 def _target(pose):
-    """Return the transform from the base to the target; its rotation is required."""
+    """Return the transform from the base to the target pose, a 4 x 4 matrix.
+
+    A rotation that is not orthonormal and right-handed within 1e-6 raises RotationError
+    when the Program runs; NaN passes.
+    """
     rows = [Vector(pose[i, j] for j in range(3)) for i in range(3)]
     skewed = [
         absolute(rows[i] @ rows[j] - float(i == j))
@@ -110,7 +117,7 @@ def _target(pose):
 
 
 def _largest(values):
-    """Return the largest magnitude."""
+    """Return the largest magnitude; 0.0 for no values."""
     most = 0.0
     for x in values:
         most = maximum(most, absolute(x))
@@ -118,7 +125,7 @@ def _largest(values):
 
 
 def _moving(model, frame, fixed):
-    """Return the coordinates that move a frame, in their order."""
+    """Return the velocity coordinates that move a frame, without `fixed`, ascending."""
     stay = {model.v_slice(name).start for name in fixed}
     moving, i = set(), model.frame(frame).body
     while i > 0:
@@ -129,7 +136,10 @@ def _moving(model, frame, fixed):
 
 
 def _limits(model, moving):
-    """Return by coordinate that moves its place in q and its limits, if it has any."""
+    """Return {coordinate: (index in q, lower, upper)} for limits of `moving`.
+
+    Joints with nq != nv are left out.
+    """
     limits = {}
     for i in model.independent:
         if model.joint[i].nq != model.joint[i].nv:
@@ -143,7 +153,7 @@ def _limits(model, moving):
 
 
 def _inside(q, limits):
-    """Return a position with coordinates beyond a limit on it."""
+    """Return the position with every limited coordinate clamped to its range."""
     q = list(q)
     for place, low, high in limits.values():
         q[place] = maximum(minimum(q[place], high), low)
@@ -151,7 +161,7 @@ def _inside(q, limits):
 
 
 def _frame_and_columns(model, q, frame):
-    """Return the transform to a frame, and the Jacobian in base axes at its origin."""
+    """Return the transform to a frame, and its Jacobian, base axes at its origin."""
     target, q = model.frame(frame), split_q(model, q)
     way, i = [], target.body
     while i > 0:
@@ -171,13 +181,21 @@ def _frame_and_columns(model, q, frame):
 
 
 def _error(X, target):
-    """Return e: chord of the rotation and shift from a frame to the target."""
+    """Return e: rotation 2 sin(t/2) n and shift from a frame to the target."""
     turn = chord3(target.E.T @ X.E)
     return *turn, *(target.r - X.r)
 
 
 def _step(columns, e, q, limits, damping):
-    """Return the step of each coordinate that moves; none out of a limit."""
+    """Return {coordinate: damped least-squares step}; none moves out of a limit.
+
+    Args:
+        columns: Column of J for each coordinate that may move.
+        e: Error, 3 or 6 numbers.
+        q: Joint positions.
+        limits: As `_limits` returns them.
+        damping: Number added to the diagonal of the normal equations.
+    """
     free = {}
     for k, column in columns.items():
         if k not in limits:
@@ -204,7 +222,7 @@ def _inner(a, b):
 
 
 def _damped(rows, damping):
-    """Return the lower triangle of the rows' inner products, damped."""
+    """Return the lower triangle of A A.T + damping, A given by its rows."""
     return [
         [_inner(rows[i], rows[j]) + (damping if i == j else 0.0) for j in range(i + 1)]
         for i in range(len(rows))
@@ -212,7 +230,12 @@ def _damped(rows, damping):
 
 
 def _solved(A, b):
-    """Return x of A x = b, A positive definite, by L D L.T."""
+    """Return the solution x of A x = b by L D L.T; A is positive definite.
+
+    Args:
+        A: Lower triangle, rows of 1, 2, ... numbers.
+        b: List of numbers.
+    """
     n, x = len(b), list(b)
     L, LD, over = [[] for _ in b], [[] for _ in b], []
     for i in range(n):
@@ -227,7 +250,10 @@ def _solved(A, b):
 
 
 def _known_joints(model, names):
-    """Refuse names of joints that the robot does not have, and what is no list."""
+    """Raise UnsupportedError unless `names` is a list or tuple of the robot's joints.
+
+    Without a model (None), the names themselves are not checked.
+    """
     if not isinstance(names, (list, tuple)):
         raise UnsupportedError(f"{shown(names)} is no list of joints; valid: a list")
     for name in names if model is not None else ():

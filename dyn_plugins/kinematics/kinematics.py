@@ -20,7 +20,7 @@ from dyn_plugins._options import OF_FRAME, known_links
 
 
 def transforms(model, q):
-    """Return the transform from the base to each body, X_i_0."""
+    """Return the transforms X_i_0 from the base to the base and to each body."""
     X = [Transform.identity()]
     for i in model.bodies:
         X.append(model.joint[i].X(q[i]) @ model.Xtree[i] @ X[model.parent[i]])
@@ -28,10 +28,12 @@ def transforms(model, q):
 
 
 def to_reference(X_frame, reference):
-    """Return the transform from a frame's own coordinates to those of a reference.
+    """Return the transform from a frame's own coordinates to a reference frame.
 
-    local: the frame's axes at its origin; world: base axes at the base origin; aligned:
-    base axes at the frame's origin.
+    Args:
+        X_frame: Transform from the base to the frame.
+        reference: local: the frame's axes at its origin; world: base axes at the base
+            origin; aligned (or any other): base axes at the frame's origin.
     """
     if reference == "local":
         return Transform.identity()
@@ -90,7 +92,10 @@ def jacobian(model, q, frame, reference):
 
 
 def _motion(model, q, qd, frame):
-    """Return velocity and bias acceleration of a frame, and its transform."""
+    """Return a frame's velocity, bias acceleration and transform from the base.
+
+    Velocity and acceleration are spatial, in the frame's own coordinates.
+    """
     X, v, a = [Transform.identity()], [Motion.zero()], [Motion.zero()]
     for i in model.bodies:
         p, joint = model.parent[i], model.joint[i]
@@ -123,12 +128,13 @@ def frame_velocity(model, q, qd, frame, reference):
 
 
 def frame_bias_acceleration(model, q, qd, frame, reference):
-    """Return the acceleration of a frame that qdd = 0 leaves.
+    """Return the acceleration of a frame for qdd = 0.
 
         a = J(q) qdd + (dJ/dt) qd,   this is (dJ/dt) qd
 
     Inputs and outputs: those of FRAME_BIAS_ACCELERATION. For local and world it is the
-    spatial acceleration; for aligned its linear part is the frame's own acceleration.
+    spatial acceleration; for aligned its linear part is the acceleration of the frame's
+    origin.
 
     Args:
         frame: Name of the link.

@@ -1,4 +1,4 @@
-"""Motion of all bodies, and the forces that go through the joints."""
+"""Motion of all bodies, and the forces transmitted by the joints."""
 
 from dyn_core.authoring import (
     Factored,
@@ -24,7 +24,17 @@ REACTIONS = {
 
 
 def outward(model, q, qd, qdd, a_base):
-    """Return X, S, and velocity and spatial acceleration of all bodies."""
+    """Return X, S, and velocity and spatial acceleration of all bodies.
+
+    Args:
+        model: Robot.
+        q, qd, qdd: Joint positions, velocities, accelerations, split by joint.
+        a_base: Spatial acceleration of the base.
+
+    Returns:
+        Lists by body index, body coordinates: transform from the parent, motion
+        subspace (both None for the base), velocity, acceleration.
+    """
     X, S, v, a = [None], [None], [Motion.zero()], [a_base]
     for i in model.bodies:
         p, joint = model.parent[i], model.joint[i]
@@ -45,9 +55,10 @@ def body_motion(model, q, qd, qdd, acceleration, gravity):
     Inputs and outputs: those of BODY_MOTION.
 
     Args:
-        acceleration: spatial, or classical: of the body frame's own origin.
-        gravity: true: accelerations as they are; offset: minus gravity, as algorithms
-            that put gravity in through the base have them.
+        acceleration: spatial; or classical, the acceleration of the body frame's
+            origin.
+        gravity: true: physical accelerations; offset: minus gravity, as in algorithms
+            that model gravity as an acceleration of the base.
 
     Source: RBD5-3.3, RBD5-3.5; SV-6.1, SV-6.3.
     """
@@ -62,24 +73,26 @@ def body_motion(model, q, qd, qdd, acceleration, gravity):
 
 
 def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
-    """Return the force that goes through each joint, and the net force on each body.
+    """Return the force that each joint transmits, and the net force on each body.
 
         f_i = f_net_i - f_ext_i + sum_children X.T f
         S_i.T f_i = tau_i - armature qdd_i
         active part: S (S.T S)^-1 tau_i;  constraint part: the rest, S.T f_c = 0
 
-    The active part is the least force, in components at the joint, that does the work
-    of tau_i; for a revolute joint a couple on the axis, for a prismatic one a force.
+    The active part is the smallest force, in components at the joint, that does the
+    work of tau_i; for a revolute joint a couple on the axis, for a prismatic one a
+    force.
 
     Inputs and outputs: those of JOINT_REACTIONS.
 
     Args:
-        coordinates: Of f: body (the plug: axes and origin of the body), socket (the
-            joint's place in the parent), link (the child link's frame), world (base
-            axes, about the base's origin).
+        coordinates: Of f: body (axes and origin of the body), socket (the joint frame
+            fixed in the parent), link (the child link's frame), world (base axes, about
+            the base origin).
         part: whole, active or constraint.
-        gravity: true: f_net is what accelerates a body, weight being one of its forces;
-            offset: f_net carries the weight, as in algorithms with a moving base.
+        gravity: true: f_net is the force that accelerates the body, weight included;
+            offset: f_net supports the weight, as in algorithms with an accelerated
+            base.
 
     Source: RBD5-3.3, RBD5-3.5; TAZZ-3.7.
     """
@@ -102,7 +115,14 @@ def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
 
 
 def _part(S, f, part, name):
-    """Return the whole force, or its active or constraint part."""
+    """Return the whole force f, or its active or constraint part.
+
+    Args:
+        S: Motion subspace of the joint.
+        f: Force that the joint transmits, body coordinates.
+        part: whole, active or constraint.
+        name: Name of the joint for errors.
+    """
     if part == "whole":
         return f
     active = Force.zero()
@@ -117,7 +137,17 @@ def _part(S, f, part, name):
 
 
 def _seen(model, i, q, X0, f, coordinates, link):
-    """Return a force on body i in the coordinates asked for."""
+    """Return a force on body i in the chosen coordinates.
+
+    Args:
+        model: Robot.
+        i: Body index.
+        q: Joint positions, split by joint.
+        X0: Transforms from the base to each body.
+        f: Force, body coordinates.
+        coordinates: As in joint_reactions; body for any other value.
+        link: Frame name of the child link.
+    """
     if coordinates == "socket":
         return model.joint[i].X(q[i]).T @ f
     if coordinates == "link":

@@ -1,10 +1,10 @@
-"""Joint forces and energies as linear functions of the numbers of bodies and joints.
+"""Joint forces and energies as linear functions of inertial and joint parameters.
 
-Ten numbers a body, as RigidInertia.parameters has them and in the order of the bodies:
-m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the body's origin. Then, if asked for,
-damping of every joint coordinate, dry friction of every one, and inertia of the rotor
-of every one: each joint has columns of its own, followers too. dyn_core's
-parameter_names, parameters_of and identify keep this order.
+Ten numbers a body, as in RigidInertia.parameters and in the order of the bodies:
+m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the body's origin. With the options,
+damping, dry friction, and rotor inertia of every joint coordinate follow: each joint
+has columns of its own, followers too. dyn_core's parameter_names, parameters_of and
+identify use this order.
 """
 
 from dyn_core.authoring import (
@@ -32,7 +32,7 @@ ROTATIONAL = tuple(
 
 
 def unit_forces(v, a):
-    """Return what a body's motion takes for each of its ten numbers being one.
+    """Return the force on a body for one unit of each of its ten inertial parameters.
 
         f = A(v, a) pi:   m: [0; a_r],   m c_k: [e_k x a_r; U e_k],
         I: [I alpha + w x I w; 0],   U = [alpha] + [w][w],   a_r = a_lin + w x v_lin
@@ -42,7 +42,7 @@ def unit_forces(v, a):
         a: Its acceleration less gravity [rad/s²; m/s²].
 
     Returns:
-        Ten forces, body coordinates.
+        Ten forces, body coordinates: the columns of A.
 
     Source: C. Atkeson, C. An and J. Hollerbach, Estimation of Inertial Parameters of
     Manipulator Loads and Links, IJRR 5 (1986), for the origin of the body.
@@ -67,9 +67,9 @@ def regressor(model, q, qd, qdd, friction, rotors):
     Inputs and outputs: those of REGRESSOR.
 
     Args:
-        friction: Whether there are columns qd for damping, and tanh(qd / v) for dry
+        friction: Whether to add columns qd for damping, and tanh(qd / v) for dry
             friction, v being the friction_speed of the joint.
-        rotors: Whether there are columns qdd for the inertia of rotors.
+        rotors: Whether to add columns qdd for the inertia of rotors.
 
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier and W.
     Khalil, IEEE Transactions on Robotics and Automation 6 (1990): columns of joints.
@@ -91,7 +91,12 @@ def regressor(model, q, qd, qdd, friction, rotors):
 
 
 def _alone(model, parts):
-    """Return a column for each joint coordinate: its number, at its own joint."""
+    """Return one column for each joint coordinate, zero at every other coordinate.
+
+    Args:
+        model: Robot.
+        parts: Vectors by body index, the nonzero number of each coordinate.
+    """
     columns = []
     for i in model.bodies:
         for k, x in enumerate(parts[i]):
@@ -102,7 +107,7 @@ def _alone(model, parts):
 
 
 def _joined(model, columns):
-    """Collect columns, by joint, in independent coordinates."""
+    """Return the Matrix, nv rows, of columns given as dictionaries by body index."""
     none = [Vector.zeros(joint.nv) for joint in model.joint]
     bodies = range(model.nb + 1)
     whole = [join_force(model, [c.get(i, none[i]) for i in bodies]) for c in columns]
@@ -110,7 +115,7 @@ def _joined(model, columns):
 
 
 def energy_regressor(model, q, qd, rotors):
-    """Return the rows that make kinetic and potential energy of the same numbers.
+    """Return the matrix Y that maps the parameters to kinetic and potential energy.
 
         kinetic = m v.v / 2 + m c . (v x w) + w . I w / 2 + rotors qd² / 2
         potential = - m g . r - (E g) . m c
@@ -120,7 +125,7 @@ def energy_regressor(model, q, qd, rotors):
     the latter zero at the base origin.
 
     Args:
-        rotors: Whether there are columns for the inertia of rotors.
+        rotors: Whether to add columns for the inertia of rotors.
 
     Source: M. Gautier and W. Khalil, IEEE Transactions on Robotics and Automation 6
     (1990): the energy model.
@@ -143,7 +148,7 @@ def energy_regressor(model, q, qd, rotors):
 
 
 def _sizes(model, options):
-    """Return the number of columns."""
+    """Return the number of columns, `np`."""
     coordinates = sum(model.joint[i].nv for i in model.bodies)
     groups = 2 * bool(options.get("friction")) + bool(options["rotors"])
     return {"np": 10 * model.nb + groups * coordinates}

@@ -1,1 +1,1 @@
-"""Solvers of planar chains, planar objects and tasks for them."""
+"""Solvers of planar chains, planar objects and their tasks."""

@@ -1,11 +1,11 @@
 """The two passes along a planar chain: one algorithm for every kind of joint.
 
-Joint i answers the force F and the couple tau that link i-1 hands to it by
+Joint i responds to the force F and the couple tau from link i-1 by
 
     a_i = A F + bw tau + b,        alpha_i = bw . F + qw tau + q
 
 where alpha_i is the angular acceleration of link i. A and (bw, qw) are inverse inertias
-of the rest of the chain, found from its end to its start. Link i hands on
+of the rest of the chain, computed from its end to its start. Link i transmits
 
     G = r phi + L (tau - tau'),    a_i = W (F_e + F - K G - ...) + w
 
@@ -15,10 +15,11 @@ keeps its length" and "the angle has its prescribed acceleration". Eliminating t
 
     A = W - U Q^-1 U.T,  bw = -U3 - U Q^-1 c,  qw = L.S L - c.Q^-1 c
 
-What a joint may do is in its mobility W and its own acceleration w alone.
+The kind of a joint enters by its mobility W and its own acceleration w alone.
 
-Pivots that vanish are told from small ones by their round-off, which is carried along:
-an error dQ of Q changes A by Y dQ Y.T, Y = U Q^-1, so a small pivot makes it larger.
+Vanishing pivots are distinguished from small ones by their round-off, which is
+propagated: an error dQ of Q changes A by Y dQ Y.T, Y = U Q^-1, so a small pivot
+increases it.
 
 Source: WAW-6.6, WAW-9.1, WAW-9.3, WAW-11.7, WAW-13.4, WAW-15.1; the symmetric form is
 derived here: p_i = b_i^w makes the source's four functions a Schur complement.
@@ -42,12 +43,20 @@ from dyn_core.authoring import (
 from dyn_core.planar import FREE, GUIDED, LINE, JointModes
 
 TOLERANCE = 1e-10  # below it a dimensionless pivot counts as zero
-ROUNDING = 1e-14  # of a dimensionless pivot, with some reserve
+ROUNDING = 1e-14  # round-off of a dimensionless pivot, with some reserve
 ZERO = Vector((0.0, 0.0))
 
 
 def modes_of(model, kind=None, s=None, a_w=None, active=None, alpha_w=None):
-    """Return the modes: what a call says, else the chain's own constraints."""
+    """Return the JointModes of a call; None takes the chain's own constraints.
+
+    Args:
+        model: Planar chain.
+        kind: FREE, LINE or GUIDED of each joint, n.
+        s, a_w: Normals of lines, and accelerations of supports, Matrices n x 2.
+        active: Nonzero for angles with a prescribed acceleration, n.
+        alpha_w: These accelerations, n [rad/s²].
+    """
     constraints = model.constraints
     return JointModes(
         list(constraints.kind if kind is None else kind),
@@ -66,12 +75,16 @@ def rows_of(matrix):
 
 
 def turned(r):
-    """Return r turned by +90 degrees."""
+    """Return the vector r rotated by +90 degrees."""
     return Vector((-r[1], r[0]))
 
 
 def links(model, x):
-    """Return unit vectors r along the links, L = turned r / l, and distances.
+    """Return directions r of the links, L = turned r / l, and joint distances.
+
+    Args:
+        model: Planar chain.
+        x: Positions of the joints, list of Vectors [m].
 
     Source: WAW-2.1.
     """
@@ -91,9 +104,10 @@ def stretch(model, x, v, r, size, window):
 
     Args:
         model: Planar chain.
-        x, v: Places and velocities of the joints.
+        x, v: Positions and velocities of the joints.
         r, size: Directions and distances (links).
-        window: Time in which errors of the lengths decay [s], or None: they stay.
+        window: Time constant with which errors of the lengths decay [s]; None: errors
+            are not corrected.
 
     Source: WAW-5.1, WAW-12.10.
     """
@@ -109,7 +123,18 @@ def stretch(model, x, v, r, size, window):
 
 @dataclass
 class ChainJoint:
-    """Coefficients that the pass back leaves at a joint; see the module."""
+    """Coefficients of a joint from the backward pass; letters as in the module.
+
+    Attributes:
+        W, w: Mobility and own acceleration.
+        M: Inertia of the joint with its shares of the links.
+        A, bw, qw: Inverse inertias of the chain from this joint on.
+        K, U, c, KL, hL: Coefficients of its link; None at the last joint.
+        P: Generalized inverse of Q: entries 11, 12, 22.
+        dropped: 1 for the equation of the link, of the angle, that is not solved; else
+            0.
+        error: Round-off of A [1/kg] and of qw [1/(kg·m²)].
+    """
 
     W: Any
     w: Any
@@ -128,7 +153,13 @@ class ChainJoint:
 
 
 def pass_back(model, r, L, modes):
-    """Return the joints of a chain: inverse inertias, from the end to the start."""
+    """Return the ChainJoints: inverse inertias, from the end to the start.
+
+    Args:
+        model: Planar chain.
+        r, L: Directions of the links (links).
+        modes: JointModes.
+    """
     joints = [None] * model.n
     for i in reversed(range(model.n)):
         after = joints[i + 1] if i + 1 < model.n else None
@@ -137,7 +168,7 @@ def pass_back(model, r, L, modes):
 
 
 def _joint(model, i, r, L, modes, after):
-    """Return joint i from the one after it (None at the end)."""
+    """Return the ChainJoint of joint i from the next one, `after` (None at the end)."""
     shares = model.shares
     beta = shares[i][2] if after else 0.0
     mass = model.masses[i] + (shares[i][0] if after else 0.0)
@@ -177,6 +208,13 @@ def _joint(model, i, r, L, modes, after):
 def _mobility(model, i, M, modes):
     """Return W and w of a joint: free, on a line, or guided.
 
+    Args:
+        model: Planar chain.
+        i: Index of the joint.
+        M: Its inertia, 2 x 2 [kg].
+        modes: JointModes; a kind that is known while tracing selects a branch, else all
+            three are computed and selected.
+
     Source: WAW-6.6.
     """
     kind, s, a_w = modes.kind[i], modes.s[i], modes.a_w[i]
@@ -206,23 +244,25 @@ def _mobility(model, i, M, modes):
 
 
 def _pivot_errors(model, i, error):
-    """Return the round-off of Q11 and Q22 from that of A and qw of the joint after."""
+    """Return the round-off of Q11 and Q22, from the next joint's of A and qw."""
     of_A = error[0] + ROUNDING / _scale(model, i)
     return of_A, error[1] + of_A * _per_area(model, i)
 
 
 def _per_area(model, i):
-    """Return one over the square of the length of link i [1/m²]."""
+    """Return 1 / length² of link i [1/m²]."""
     return 1.0 / (model.lengths[i] * model.lengths[i])
 
 
 def _carried(model, i, errors, Y, y, kind):
-    """Return the round-off of A and qw of joint i from that of Q; a free one adds none.
+    """Return the round-off of A and qw of joint i.
+
+    A joint that is known to be free adds none of its own to A.
 
     Args:
         model: Planar chain.
-        i: Number of the joint.
-        errors: Of Q11 and Q22.
+        i: Index of the joint.
+        errors: Round-off of Q11 and Q22.
         Y, y: U Q^-1 and Q^-1 c.
         kind: Of the joint.
     """
@@ -235,14 +275,18 @@ def _carried(model, i, errors, Y, y, kind):
 
 
 def _inverse(model, i, Q, errors, modes):
-    """Return the inverse of Q, zero for an equation that is given up, and which are.
+    """Return a generalized inverse of Q, and flags of equations that are dropped.
 
     Args:
         model: Planar chain.
-        i: Number of the joint.
+        i: Index of the joint.
         Q: Q11, Q12, Q22.
         errors: Round-off of Q11 and Q22.
-        modes: What the joints do.
+        modes: JointModes.
+
+    Returns:
+        Entries 11, 12, 22, zero for a dropped equation; a pair of flags, 1 if the
+        equation of the link, of the angle, is dropped.
 
     Source: WAW-6.2, WAW-11.2, WAW-11.4, WAW-12.6, WAW-12.7.
     """
@@ -279,9 +323,10 @@ def _inverse(model, i, Q, errors, modes):
 
 
 def _scale(model, i):
-    """Return the mass that makes pivots of link i dimensionless: the lighter end's.
+    """Return the mass that makes pivots of link i dimensionless: its lighter end's.
 
-    Ends without mass of their own do not count; without any it is the lightest joint's.
+    Ends without mass do not count; if both have none, the lightest joint's mass is
+    taken. The result is 1.0 for a chain without masses of joints.
     """
     masses = [m for m in model.masses[i : i + 2] if isinstance(m, Number) or m > 0]
     masses = masses or [m for m in model.masses if isinstance(m, Number) or m > 0]
@@ -294,19 +339,19 @@ def _scale(model, i):
 
 
 def pass_forward(model, r, L, modes, joints, F, e):
-    """Return how a chain accelerates under forces: loads back, then forces forward.
+    """Return the accelerations of a chain under forces: loads backward, forces forward.
 
     Args:
         model: Planar chain.
-        r, L: Of the links.
-        modes: What the joints do.
-        joints: Of pass_back.
-        F: Force on each joint from outside, n Vectors [N].
-        e: Of the link equations, n-1 [m/s²].
+        r, L: Directions of the links (links).
+        modes: JointModes.
+        joints: Result of pass_back.
+        F: External force on each joint, n Vectors [N].
+        e: Right sides of the link equations, n-1 [m/s²].
 
     Returns:
-        Accelerations a, forces F_d that links hand on (entry 0 zero), couples tau_w of
-        active joints, and angular accelerations of the links.
+        Accelerations a, forces F_d transmitted by links (entry 0 zero), couples tau_w
+        of active joints, and angular accelerations of the links.
 
     Source: WAW-5.4, WAW-9.2, WAW-9.4.
     """
@@ -345,7 +390,9 @@ def pass_forward(model, r, L, modes, joints, F, e):
 
 
 def _first_couple(model, joints, modes, q):
-    """Return the couple at joint 0, zero unless it is active.
+    """Return the couple at joint 0; zero unless its angle is active and can follow.
+
+    q: Free angular accelerations, by joint.
 
     Source: WAW-9.4.
     """
@@ -357,7 +404,7 @@ def _first_couple(model, joints, modes, q):
 
 
 def _base_turns(model, joints, modes):
-    """Whether angle 0 is active and follows a couple.
+    """Return whether angle 0 is active and can be accelerated by a couple.
 
     Source: WAW-9.4.
     """
@@ -370,7 +417,7 @@ def _base_turns(model, joints, modes):
 
 
 def base_is_stuck(model, joints, modes):
-    """Return 1 where angle 0 is active and cannot follow, else 0.
+    """Return 1 if angle 0 is active and no couple can accelerate it, else 0.
 
     Source: WAW-9.4, WAW-12.6.
     """
@@ -383,7 +430,7 @@ def _solve(P, h):
 
 
 def _symmetric(u, v):
-    """Return u v.T, known to be symmetric but for round-off."""
+    """Return u v.T for vectors whose product is symmetric up to round-off."""
     beside = u[0] * v[1]
     return Matrix([[u[0] * v[0], beside], [beside, u[1] * v[1]]])
 

@@ -1,6 +1,7 @@
-"""Schemes of steps in time, over a function that returns accelerations.
+"""Integration schemes, over a function that returns accelerations.
 
-Positions and velocities are lists of Vectors; acceleration(q, qd) returns such a list.
+q and qd are lists of Vectors; acceleration(q, qd) returns such a list. A scheme is
+called as scheme(q, qd, dt, acceleration) and returns q and qd one step dt [s] later.
 """
 
 
@@ -10,7 +11,7 @@ def moved(q, qd, dt):
 
 
 def euler(q, qd, dt, acceleration):
-    """Return the state one step later: q + dt qd, qd + dt qdd.
+    """Return q + dt qd and qd + dt qdd.
 
     Source: L. Euler, 1768.
     """
@@ -19,7 +20,7 @@ def euler(q, qd, dt, acceleration):
 
 
 def quantum(q, qd, dt, acceleration):
-    """Return the state one step later: q + dt qd + dt² qdd / 2, qd + dt qdd.
+    """Return q + dt qd + dt² qdd / 2 and qd + dt qdd.
 
     Source: WAW-3.1.
     """
@@ -28,7 +29,7 @@ def quantum(q, qd, dt, acceleration):
 
 
 def semi_implicit(q, qd, dt, acceleration):
-    """Return the state one step later: velocity first, then position with it.
+    """Return q + dt qd_next and qd_next = qd + dt qdd.
 
     Source: E. Hairer et al., Geometric Numerical Integration.
     """
@@ -37,7 +38,7 @@ def semi_implicit(q, qd, dt, acceleration):
 
 
 def rk4(q, qd, dt, acceleration):
-    """Return the state one step later by the classical Runge-Kutta scheme.
+    """Return q and qd after a step of the classical Runge-Kutta scheme.
 
     Source: W. Kutta, 1901; E. Hairer et al., Solving Ordinary Differential Equations I.
     """
@@ -54,6 +55,6 @@ def rk4(q, qd, dt, acceleration):
 
 
 def _weighted(q, sixth, k1, k2, k3, k4):
-    """Return q + (k1 + 2 k2 + 2 k3 + k4) sixth."""
+    """Return q + sixth (k1 + 2 k2 + 2 k3 + k4)."""
     rates = zip(q, k1, k2, k3, k4, strict=True)
     return [x + (a + (b + c) * 2.0 + d) * sixth for x, a, b, c, d in rates]

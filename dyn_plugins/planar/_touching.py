@@ -1,8 +1,8 @@
 """Contacts in a step of a planar chain: joints on the ground, angles at limits.
 
-Joint i is held by half-plane k-1 of the ground where `contact[i]` is k, and by nothing
-where it is 0; angle i is at its upper limit where `limit[i]` is 1, at its lower one
-where it is -1. Which half-planes and limits a joint has at all is known while tracing.
+Joint i touches half-plane k-1 of the ground if `contact[i]` is k, and none if it is 0;
+angle i is at its upper limit if `limit[i]` is 1, at its lower one if it is -1. The
+half-planes and limits that a joint can touch are known while tracing.
 """
 
 from math import pi
@@ -24,13 +24,13 @@ TURN = 2 * pi
 
 
 class Touching(NamedTuple):
-    """Contacts and limits that hold, lists by joint.
+    """Active contacts and limits, lists by joint.
 
     Attributes:
-        contact: 0 off, k where half-plane k-1 of the ground holds the joint.
-        landed: 1 where that began in this step.
+        contact: 0 off, k if the joint touches half-plane k-1 of the ground.
+        landed: 1 if the contact began in this step.
         limit: 0 off, +1 at the upper, -1 at the lower limit.
-        stopped: 1 where that began in this step.
+        stopped: 1 if the limit was reached in this step.
     """
 
     contact: list[Any]
@@ -40,22 +40,27 @@ class Touching(NamedTuple):
 
 
 def touching_at_start(model, contact, limit):
-    """Return what touches before a step; joints that nothing can stop are off."""
+    """Return the Touching before a step, zero for joints without planes or limits."""
     contact = [x if planes_of(model, i) else 0.0 for i, x in enumerate(contact)]
     limit = [x if bounds_of(model, i) else 0.0 for i, x in enumerate(limit)]
     return Touching(contact, [0.0] * model.n, limit, [0.0] * model.n)
 
 
 def is_any(*parts):
-    """Return whether there is something other than zero."""
+    """Return whether one of the lists has a nonzero entry."""
     return sum(x * x for part in parts for x in part) > 0.0
 
 
 def with_hits(model, touching, x, v):
-    """Return what touches in a state: below the ground and going down, beyond a limit.
+    """Return the Touching with joints that move into the ground or past a limit.
 
-    Of several half-planes the deepest holds; an angle is held by the limit that it is
-    nearer to, within 90 degrees beyond it.
+    The deepest of several half-planes counts. An angle counts within 90 degrees beyond
+    a limit, and only if that limit is the nearer one.
+
+    Args:
+        model: Planar chain.
+        touching: Active contacts and limits before.
+        x, v: Positions and velocities of the joints.
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -84,13 +89,13 @@ def with_hits(model, touching, x, v):
 
 
 def without_pulls(model, touching, impulse, couples, smallest):
-    """Return what touches without what has to pull by more than round-off.
+    """Return the Touching without contacts and limits that would have to pull.
 
     Args:
         model: Planar chain.
-        touching: What touches.
-        impulse, couples: Impulses of the supports, and of the angles that are held.
-        smallest: Pull that counts [N·s].
+        touching: Active contacts and limits.
+        impulse, couples: Impulses of the supports [N·s], and of the angles [N·m·s].
+        smallest: Pull that is more than round-off.
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -107,13 +112,15 @@ def without_pulls(model, touching, impulse, couples, smallest):
 
 
 def without_leaving(model, touching, released, v, L):
-    """Return what touches without what was released and does leave.
+    """Return the Touching without contacts that were released and do separate.
+
+    A released contact that would penetrate stays.
 
     Args:
         model: Planar chain.
-        touching: What touched before anything was released.
-        released: What touches after.
-        v: Velocities after it was released.
+        touching: Before any release.
+        released: After the releases.
+        v: Velocities after the releases.
         L: Of the links.
     """
     contact, landed, limit, stopped = map(list, touching)
@@ -134,7 +141,7 @@ def without_leaving(model, touching, released, v, L):
 
 
 def modes_while(model, touching):
-    """Return what joints may do by the ground and the limits that hold them."""
+    """Return the JointModes of the chain with its active contacts and limits."""
     modes = modes_of(model)
     kind = [_kind(model, i, touching.contact[i], modes.kind[i]) for i in range(model.n)]
     s, active = list(modes.s), list(modes.active)
@@ -148,7 +155,7 @@ def modes_while(model, touching):
 
 
 def jumps_to_rest(model, contact, v):
-    """Return the changes of velocity that bring joints on the ground to rest."""
+    """Return the velocity changes that stop joints on the ground; zero for others."""
     return [
         where(_is_on(contact[i]), v[i] * -1.0, ZERO) if planes_of(model, i) else ZERO
         for i in range(model.n)
@@ -156,7 +163,7 @@ def jumps_to_rest(model, contact, v):
 
 
 def turns_to_rest(model, limit, rates):
-    """Return the changes of the rates that bring angles at limits to rest."""
+    """Return the changes of angular rates that stop angles at limits; else zero."""
     return [
         where(_is_on(limit[i]), -rates[i], 0.0) if bounds_of(model, i) else 0.0
         for i in range(model.n)
@@ -164,7 +171,7 @@ def turns_to_rest(model, limit, rates):
 
 
 def ways_to_ground(model, contact, x):
-    """Return the ways of joints on the ground back to its edge."""
+    """Return the vectors from joints in contact to the ground's edge; else zero."""
     return [
         normal(model, i, contact[i]) * -depth(model, i, contact[i], x[i])
         if planes_of(model, i)
@@ -176,7 +183,7 @@ def ways_to_ground(model, contact, x):
 def turns_beyond(model, limit, r):
     """Return how far angles at limits are beyond them, with their signs [rad].
 
-    For small angles, of which it is the sine.
+    The sine of the angle is returned, for small angles; 0 for others.
     """
     beyond = []
     for i in range(model.n):
@@ -191,19 +198,22 @@ def turns_beyond(model, limit, r):
 
 
 def planes_of(model, i):
-    """Return number, from 1 on, and half-plane of the ground that stops joint i."""
+    """Return the half-planes that can stop joint i, as (number from 1.0 on, HalfPlane).
+
+    A guided joint has none.
+    """
     if model.constraints.kind[i] == GUIDED:
         return []
     return [(k + 1.0, plane) for k, plane in enumerate(model.ground) if plane.stops(i)]
 
 
 def height(plane, x):
-    """Return how far a place is above a half-plane's edge."""
+    """Return the height of a position x above a half-plane's edge [m]."""
     return Vector(plane.z) @ (x - Vector(plane.z0))
 
 
 def normal(model, i, contact):
-    """Return the normal of the half-plane that holds joint i, zero where none does."""
+    """Return the normal of the half-plane at joint i; zero without contact."""
     z = ZERO
     for k, plane in planes_of(model, i):
         z = where(equal(contact, k), Vector(plane.z), z)
@@ -211,7 +221,7 @@ def normal(model, i, contact):
 
 
 def depth(model, i, contact, x):
-    """Return how far joint i is above what holds it; 0 where nothing does."""
+    """Return the height of joint i above its half-plane; 0 without contact."""
     d = 0.0
     for k, plane in planes_of(model, i):
         d = where(equal(contact, k), height(plane, x), d)
@@ -219,7 +229,10 @@ def depth(model, i, contact, x):
 
 
 def _kind(model, i, contact, chain_kind):
-    """Return the kind of joint i: its own, or what the ground makes of it."""
+    """Return the kind of joint i: its own, or LINE or GUIDED by its contact.
+
+    LINE if the half-plane slides and the joint is free.
+    """
     kind = chain_kind
     for k, plane in planes_of(model, i):
         slides = plane.mode == "slide" and chain_kind == FREE
@@ -228,7 +241,7 @@ def _kind(model, i, contact, chain_kind):
 
 
 def _is_on(flag):
-    """Return whether a contact or limit holds."""
+    """Return whether a contact or limit flag is nonzero."""
     return logical_not(equal(flag, 0.0))
 
 
@@ -236,7 +249,10 @@ def _is_on(flag):
 
 
 def bounds_of(model, i):
-    """Return sign and angle of the limits of joint i, the upper one first."""
+    """Return (sign, angle) of the finite limits of joint i, the upper one first.
+
+    An angle with a prescribed acceleration has none.
+    """
     if model.constraints.active[i]:
         return []
     both = (1.0, model.upper[i]), (-1.0, model.lower[i])
@@ -244,7 +260,7 @@ def bounds_of(model, i):
 
 
 def joint_rates(v, L):
-    """Return the rates of the joint angles, a list; L of the links.
+    """Return the rates of the joint angles, a list of n-1; L of the links [rad/s].
 
     Source: WAW-2.1.
     """
@@ -257,7 +273,13 @@ def joint_rates(v, L):
 
 
 def _beyond(i, sign, bound, r):
-    """Return the sine of how far angle i is beyond a limit, and the cosine."""
+    """Return sine and cosine of the excess of angle i over a limit.
+
+    Args:
+        i: Index of the joint.
+        sign, bound: As bounds_of returns them.
+        r: Directions of the links.
+    """
     before = r[i - 1] if i else Vector((1.0, 0.0))
     co, si = cos(bound), sin(bound)
     edge = Vector((co * before[0] - si * before[1], si * before[0] + co * before[1]))
@@ -265,9 +287,10 @@ def _beyond(i, sign, bound, r):
 
 
 def _reach(range_):
-    """Return the cosine of how far beyond a limit an angle is looked at.
+    """Return the cosine of the largest excess over a limit that is detected.
 
-    An angle is beyond the limit that it is nearer to, by 90 degrees at most.
+    An angle counts as beyond its nearer limit, within 90 degrees. range_: upper -
+    lower.
     """
     half = (TURN - range_) / 2
     return 0.0 if half >= TURN / 4 or range_ == float("inf") else cos(max(half, 0.0))

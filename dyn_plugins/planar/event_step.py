@@ -30,8 +30,8 @@ from dyn_plugins.planar.impact import lost_energy
 from dyn_plugins.planar.recursion import reactions
 from dyn_plugins.planar.steps import accelerate
 
-ROUNDING = 1e-9  # share of the weight below which a pull does not count
-CREEP = 1e-4  # share of the lengths by which positions are corrected in `window` steps
+ROUNDING = 1e-9  # pull / weight below which it counts as round-off
+CREEP = 1e-4  # v_back `window` dt / sum of lengths that is always allowed
 
 
 def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
@@ -39,24 +39,24 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
 
         v_free = v + dt a,  v_next = impact(v_free),  x_next = x + dt (v_next + v_back)
 
-    Three parts. Accelerations, as if nothing touched. Impacts: joints and angles that
-    touch, or would be below the ground or beyond a limit after the step, come to rest
-    by impulses, without the rewind of the event-driven step; what would pull is
-    released, `rounds` times, unless it would go on into the ground or beyond its limit.
-    Motion: joints land on the ground, links and angles get `window`-th parts of their
-    errors back, by velocities v_back that do not stay.
+    Three stages. Accelerations: without contacts. Impacts: joints and angles that
+    touch, or would be below the ground or beyond a limit after the step, are stopped by
+    impulses, without the rewind of the event-driven step; contacts that would pull are
+    released, `rounds` times, unless they would then penetrate. Motion: joints land on
+    the ground, and 1 / `window` of the errors of links and angles is corrected by
+    velocities v_back that are not part of the new state.
 
-    All velocities after an impact are a projection of those before: energy does not
-    grow, however near to singular a chain lies. So positions are corrected only as far
-    as no joint moves by much more than it does itself.
+    All velocities after an impact are a projection of the previous ones: energy does
+    not grow, however near to singular a chain is. The correction of positions is scaled
+    so that no joint moves by much more than its own velocity moves it.
 
-    All choices are selects, so that a batch needs no branches. Angles are looked at
-    within 90 degrees beyond a limit, and as far as the other one is not nearer.
+    All branches are selects, so that a batch needs no branching. An angle is detected
+    within 90 degrees beyond a limit, if the other limit is not nearer.
 
     Inputs and outputs: those of CHAIN_EVENT_STEP.
 
-    Source: WAW-7.4, WAW-7.5, WAW-12.5, WAW-12.10, WAW-15.4; WAW-12.8's rule of one
-    release at a time is left for all that pull at once.
+    Source: WAW-7.4, WAW-7.5, WAW-12.5, WAW-12.10, WAW-15.4; instead of one release at a
+    time (WAW-12.8), all contacts that pull are released at once.
     """
     x, v, tau = rows_of(x), rows_of(v), list(tau)
     start = touching_at_start(model, list(contact), list(limit))
@@ -96,9 +96,9 @@ class BeforeImpact(NamedTuple):
 
     Attributes:
         model: Planar chain.
-        r, L: Of the links.
+        r, L: Directions of the links.
         v: Velocities of the joints.
-        e: Rates at which links shorten, which the impact takes away, n-1 [m/s].
+        e: Rates of shortening of the links, removed by the impact, n-1 [m/s].
     """
 
     model: Any
@@ -113,7 +113,7 @@ def impact(before, touching):
 
     Args:
         before: The chain before.
-        touching: What comes to rest.
+        touching: Contacts and limits that are stopped.
     """
     model, _, L, v, e = before
     rates = [*joint_rates(v, L), 0.0]
@@ -125,16 +125,16 @@ def impact(before, touching):
 
 
 def correction(before, x, shorten, touching, v_next, dt, share):
-    """Return velocities that take errors of positions back, beside those of an impact.
+    """Return velocities that correct position errors, added to an impact's.
 
     Args:
         before: The chain before the impact.
-        x: Places of the joints.
-        shorten: Rates at which links are to shorten, n-1 [m/s].
-        touching: What came to rest.
+        x: Positions of the joints.
+        shorten: Wanted rates of shortening of the links, n-1 [m/s].
+        touching: Contacts and limits that were stopped.
         v_next: Velocities after the impact.
         dt: Step, in which joints reach the ground's edge [s].
-        share: Part of the angles' errors that is taken back in a unit of time [1/s].
+        share: Fraction of the angles' errors that is corrected per second [1/s].
     """
     model, r, L, v, e = before
     ways = ways_to_ground(model, touching.contact, x)
@@ -149,7 +149,7 @@ def correction(before, x, shorten, touching, v_next, dt, share):
 
 
 def least_share(v, v_back, creep):
-    """Return the largest part, up to 1, by which no |v_back| is above |v| + creep."""
+    """Return the largest factor up to 1 for which no |v_back| exceeds |v| + creep."""
     slow = 1.0
     for u, w in zip(v, v_back, strict=True):
         largest, size = sqrt(u @ u) + creep, sqrt(w @ w)
@@ -160,7 +160,15 @@ def least_share(v, v_back, creep):
 
 
 def _respond(before, modes, jump, turn, e):
-    """Return changes of velocity, impulses of supports and of angles at limits."""
+    """Return changes of velocity, impulses of supports and of angles at limits.
+
+    Args:
+        before: The chain before the impact.
+        modes: JointModes with the active contacts.
+        jump: Velocity changes of guided joints [m/s].
+        turn: Changes of active angular rates [rad/s].
+        e: Rates of shortening of the links [m/s].
+    """
     model, r, L = before[:3]
     modes = modes._replace(a_w=jump, alpha_w=turn)
     joints = pass_back(model, r, L, modes)

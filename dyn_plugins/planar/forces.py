@@ -7,16 +7,18 @@ from dyn_plugins.planar._passes import links, rows_of
 
 
 def chain_forces(model, x, v, tau, gravity, resistance):
-    """Return the forces on the joints of a planar chain from outside.
+    """Return the external forces on the joints of a planar chain.
 
         F_i = g m_i - k_v |v_i| v_i + couples of (tau_j - k_omega omega_j), j = i-1..i+1
 
-    A torque at a joint is three forces: L_{i-1} on the joint before, -(L_{i-1} + L_i)
-    on itself, L_i on the one after. At joint 0 it is a couple on the first link from
-    outside: the motor in a base; of a free chain it changes the angular momentum.
+    A torque at a joint is three forces: L_{i-1} on the previous joint, -(L_{i-1} + L_i)
+    on itself, L_i on the next. At joint 0 it is an external couple on the first link:
+    the motor in a base; it changes the angular momentum of a free chain.
 
-    Inputs and outputs: those of CHAIN_FORCES. The options gravity and resistance say
-    what acts; the last joint has no angle, its torque must be 0.
+    The options gravity and resistance turn these forces on or off. The last joint has
+    no angle: a nonzero torque there raises InfeasibleError when the Program runs.
+
+    Inputs and outputs: those of CHAIN_FORCES.
 
     Source: WAW-4.1, WAW-4.2, WAW-4.3, WAW-4.4, WAW-4.5.
     """
@@ -27,7 +29,14 @@ def chain_forces(model, x, v, tau, gravity, resistance):
 
 
 def outer_forces(model, x, v, tau, gravity=True, resistance=True):
-    """Return chain_forces of lists of Vectors, tau of the last joint left out."""
+    """Return chain_forces as a list of Vectors, without the check of the last torque.
+
+    Args:
+        model: Planar chain.
+        x, v: Positions and velocities of the joints, lists of Vectors.
+        tau: Torques, a list of at least n-1 [N·m].
+        gravity, resistance: Whether these forces act.
+    """
     r, L, _ = links(model, x)
     F = [Vector(model.gravity) * m * float(gravity) for m in model.weights]
     rate = 0.0

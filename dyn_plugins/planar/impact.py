@@ -18,9 +18,9 @@ def chain_impact(model, x, v, jump, turn, kind, s, active):
 
         v_next = v + a,  F = 0, e = 0,  a = jump of guided joints,  alpha = turn
 
-    Whatever else is prescribed grows with the square of the time and is zero: guided
-    joints keep their velocity unless a jump is given, joints on a line their line,
-    active angles their rate unless a turn is given.
+    Other prescribed motion is zero in an instant: guided joints keep their velocity
+    without a jump, joints on a line stay on it, active angles keep their rate without a
+    turn.
 
     Inputs and outputs: those of CHAIN_IMPACT. The jump of a joint that hits and sticks
     is -v; the turn of an angle that meets its limit is minus its rate.
@@ -41,7 +41,9 @@ def chain_impact(model, x, v, jump, turn, kind, s, active):
 
 
 def lost_energy(model, v, v_next):
-    """Return the energy that a plastic impact takes, by Carnot's theorem [J].
+    """Return the energy lost in a plastic impact, by Carnot's theorem [J].
+
+    v, v_next: Velocities of the joints before and after, lists of Vectors [m/s].
 
     Source: WAW-7.1.
     """

@@ -1,4 +1,4 @@
-"""Kinds of problem of chains, objects and tasks, their laws and systems."""
+"""Problems of chains, objects and tasks, their laws and systems, for the Registry."""
 
 from dyn_core.authoring import hookimpl
 from dyn_core.planar.problems import PROBLEMS
@@ -12,7 +12,7 @@ def dyn_problems():
 
 @hookimpl
 def dyn_laws():
-    """Offer their laws."""
+    """Offer the laws of these problems."""
     from dyn_plugins.planar._testing.laws import LAWS
 
     return LAWS

@@ -19,8 +19,9 @@ def object_chain(model, q, qd, u, split):
 
         qdd = from_chain(alpha, a_0),  alpha and a_0 of chain_recursion
 
-    Inputs and outputs: those of OBJECT_DYNAMICS. With `split`, rods with mass are two
-    massless links with three point masses and a locked joint; else links with mass.
+    Inputs and outputs: those of OBJECT_DYNAMICS. With `split`, each rod with mass is
+    two massless links with three point masses and a locked joint; else it is a link
+    with mass.
 
     Source: WAW-13.4.
     """
@@ -38,12 +39,13 @@ def object_chain(model, q, qd, u, split):
 
 
 def points(chain, x0, v0, theta, theta_dot):
-    """Return places and velocities of the joints of a chain, lists of Vectors.
+    """Return positions and velocities of the joints of a chain, lists of Vectors.
 
     Args:
         chain: Planar chain.
-        x0, v0: Place and velocity of joint 0 [m], [m/s].
-        theta, theta_dot: Of the joints but the last, n-1 [rad], [rad/s].
+        x0, v0: Position and velocity of joint 0 [m], [m/s].
+        theta, theta_dot: Angles and rates of all joints but the last, n-1 [rad],
+            [rad/s].
 
     Source: WAW-2.1.
     """

@@ -1,4 +1,4 @@
-"""Planar objects by their closed equations: accelerations, energy, steps of time."""
+"""Planar objects by their closed equations: accelerations, energy, time steps."""
 
 from dyn_core.authoring import TracedSolver, Vector, hookimpl
 from dyn_core.planar.problems import OBJECT_DYNAMICS, OBJECT_ENERGY, OBJECT_STEP
@@ -30,7 +30,7 @@ def object_energy(model, q, qd):
 
 
 def object_euler(model, q, qd, u, dt, object_dynamics):
-    """Return the state one step later by the explicit scheme of Euler.
+    """Return the state one step later by the explicit Euler scheme.
 
         q_next = q + dt qd,   qd_next = qd + dt qdd(q, qd, u)
 
@@ -66,7 +66,15 @@ def object_rk4(model, q, qd, u, dt, object_dynamics):
 
 
 def stepped(scheme, q, qd, u, dt, object_dynamics):
-    """Return the state one step of a scheme later."""
+    """Return q and qd after one step of a scheme.
+
+    Args:
+        scheme: Function of _schemes.py.
+        q, qd: Vectors of nq.
+        u: Efforts, constant in the step.
+        dt: Step [s].
+        object_dynamics: Function of q, qd, u that returns qdd.
+    """
     (q_next,), (qd_next,) = scheme(
         [q], [qd], dt, lambda q, qd: [object_dynamics(q[0], qd[0], u)]
     )

@@ -20,12 +20,12 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
         r . (a_i - a_{i+1}) = e,  alpha_i = alpha_w of active joints,  W, w by kind
 
     One algorithm for all kinds of joints, and for links with mass. An equation that
-    cannot be met (a link between two guided joints, a rigid part) is given up and
-    reported. Where two constraints contradict each other, links give way to guided
-    joints.
+    cannot be met (a link between two guided joints, a rigid substructure) is dropped
+    and reported. If two constraints contradict each other, the link gives way to the
+    guided joint.
 
     Inputs and outputs: those of CHAIN_ACCELERATIONS. Errors of the link lengths decay
-    in the time window [s], or stay without one.
+    with the time constant `window` [s]; without one they are not corrected.
 
     Source: WAW-11.7, WAW-2.2, WAW-5.2, WAW-6.1, WAW-6.4, WAW-10.1, WAW-11.1, WAW-11.3,
     WAW-11.5, WAW-11.6.
@@ -45,7 +45,7 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
 
 
 def joint_turns(turns):
-    """Return accelerations of joint angles from those of links; the last is 0.
+    """Return accelerations of the joint angles from the links'; the last is 0.
 
     Source: WAW-2.1.
     """
@@ -54,7 +54,13 @@ def joint_turns(turns):
 
 
 def reactions(model, a, F, F_d):
-    """Return what supports exert on the joints: mass times acceleration less the rest.
+    """Return the support force on each joint: inertia minus external and link forces.
+
+    Args:
+        model: Planar chain.
+        a: Accelerations of the joints.
+        F: External forces on the joints [N].
+        F_d: Forces transmitted by links, from pass_forward [N].
 
     Source: WAW-5.4.
     """

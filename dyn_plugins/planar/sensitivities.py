@@ -1,4 +1,4 @@
-"""How planar chains answer forces and torques, and torques for wanted accelerations."""
+"""Responses of planar chains to forces and torques, and torques for given motion."""
 
 import numpy as np
 
@@ -21,11 +21,14 @@ from dyn_plugins.planar._passes import (
     stretch,
 )
 
-RANK = 1e-9  # least singular value of equations of length one
+RANK = 1e-9  # minimum singular value of equations of length one
 
 
 def _answers(model, x, kind, s, active):
-    """Return a function from forces on the joints to accelerations that they add."""
+    """Return a function from forces on the joints to pass_forward's results, and L.
+
+    A force of zero gives no acceleration: supports and active angles are at rest.
+    """
     r, L, _ = links(model, rows_of(x))
     modes = modes_of(model, kind, s, None, active, None)
     none = [ZERO] * model.n
@@ -40,17 +43,17 @@ def _answers(model, x, kind, s, active):
 
 
 def chain_force_jacobian(model, x, kind, s, active, joint):
-    """Return how each joint's acceleration answers a force on each joint.
+    """Return the acceleration of each joint by a force on each joint.
 
         J_ij = d a_i / d F_j,   J_ji = J_ij.T
 
-    One pass back, then two passes forward for each joint with a unit force: O(n) for
-    one joint, O(n²) for all pairs.
+    One backward pass, then two forward passes for each joint with a unit force: O(n)
+    for one joint, O(n²) for all pairs.
 
-    Inputs and outputs: those of CHAIN_FORCE_JACOBIAN. The option joint is the number of
-    the joint that is pushed, None for each; other blocks are 0.
+    Inputs and outputs: those of CHAIN_FORCE_JACOBIAN. The option `joint` is the index
+    of the joint the force acts on, None for all; other blocks are 0.
 
-    Source: WAW-8.1; reciprocity stands for the source's propagation of d and b.
+    Source: WAW-8.1; reciprocity replaces the source's propagation of d and b.
     """
     answer, _ = _answers(model, x, kind, s, active)
     n = model.n
@@ -66,7 +69,7 @@ def chain_force_jacobian(model, x, kind, s, active, joint):
 
 
 def chain_torque_response(model, x, kind, s, active):
-    """Return how joint accelerations answer torques at the joints.
+    """Return the accelerations of joint angles by torques at the joints.
 
         S_ij = d alpha_i / d tau_j,   S = S.T
 
@@ -93,8 +96,8 @@ def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
 
         alpha_i(F with torques tau) = alpha_w,i of active joints,  tau = 0 elsewhere
 
-    Inputs and outputs: those of CHAIN_TORQUES. Errors of the link lengths decay in the
-    time window [s], or stay without one.
+    Inputs and outputs: those of CHAIN_TORQUES. Errors of the link lengths decay with
+    the time constant `window` [s]; without one they are not corrected.
 
     Source: WAW-8.3, WAW-9.2.
     """
@@ -107,12 +110,13 @@ def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
 
 
 class ChainTorquesDense(NumpySolver):
-    """Torques for wanted accelerations from all equations of a chain at once.
+    """Torques for prescribed accelerations from all equations of a chain at once.
 
-    M a = F + C.T lambda,  C a = c:   links, supports, angles; tau is lambda of these
+        M a = F + C.T lambda,  C a = c:   links, supports, angles; tau: lambda of the
+        angles
 
-    Equations that chain_recursion gives up are left out. Where others follow from each
-    other they share their forces, so that the sum of their squares is least.
+    Equations that chain_recursion drops are left out. If rows are linearly dependent,
+    their forces are the ones with the least sum of squares.
     """
 
     name = "chain_torques_dense"
@@ -124,8 +128,8 @@ class ChainTorquesDense(NumpySolver):
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w, window):
         """Solve one state by a singular value decomposition.
 
-        The rank is that of C with rows of length one. A matrix of torque responses has
-        no scale of its own: that of a rigid part is round-off alone.
+        The rank is computed for C with rows of length one. A matrix of torque responses
+        has no scale of its own: for a rigid substructure it is round-off alone.
 
         Inputs and outputs: those of CHAIN_TORQUES.
         """
@@ -158,17 +162,17 @@ class ChainTorquesDense(NumpySolver):
 
 
 def _equations(model, x, v, modes, kept, window):
-    """Return C and c of C a = c, rows of length one, and which rows are of angles.
+    """Return C and c of C a = c, rows of length one, and the rows of angles.
 
     Args:
         model: Planar chain.
-        x, v: Places and velocities.
-        modes: What the joints do, by the names of Constraints.
-        kept: 0 for lengths of links and for angles that are given up, (n, 2).
-        window: Time in which errors of the links decay, or None.
+        x, v: Positions and velocities, (n, 2).
+        modes: Constraints by name: kind, s, a_w, active, alpha_w.
+        kept: 0 for equations of links and angles that are dropped, else 1, (n, 2).
+        window: Time constant with which errors of the links decay [s], or None.
 
     Returns:
-        C, c, and by row of an angle its joint and the length that the row had.
+        C, c, and {row of an angle: (its joint, length of the row before scaling)}.
     """
     n, rows, right, turned = model.n, [], [], {}
     ways = np.diff(x, axis=0)
@@ -203,7 +207,7 @@ def _equations(model, x, v, modes, kept, window):
 
 
 def _masses(model):
-    """Return the masses of joints and links, (n, n), the same along x and y.
+    """Return the mass matrix of joints and links, (n, n), the same along x and y [kg].
 
     Source: WAW-13.4.
     """

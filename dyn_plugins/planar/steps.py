@@ -1,4 +1,4 @@
-"""Steps in time of planar chains: the source's quantum, semi-implicit Euler, RK4."""
+"""Time steps of planar chains: the source's quantum, semi-implicit Euler, RK4."""
 
 from math import inf
 
@@ -17,7 +17,7 @@ from dyn_plugins.planar._passes import (
 from dyn_plugins.planar._schemes import quantum, rk4, semi_implicit
 from dyn_plugins.planar.forces import outer_forces
 
-STEPS = 5.0  # of which a window has as many, unless it is given
+STEPS = 5.0  # default window, in steps
 
 
 def chain_quantum(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
@@ -25,8 +25,9 @@ def chain_quantum(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
 
-    Exact where accelerations are constant; else of order one: energy grows. Errors of
-    the link lengths decay in the time window [s]: 5 dt by default; infinite: they stay.
+    Exact for constant accelerations; else of order one, and energy grows. Errors of the
+    link lengths decay with the time constant `window` [s]: 5 dt by default; infinite:
+    they are not corrected.
 
     Inputs and outputs: those of CHAIN_STEP.
 
@@ -37,12 +38,12 @@ def chain_quantum(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
 
 def chain_semi_implicit(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
-    """Return the state one step later: velocity first, then place with it.
+    """Return the state one step later: velocity first, then position with it.
 
         v_next = v + dt a,   x_next = x + dt v_next
 
-    Of order one; energy drifts slowly. Errors of the link lengths decay in the time
-    window [s]: 5 dt by default; infinite: they stay.
+    Of order one; energy drifts slowly. Errors of the link lengths decay with the time
+    constant `window` [s]: 5 dt by default; infinite: they are not corrected.
 
     Inputs and outputs: those of CHAIN_STEP.
 
@@ -57,8 +58,9 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
         dx/dt = v,  dv/dt = a(x, v)
 
-    Of order four; energy stays. Errors of the link lengths decay in the time window
-    [s]: 5 dt by default; infinite: they stay, and grow over many thousand steps.
+    Of order four; energy is conserved. Errors of the link lengths decay with the time
+    constant `window` [s]: 5 dt by default; infinite: they are not corrected and grow
+    over many thousand steps.
 
     Inputs and outputs: those of CHAIN_STEP.
 
@@ -71,7 +73,14 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 def accelerate(model, x, v, tau, modes, window):
     """Return accelerations of the joints, lists of Vectors, under all forces.
 
-    Links that are taut between two joints that always are guided are held.
+    Joints of taut links between two guided joints are held; see while_taut.
+
+    Args:
+        model: Planar chain.
+        x, v: Positions and velocities of the joints, lists of Vectors.
+        tau: Torques [N·m].
+        modes: JointModes.
+        window: Time constant with which errors of the lengths decay [s], or None.
     """
     r, L, size = links(model, x)
     modes = while_taut(model, modes, x, v, window)
@@ -82,7 +91,9 @@ def accelerate(model, x, v, tau, modes, window):
 
 
 def _stepped(scheme, model, x, v, tau, dt, modes, window):
-    """Return the state one step of a scheme later.
+    """Return x and v after one step of a scheme.
+
+    window: None is 5 dt; infinity leaves errors of the lengths uncorrected.
 
     Source: WAW-12.10, for the window.
     """
@@ -100,12 +111,19 @@ def _stepped(scheme, model, x, v, tau, dt, modes, window):
 
 
 def while_taut(model, modes, x, v, window):
-    """Return what joints do, with those held that are on taut links.
+    """Return the JointModes with the joints of taut links guided.
 
         a_k = a_first + share_k (a_last - a_first) - 2 (v_k - v_line,k) / window
 
-    Stretched straight between two points links cannot sag, though no equation of
-    accelerations says so: they would be thrown about (planar.chain.modes.Stretch).
+    Links stretched straight between two guided joints cannot sag, but no equation of
+    accelerations enforces that: without this rule they would oscillate strongly
+    (planar.chain.modes.Stretch).
+
+    Args:
+        model: Planar chain.
+        modes: JointModes.
+        x, v: Positions and velocities of the joints.
+        window: Time constant of the lateral velocity [s]; None: it is not damped.
     """
     kind, a_w = list(modes.kind), list(modes.a_w)
     guided = [
@@ -127,7 +145,7 @@ def while_taut(model, modes, x, v, window):
 
 
 def _known_window(model, window):
-    """Refuse what is no time, infinity or None."""
+    """Check the option `window`: a positive time, infinity or None; else raise."""
     if window is not None and window != inf:
         WINDOW["window"].read("window", window)
 

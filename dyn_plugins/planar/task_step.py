@@ -1,4 +1,4 @@
-"""A step of a task: control, motion, what is seen, reward and end, in one kernel."""
+"""A step of a task: control, motion, observation, reward and end, in one kernel."""
 
 from dyn_core.authoring import (
     Matrix,
@@ -26,9 +26,9 @@ def task_step(model, state, action, unroll):
         after = settle(step^substeps(state, control(a))),   a = saturated(action)
         observation = observe(after),   reward = reward(state, a, after)
 
-    An action beyond its bounds is taken for the bound. Up to `unroll` substeps of a
-    chain are written one after the other, more are a loop; those of an object always
-    are written out: it has conditions to be required.
+    Actions beyond their bounds are clipped. Up to `unroll` substeps of a chain are
+    written out one after the other, more are a loop. Substeps of an object are always
+    written out, because its equations have conditions that are required.
 
     Inputs and outputs: those of TASK_STEP.
 
@@ -68,8 +68,8 @@ def _object_step(model, state, efforts):
 def _chain_step(model, state, efforts):
     """Return the state of a chain one step of the integrator later.
 
-    The step of fixed cost; then places: joints below the ground are put on it, and
-    links get their lengths back.
+    After the step of fixed cost, positions are corrected: joints below the ground move
+    to its edge, and links get their lengths back.
     """
     chain = model.system
     x, v, contact, limit = model.parts(state)
@@ -82,7 +82,7 @@ def _chain_step(model, state, efforts):
 
 
 def _lifted(chain, x):
-    """Return places with joints that are below the ground on its edge."""
+    """Return the positions x with joints below the ground moved to its edge."""
     x = list(x)
     for i in range(chain.n):
         for _, plane in planes_of(chain, i):
@@ -92,7 +92,7 @@ def _lifted(chain, x):
 
 
 def _modes(chain, contact):
-    """Return what joints may do by the ground that holds them."""
+    """Return the JointModes of a chain with its contacts."""
     modes = modes_of(chain)
     for i in range(chain.n):
         for k, plane in planes_of(chain, i):
@@ -104,9 +104,9 @@ def _modes(chain, contact):
 
 
 def _repaired(chain, x, contact):
-    """Return places with links of their lengths: two sweeps, each shared by mobility.
+    """Return positions with corrected link lengths: two sweeps, weighted by mobility.
 
-    A step of Newton's for |c|² = l², which needs no root.
+    A Newton step for |c|² = l², which needs no square root.
 
     Source: WAW-3.2, with all of a link's error at once.
     """
@@ -122,7 +122,7 @@ def _repaired(chain, x, contact):
 
 
 def _mobile(chain, modes, i, r):
-    """Return how joint i moves for a force r: r/m, along its line, or not."""
+    """Return the displacement of joint i by r: r/m, along its line, or zero."""
     m = chain.masses[i]
     if chain.constraints.kind[i] == GUIDED or m == 0.0:
         return ZERO
@@ -132,7 +132,7 @@ def _mobile(chain, modes, i, r):
 
 
 def _flat(rows):
-    """Return the numbers of rows."""
+    """Return the entries of Vectors as one list."""
     return [number for row in rows for number in row]
 
 

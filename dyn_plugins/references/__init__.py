@@ -1,1 +1,1 @@
-"""Reference solvers: the sources' own forms and independent oracles."""
+"""Reference solvers: the sources' own formulations and independent oracles."""

@@ -1,7 +1,7 @@
-"""Rules of planar chains case by case, as the source has them, by NumPy.
+"""Case rules of planar chains as in the source, by NumPy.
 
-Each goes from the joint after to a joint. They serve the solvers of source_forms.py,
-which compute by arrays (NumpySolver). Letters are the source's; joints are 0..n-1.
+Each rule computes a joint from the next one. The solvers of source_forms.py use them
+(NumpySolver). Letters are the source's; joints are 0..n-1.
 """
 
 from typing import Any, NamedTuple
@@ -11,14 +11,22 @@ import numpy as np
 from dyn_core.errors import SingularError, UnsupportedError
 from dyn_core.planar import GUIDED, LINE
 
-TOL = 1e-10  # of numbers without a unit, WAW-6.2 and WAW-11.2
+TOL = 1e-10  # tolerance of dimensionless pivots, WAW-6.2 and WAW-11.2
 _0 = np.zeros(2)
 _00 = np.zeros((2, 2))
 _I = np.eye(2)
 
 
 class Chain(NamedTuple):
-    """What the formulas call m, l, r, L, e, F^e, and what joints do."""
+    """State and constraints of a chain, by the letters of the formulas.
+
+    Attributes:
+        m, l: Masses of joints, lengths of links.
+        r, L: Directions of links, and r turned by +90 degrees / l.
+        e: Right sides of the link equations.
+        F: External forces on the joints.
+        kind, s, a_w, active, alpha_w: Constraints of the joints.
+    """
 
     m: Any
     l: Any
@@ -33,13 +41,21 @@ class Chain(NamedTuple):
     alpha_w: Any
 
     def mass(self, i):
-        """Return the mass that makes the numbers of link i free of units."""
+        """Return the mass that makes the pivots of link i dimensionless.
+
+        The smaller mass of its ends that are not guided, else of all joints with mass;
+        1.0 if there is none.
+        """
         pair = [self.m[k] for k in (i, i + 1) if self.kind[k] != GUIDED]
         return min(pair or [m for m in self.m if m > 0] or [1.0])
 
 
 class _StepPart1(NamedTuple):
-    """a = A F^d + b and F^d_next = C F^d + d of a joint; D = dd/db_next.
+    """Coefficients of a joint in Part I.
+
+        a = A F^d + b,   F^d_next = C F^d + d,   D = dd/db_next
+
+    `dropped`: 1 for the equation of the link, of the angle, that is not solved.
 
     Source: WAW-2.2, WAW-8.1.
     """
@@ -53,10 +69,12 @@ class _StepPart1(NamedTuple):
 
 
 class _StepPart2(NamedTuple):
-    """The four responses of a joint to F = F^d and tau = tau^w.
+    """Coefficients of a joint in Part II: four responses to F = F^d and tau = tau^w.
 
         a = A F + bw tau + b,       alpha^o = p.F + qw tau + q
         F_next = C F + dw tau + d,  tau_next = g.F + hw tau + h
+
+    `dropped`: 1 for the equation of the link, of the angle, that is not solved.
 
     Source: WAW-9.1.
     """
@@ -77,7 +95,11 @@ class _StepPart2(NamedTuple):
 
 
 def take(model, x, v, F, kind=None, s=None, a_w=None, active=None, alpha_w=None):
-    """Return what the formulas need; modes not given are the model's."""
+    """Return the Chain of a state; constraints that are None are the model's.
+
+    Raises UnsupportedError if the last joint is active, SingularError if the joints of
+    a link coincide.
+    """
     constraints = model.constraints
     n = model.n
     modes = [
@@ -104,7 +126,9 @@ def take(model, x, v, F, kind=None, s=None, a_w=None, active=None, alpha_w=None)
 
 
 def part1(c):
-    """Go from the last joint to the first by the rules of sections 5 and 6.
+    """Return the steps of all joints, by the rules of sections 5 and 6.
+
+    c: Chain.
 
     Source: WAW-5.2, WAW-6.1 to WAW-6.5.
     """
@@ -116,7 +140,7 @@ def part1(c):
 
 
 def _last1(c):
-    """WAW-6.3, WAW-6.5, and 6.1 of a guided one."""
+    """The last joint: WAW-6.3, WAW-6.5, and 6.1 for a guided one."""
     m, s, F, a_w = c.m[-1], c.s[-1], c.F[-1], c.a_w[-1]
     if c.kind[-1] == GUIDED:
         return _StepPart1(_00, a_w)
@@ -127,7 +151,7 @@ def _last1(c):
 
 
 def _free1(c, i, after):
-    """WAW-5.2, 5.3: eq. 5-9."""
+    """A free joint. WAW-5.2, 5.3: eq. 5-9."""
     m, r, F = c.m[i], c.r[i], c.F[i]
     rr = np.outer(r, r)
     D = 1 + m * (r @ after.A @ r)
@@ -139,7 +163,7 @@ def _free1(c, i, after):
 
 
 def _line1(c, i, after):
-    """WAW-6.4: eq. 10; a given acceleration along s is added to it."""
+    """A joint on a line. WAW-6.4: eq. 10; a given acceleration along s is added."""
     m, r, F, s = c.m[i], c.r[i], c.F[i], c.s[i]
     w = s * (s @ c.a_w[i])
     P = _I - np.outer(s, s)
@@ -155,7 +179,7 @@ def _line1(c, i, after):
 
 
 def _guided1(c, i, after):
-    """WAW-6.1; WAW-6.2 where the next joint cannot follow the link."""
+    """A guided joint. WAW-6.1; WAW-6.2 if the next joint cannot follow the link."""
     r, a_w = c.r[i], c.a_w[i]
     D = r @ after.A @ r
     if c.m[i + 1] * D <= TOL:
@@ -165,7 +189,9 @@ def _guided1(c, i, after):
 
 
 def part2(c):
-    """Go from the last joint to the first by the rules of sections 9 to 11.
+    """Return the steps of all joints, by the rules of sections 9 to 11.
+
+    c: Chain.
 
     Source: WAW-9.2, WAW-11.6.
     """
@@ -180,7 +206,7 @@ def part2(c):
 
 
 def _free_active(c, i, after):
-    """WAW-10.1: eq. 14-23."""
+    """A free joint before an active one. WAW-10.1: eq. 14-23."""
     A, b, bw, p, qw, q = after[:6]
     m, r, L, F = c.m[i], c.r[i], c.L[i], c.F[i]
     k0 = -1 / m - r @ A @ r
@@ -207,7 +233,10 @@ def _free_active(c, i, after):
 
 
 def _guided_active(c, i, after):
-    """WAW-11.1: eq. 24-32; WAW-11.2 where the two equations depend on each other."""
+    """A guided joint before an active one.
+
+    WAW-11.1: eq. 24-32; WAW-11.2 if the two equations are linearly dependent.
+    """
     A, b, bw, p, qw, q = after[:6]
     r, L, a_w, l = c.r[i], c.L[i], c.a_w[i], c.l[i]
     k0 = -r @ A @ r
@@ -239,7 +268,10 @@ def _guided_active(c, i, after):
 
 
 def _guided_inactive(c, i, after):
-    """WAW-11.3; WAW-11.4 where the next joint cannot follow the link: no phi."""
+    """A guided joint before an inactive one.
+
+    WAW-11.3; WAW-11.4 if the next joint cannot follow the link: no phi.
+    """
     A, b, r, L, a_w = after.A, after.b, c.r[i], c.L[i], c.a_w[i]
     D = r @ A @ r
     dropped = D * c.mass(i) <= TOL
@@ -255,7 +287,7 @@ def _guided_inactive(c, i, after):
 
 
 def _free_inactive(c, i, after):
-    """WAW-11.5."""
+    """A free joint before an inactive one. WAW-11.5."""
     A, b, m, r, L, F = after.A, after.b, c.m[i], c.r[i], c.L[i], c.F[i]
     D = 1 + m * (r @ A @ r)
     C = np.outer(r, r) / D
@@ -277,7 +309,7 @@ _RULES = {
 
 
 def _last_k(k0, k1, k3, k4, k5, k6, k8, k9, k11):
-    """Return k14, k15, k16, k17 of WAW-10.1."""
+    """Return k14, k15, k16, k17 of WAW-10.1 from its other k."""
     return (
         (k6 * k3 - k1 * k8) / k11,
         (k0 * k8 - k5 * k3) / k11,
@@ -287,7 +319,10 @@ def _last_k(k0, k1, k3, k4, k5, k6, k8, k9, k11):
 
 
 def first_torque(c, first):
-    """Return tau^w of joint 0: zero unless the angle of link 0 is given (WAW-9.4)."""
+    """Return tau^w of joint 0: zero unless angle 0 is active and can turn (WAW-9.4).
+
+    c: Chain; first: step of joint 0.
+    """
     if not c.active[0] or first.qw * c.mass(0) * c.l[0] ** 2 <= TOL:
         return 0.0  # nothing turns the link
     return (c.alpha_w[0] - first.q) / first.qw

@@ -1,4 +1,4 @@
-"""Forward dynamics by classical accelerations: the T-convention of tazz."""
+"""Forward dynamics by classical accelerations: the T-convention of TAZZ."""
 
 from dyn_core.authoring import TracedSolver, hookimpl
 from dyn_core.problems import FORWARD_DYNAMICS

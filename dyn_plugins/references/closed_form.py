@@ -1,6 +1,6 @@
 """Inverse dynamics without recursion: the equation of motion written out, O(n^4).
 
-A baseline to measure the recursive algorithms by, and a third independent answer.
+A baseline for the cost of recursive algorithms, and a third independent result.
 """
 
 from dyn_core.authoring import Force, TracedSolver, Transform, Vector, cross, hookimpl
@@ -10,7 +10,7 @@ ONE_AXIS = ("revolute", "continuous", "prismatic")
 
 
 def unsupported_chain(model):
-    """Return which joint the closed form does not serve, or None.
+    """Return why the closed form does not support a robot, or None.
 
     Source: RBD5-2.4 (an unbranched chain of joints of one freedom).
     """
@@ -34,11 +34,11 @@ def common_frame(model, q):
 
         s_i = X_i^-1 S_i,   I_i = X_i.T I X_i
 
-    Inertias are 6x6 matrices, as the old methods had them.
+    Inertias are 6x6 matrices, as in the original methods.
 
     Args:
         model: Unbranched chain of joints of one freedom.
-        q: Joint positions, nq [rad | m].
+        q: Joint positions, by joint [rad | m].
 
     Returns:
         Lists by body: X from the base, axis s, inertia I.
@@ -57,6 +57,8 @@ def common_frame(model, q):
 def inertia_entry(s, I, i, j):
     """Return H_ij = sum_l s_i . I_l s_j over l >= max(i, j) [kg·m² | kg].
 
+    s, I: Axes and inertias of `common_frame`.
+
     Source: RBDA (5.6); RBD5-2.4.
     """
     return _sum(s[i] @ (I[l] @ s[j]) for l in range(max(i, j), len(s)))
@@ -67,8 +69,8 @@ def coriolis_entry(s, I, i, j, k):
 
         C_ijk = sum_l s_i . ([k < j] I_l (s_k x s_j) + s_k x* I_l s_j)
 
-    over l >= max(i, j, k). Only the double sum has a meaning: C_ijk and C_ikj may share
-    what they add up to in another way.
+    over l >= max(i, j, k). Only the double sum has a physical meaning: other formulas
+    may split it between C_ijk and C_ikj differently.
 
     Source: RBDA (5.6); RBD5-2.4.
     """
@@ -83,13 +85,15 @@ def coriolis_entry(s, I, i, j, k):
 def gravity_entry(s, I, a_grav, i):
     """Return g_i = -sum_l s_i . I_l a_grav over l >= i [N·m | N].
 
+    s, I: Axes and inertias of `common_frame`; a_grav: gravity, base axes.
+
     Source: RBDA (5.6); RBD5-2.4.
     """
     return -_sum(s[i] @ (I[l] @ a_grav) for l in range(i, len(s)))
 
 
 def _sum(terms):
-    """Add up one or more terms."""
+    """Return the sum of one or more terms."""
     first, *others = terms
     for term in others:
         first = first + term

@@ -1,6 +1,6 @@
 """Derivatives along a direction by forward mode: the algorithms on Taylor numbers.
 
-Nothing here knows how joints or bodies change: the algorithms of inverse, forward and
+No derivative of a joint or body is written here: the algorithms of inverse, forward and
 hybrid dynamics run unchanged, through the adapter, on numbers that carry a derivative.
 """
 

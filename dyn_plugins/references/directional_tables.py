@@ -1,7 +1,8 @@
-"""Derivatives of forward and hybrid dynamics as the tables give them, in 6x6 matrices.
+"""Derivatives of forward and hybrid dynamics as in the tables, in 6x6 matrices.
 
-Articulated inertias are differentiated with the sweeps that make them. These algorithms
-are written to be compared with the source and with `fd_directional`, not to be quick.
+Articulated inertias are differentiated within the sweeps that compute them. These
+algorithms are written for comparison with the source and with `fd_directional`, not for
+speed.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +16,13 @@ from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spre
 
 @dataclass
 class _SweepValues:
-    """Quantities that the sweeps share, by body: values, and derivatives after a d."""
+    """Quantities of the sweeps, by body: values, and derivatives with the prefix d.
+
+    Attributes:
+        V, eta: Velocity and bias acceleration.
+        I, B: Articulated inertia and bias force.
+        psi: Inverse of S.T I S + armature, by body with given forces.
+    """
 
     V: list = field(default_factory=lambda: [Vector.zeros(6)])
     dV: list = field(default_factory=lambda: [Vector.zeros(6)])
@@ -31,13 +38,19 @@ class _SweepValues:
 
 @dataclass
 class _JointColumns:
-    """Columns of a joint whose forces are given (v), and prescribed ones (u)."""
+    """Columns of a joint with given forces (v), and with prescribed accelerations (u).
+
+    Attributes:
+        S, dS: Columns of v and their derivatives.
+        S_u, dS_u: Columns of u and their derivatives.
+        coordinates: Indices in nv of the columns of v, and of u.
+    """
 
     S: Matrix
     dS: Matrix
     S_u: Matrix
     dS_u: Matrix
-    coordinates: tuple  # their numbers: those of v, those of u
+    coordinates: tuple  # indices of v, indices of u
 
 
 def _ad(V):
@@ -48,13 +61,19 @@ def _ad(V):
 
 
 def _six(I):
-    """Return an inertia as a 6x6 matrix."""
+    """Return an inertia as a 6x6 Matrix."""
     units = [Motion.of(row) for row in Matrix.identity(6).rows]
     return Matrix(I @ e for e in units)
 
 
 def _sides(model, seed, prescribed):
-    """Return the columns of each joint, apart by what is given."""
+    """Return the _JointColumns of each joint; entry 0 is None.
+
+    Args:
+        model: Robot.
+        seed: Seeds.
+        prescribed: By coordinate, whether its acceleration is prescribed.
+    """
     sides = [None]
     for i in model.bodies:
         numbers = range(model.v_slices[i].start, model.v_slices[i].stop)
@@ -74,10 +93,16 @@ def _pick(values, numbers):
 
 
 def outward(model, seed, sides, qdd, dqdd):
-    """Return velocities and biases, with accelerations that are given in the biases.
+    """Return the _SweepValues with V and eta; prescribed accelerations are part of eta.
 
         V = Ad V_p + S qd,   eta = ad_V S qd + Sdot qd + S_u qdd_u
         dV = Ad dV_p - ad_dh Ad V_p + dS qd + S dqd
+
+    Args:
+        model: Robot.
+        seed: Seeds.
+        sides: Result of _sides.
+        qdd, dqdd: Accelerations and their change, nv; used where prescribed.
 
     Source: KIM-4.3, KIM-4.4 (S_u dqdd_u, dS_u qdd_u: E-12, E-13).
     """
@@ -103,14 +128,21 @@ def outward(model, seed, sides, qdd, dqdd):
 
 
 def inward(model, seed, sides, x, tau, dtau):
-    """Return articulated inertias and biases, and their derivatives.
+    """Add articulated inertias and bias forces, and their derivatives, to x.
 
         dIhat = dI + sum Ad.T { dPi - Pi ad_dh - (Pi ad_dh).T } Ad
         dBhat = -ad_dV.T I V - ad_V.T (dI V + I dV) - dF_ext
                 + sum Ad.T (dbeta - ad_dh.T beta)
         dPsi = -Psi { S.T dIhat S + dS.T Ihat S + (dS.T Ihat S).T } Psi
 
-    Source: KIM-4.3, KIM-4.4 (E-10 to E-12, E-14); rotors stand with S.T Ihat S.
+    Args:
+        model: Robot.
+        seed: Seeds.
+        sides: Result of _sides.
+        x: Result of outward, completed in place.
+        tau, dtau: Joint forces and their change, nv; used where given.
+
+    Source: KIM-4.3, KIM-4.4 (E-10 to E-12, E-14); rotors are added to S.T Ihat S.
     """
     for i in range(model.nb + 1):
         I, dI = (
@@ -139,7 +171,10 @@ def inward(model, seed, sides, x, tau, dtau):
 
 
 def _free_part(model, seed, side, x, i, tau, dtau):
-    """Return the terms of Pi and beta of the columns whose forces are given."""
+    """Return the terms of Pi, dPi, beta and dbeta for columns with given forces.
+
+    Arguments as in inward; i: body index, side: its _JointColumns.
+    """
     S, dS, I, dI, eta, deta = side.S, side.dS, x.I[i], x.dI[i], x.eta[i], x.deta[i]
     first = model.v_slices[i].start
     free = [k - first for k in side.coordinates[0]]
@@ -170,6 +205,13 @@ def outward_again(model, seed, sides, x, tau, qdd, dtau, dqdd):
                + Psi {dtau - (dS.T Ihat + S.T dIhat) a - S.T Ihat da - dS.T B - S.T dB}
         dVdot = Ad dVdot_p - ad_dh Ad Vdot_p + dS qdd + S dqdd + deta
         dF = dIhat Vdot + Ihat dVdot + dBhat,   dtau = dS.T F + S.T dF
+
+    Args:
+        model: Robot.
+        seed: Seeds.
+        sides: Result of _sides.
+        x: Result of outward and inward.
+        tau, qdd, dtau, dqdd: Given values and their changes, nv each.
 
     Source: KIM-4.3, KIM-4.4 (E-11, E-13).
     """
@@ -213,7 +255,7 @@ def hd_directional_table(
         dbeta = dBhat + dIhat (eta + S qdd) + Ihat (deta + dS qdd + S dqdd)
 
     for prescribed joints, dPi and dbeta of forward dynamics for the others; a joint
-    with both has the first on its columns of u and the second on those of v.
+    with both uses the first for its columns of u and the second for its columns of v.
 
     Inputs and outputs: those of HD_DIRECTIONAL.
 
@@ -265,7 +307,7 @@ def fd_directional_table(
 
 
 def refuse_followers(model):
-    """Return which joint follows another, which the tables do not know, or None."""
+    """Return why the tables do not support a robot with followers, or None."""
     for i in model.bodies:
         if model.leader[i].body != i:
             return (

@@ -1,4 +1,4 @@
-"""Small problems by trying every combination of modes: a reference solver."""
+"""Solution of small contact problems by enumeration of modes: a reference solver."""
 
 import numpy as np
 
@@ -12,25 +12,29 @@ from dyn_core.contact import (
 )
 from dyn_core.errors import UnsupportedError
 
-LAW = 1e-8  # of a candidate, relative
-STARTS = 6  # directions from which a sliding contact's direction is sought
+LAW = 1e-8  # maximum residual of a solution's law, relative
+STARTS = 6  # initial directions of the search for a sliding direction
 
 
 def solutions(problem, unique=False, limit=20_000):
-    """Return impulses of every combination of modes that obeys the exact laws.
+    """Return impulses of every combination of modes that satisfies the exact laws.
 
     A row is off, at a bound or active (u = 0); a contact is off, sticks (u = 0) or
-    slides (u_n = 0, lambda_T against u_T on the cone), its direction by Newton steps
-    from several starts. Each combination is a square system, solved by least squares.
+    slides (u_n = 0, lambda_T opposite to u_T on the cone), its direction by Newton
+    steps from several starts. Each combination is a square system, solved by least
+    squares.
 
     Args:
         problem: A problem without free rows.
-        unique: Whether to look for all; else the first is enough.
-        limit: Most combinations.
+        unique: Whether to search for all solutions; else the first is returned.
+        limit: Maximum number of combinations.
 
     Returns:
-        Impulses in circular cones, one array a solution that differs in velocity; and
-        how many candidates were tried.
+        List of impulses in circular cones, in scaled units, one for each velocity;
+        empty if none is found. The number of candidates tried.
+
+    Raises:
+        UnsupportedError: There are more combinations than `limit`.
 
     Source: LCP-5 (enumeration), LCP-12.
     """
@@ -59,18 +63,21 @@ def solutions(problem, unique=False, limit=20_000):
 
 
 def _product(choices):
-    """Return every way to choose one of each."""
+    """Yield every list with one element of each of the choices."""
     for index in np.ndindex(*(len(modes) for modes in choices)):
         yield [modes[k] for modes, k in zip(choices, index, strict=True)]
 
 
 def _differ(u, v, speed):
-    """Whether two velocities are not the same."""
+    """Return whether two velocities differ by more than 1e-6 of `speed`."""
     return np.abs(u - v).max(initial=0.0) > 1e-6 * max(speed, 1e-300)
 
 
 def _modes(problem):
-    """Return rows of each block (a row, or a whole cone), and its modes."""
+    """Return the blocks, lists of rows (one row, or a cone), and the modes of each.
+
+    Modes of a cone: "stick", "slip", "off"; of a row: "active", or a finite bound.
+    """
     lower, upper = problem.bounds
     blocks, choices = [], []
     for block in problem.layout.blocks:
@@ -88,10 +95,14 @@ def _modes(problem):
 
 
 def _candidates(problem, blocks, modes, A, b, thorough):
-    """Return what may be impulses of a combination of modes.
+    """Yield candidate impulses for a combination of modes.
 
-    Sliding directions begin at that of the velocity without friction, or thorough: at
-    several all around.
+    Args:
+        problem: Contact problem.
+        blocks, modes: Rows of each block, and its mode.
+        A, b: Scaled matrix and offset.
+        thorough: False: sliding starts in the direction of the velocity without
+            friction; true: also in directions all around.
     """
     x, active, sliding = np.zeros(len(b)), [], []
     pairs = zip(problem.layout.contacts, problem.coefficients.tolist(), strict=True)
@@ -114,7 +125,7 @@ def _candidates(problem, blocks, modes, A, b, thorough):
 
 
 def _starts(A, b, x, active, rows, thorough):
-    """Return directions of sliding to begin from."""
+    """Return initial directions of sliding for a contact with these rows."""
     t = len(rows) - 1
     if t == 1:
         return [np.array([1.0]), np.array([-1.0])]
@@ -129,7 +140,15 @@ def _starts(A, b, x, active, rows, thorough):
 
 
 def _solved(A, b, x, active, sliding, ways):
-    """Return impulses for modes and directions: a linear system."""
+    """Return impulses for modes and sliding directions, from a linear system.
+
+    Args:
+        A, b: Scaled matrix and offset.
+        x: Impulses of rows at bounds; zero for others.
+        active: Rows with u = 0.
+        sliding: Pairs (rows, friction coefficient) of sliding contacts.
+        ways: Their directions, of length one.
+    """
     rows = active + [r[0] for r, _ in sliding]
     columns = np.zeros((len(b), len(rows)))
     columns[active, range(len(active))] = 1.0
@@ -142,10 +161,13 @@ def _solved(A, b, x, active, sliding, ways):
 
 
 def _slid(A, b, x, active, sliding, ways, rounds=60):
-    """Return impulses whose sliding directions are those of the velocity.
+    """Return impulses whose sliding directions equal those of the velocity.
 
-    Newton steps, by differences, on what of the velocity is across the direction; the
-    square systems are tiny. Against the direction is a root, too: the law tells.
+    Newton steps, by finite differences, on the velocity's component across the
+    direction; the square systems are tiny. The opposite direction is a root, too: the
+    caller's check of the law rejects it.
+
+    Arguments as in _solved; rounds: maximum number of steps.
     """
     sizes = [len(way) for way in ways]
     if max(sizes) == 1:
@@ -188,13 +210,13 @@ def _slid(A, b, x, active, sliding, ways, rounds=60):
 
 
 class Enumeration(ContactSolver):
-    """Impulses of small problems by trying every combination of modes.
+    """Impulses of small problems by enumeration of all combinations of modes.
 
         K_mu contains lambda, orthogonal to u + s in K_mu*,  s = (mu |u_T|, 0)
 
-    Exact: what it gives obeys all laws to 1e-8. With unique=True it tries all
-    combinations and says not_unique where velocities differ. Infeasible is said only of
-    problems without round cones, where the search is complete, or where a push proves
+    Exact: the result satisfies all laws to 1e-8. With unique=True it tries all
+    combinations and reports not_unique if velocities differ. It reports infeasible only
+    for problems without round cones, where the search is complete, or if a push proves
     it.
 
     Source: LCP-5, LCP-12.
@@ -210,11 +232,14 @@ class Enumeration(ContactSolver):
         Args:
             problem: Blocks, matrix, velocities and bounds.
             warm: Unused.
-            unique: Whether to look whether others exist.
-            limit: Most combinations of modes.
+            unique: Whether to search for further solutions.
+            limit: Maximum number of combinations of modes.
 
         Returns:
             Impulses, residuals and status, as a ContactSolution.
+
+        Raises:
+            UnsupportedError: There are more combinations than `limit`.
         """
         reduction = problem.without_free_rows()
         inner = reduction.reduced

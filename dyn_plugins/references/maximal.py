@@ -1,4 +1,4 @@
-"""A step in maximal coordinates: every body by itself, then back onto the joints."""
+"""A step in maximal coordinates: independent bodies, then projection on the joints."""
 
 from dyn_core.authoring import (
     Factored,
@@ -23,8 +23,8 @@ def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):
         v_i' = v_i + dt a_i,   T_i' = T_i exp(dt v_i'),   then S u = log(T_J(q)^-1 T_J')
 
     The error of the scheme violates the joint constraints; a least-squares projection
-    on the S of each joint removes it from positions and velocities. Joints
-    that share a coordinate are fitted together.
+    on the S of each joint removes it from positions and velocities. Joints that share a
+    coordinate are fitted together.
 
     Inputs and outputs: those of STEP.
 
@@ -43,7 +43,7 @@ def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):
     shifts, rates = [None], [None]
     for i in model.bodies:
         p = model.parent[i]
-        # How the joint's transform has changed: new X of the joint after the old one.
+        # Change of the joint's transform: its new X times the inverse of the old one.
         X_new = T[i] @ X[i] @ T[p].inverse
         shifts.append(log_transform(X_new @ X[i].inverse))
         rates.append(moved[i] - X_new @ moved[p])
@@ -54,7 +54,7 @@ def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):
 
 
 def _fitted(model, S, motions):
-    """Return the coordinates whose motions S u are nearest to those wanted."""
+    """Return the coordinates u, nv, with S u nearest to `motions`, by body."""
     u = [0.0] * model.nv
     for lead in model.independent:
         A, b = [], []
@@ -71,7 +71,7 @@ def _fitted(model, S, motions):
 
 
 def _dot(x, y):
-    """Return the sum of the products of components."""
+    """Return the sum of products of the components of two Motions."""
     return x.ang @ y.ang + x.lin @ y.lin
 
 

@@ -18,8 +18,8 @@ def rnea_common_frame(model, q, qd, qdd, f_ext):
         v_i = v_p + S_i qd_i,   a_i = a_p + S_i qdd_i + S°_i qd_i + v_i x S_i qd_i
         f_i = I_i a_i + v_i x* I_i v_i - f_ext_i + sum_children f,   tau_i = S_i.T f_i
 
-    S_i and I_i are the joint's and the body's, moved to the base: no vector changes
-    its frame on the way from body to body.
+    S_i and I_i are transformed to the base, so that no vector is transformed from body
+    to body.
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 

@@ -1,4 +1,4 @@
-"""Inverse dynamics by the original 3-D vectors, with a case for each kind of joint."""
+"""Inverse dynamics by 3-D vectors as published, with a case for each kind of joint."""
 
 from dyn_core.authoring import (
     TracedSolver,
@@ -16,7 +16,7 @@ SLIDING = ("prismatic",)
 
 
 class VectorMotion:
-    """How the bodies move and what that takes: lists by body, body coordinates.
+    """Motion of the bodies and the forces needed: lists by body, body coordinates.
 
     Attributes:
         E, r: Rotation of coordinates from the parent; origin in parent coordinates [m].
@@ -37,7 +37,7 @@ class VectorMotion:
 
 
 def unsupported_joint(model):
-    """Return which joint the 3-D equations have no case for, or None.
+    """Return why the 3-D equations do not support a robot, or None.
 
     Source: RBD5-4.2 (the 3-D form depends on the kind of joint).
     """
@@ -53,9 +53,11 @@ def unsupported_joint(model):
 
 
 def about_centre(I):
-    """Return mass, centre of mass and inertia about it; a body without mass has c = 0.
+    """Return mass, centre of mass c (3) and inertia about it (3x3) of a RigidInertia.
 
     c = h / m,  Icm = I + m c x c x
+
+    A body without mass has c = h.
 
     Source: RBD5-4.3.
     """
@@ -64,7 +66,7 @@ def about_centre(I):
 
 
 def vector_motion(model, q, qd, qdd):
-    """Return the motion of the bodies, and what it takes: the outward sweep.
+    """Return the motion of the bodies and the forces needed: the outward sweep.
 
         alpha_i = E alpha_p + z qdd_i + (E w_p) x z qd_i                       turning
         a_i = E (a_p + alpha_p x r + w_p x (w_p x r))
@@ -74,9 +76,9 @@ def vector_motion(model, q, qd, qdd):
 
     Args:
         model: Robot of turning and sliding joints.
-        q: Joint positions, nq [rad | m].
-        qd: Joint velocities, nv [rad/s | m/s].
-        qdd: Joint accelerations, nv [rad/s² | m/s²].
+        q: Joint positions, by joint [rad | m].
+        qd: Joint velocities, by joint [rad/s | m/s].
+        qdd: Joint accelerations, by joint [rad/s² | m/s²].
 
     Returns:
         A VectorMotion; a_0 = -g.
@@ -112,15 +114,15 @@ def vector_motion(model, q, qd, qdd):
 
 
 def linear_velocities(model, motion, qd):
-    """Return the velocity of each body's origin: nothing else needs it.
+    """Return the velocity of each body's origin; the other sweeps do not need it.
 
         v_i = E (v_p + w_p x r)             turning
         v_i = E (v_p + w_p x r) + z qd_i    sliding
 
     Args:
         model: Robot of turning and sliding joints.
-        motion: What vector_motion gave.
-        qd: Joint velocities, nv [rad/s | m/s].
+        motion: Result of vector_motion.
+        qd: Joint velocities, by joint [rad/s | m/s].
 
     Returns:
         Velocities by body, body coordinates, 3 [m/s].
@@ -137,14 +139,14 @@ def linear_velocities(model, motion, qd):
 
 
 def vector_forces(model, motion, f_ext):
-    """Return the force and moment through each joint: the inward sweep.
+    """Return the force and moment that each joint transmits: the inward sweep.
 
         f_i = F_i - f_ext_i + sum_j E_j.T f_j
         n_i = N_i + c x F_i - n_ext_i + sum_j (E_j.T n_j + r_j x E_j.T f_j)
 
     Args:
         model: Robot of turning and sliding joints.
-        motion: What vector_motion gave.
+        motion: Result of vector_motion.
         f_ext: Force on each body, body coordinates [N·m; N].
 
     Returns:

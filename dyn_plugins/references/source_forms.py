@@ -1,8 +1,8 @@
 """Planar chains by the source's own formulas, one function a case, by NumPy.
 
-They show that the one algorithm of all cases says the same. Part I knows no active
-joints, Part II no joints on a line, neither links with mass: they refuse what they do
-not know. The rules are in _source_cases.py.
+They are compared with the one algorithm for all cases. Part I has no active joints,
+Part II no joints on a line, neither has links with mass: such chains are refused. The
+rules are in _source_cases.py.
 """
 
 import numpy as np
@@ -19,22 +19,28 @@ from dyn_plugins.references._source_cases import first_torque, part1, part2, tak
 
 
 class _OfCases(NumpySolver):
-    """A solver by the source's cases: refuses what it has none for.
+    """A solver by the source's cases; it refuses chains without a case.
 
     Attributes:
-        left_out: active or line.
+        left_out: Constraint without a case: "active" or "line".
     """
 
     reference = True
     left_out = "active"
 
     def refusal(self, model):
-        """Return what the source has no case for, or None."""
+        """Return why the source has no case for a chain, or None."""
         constraints = model.constraints
         return self.gap(model, constraints.kind, constraints.active)
 
     def gap(self, model, kind, active):
-        """Return which link or joint no case is for, or None."""
+        """Return why no case covers a link or joint, or None.
+
+        Args:
+            model: Planar chain.
+            kind: FREE, LINE or GUIDED of each joint.
+            active: Nonzero for angles with a prescribed acceleration.
+        """
         heavy = np.array([model.link_masses, model.link_inertias]).any(axis=0)
         for i in np.flatnonzero(heavy):
             name = model.joint_names[i]
@@ -51,7 +57,7 @@ class _OfCases(NumpySolver):
         return None
 
     def refuse(self, model, c):
-        """Refuse what a call asks for beyond the cases."""
+        """Raise UnsupportedError if the constraints of a Chain c have no case."""
         reason = self.gap(model, c.kind, c.active)
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
@@ -59,6 +65,11 @@ class _OfCases(NumpySolver):
 
 def _outputs(c, a, F_d, tau, steps):
     """Return the outputs of CHAIN_ACCELERATIONS.
+
+    Args:
+        c: Chain.
+        a, F_d, tau: Accelerations, link forces and torques, by joint.
+        steps: Results of part1 or part2.
 
     Source: WAW-2.1 (alpha), WAW-5.4 (reactions).
     """
@@ -90,8 +101,10 @@ class Part1(_OfCases):
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w):
         """Return the accelerations of one state.
 
-        Inputs and outputs: those of CHAIN_ACCELERATIONS;
-        modes of joints that are None are those of the chain.
+        Constraints that are None are the chain's; those without a case raise
+        UnsupportedError.
+
+        Inputs and outputs: those of CHAIN_ACCELERATIONS.
         """
         c = take(model, x, v, F, kind, s, a_w, active, alpha_w)
         self.refuse(model, c)
@@ -120,8 +133,10 @@ class Part2(_OfCases):
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w):
         """Return the accelerations of one state.
 
-        Inputs and outputs: those of CHAIN_ACCELERATIONS;
-        modes of joints that are None are those of the chain.
+        Constraints that are None are the chain's; those without a case raise
+        UnsupportedError.
+
+        Inputs and outputs: those of CHAIN_ACCELERATIONS.
         """
         c = take(model, x, v, F, kind, s, a_w, active, alpha_w)
         self.refuse(model, c)
@@ -136,7 +151,7 @@ class Part2(_OfCases):
 
 
 class ForceJacobianSource(_OfCases):
-    """How accelerations follow forces, by the source's way back along the chain.
+    """Accelerations by forces, by the source's backward propagation along the chain.
 
         da_i/dF_j = da_i/dd_j C_j + da_i/db_j A_j
         da_i/db_k = [k = i] + da_i/dd_{k-1} D_{k-1} + da_i/db_{k-1} C_{k-1}.T
@@ -153,14 +168,16 @@ class ForceJacobianSource(_OfCases):
     def solve(self, model, x, kind, s, active):
         """Return the Jacobian of one state.
 
-        Inputs and outputs: those of CHAIN_FORCE_JACOBIAN;
-        modes of joints that are None are those of the chain.
+        Constraints that are None are the chain's; those without a case raise
+        UnsupportedError.
+
+        Inputs and outputs: those of CHAIN_FORCE_JACOBIAN.
         """
         return _jacobian(self, model, x, kind, s, active)[1]
 
 
 class TorqueResponseSource(_OfCases):
-    """How accelerations of angles follow torques, from the Jacobian of forces.
+    """Accelerations of angles by torques, from the Jacobian of forces.
 
         S_ij = sum over p = i-1..i+1, q = j-1..j+1 of lambda_ip . da_p/dF_q lambda_jq
 
@@ -174,8 +191,10 @@ class TorqueResponseSource(_OfCases):
     def solve(self, model, x, kind, s, active):
         """Return the responses of one state.
 
-        Inputs and outputs: those of CHAIN_TORQUE_RESPONSE;
-        modes of joints that are None are those of the chain.
+        Constraints that are None are the chain's; those without a case raise
+        UnsupportedError.
+
+        Inputs and outputs: those of CHAIN_TORQUE_RESPONSE.
         """
         c, J = _jacobian(self, model, x, kind, s, active)
         S = np.zeros((model.n, model.n))
@@ -190,13 +209,13 @@ class TorqueResponseSource(_OfCases):
 
 
 def _jacobian(solver, model, x, kind, s, active):
-    """Return the chain and da_i/dF_j, back from each joint i (WAW-8.1)."""
+    """Return the Chain and da_i/dF_j, (n, n, 2, 2) (WAW-8.1)."""
     c = take(model, x, 0 * x, 0 * x, kind, s, None, active)
     solver.refuse(model, c)
     n, steps = model.n, part1(c)
     J = np.zeros((n, n, 2, 2))
     for i in range(n):
-        by_F = np.zeros((n + 1, 2, 2))  # da_i/dF^d_k; da_i/dd_k is that of k + 1
+        by_F = np.zeros((n + 1, 2, 2))  # da_i/dF^d_k; da_i/dd_k is entry k + 1
         by_F[i] = steps[i].A
         for k in reversed(range(1, i)):
             by_F[k] = by_F[k + 1] @ steps[k].C
@@ -208,7 +227,7 @@ def _jacobian(solver, model, x, kind, s, active):
 
 
 def _lambdas(c, i):
-    """Return the joints and factors of which angle i has its acceleration (WAW-2.1)."""
+    """Return pairs (joint, factor): alpha_i = sum of factor . a_joint (WAW-2.1)."""
     if i == 0:
         return [(0, -c.L[0]), (1, c.L[0])]
     L_before, L = c.L[i - 1], c.L[i]

@@ -1,7 +1,6 @@
 """Derivatives of any step by forward mode: the step on Taylor numbers.
 
-Nothing here knows how a step is made: it runs unchanged, through the adapter, once for
-each direction.
+The step runs unchanged, through the adapter, once for each direction.
 """
 
 from dyn_core.authoring import Matrix, Vector, hookimpl, value_of, with_slopes

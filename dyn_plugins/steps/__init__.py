@@ -1,1 +1,1 @@
-"""Steps in time."""
+"""Time steps of robots, and their derivatives."""

@@ -1,6 +1,7 @@
-"""Derivatives of what each joint does by itself: one block for each joint.
+"""Block-diagonal derivatives: one block for each independent joint.
 
-Not a solver: the derivatives of steps share it.
+They hold the derivatives of functions in which joint i depends on the coordinates of
+joint i alone. Not a solver: the derivatives of steps share it.
 """
 
 from dyn_core.authoring import (
@@ -17,37 +18,51 @@ from dyn_plugins.derivatives._chains import are_zero
 
 
 def moved(model, q, u):
-    """Return the position that moves along a displacement: q (+) eps u."""
+    """Return q with the derivative of q (+) eps u by eps.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        u: Displacement in the tangent space, nv.
+    """
     return with_slopes(q, position_rate(model, q, u))
 
 
 def displacement(model, q):
-    """Return a position with derivatives as its displacement with derivatives."""
+    """Return the derivative of a position as one of a displacement.
+
+    The result is a zero Vector, nv, with the tangent velocity as its derivative.
+
+    Args:
+        model: Robot.
+        q: Joint positions with their derivatives, nq.
+    """
     value, rate = value_of(q), slope_of(q)
     return with_slopes(Vector.zeros(model.nv), velocity_of(model, value, rate))
 
 
 class JointBlocks:
-    """A matrix nv x nv of one block for each independent joint, zeros elsewhere.
+    """A block-diagonal matrix nv x nv with one block for each independent joint.
 
     Attributes:
         model: Robot.
-        blocks: By body of the joint.
+        blocks: Dictionary from a joint's body index to its Matrix; joints without
+            coordinates are absent.
     """
 
     def __init__(self, model, blocks):
         self.model, self.blocks = model, blocks
 
     def __matmul__(self, M):
-        """Return the product with a matrix of nv rows."""
+        """Return the product with a Matrix of nv rows."""
         return self.times(M)
 
     def times(self, M, onto=None):
-        """Return the product with a matrix M of nv rows, or C plus that.
+        """Return self @ M, or C + self @ M.
 
         Args:
             M: Matrix nv x n.
-            onto: The Matrix C, nv x n.
+            onto: The Matrix C, nv x n; None for no sum.
         """
         rows = []
         for i in self.model.independent:
@@ -58,7 +73,7 @@ class JointBlocks:
         return Matrix(rows)
 
     def __rmatmul__(self, M):
-        """Return the product of a matrix of nv columns with this one."""
+        """Return M @ self for a Matrix M of nv columns; M itself if it has no rows."""
         if not M.rows:
             return M
         parts = []
@@ -75,12 +90,16 @@ class JointBlocks:
 
     @property
     def dense(self):
-        """The whole Matrix, nv x nv."""
+        """All entries, as a Matrix nv x nv."""
         return self @ Matrix.identity(self.model.nv)
 
 
 def _block_times(B, M, onto):
-    """Return B M or C + B M; a row of B that has one entry scales a row of M."""
+    """Return B M, or C + B M with C = `onto`.
+
+    Rows of M that are all zero, and blocks B of at most one entry a row, avoid the
+    product.
+    """
     if all(are_zero(row) for row in M.rows):
         return Matrix.zeros(B.shape[0], M.shape[1]) if onto is None else onto
     single = _single_entries(B)
@@ -94,7 +113,10 @@ def _block_times(B, M, onto):
 
 
 def _single_entries(B):
-    """Return entry and column of the only entry of each row; None if one has more."""
+    """Return (entry, column) of the only nonzero entry of each row.
+
+    An all-zero row gives (0.0, 0). The result is None if a row has more than one.
+    """
     single = []
     for row in B.rows:
         filled = [(x, n) for n, x in enumerate(row) if not are_zero([x])]
@@ -105,7 +127,11 @@ def _single_entries(B):
 
 
 def plus_scaled(numbers, factor, others, rolled=True):
-    """Return x + factor y by pairs: rolled, many are one operation of a Graph."""
+    """Return the list of x + factor y for the pairs of `numbers` and `others`.
+
+    It becomes one product of a Graph if `rolled` is true, the factor is not a float,
+    and fewer than half of `others` are zero; otherwise one operation for each pair.
+    """
     zeros = sum(are_zero([y]) for y in others)
     if not rolled or isinstance(factor, float) or 2 * zeros >= len(others):
         return [x + y * factor for x, y in zip(numbers, others, strict=True)]
@@ -114,18 +140,18 @@ def plus_scaled(numbers, factor, others, rolled=True):
 
 
 def slopes_by_joint(model, function):
-    """Return the derivatives of Vectors nv of which each joint's part is its own.
+    """Return the derivatives of Vectors whose entries depend on their own joint alone.
 
-    One coordinate of every joint varies at a time, all joints at once: as many calls
-    as the widest joint has coordinates.
+    One coordinate of every joint varies at a time, all joints at once: `function` is
+    called as often as the largest joint has coordinates.
 
     Args:
         model: Robot.
-        function: Takes changes of coordinates, Vector nv, and returns Vectors nv of
-            numbers with their derivatives.
+        function: Maps a change of the coordinates, Vector nv, to a list of Vectors nv
+            that carry their derivatives along that change.
 
     Returns:
-        JointBlocks of each Vector.
+        List of JointBlocks, one for each Vector.
     """
     slices = {i: model.v_slices[i] for i in model.independent}
     widths = {i: part.stop - part.start for i, part in slices.items()}
@@ -149,11 +175,11 @@ def slopes_by_joint(model, function):
 
 
 def slope_columns(columns, height):
-    """Return the Matrix of the derivatives of Vectors, as its columns.
+    """Return the Matrix whose columns are the derivatives of Vectors.
 
     Args:
-        columns: Vectors of numbers with their derivatives.
-        height: How many numbers each has.
+        columns: Vectors that carry one derivative each.
+        height: Length of each Vector.
     """
     if not columns or not height:
         return Matrix.zeros(height, len(columns))

@@ -1,4 +1,4 @@
-"""The stages of the classical Runge-Kutta scheme, as turns of a loop.
+"""The stages of the classical Runge-Kutta scheme, as iterations of a loop.
 
 Not a solver: a step and its derivatives share it.
 """
@@ -10,26 +10,29 @@ MANY = 500  # rates from which their weighted sum is one operation of a Graph
 
 
 def weighted_stages(rates, count, dt, rolled=True):
-    """Return the change over a step: the weighted mean of four rates, times dt.
+    """Return the change over a Runge-Kutta step: dt times the weighted mean of rates.
 
         k_i = rates(k_(i-1), c_i dt),   c = 0, 1/2, 1/2, 1,   k_0 = 0
         change = dt (k_1 + 2 k_2 + 2 k_3 + k_4) / 6
 
-    What `rates` computes stands in a kernel once: a turn of a loop takes its length and
-    its weight from tables that move on with it.
-
     Args:
-        rates: Takes the rates of the stage before and the length of this one [s];
-            returns its rates. Lists of numbers.
-        count: How many rates there are.
+        rates: Function of (rates of the previous stage, its length c_i dt [s]), both as
+            numbers; returns the `count` rates of this stage as a list.
+        count: Number of rates.
         dt: Length of the step [s].
-        rolled: Whether the stages are turns of a loop, or written out one by one.
+        rolled: True: the stages are iterations of one loop of the Graph; false: they
+            are written out one after another.
+
+    Returns:
+        The change, `count` numbers.
 
     Source: W. Kutta, 1901; E. Hairer et al., Solving Ordinary Differential Equations I.
     """
     half, third, sixth = dt * 0.5, dt * (1.0 / 3.0), dt * (1.0 / 6.0)
     lengths, weights = (0.0, half, half, dt), (sixth, third, third, sixth)
 
+    # The tables rotate with each iteration, so that the body of `rates` is compiled
+    # once.
     def turn(state):
         (length, *longer), (weight, *others) = state[:4], state[4:8]
         rate = rates(state[8 : 8 + count], length)

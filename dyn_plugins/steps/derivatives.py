@@ -1,7 +1,8 @@
-"""Derivatives of steps in time by state, joint forces and parameters, on the manifold.
+"""Derivatives of time steps by state, joint forces and parameters, on the manifold.
 
-The dynamics' derivatives come from a slot; what a joint does by itself (how its
-coordinates move, its stops, its friction at the end of a step) by Taylor numbers.
+A slot gives the derivatives of the dynamics. Those of each joint's own functions
+(integration of its coordinates, limit stops, implicit friction) are found by Taylor
+numbers.
 """
 
 from dyn_core.authoring import (
@@ -55,8 +56,8 @@ def semi_implicit_euler_derivatives(
         B = [dt² Hinv; dt Hinv],   Q = dqdd_dq,  V = dqdd_dqd
 
     dq is a displacement in the tangent space before the step, q (+) dq, and after it,
-    q_next (+) dq_next. Where a limit stop begins to act, derivatives are those of one
-    side.
+    q_next (+) dq_next. At the position where a limit stop begins to act, the result is
+    a one-sided derivative.
 
     Inputs and outputs: those of STEP_DERIVATIVES.
 
@@ -89,13 +90,16 @@ def semi_implicit_euler_derivatives(
 
 
 def _advanced(model, q, qd, qdd, dt, slopes):
-    """Return the step of accelerations that are known with their derivatives.
+    """Return the step for given accelerations and their derivatives.
 
     Args:
         model: Robot.
-        q, qd, qdd: State and accelerations.
+        q, qd, qdd: Joint positions, velocities and accelerations.
         dt: Length of the step [s].
-        slopes: Of qdd by q, qd, tau and parameters.
+        slopes: Derivatives of qdd by q, qd, tau and parameters: Matrices with nv rows.
+
+    Returns:
+        q_next, qd_next, A, B, dx_dp, as in STEP_DERIVATIVES.
     """
 
     def step(q, qd, qdd):
@@ -120,7 +124,7 @@ def _advanced(model, q, qd, qdd, dt, slopes):
 
 
 def stacked(blocks):
-    """Return the Matrix of blocks, by rows of them."""
+    """Return one Matrix from a list of block rows, each a list of Matrices."""
     rows = []
     for line in blocks:
         for parts in zip(*(block.rows for block in line), strict=True):
@@ -129,7 +133,16 @@ def stacked(blocks):
 
 
 def slopes_by_parameters(model, paths, function):
-    """Return the derivatives of a Vector of the Model by each number of the paths."""
+    """Return the derivatives of function(model), a Vector nv, by parameters.
+
+    Args:
+        model: Robot.
+        paths: Parameter paths (model/parameter_paths.py).
+        function: Maps a Model to a Vector nv.
+
+    Returns:
+        Matrix nv x np, a column for each number of the paths.
+    """
     columns = []
     for path in paths:
         numbers = parameter_paths.numbers(model, path)
@@ -146,10 +159,10 @@ def rk4_derivatives(
 
         dx_next = A dx + B dtau + dx_dp dp,   dx = (dq, dqd)
 
-    The four stages and their derivatives go together; dq as in
-    semi_implicit_euler_derivatives. From 12 coordinates on the stages are turns of a
-    loop: the kernels are compiled in a third of the time, and a batch takes up to half
-    as long again.
+    The four stages and their derivatives are computed together; dq as in
+    semi_implicit_euler_derivatives. From 12 coordinates on the stages are iterations of
+    a loop: the kernels are compiled in a third of the time, and a batch runs up to 1.5
+    times as long.
 
     Inputs and outputs: those of STEP_DERIVATIVES.
 
@@ -183,14 +196,14 @@ def rk4_derivatives(
 
 
 def _split(numbers, n, width):
-    """Return two Vectors n and two Matrices n x width of a flat list."""
+    """Return two Vectors n and two Matrices n x width from a flat list."""
     rows = [numbers[2 * n + k * width :][:width] for k in range(2 * n)]
     vectors = Vector(numbers[:n]), Vector(numbers[n : 2 * n])
     return vectors, (Matrix(rows[:n]), Matrix(rows[n:]))
 
 
 def columns(M, start, stop):
-    """Return some columns of a Matrix."""
+    """Return the columns start, ..., stop - 1 of a Matrix."""
     return Matrix(row[start:stop] for row in M.rows)
 
 
@@ -199,7 +212,11 @@ def _slopes_of_integrate(model, q, u):
 
     Args:
         model: Robot.
-        q, u: Position at the start and displacement.
+        q: Joint positions at the start, nq.
+        u: Displacement, nv.
+
+    Returns:
+        Two JointBlocks.
     """
     (by_q,) = slopes_by_joint(
         model,
@@ -221,13 +238,17 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
 
     Args:
         model: Robot.
-        inputs: Position at the start of the step, joint forces, forces from outside.
-        state: Displacement u and velocity v.
-        slopes: Derivatives dR and dA of the rates of the stage before by q, qd, tau and
+        inputs: Position at the start of the step, joint forces, external forces on the
+            moving bodies.
+        state: Displacement u and velocity v at this stage.
+        slopes: Derivatives dR and dA of the previous stage's rates by q, qd, tau and
             parameters, nv x (3 nv + np).
         length: Length c of the stage [s].
-        slots: Derivatives of forward dynamics, by parameters or None.
+        slots: Derivatives of forward dynamics; the same by parameters, or None.
         limit_stops: Whether spring-dampers act at the position limits.
+
+    Returns:
+        Rate of u, qdd, then the nv rows of dR and the nv rows of dA.
     """
     (q, tau, f_ext), (u, v), (dR, dA) = inputs, state, slopes
     derivatives, by_parameters = slots
@@ -269,37 +290,42 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
 
 
 def _placed(block, start, width):
-    """Return a block as columns from `start` on of a Matrix that is zero elsewhere."""
+    """Return a Matrix of `width` columns, zero but for a block at column `start`."""
     height, columns = block.shape
     behind = Matrix.zeros(height, width - start - columns)
     return stacked([[Matrix.zeros(height, start), block, behind]])
 
 
 def multiplied(A, B, onto=None):
-    """Return A B, or C + A B, also where there are no entries."""
+    """Return A B, or C + A B with C = `onto`, also for Matrices without entries."""
     if A.rows and B.rows and B.rows[0]:
         return product(A, B, onto)
     return A @ B if onto is None else onto
 
 
 def sizes(model, options):
-    """Return the number of rows of the state, and of numbers of the paths."""
+    """Return the sizes of the Ports: nx = 2 nv, np numbers of the parameter paths."""
     np = sum(parameter_paths.size(model, path) for path in options["paths"])
     return {"nx": 2 * model.nv, "np": np}
 
 
 class StepDerivativesSolver(TracedSolver):
-    """Derivatives of a step; by a list of parameter paths, too."""
+    """A solver of derivatives of a step, optionally by a list of parameter paths."""
 
     def build(self, model, **choices):
-        """Return a Program; a path without a derivative in it is refused."""
+        """Return a Program.
+
+        Raises the error of `checked_paths` for a parameter path without a derivative,
+        and those of TracedSolver.build.
+        """
         paths = checked_paths(self.name, model, choices, bool(model.loops))
         return super().build(model, **{**choices, "paths": paths})
 
     def _adapter(self, model, common, chosen):
-        """Tell the slot of parameters which ones, and refuse forces fixed to the base.
+        """Return the adapter, with the paths passed on to the slot `by_parameters`.
 
-        A step keeps forces as they are in body coordinates at its start.
+        Raises UnsupportedError unless f_ext_frame is "body": a step holds external
+        forces constant in body coordinates.
         """
         if common.f_ext_frame != "body":
             raise UnsupportedError(

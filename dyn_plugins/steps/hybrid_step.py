@@ -1,4 +1,4 @@
-"""A step in time with given accelerations of some joints."""
+"""A time step with given accelerations of some joints."""
 
 from dyn_core.authoring import (
     TracedSolver,
@@ -22,8 +22,8 @@ def hybrid_euler(
         (tau_u, qdd_v) = HD(q, qd, qdd_u, tau_v),   qd_next = qd + dt qdd
         q_next = q (+) dt qd_next
 
-    The slopes of friction and stops are left to the size of the step for joints that
-    are given; the others' friction counts at the end of the step, to first order.
+    Friction and stops of the other joints are implicit: they are evaluated at the end
+    of the step, to first order. Those of the prescribed joints are explicit.
 
     Inputs and outputs: those of HYBRID_STEP.
 

@@ -1,4 +1,4 @@
-"""Steps in time: semi-implicit Euler, and RK4 on the configuration manifold."""
+"""Time steps: semi-implicit Euler, and RK4 on the configuration manifold."""
 
 from dyn_core.authoring import (
     TracedSolver,
@@ -22,9 +22,9 @@ def stop_force(model, q, qd):
 
         force = -k (q - limit) - d qd beyond a limit, k = D w², d = 2 D w, D = diag H
 
-    D is a typical inertia along the joint, so that every stop has the rate w. Limits on
-    swing and twist of a ball act in their direction alone, through the rows that take
-    qd to their rates.
+    D is a typical inertia along the joint (Model.inertia_scale), so that every stop has
+    the natural frequency w. For a ball joint, the stops act along its swing and its
+    twist. Joints of several coordinates that are not limited balls have no stops.
 
     Args:
         model: Robot.
@@ -32,7 +32,8 @@ def stop_force(model, q, qd):
         qd: Joint velocities, nv [rad/s | m/s].
 
     Returns:
-        Force on the joints, nv [N·m | N]; stiffness and damping that act, nv.
+        Force on the joints, nv [N·m | N]; the stiffness k and damping d of the stops
+        that act, nv each, zero where none does.
     """
     force, stiffness, damping = [0.0] * model.nv, [0.0] * model.nv, [0.0] * model.nv
     for i in model.independent:
@@ -60,7 +61,17 @@ def stop_force(model, q, qd):
 
 
 def _ball_stops(model, i, q, qd):
-    """Return the stops on a ball's swing and twist: row, push, stiffness, damping."""
+    """Return the stops on a ball joint's swing and twist.
+
+    Args:
+        model: Robot.
+        i: Body index of the joint.
+        q, qd: Joint positions and velocities of the robot.
+
+    Returns:
+        List of (row, push, stiffness, damping): the Jacobian row that maps the joint's
+        velocity to the rate of the gap, then three numbers, zero while the gap is open.
+    """
     D = max(model.inertia_scale[i])
     k, d = D * STOP_RATE**2, 2 * D * STOP_RATE
     stops = []
@@ -78,18 +89,20 @@ def semi_implicit_euler(
 
         qd_next = qd + dt qdd,   q_next = q (+) dt qd_next
 
-    A floating body goes straight in the step: its velocity changes in the axes of the
-    start, v + dt (v' + w x v), and is then seen in the axes of the end.
+    A floating body moves along a straight line in the step: its velocity is updated in
+    the axes of the start, v + dt (v' + w x v), and then expressed in the axes of the
+    end.
 
-    With `implicit`, the stiff joint forces are taken at the end of the step, to first
-    order: their slopes count as inertia, (H + dt B + dt² K) qdd = tau - C - dt K qd.
+    With `implicit`, the stiff joint forces are evaluated at the end of the step, to
+    first order: their slopes count as inertia, (H + dt B + dt² K) qdd = tau - C - dt K
+    qd.
 
     Inputs and outputs: those of STEP.
 
     Args:
         forward_dynamics: Slot.
         limit_stops: Whether spring-dampers act at the position limits.
-        implicit: Whether friction and stops are taken at the end of the step.
+        implicit: Whether friction and stops are evaluated at the end of the step.
 
     Source: KIM-2.5 names no scheme; E. Hairer et al., Geometric Numerical Integration.
     """
@@ -100,7 +113,10 @@ def semi_implicit_euler(
 
 
 def end_of_step(model, q, qd, dt, limit_stops, implicit):
-    """Return what stops and friction add to a step, to joint forces and to inertia.
+    """Return the joint forces and rotor inertias of stops and implicit friction.
+
+        force = stops - dt K qd,   rotors = dt B + dt² K   with `implicit`
+        force = stops,   rotors = 0   without
 
     Args:
         model: Robot.
@@ -121,13 +137,13 @@ def end_of_step(model, q, qd, dt, limit_stops, implicit):
 
 
 def with_rotors(model, rotors):
-    """Return the parameter `armature` with more rotor inertia, nv."""
+    """Return {"armature": rotor inertias of the Model plus `rotors`}, nv."""
     armature = Vector(x for i in model.independent for x in model.armature[i])
     return {"armature": armature + rotors}
 
 
 def time_after(model, delay):
-    """Return the parameter `time` after a delay; nothing where no joint is driven."""
+    """Return {"time": t + delay} [s]; {} if no joint is driven by time."""
     return {"time": (model.parameter("time")[0] + delay,)} if model.driven else {}
 
 
@@ -137,8 +153,8 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
         du/dt = dexp^-1(u) qd,  dqd/dt = FD(q (+) u, qd, tau),  q_next = q (+) u(dt)
 
     The displacement u from the start of the step is integrated in the tangent space, so
-    that quaternions keep their length and the order is four for every joint. Driven
-    places are those of each stage's time: t, t + dt/2 twice, t + dt.
+    that quaternions stay normalized and the order is four for every joint. Joints
+    driven by time are evaluated at each stage's time: t, t + dt/2 twice, t + dt.
 
     Inputs and outputs: those of STEP.
 

@@ -1,1 +1,1 @@
-"""Planar chains: models, states, modes, motion with events."""
+"""Planar chains: models, states, constraints, motion with events."""

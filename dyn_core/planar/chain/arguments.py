@@ -1,4 +1,8 @@
-"""Arguments of make_chain: checked, filled up, named when bad."""
+"""Checks and defaults for the arguments of make_chain.
+
+All functions raise ModelError for invalid values, with the name of the argument and the
+index.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,11 @@ from dyn_core.validation import finite_array, known_name
 
 
 def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ...]:
-    """Return limits of n angles, `none` where there is none."""
+    """Return the limits of n angles from a list or mapping; `none` where not given.
+
+    Raises ModelError for NaN, and for a finite limit of the last joint, which has no
+    angle.
+    """
     limits = [float(x) for x in by_joint(name, values, n, none)]
     for i, x in enumerate(limits):
         if np.isnan(x):
@@ -26,12 +34,15 @@ def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ..
 
 
 def constraints_of(kind: Any, n: int, constraints: Any) -> Any:
-    """Return the constraints of n joints, made of a mapping if need be.
+    """Return the Constraints of n joints.
 
     Args:
-        kind: The class, whose `of` makes them.
+        kind: The class Constraints.
         n: Number of joints.
-        constraints: Of the class, a mapping of arguments of `of`, or None.
+        constraints: An instance, a mapping of arguments of `of`, or None.
+
+    Raises:
+        ModelError: Another type, an unknown key, or what `of` refuses.
     """
     if isinstance(constraints, kind):
         return constraints
@@ -47,7 +58,18 @@ def constraints_of(kind: Any, n: int, constraints: Any) -> Any:
 
 
 def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
-    """Return n values: a sequence of n, a mapping of some, or the default."""
+    """Return a list of n values.
+
+    Args:
+        name: Name of the argument for errors.
+        values: A sequence of n, a mapping joint -> value, or None or () for all
+            defaults.
+        n: Number of joints.
+        default: Value of joints without one.
+
+    Raises:
+        ModelError: A sequence of another length, or a key that is not 0..n-1.
+    """
     if values is None or (not isinstance(values, Mapping) and len(values) == 0):
         return [default] * n
     if isinstance(values, Mapping):
@@ -65,7 +87,7 @@ def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
 
 
 def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
-    """Return n pairs of numbers, zeros where none are given."""
+    """Return n pairs of finite numbers, zeros where not given."""
     return [
         finite_pair(f"{name}[{i}]", row)
         for i, row in enumerate(by_joint(name, values, n, (0.0, 0.0)))
@@ -73,13 +95,16 @@ def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
 
 
 def finite_pair(name: str, row: Any) -> tuple[float, float]:
-    """Return two finite numbers."""
+    """Return two finite numbers as floats; an empty row is (0.0, 0.0)."""
     x, y = finite_array(name, row, 2)
     return x, y
 
 
 def joint_flags(values: Any, n: int) -> tuple[bool, ...]:
-    """Return n booleans from booleans, or from the numbers of those that are true."""
+    """Return n booleans from n booleans, or from the indices of the true ones.
+
+    Raises ModelError for an index that is not 0..n-1.
+    """
     flags = list(values)
     if len(flags) == n and all(isinstance(x, (bool, np.bool_)) for x in flags):
         return tuple(bool(x) for x in flags)

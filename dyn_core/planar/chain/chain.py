@@ -1,4 +1,4 @@
-"""Planar chains: point masses at joints, rods between them, what joints may not do.
+"""Planar chains: point masses at joints, links between them, constraints of joints.
 
 Joints are numbered 0..n-1, links 0..n-2; link i goes from joint i to joint i+1. The
 plane is (x, y) with y upwards; angles turn from x to y. A link may have mass itself.
@@ -33,20 +33,20 @@ from dyn_core.validation import (
     numbers,
 )
 
-FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # what a joint may do, as a number
+FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # kinds of joint constraints
 KINDS = {"free": FREE, "line": LINE, "guided": GUIDED, "fixed": GUIDED}
 
 
 @known_keywords
 @dataclass(frozen=True)
 class HalfPlane:
-    """Ground: joints may be where z . (x - z0) >= 0.
+    """Ground: joints stay where z . (x - z0) >= 0.
 
     Attributes:
         z0: A point of the edge, 2 [m].
         z: Unit normal into the free side, 2.
-        joints: Numbers of the joints that it stops; None for all.
-        mode: stick (a joint that touches it rests) or slide (it keeps to the edge).
+        joints: Indices of the joints that it stops; None for all.
+        mode: stick (a joint in contact rests) or slide (it moves along the edge).
 
     Source: WAW-7.2, WAW-12.8.
     """
@@ -57,11 +57,11 @@ class HalfPlane:
     mode: str = "stick"
 
     def stops(self, joint: int) -> bool:
-        """Whether it stops a joint."""
+        """Return whether the half-plane stops a joint."""
         return self.joints is None or joint in self.joints
 
 
-SHORTEST = 1e-100  # a shorter link has no square [m]
+SHORTEST = 1e-100  # minimum length: the square of a shorter one underflows [m]
 HALF_PLANE = Table(
     Field("z0", numbers(2), "a point of the edge", "m", (0.0, 0.0)),
     Field("z", numbers(2), "normal into the free side", "", (0.0, 1.0)),
@@ -75,16 +75,15 @@ HALF_PLANE = Table(
 
 @dataclass(frozen=True)
 class Constraints:
-    """What the joints of a chain of n joints do.
+    """Constraints of the joints of a chain of n joints.
 
     Attributes:
-        kind: By joint: free, line or guided (fixed is guided with a_w = 0), or the
-            numbers 0, 1, 2.
+        kind: By joint: FREE, LINE or GUIDED (0, 1, 2).
         a_w: Acceleration of guided joints, and along s of joints on a line, (n, 2)
             [m/s²].
         s: Unit normals of the lines, (n, 2).
-        active: By joint: whether its angle's acceleration is prescribed; of joint 0
-            that of the absolute angle of link 0. The last joint has no angle.
+        active: By joint: whether the acceleration of its angle is prescribed; for joint
+            0 the absolute angle of link 0. The last joint has no angle.
         alpha_w: These accelerations, n [rad/s²].
 
     Source: WAW-1.1, WAW-9.4.
@@ -106,15 +105,22 @@ class Constraints:
         active: Any = (),
         alpha_w: Any = None,
     ) -> Constraints:
-        """Make checked constraints of n joints.
+        """Return checked constraints of n joints.
+
+        A normal that is not of length one is normalized, with a warning.
 
         Args:
             n: Number of joints.
-            kind: One for all, a sequence of n, or a mapping joint -> kind.
+            kind: free, line, guided or fixed (guided with a_w = 0), or 0, 1, 2: one for
+                all, a sequence of n, or a mapping joint -> kind.
             a_w: (n, 2) or a mapping joint -> (2,); zero where not given.
             s: (n, 2) or a mapping joint -> (2,); needed for joints on a line.
-            active: Numbers of active joints, or n booleans.
+            active: Indices of active joints, or n booleans.
             alpha_w: n or a mapping joint -> number; zero where not given.
+
+        Raises:
+            ModelError: An invalid value, a line without a normal, an active last joint,
+                or an active joint 0 that is free.
         """
         if isinstance(kind, (str, float, int)):
             kind = [kind] * n
@@ -160,13 +166,13 @@ class ChainModel(System):
         masses: Of the joints, n [kg].
         gravity: 2 [m/s²].
         k_omega: Rolling resistance by joint, n [N·m·s].
-        k_v: Drag by speed squared by joint, n [kg/m].
-        lower, upper: Limits of the joint angles, n [rad]; infinite where none.
+        k_v: Quadratic drag by joint, n [kg/m].
+        lower, upper: Limits of the joint angles, n [rad]; infinite without a limit.
         ground: Half-planes that stop joints.
-        link_masses, link_coms, link_inertias: Of links with mass of their own, n-1:
-            mass [kg], distance of its centre from the link's start [m], inertia about
-            its centre [kg·m²]; zero for a link without.
-        constraints: What the joints do unless inputs of a Program say otherwise.
+        link_masses, link_coms, link_inertias: Of the links, n-1: mass [kg], distance of
+            the centre of mass from the link's start [m], inertia about it [kg·m²]; zero
+            for a massless link.
+        constraints: Constraints of the joints unless inputs of a Program replace them.
         joint_names: n.
         name: Its name.
 
@@ -205,7 +211,7 @@ class ChainModel(System):
 
     @property
     def shares(self) -> tuple[tuple[Any, Any, Any], ...]:
-        """By link: what its mass adds to its start, to its end, and between them.
+        """By link: inertia added to its start, to its end, and between them.
 
             start: m (1-c)² + I/L²,  end: m c² + I/L²,  between: m c (1-c) - I/L²
 
@@ -225,7 +231,7 @@ class ChainModel(System):
 
     @property
     def weights(self) -> tuple[Any, ...]:
-        """By joint: the mass that gravity pulls there."""
+        """By joint: mass on which gravity acts, with shares of its links [kg]."""
         weights = list(self.masses)
         for i, (L, m, com, _) in enumerate(self._links()):
             weights[i] = weights[i] + m * (1 - com / L)
@@ -237,25 +243,28 @@ class ChainModel(System):
         return list(zip(*parts, strict=True))
 
     def parameter(self, path: str) -> list[Any]:
-        """Return the numbers of a parameter: the name of one of the UNITS."""
+        """Return the numbers of a parameter; ModelError unless it is a key of UNITS."""
         if path not in UNITS:
             valid = ", ".join(UNITS)
             raise ModelError(f"no parameter path '{path}'; valid: {valid}", path)
         return list(getattr(self, path))
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter path."""
+        """Return the unit of a parameter path; raise KeyError for an unknown one."""
         return UNITS[path]
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> ChainModel:
-        """Return the chain with some parameters replaced by numbers or symbols."""
+        """Return the chain with parameters replaced by numbers or symbols, unchecked.
+
+        Raises ModelError for an unknown path.
+        """
         for path in values:
             self.parameter(path)
         changes: Any = {path: tuple(x) for path, x in values.items()}
         return replace(self, **changes)
 
     def with_constraints(self, **parts: Any) -> ChainModel:
-        """Return the chain with other constraints (Constraints.of)."""
+        """Return the chain with the constraints Constraints.of(n, **parts)."""
         return make_chain_like(self, constraints=Constraints.of(self.n, **parts))
 
 
@@ -266,17 +275,17 @@ UNITS = {
 
 
 def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
-    """Make a checked planar chain.
+    """Return a checked planar chain.
 
     Args:
         lengths: Of the links, n-1 [m].
         masses: Of the joints, n [kg].
         parts: The other attributes of ChainModel; gravity may be one number g, which
-            stands for (0, -g); lower and upper may be mappings joint -> angle.
-            constraints may be a mapping of the arguments of Constraints.of.
+            means (0, -g); lower and upper may be mappings joint -> angle. constraints
+            may be a mapping of the arguments of Constraints.of.
 
     Raises:
-        ModelError: Something does not fit; it names field and index.
+        ModelError: An invalid or unknown argument; it names field and index.
     """
     lengths = finite_array("lengths", lengths)
     masses = finite_array("masses", masses)
@@ -325,13 +334,20 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
 
 
 def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
-    """Make a checked chain that differs from another in some attributes."""
+    """Return a checked chain with the attributes of another, some of them changed.
+
+    Raises ModelError as make_chain does.
+    """
     parts = {f.name: getattr(chain, f.name) for f in fields(chain)} | changes
     return make_chain(parts.pop("lengths"), parts.pop("masses"), **parts)
 
 
 def _check(chain: ChainModel) -> None:
-    """Refuse what has no motion, naming field and index."""
+    """Raise ModelError for a chain whose motion is undefined; it names field and index.
+
+    Lengths must be positive, joints that are not guided need mass, resistances and
+    inertias must not be negative, and lower limits must not exceed upper ones.
+    """
     for i, length in enumerate(chain.lengths):
         if length <= 0:
             raise ModelError(f"lengths[{i}] must be > 0, got {length}", f"lengths[{i}]")
@@ -376,7 +392,10 @@ def _kind(value: Any, i: int) -> float:
 
 
 def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
-    """Check a half-plane, or make one of a mapping."""
+    """Return a checked HalfPlane with a unit normal, from a HalfPlane or a mapping.
+
+    Raises ModelError for a zero normal or a joint that is not 0..n-1.
+    """
     if isinstance(plane, HalfPlane):
         plane = {key: x for key, x in vars(plane).items() if x is not None}
     plane = HALF_PLANE.read(f"ground[{k}]", plane)
@@ -391,7 +410,7 @@ def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
 
 
 def _direction(row: Any) -> tuple[float, float]:
-    """Return a direction with length one; one that has it keeps its bits."""
+    """Return the vector at length one; within 1e-15 of it, exactly as it is."""
     x, y = row
     size = float(np.hypot(x, y))
     return (x, y) if abs(size - 1.0) <= 1e-15 else (x / size, y / size)

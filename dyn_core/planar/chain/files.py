@@ -24,7 +24,7 @@ dt: 0.001                           # step of a simulator [s]
 window: 0.005                       # time in which drift decays [s]
 scheme: rk4                         # motion between events: rk4, semi_implicit, quantum
 
-Joints are called by their names or by their numbers, 0..n-1. Values by joint (k_omega,
+Joints are referred to by name or by index, 0..n-1. Values by joint (k_omega,
 k_v) are one number for all, a list of n, or a mapping of some. Only lengths and masses
 must be there.
 
@@ -142,10 +142,10 @@ class ChainFile:
 
     Attributes:
         chain: Planar chain.
-        start: State at the start, x and v (n, 2) [m], [m/s].
-        dt: Step [s], None where the file gives none.
-        window: Time in which drift decays [s], None where the file gives none.
-        scheme: Motion between events, None where the file gives none.
+        start: Initial state, x and v (n, 2) [m], [m/s].
+        dt: Step [s], or None if not in the file.
+        window: Time constant with which drift decays [s], or None if not in the file.
+        scheme: Integration scheme between events, or None if not in the file.
     """
 
     chain: ChainModel
@@ -162,7 +162,7 @@ def load_chain(source: Any) -> ChainModel:
         source: Path, YAML text of more than one line, or mapping; see the module.
 
     Raises:
-        ModelError: It is unusable; names file and key, and what would be valid.
+        ModelError: It is invalid; names file and key, and valid values.
 
     Source: WAW-1.1.
     """
@@ -170,13 +170,13 @@ def load_chain(source: Any) -> ChainModel:
 
 
 def load_chain_file(source: Any) -> ChainFile:
-    """Return the planar chain of a file, and how its simulation starts.
+    """Return the planar chain of a file, with its initial state and settings.
 
     Args:
         source: Path, YAML text of more than one line, or mapping; see the module.
 
     Raises:
-        ModelError: It is unusable; names file and key, and what would be valid.
+        ModelError: It is invalid; names file and key, and valid values.
 
     Source: WAW-1.1, WAW-2.1.
     """
@@ -201,10 +201,13 @@ def save_chain(
 
     Args:
         chain: Planar chain.
-        path: Of the file; one that is there is replaced.
-        start: Where a simulation starts: x0, v0, theta, theta_dot.
-        dt, window: Step and time in which drift decays [s].
-        scheme: Motion between events.
+        path: Of the file; an existing file is replaced.
+        start: Initial state of a simulation: x0, v0, theta, theta_dot.
+        dt, window: Step, and time constant with which drift decays [s].
+        scheme: Integration scheme between events.
+
+    Raises:
+        ModelError: An argument is invalid; nothing is written.
 
     Source: WAW-1.1.
     """
@@ -219,7 +222,7 @@ def save_chain(
 
 
 def chain_data(chain: ChainModel) -> dict[str, Any]:
-    """Return a planar chain as numbers, lists and mappings; zeros are left out.
+    """Return the mapping of a chain file; entries without content are left out.
 
     Source: WAW-1.1.
     """
@@ -265,14 +268,19 @@ def chain_data(chain: ChainModel) -> dict[str, Any]:
 
 
 class _Reader:
-    """One checked file, and the names of its joints."""
+    """Reader of one checked file.
+
+    Args:
+        where: Name of the file for errors.
+        data: Its checked mapping.
+    """
 
     def __init__(self, where: str, data: Mapping[str, Any]) -> None:
         self.where, self.data, self.n = where, data, len(data["masses"])
         self.names = data.get("joint_names") or [f"joint{i}" for i in range(self.n)]
 
     def joint(self, where: str, name: str | int) -> int:
-        """Return the number of a joint."""
+        """Return the index of a joint by name or index; ModelError if unknown."""
         if name in self.names:
             return self.names.index(name)
         if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < self.n:
@@ -283,7 +291,10 @@ class _Reader:
         )
 
     def by_joint(self, key: str) -> dict[int, Any]:
-        """Return the entries of a mapping by the numbers of joints."""
+        """Return the entries of a mapping by joint index; {} if the key is missing.
+
+        Raises ModelError for an unknown joint, or one that is given twice.
+        """
         where, entries = f"{self.where}: {key}", {}
         for name, entry in self.data.get(key, {}).items():
             i = self.joint(where, name)
@@ -293,7 +304,7 @@ class _Reader:
         return entries
 
     def file(self) -> ChainFile:
-        """Return all of it."""
+        """Return the ChainFile."""
         data, parts = self.data, {}
         for key in LINKS:
             if key in data:
@@ -320,7 +331,11 @@ class _Reader:
         return ChainFile(chain, self.start(chain), **settings)
 
     def constraints(self) -> dict[str, Any]:
-        """Return the arguments of Constraints.of."""
+        """Return the arguments of Constraints.of.
+
+        Raises ModelError if base line has no normal, another base has one, or the kind
+        of joint 0 is given twice.
+        """
         base, normal = self.data.get("base", "free"), self.data.get("normal")
         if (base == "line") != (normal is not None):
             raise ModelError(
@@ -344,7 +359,7 @@ class _Reader:
         return {**parts, "active": sorted(alpha), "alpha_w": alpha}
 
     def ground(self) -> list[dict[str, Any]]:
-        """Return the half-planes, their joints by number."""
+        """Return the half-planes as mappings, with joint indices for names."""
         planes = [dict(plane) for plane in self.data.get("ground", ())]
         for k, plane in enumerate(planes):
             if "joints" in plane:
@@ -353,7 +368,7 @@ class _Reader:
         return planes
 
     def start(self, chain: ChainModel) -> ChainState:
-        """Return the state at the start."""
+        """Return the initial state; ModelError for entries of the wrong length."""
         entry = self.data.get("start", {})
         sizes = {"x0": 2, "v0": 2, "theta": self.n - 1, "theta_dot": self.n - 1}
         for key, size in sizes.items():

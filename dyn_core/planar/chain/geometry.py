@@ -1,7 +1,7 @@
-"""States of planar chains: points and velocities, angles and rates, cheap repair.
+"""States of planar chains: positions and velocities, angles and rates, drift repair.
 
 Arrays have any leading axes: x and v (..., n, 2), angles of joints (..., n-1): joint 0
-has the absolute angle of link 0, joint n-1 has none.
+has the absolute angle of link 0, joint n-1 has none. Other shapes raise ShapeError.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dyn_core.planar.chain.chain import GUIDED, LINE, ChainModel
 
 
 class ChainState(NamedTuple):
-    """Places and velocities of the joints, (..., n, 2) [m], [m/s]."""
+    """Positions and velocities of the joints, (..., n, 2) [m], [m/s]."""
 
     x: np.ndarray
     v: np.ndarray
@@ -28,8 +28,12 @@ def from_angles(
 
     Args:
         chain: Planar chain.
-        x0, v0: Place and velocity of joint 0, (..., 2) [m], [m/s].
-        theta, theta_dot: Of the joints but the last, (..., n-1) [rad], [rad/s].
+        x0, v0: Position and velocity of joint 0, (..., 2) [m], [m/s].
+        theta, theta_dot: Angles and rates of all joints but the last, (..., n-1) [rad],
+            [rad/s].
+
+    Raises:
+        ShapeError: Angles or rates do not have n-1 entries.
 
     Source: WAW-2.1.
     """
@@ -67,9 +71,9 @@ def joint_angles(
 
     Args:
         chain: Planar chain.
-        state: Places and velocities.
-        near: Angles that the result is to be near to, for unwrapping; else they are in
-            (-pi, pi].
+        state: Positions and velocities.
+        near: Angles, (..., n-1): the result is unwrapped to within pi of them; None: it
+            is in (-pi, pi].
 
     Source: WAW-2.1.
     """
@@ -113,15 +117,15 @@ def joint_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
 def repair_drift(
     chain: ChainModel, state: ChainState, factor: float = 0.5
 ) -> ChainState:
-    """Return a state whose links are nearer to their lengths, and do not stretch.
+    """Return the state with reduced errors of link lengths and stretching rates.
 
-    Ends of a link share its error by their mobility, first of the places, then of the
-    velocities; momentum of a free chain stays.
+    The ends of a link share its error by their mobility, first of positions, then of
+    velocities; the momentum of a free chain is conserved.
 
     Args:
         chain: Planar chain; guided joints stay, joints on a line stay on it.
-        state: Places and velocities.
-        factor: Part of each link's error that is taken away.
+        state: Positions and velocities.
+        factor: Fraction of each link's error that is removed.
 
     Source: WAW-3.2.
     """
@@ -151,7 +155,7 @@ def repair_drift(
 
 
 def _chained(start: Any, steps: np.ndarray) -> np.ndarray:
-    """Return start, and start plus the sums of the steps."""
+    """Return `start`, (..., 2), and its sums with the steps, (..., n, 2)."""
     start = np.asarray(start, float)[..., None, :]
     shape = (*np.broadcast_shapes(start.shape[:-2], steps.shape[:-2]), 1, 2)
     first = np.broadcast_to(start, shape)

@@ -1,4 +1,4 @@
-"""Which unilateral constraints of a chain hold: ground, limits of angles; latches."""
+"""Active unilateral constraints of a chain: ground, limits of angles; latches."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ import numpy as np
 
 from dyn_core.planar.chain.chain import FREE, GUIDED, LINE, ChainModel
 
-TAUT = 1e-8  # slack of links between two points below which they cannot sag
+TAUT = 1e-8  # slack / length below which links between two points are taut
 
 
 class Key(NamedTuple):
     """A unilateral constraint: ("limit", joint, sign) or ("ground", joint, plane).
 
-    The order of keys is the order in which they are let go.
+    Constraints are released in the order of their keys.
+
+    Attributes:
+        rank: 0 for a limit, 1 for ground.
+        joint: Index of the joint.
+        which: Sign of the limit, index of the half-plane.
     """
 
     rank: int  # limits 0, ground 1
@@ -27,12 +32,12 @@ class Key(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind in words."""
+        """The kind: "limit" or "ground"."""
         return "ground" if self.rank else "limit"
 
     @property
     def label(self) -> str:
-        """The constraint in words."""
+        """Description of the constraint for messages."""
         if self.rank:
             return f"joint {self.joint} on ground {self.which}"
         side = "upper" if self.which > 0 else "lower"
@@ -40,12 +45,12 @@ class Key(NamedTuple):
 
 
 class JointModes(NamedTuple):
-    """What joints do, by joint: arrays for a Program, or lists of numbers and symbols.
+    """Constraints by joint: arrays for a Program, or lists of numbers and symbols.
 
     Attributes:
         kind: 0 free, 1 on a line, 2 guided.
         s: Unit normals of the lines.
-        a_w: Accelerations of guided joints; along s of those on a line [m/s²].
+        a_w: Accelerations of guided joints; along s for joints on a line [m/s²].
         active: Whether the angle's acceleration is prescribed.
         alpha_w: These accelerations [rad/s²].
     """
@@ -58,16 +63,16 @@ class JointModes(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Links between two guided joints and the free ones between them.
+    """Links between two guided joints and the free joints between them.
 
-    They cannot move where they are taut: all ways off the straight line between the
-    two would lengthen them, though only by squares of the way, which no equation of
-    accelerations shows. Forces in them have no bound there.
+    When taut the free joints cannot move: every displacement off the straight line
+    would lengthen the links, but only by its square, which no equation of accelerations
+    contains. The forces are then unbounded.
 
     Attributes:
-        first, last: Numbers of the guided joints.
+        first, last: Indices of the guided joints.
         reach: Sum of the lengths of the links [m].
-        shares: Where the joints between are when taut, as shares of the way.
+        shares: Positions of the inner joints when taut, as fractions of the distance.
     """
 
     first: int
@@ -77,28 +82,28 @@ class Stretch(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The links in words."""
+        """Description of the links for messages."""
         ends = f"joints {self.first} and {self.last}"
         return f"links {self.first} to {self.last - 1} between {ends}"
 
     @property
     def inner(self) -> slice:
-        """The joints between."""
+        """Slice of the joints between first and last."""
         return slice(self.first + 1, self.last)
 
     def slack(self, x: np.ndarray) -> float:
-        """Return how much farther apart its ends could be [m]."""
+        """Return the reach minus the distance of the ends [m]; x: positions, (n, 2)."""
         way = x[self.last] - x[self.first]
         return self.reach - math.hypot(way[0], way[1])
 
     def between(self, values: np.ndarray) -> np.ndarray:
-        """Return vectors of the joints between that are in line with the ends'."""
+        """Return the linear interpolation of the ends' vectors at the inner joints."""
         first = values[self.first]
         return first + self.shares[:, None] * (values[self.last] - first)
 
 
 def stretches_of(chain: ChainModel) -> tuple[Stretch, ...]:
-    """Return the stretches of a chain between joints that always are guided."""
+    """Return the Stretches between guided joints, with at least one inner joint."""
     guided = [i for i, kind in enumerate(chain.constraints.kind) if kind == GUIDED]
     stretches = []
     for first, last in zip(guided, guided[1:], strict=False):
@@ -112,11 +117,13 @@ def stretches_of(chain: ChainModel) -> tuple[Stretch, ...]:
 
 @dataclass
 class Latch:
-    """Keeps a constraint that is let go again and again on for a while.
+    """Limit on releases: a constraint released too often is held for a while.
 
     Attributes:
-        max_releases: Releases within a window.
+        max_releases: Maximum number of releases within a window.
         window: [s].
+        released: Times of the latest releases, by key.
+        until: Time until which a constraint is held, by key.
 
     Source: WAW-12.9.
     """
@@ -129,11 +136,11 @@ class Latch:
     until: dict[Any, float] = field(default_factory=dict)
 
     def holds(self, key: Any, t: float) -> bool:
-        """Whether a constraint may not be let go now."""
+        """Return whether a constraint may not be released at time t."""
         return self.until.get(key, -np.inf) > t
 
     def release(self, key: Any, t: float) -> bool:
-        """Note that a constraint wants to be let go; say whether it may."""
+        """Record a release at time t and return True; False if it is not allowed."""
         if self.holds(key, t):
             return False
         times = self.released[key]
@@ -146,17 +153,20 @@ class Latch:
         return True
 
     def keep(self, key: Any, until: float) -> None:
-        """Keep a constraint on until a time."""
+        """Hold a constraint until a time, or longer if it is held already."""
         self.until[key] = max(until, self.until.get(key, -np.inf))
 
 
 class UnilateralConstraints:
-    """The unilateral constraints of a chain, and which of them hold.
+    """The unilateral constraints of a chain, and their active set.
 
     Attributes:
         chain: Planar chain.
-        on: Keys that hold.
-        anchors: By held ground key: where the joint is held [m].
+        keys: All keys, sorted.
+        stretches: Links between guided joints.
+        on: Active keys.
+        anchors: By active ground key: the joint's position on the edge [m].
+        start: x and theta at construction.
 
     Source: WAW-12.1, WAW-15.3.
     """
@@ -180,20 +190,20 @@ class UnilateralConstraints:
         self.start = x.copy(), theta.copy()
 
     def named(self, key: Key) -> str:
-        """Return a constraint in words, with the joint's name."""
+        """Return a description of a constraint with the joint's name."""
         name = self.chain.joint_names[key.joint]
         if key.rank:
             return f"{name} on ground {key.which}"
         return f"{name} at its {'upper' if key.which > 0 else 'lower'} limit"
 
     def taut(self, x: np.ndarray) -> tuple[Stretch, ...]:
-        """Return the stretches that are taut between joints that are guided."""
+        """Return the taut stretches at joint positions x, (n, 2)."""
         return tuple(
             part for part in self.stretches if part.slack(x) <= TAUT * part.reach
         )
 
     def add(self, key: Key, x: np.ndarray) -> None:
-        """Add a constraint to those that hold."""
+        """Activate a constraint; a ground key anchors its joint on the edge, at x."""
         self.on.add(key)
         if key.rank:
             z0, z = self.plane(key)
@@ -201,7 +211,7 @@ class UnilateralConstraints:
             self.anchors[key] = place - z * (z @ (place - z0))
 
     def remove(self, key: Key) -> None:
-        """Release a constraint."""
+        """Deactivate a constraint; an inactive one is ignored."""
         self.on.discard(key)
 
     def plane(self, key: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -210,7 +220,7 @@ class UnilateralConstraints:
         return np.array(plane.z0), np.array(plane.z)
 
     def gap(self, key: Key, x: np.ndarray, theta: np.ndarray) -> float:
-        """Return how far a constraint is from its bound; negative beyond it."""
+        """Return the distance of a constraint to its bound, negative beyond it."""
         if key.rank:
             z0, z = self.plane(key)
             return float(z @ (x[key.joint] - z0))
@@ -218,7 +228,13 @@ class UnilateralConstraints:
         return float(key.which * (bounds[key.joint] - theta[key.joint]))
 
     def rate(self, key: Key, of_joints: np.ndarray, of_angles: np.ndarray) -> float:
-        """Return the rate of the gap, from velocities and rates or accelerations."""
+        """Return the first or second derivative of the gap.
+
+        Args:
+            key: Constraint.
+            of_joints: Velocities or accelerations of the joints, (n, 2).
+            of_angles: The same of the angles.
+        """
         if key.rank:
             return float(self.plane(key)[1] @ of_joints[key.joint])
         return float(-key.which * of_angles[key.joint])
@@ -226,7 +242,13 @@ class UnilateralConstraints:
     def push(self, key: Key, support: np.ndarray, couples: np.ndarray) -> float:
         """Return the force or couple into the free side; negative if it pulls.
 
-        In a corner, where two half-planes hold a joint, each has its share.
+        In a corner, where two half-planes touch a joint, the force is split along their
+        normals.
+
+        Args:
+            key: Constraint.
+            support: Force or impulse of the supports, (n, 2).
+            couples: Couples of the angles.
         """
         normals = [
             self.plane(k)[1]
@@ -246,11 +268,16 @@ class UnilateralConstraints:
         omega: np.ndarray,
         window: float,
     ) -> JointModes:
-        """Return what joints do: the chain's own constraints, and what holds now.
+        """Return the JointModes: the chain's own constraints and the active ones.
 
             error'' = -error / window² - 2 error' / window
 
-        Errors stay where the window is infinite.
+        Errors are not corrected if the window is infinite.
+
+        Args:
+            x, v: Positions and velocities of the joints, (n, 2).
+            theta, omega: Angles and their rates.
+            window: Time constant with which errors decay [s].
 
         Source: WAW-12.10.
         """
@@ -286,7 +313,10 @@ class UnilateralConstraints:
     def _own_drift(
         self, modes: JointModes, pd: _Pull, x: Any, v: Any, theta: Any, omega: Any
     ) -> None:
-        """Pull joints on lines to their lines, locked angles to where they were."""
+        """Add accelerations that correct joints on lines and locked angles, to `modes`.
+
+        The references are the positions and angles at construction.
+        """
         x0, theta0 = self.start
         for i in range(self.chain.n):
             if modes.kind[i] == LINE:
@@ -296,16 +326,16 @@ class UnilateralConstraints:
                 modes.alpha_w[i] = pd(theta[i] - theta0[i], omega[i])
 
     def snapshot(self) -> tuple[set[Key], dict[Key, np.ndarray]]:
-        """Return what holds, to restore later."""
+        """Return copies of the active set and the anchors, for `restore`."""
         return set(self.on), dict(self.anchors)
 
     def restore(self, saved: tuple[set[Key], dict[Key, np.ndarray]]) -> None:
-        """Hold what a snapshot says."""
+        """Set the active set and the anchors from a snapshot."""
         self.on, self.anchors = set(saved[0]), dict(saved[1])
 
     @staticmethod
     def most_held(sets: Sequence[frozenset[Key]]) -> frozenset[Key]:
-        """Return the largest of some sets of held constraints.
+        """Return the largest of some sets of active constraints.
 
         Source: WAW-12.8.
         """
@@ -314,7 +344,7 @@ class UnilateralConstraints:
 
 @dataclass
 class _Pull:
-    """A double pole at -1/window; nothing where that is infinite."""
+    """Correction of an error with a double pole at -1/window; 0 for an infinite one."""
 
     window: float
 

@@ -1,4 +1,4 @@
-"""A planar chain in motion: state, Programs, energies, and what happened."""
+"""A planar chain in motion: state, Programs, energies and events."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ from dyn_core.planar.chain.schemes import SCHEMES, checked_window
 from dyn_core.solving.registry import solver
 from dyn_core.validation import finite_array, float_array, known_keywords, label, shown
 
-INSIDE = 1e-6  # how far a start may be beyond a bound [m, rad]
+INSIDE = 1e-6  # maximum violation of a bound by a state that is set [m, rad]
 MOTION = ("x", "v", "theta", "t", "lost", "steps", "evaluation", "dropped", "taut")
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened.
+    """An event of a simulation.
 
     Attributes:
         time: When [s].
         kind: hit, release, mode_cycle (no set of constraints is consistent), chatter
-            (released again and again, kept on), step_halved, event_limit, dropped or
-            taut (links that are stretched straight between two points stop).
-        message: What happened, in words.
-        joint: Number of the joint, or -1.
+            (released repeatedly, kept active), step_halved, event_limit, dropped (an
+            equation that cannot be met) or taut (links stretched straight between two
+            points stop).
+        message: Description.
+        joint: Index of the joint, or -1.
         loss: Energy lost [J].
         impulse: Of the constraint [N·s | N·m·s].
     """
@@ -63,13 +64,14 @@ class MovingChain:
 
     Attributes:
         chain: Planar chain.
-        x, v: Places and velocities of the joints, (n, 2) [m], [m/s].
+        x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
         theta: Angles of the joints but the last, unwrapped, n-1 [rad].
         t: Time [s].
-        events: What happened, the latest `keep` of it.
-        evaluation: Accelerations, couples and reactions of the last one, or None.
-        dropped: What could not be met in the last evaluation, in words.
-        taut: Links that are stretched straight between guided joints, and so at rest.
+        events: The latest `keep` events.
+        evaluation: Accelerations, couples and reactions of the last evaluation, or
+            None.
+        dropped: Descriptions of the equations not met in the last evaluation.
+        taut: Links stretched straight between guided joints, and so at rest.
         lost: Energy lost in impacts so far [J].
     """
 
@@ -94,24 +96,25 @@ class MovingChain:
         keep: int = 10_000,
         near: Any = None,
     ) -> None:
-        """Begin at a state.
+        """Check the settings, build the Programs and set the state.
 
         Args:
             chain: Planar chain.
-            x, v: Places and velocities, (n, 2) [m], [m/s]; v None for rest.
+            x, v: Positions and velocities, (n, 2) [m], [m/s]; v None for rest.
             dt: Step [s].
-            window: Time in which errors of constraints decay [s]; None for 5 dt,
-                infinite where they are to stay.
-            scheme: Motion between events: rk4, semi_implicit or quantum.
-            halve_above: Change of velocity by changed accelerations above which a
-                step is halved [m/s], or None.
+            window: Time constant with which errors of constraints decay [s]; None: 5
+                dt, infinite: errors are not corrected.
+            scheme: Integration scheme between events: rk4, semi_implicit or quantum.
+            halve_above: Maximum change of velocity by changed accelerations within a
+                step [m/s]: above it the step is halved; None: never.
             engine: Engine of the Programs.
             on_event: Called with each Event.
-            keep: How many events are kept, the latest.
-            near: Angles to which those of the state are near (set_state).
+            keep: Maximum number of stored events, the latest.
+            near: Angles for unwrapping (set_state).
 
         Raises:
-            SettingError: A setting is no good, or the state is beyond a bound.
+            SettingError: A setting is invalid, or the state is beyond a bound.
+            ModelError, ShapeError, NonFiniteError: The chain or the state is invalid.
         """
         check_settings(chain, dt, window, scheme, halve_above, on_event, keep)
         self.chain, self.dt, self.scheme = chain, dt, scheme
@@ -148,26 +151,33 @@ class MovingChain:
         v0: Any = (0.0, 0.0),
         **settings: Any,
     ) -> Any:
-        """Begin at joint angles and rates, n-1 [rad], [rad/s]."""
+        """Return an instance at joint angles and rates.
+
+        Args:
+            chain: Planar chain.
+            theta, theta_dot: n-1 [rad], [rad/s]; theta_dot None for rest.
+            x0, v0: Position and velocity of joint 0, 2 [m], [m/s].
+            settings: Arguments of the class.
+        """
         rates = np.zeros(chain.n - 1) if theta_dot is None else theta_dot
         state = from_angles(chain, x0, v0, theta, rates)
         return cls(chain, state.x, state.v, near=theta, **settings)
 
     @property
     def state(self) -> ChainState:
-        """Places and velocities."""
+        """Copies of positions and velocities."""
         return ChainState(self.x.copy(), self.v.copy())
 
     def set_state(self, x: Any, v: Any, near: Any = None) -> None:
-        """Take a state that is within all bounds; what holds is forgotten.
+        """Set a state that is within all bounds, with no active unilateral constraints.
 
         Args:
-            x, v: Places and velocities, (n, 2) [m], [m/s].
-            near: Angles to which those of the state are near, n-1 [rad]; None: to the
-                middle of two limits, else within half a turn.
+            x, v: Positions and velocities, (n, 2) [m], [m/s].
+            near: Angles to which the state's are unwrapped, n-1 [rad]; None: the middle
+                of two limits, else within half a turn.
 
         Raises:
-            DynError: It is no state, or beyond a bound; nothing is changed.
+            DynError: The state is invalid, or beyond a bound; nothing is changed.
         """
         x, v = self._rows("x", x).copy(), self._rows("v", v).copy()
         for i, size in enumerate(np.linalg.norm(np.diff(x, axis=0), axis=1)):
@@ -191,14 +201,17 @@ class MovingChain:
         self.taut: tuple[Stretch, ...] = ()
 
     def _middle(self, theta: np.ndarray) -> np.ndarray:
-        """Return the middle of two limits, and angles that have none as they are."""
+        """Return the middle of two finite limits, and other angles unchanged."""
         lower, upper = np.array(self.chain.lower[:-1]), np.array(self.chain.upper[:-1])
         both = np.isfinite(lower) & np.isfinite(upper)
         middle = np.where(both, lower, 0.0) / 2 + np.where(both, upper, 0.0) / 2
         return np.where(both, middle, theta)
 
     def _rows(self, name: str, value: Any) -> np.ndarray:
-        """Return finite numbers of all joints, (n, 2)."""
+        """Return `value` as an (n, 2) array of finite numbers.
+
+        Raises ShapeError or NonFiniteError otherwise.
+        """
         shape = (self.chain.n, 2)
         array = float_array(name, value, f"shape {shape}")
         if array.shape != shape:
@@ -209,24 +222,24 @@ class MovingChain:
         return array
 
     def snapshot(self) -> Any:
-        """Return all of the state, for restore: modes, latches and counters too."""
+        """Return a copy of the state, for restore: modes, latches and counters too."""
         names = (*MOTION, "modes", "latch", "events")
         return {name: copy.deepcopy(getattr(self, name)) for name in names}
 
     def restore(self, saved: Any) -> None:
-        """Go back to a snapshot."""
+        """Set the state of a snapshot."""
         for name, value in saved.items():
             setattr(self, name, copy.deepcopy(value))
 
     def motion(self) -> Any:
         """Return the state of motion, for `return_to`: without latches and events.
 
-        Quick: nothing is copied but the set of what holds, as no step changes arrays.
+        Arrays are not copied, because steps replace them; only the active set is.
         """
         return {name: getattr(self, name) for name in MOTION}, self.modes.snapshot()
 
     def return_to(self, motion: Any) -> None:
-        """Go back to a state of motion."""
+        """Set a state of motion, as `motion` returns it."""
         values, modes = motion
         vars(self).update(values)
         self.modes.restore(modes)
@@ -240,6 +253,8 @@ class MovingChain:
     def constraint_torques(self) -> np.ndarray:
         """Torques of limits and active joints in the last evaluation, n-1 [N·m].
 
+        Zeros before the first evaluation.
+
         Source: WAW-12.5.
         """
         if self.evaluation is None:
@@ -248,7 +263,7 @@ class MovingChain:
 
     @property
     def holding(self) -> tuple[Key, ...]:
-        """Limits and ground that hold now."""
+        """Sorted keys of the active limits and ground contacts."""
         return tuple(sorted(self.modes.on))
 
     @property
@@ -277,11 +292,13 @@ class MovingChain:
         return np.concatenate([torques, np.zeros(n - len(torques))])
 
     def _accelerations(self, x: Any, v: Any, theta: Any, since: float = 0.0) -> Any:
-        """Evaluate under what holds now; tau_w, alpha and the rest in a named tuple.
+        """Return a named tuple (a, tau_w, alpha, ...) under the active constraints.
+
+        Raises NonFiniteError if an acceleration is not finite.
 
         Args:
-            x, v, theta: Places, velocities and angles.
-            since: Time of the state since that of the simulator [s].
+            x, v, theta: Positions, velocities and angles.
+            since: Time of the state minus the simulator's time [s].
         """
         state = ChainState(x, v)
         F = self._forces(x, v, self._tau)
@@ -309,7 +326,10 @@ class MovingChain:
             self.on_event(event)
 
     def _not_met(self, dropped: np.ndarray) -> tuple[str, ...]:
-        """Return which equations could not be met; a change is an event."""
+        """Return descriptions of dropped equations; record an event on a change.
+
+        dropped: Output of CHAIN_ACCELERATIONS, (n, 2).
+        """
         names = [f"length of link {i}" for i in np.flatnonzero(dropped[:, 0])]
         names += [f"angle {i}" for i in np.flatnonzero(dropped[:, 1])]
         if names and tuple(names) != self.dropped:
@@ -326,10 +346,10 @@ def check_settings(
     on_event: Any,
     keep: Any,
 ) -> None:
-    """Refuse settings of a moving chain that make no sense, in words.
+    """Check the settings of a moving chain; see MovingChain.
 
     Raises:
-        DynError: One of them; it names the setting.
+        DynError: One is invalid; it names the setting.
 
     Source: WAW-3.1, WAW-12.10, WAW-12.11.
     """
@@ -358,5 +378,5 @@ def check_settings(
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a real number, and no boolean."""
+    """Return whether a value is a real number and not a boolean."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))

@@ -1,4 +1,4 @@
-"""A planar chain as a robot in one process: takes torques, moves by periods."""
+"""A planar chain as a simulated robot: takes torques, moves by periods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.validation import float_array
 
-STRETCH = 1e-3  # error of a length from which it is not met, as a share of it
+STRETCH = 1e-3  # relative error of a length above which it is violated
 TROUBLE = ("mode_cycle", "chatter", "event_limit")
 
 
@@ -28,17 +28,20 @@ class ChainRobot(SimulatedPlant):
     Attributes:
         chain: Planar chain.
         period: Time that `advance` covers [s].
-        dt: Longest step [s]; a period has as many steps as that takes.
-        window: Time in which drift of constraints decays [s]; None for 5 dt, infinite
-            where it is to stay.
-        scheme: Motion between events: rk4, semi_implicit or quantum (ChainSimulator).
-        start: State at the start; None for joint 0 at the origin, angles zero, at rest.
-        q0, qd0: Angles and rates at the start, n-1 [rad], [rad/s]; None for those of
-            `start`.
-        command_timeout: Age at which a command counts as stale: then zero [s].
+        dt: Maximum step [s]; a period is divided into equal steps.
+        window: Time constant with which drift of constraints decays [s]; None: 5 dt,
+            infinite: drift is not corrected.
+        scheme: Integration scheme between events: rk4, semi_implicit or quantum.
+        start: Initial state; None: joint 0 at the origin, angles zero, at rest.
+        q0, qd0: Initial angles and rates, n-1 [rad], [rad/s]; None: those of `start`.
+        command_timeout: Age from which a command is stale and replaced by zero [s].
         engine: Engine of the Programs.
-        counters: What was refused or late, by name.
-        happened: Events since the start or reset, by kind.
+        counters: Numbers of refused and late commands, by name.
+        happened: Numbers of events since the start or reset, by kind.
+
+    Raises:
+        ModelError: The chain has no link.
+        DynError: Another setting is invalid.
 
     Source: WAW-12.12, WAW-15.6.
     """
@@ -87,7 +90,7 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def program(self) -> Any:
-        """The Program of the accelerations."""
+        """Program of the solver chain_recursion for this chain."""
         return self.simulator.program
 
     @property
@@ -97,12 +100,12 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def qd(self) -> np.ndarray:
-        """Their rates, n-1 [rad/s]."""
+        """Rates of the angles q, n-1 [rad/s]."""
         return self.simulator.omega
 
     @property
     def state(self) -> ChainState:
-        """Places and velocities of all joints; row 0 is the base."""
+        """Positions and velocities of all joints; row 0 is the base."""
         return self.simulator.state
 
     @property
@@ -112,9 +115,9 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def effort(self) -> np.ndarray:
-        """Torques at the joints: commanded ones, and those of limits and active joints.
+        """Torques at the joints: commanded ones plus those of limits and active joints.
 
-            effort = tau + tau_w, as of the last evaluation, n-1 [N·m]
+            effort = tau + tau_w, of the last evaluation, n-1 [N·m]
 
         Source: WAW-12.5.
         """
@@ -123,20 +126,20 @@ class ChainRobot(SimulatedPlant):
     # ---- commands
 
     def reset(self) -> None:
-        """Go back to the start; commands, events and their counts are forgotten."""
+        """Return to the initial state; clear commands, events and their counts."""
         super().reset()
         self.simulator.restore(self._begin)
         self.happened.clear()
 
     def place(self, q: Any, qd: Any = None) -> None:
-        """Take angles and rates; joint 0 stays where it is and keeps its velocity.
+        """Set angles and rates; joint 0 keeps its position and velocity.
 
         Args:
             q: Angles, n-1 [rad].
             qd: Rates, n-1 [rad/s]; None for zero.
 
         Raises:
-            DynError: They are unusable; nothing is changed.
+            DynError: They are invalid, or beyond a limit; nothing is changed.
         """
         q = self._vector("positions", q)
         qd = np.zeros_like(q) if qd is None else self._vector("velocities", qd)
@@ -157,15 +160,15 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """Constraints that were given up in the last evaluation, in words."""
+        """Descriptions of the equations that were dropped in the last evaluation."""
         return self.simulator.dropped
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """Those of `dropped` that are violated: angles, and lengths off by 0.1 %.
+        """Violated equations of `dropped`: angles, and lengths off by more than 0.1 %.
 
-        The length of a link whose two ends rest on the ground is given up, since the
-        ground holds it already.
+        The length of a link whose two ends rest on the ground is dropped, too, but
+        satisfied by the ground.
         """
         wanted = np.array(self.chain.lengths)
         lengths = np.linalg.norm(np.diff(self.state[0], axis=0), axis=1)
@@ -175,29 +178,29 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def holds(self) -> tuple[str, ...]:
-        """Limits and ground that hold now, in words."""
+        """Descriptions of the active limits and ground contacts."""
         return tuple(self.simulator.modes.named(key) for key in self.simulator.holding)
 
     def events_since(self, t: float) -> list[Event]:
-        """Return the events after a simulated time, as far as they are kept."""
+        """Return the stored events after a simulated time t [s]."""
         return [event for event in self.simulator.events if event.time > t]
 
     def trouble_since(self, t: float) -> list[Event]:
-        """Return the events after a time with no consistent set of constraints."""
+        """Return the events after a time of the kinds in TROUBLE."""
         return [event for event in self.events_since(t) if event.kind in TROUBLE]
 
     # ---- machinery
 
     def _begin_period(self) -> Any:
-        """Return the state of motion."""
+        """Return the state of motion, for `_return_to`."""
         return self.simulator.motion()
 
     def _return_to(self, state: Any) -> None:
-        """Go back to a state of motion."""
+        """Set a state of motion."""
         self.simulator.return_to(state)
 
     def _step(self, t: float, dt: float) -> None:
-        """Move by one quantum."""
+        """Move by one step; raise NonFiniteError if the motion diverges."""
         self.simulator.step(self.tau)
         self._check_finite()
 
@@ -215,7 +218,7 @@ class ChainRobot(SimulatedPlant):
         return array
 
     def _check_finite(self) -> None:
-        """Refuse a state that is not finite; names step and joint."""
+        """Raise NonFiniteError, naming step and joint, for a state not finite."""
         good = np.isfinite(np.hstack(self.state)).all(1)
         if not good.all():
             bad = self.chain.joint_names[int(np.flatnonzero(~good)[0])]

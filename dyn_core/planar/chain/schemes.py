@@ -1,4 +1,4 @@
-"""Schemes in time of a chain between its events, over a function of accelerations."""
+"""Integration schemes of a chain between events, over a function of accelerations."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import numpy as np
 
 from dyn_core.errors import SettingError, warn
 
-ROOT = 1e-15  # gap that is none [m, rad]
+ROOT = 1e-15  # tolerance of a root's gap [m, rad]
 Path = tuple[np.ndarray, np.ndarray]
 Accelerate = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 
 class Scheme(NamedTuple):
-    """A scheme in time.
+    """An integration scheme.
 
     Attributes:
         step: Function (x, v, dt, a, accelerate) -> x, v one step later; a are the
-            accelerations at the start, accelerate(x, v, since) those elsewhere.
-        least_window: Steps that a window must have more than, so that drift decays.
-        rings: Whether errors ring where a window has less than 5 steps.
+            accelerations at the start, accelerate(x, v, since) returns them elsewhere.
+        least_window: The window must be longer than this number of steps, so that drift
+            decays.
+        rings: Whether errors oscillate if the window is shorter than 5 steps.
     """
 
     step: Callable[[np.ndarray, np.ndarray, float, np.ndarray, Accelerate], Path]
@@ -33,9 +34,11 @@ class Scheme(NamedTuple):
 def quantum(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return the state one step of constant accelerations later.
+    """Return x and v after one step of constant accelerations a.
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
+
+    Arguments as in Scheme.step.
 
     Source: WAW-3.1.
     """
@@ -45,9 +48,11 @@ def quantum(
 def semi_implicit(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return the state one step later: velocities first, then places with them.
+    """Return x and v one step later: velocities first, then positions with them.
 
         v_next = v + dt a,   x_next = x + dt v_next
+
+    Arguments as in Scheme.step; `accelerate` is unused.
 
     Source: WAW-3.1; E. Hairer et al., Geometric Numerical Integration.
     """
@@ -58,9 +63,11 @@ def semi_implicit(
 def rk4(
     x: np.ndarray, v: np.ndarray, dt: float, a: np.ndarray, accelerate: Accelerate
 ) -> Path:
-    """Return the state one step later by the classical Runge-Kutta scheme.
+    """Return x and v one step later by the classical Runge-Kutta scheme.
 
         dx/dt = v,  dv/dt = a(x, v)
+
+    Arguments as in Scheme.step; `accelerate` is called three times.
 
     Source: WAW-3.1; E. Hairer et al., Solving Ordinary Differential Equations I.
     """
@@ -78,8 +85,8 @@ def rk4(
     )
 
 
-# Errors with a double pole at -1/window decay by quanta where dt < window, by
-# velocities first where (dt/window)² + 4 dt/window < 4; WAW-12.10.
+# Errors with a double pole at -1/window decay in quantum if dt < window, in
+# semi_implicit if (dt/window)² + 4 dt/window < 4; WAW-12.10.
 SCHEMES = {
     "quantum": Scheme(quantum, 1.0, True),
     "semi_implicit": Scheme(semi_implicit, (1 + math.sqrt(2)) / 2, True),
@@ -88,10 +95,12 @@ SCHEMES = {
 
 
 def checked_window(window: float | None, dt: float, scheme: str) -> float:
-    """Return the time in which errors of constraints decay [s].
+    """Return the time constant with which errors of constraints decay [s].
+
+    A window below 5 dt gives a warning for schemes whose errors oscillate.
 
     Args:
-        window: It [s]; None for 5 dt, infinite where errors are to stay.
+        window: Time constant [s]; None: 5 dt, infinite: errors are not corrected.
         dt: Step [s].
         scheme: One of the SCHEMES.
 
@@ -117,10 +126,10 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
 
 
 def first_root(gap: Callable[[float], float], end: float) -> float:
-    """Return where a function that is >= 0 at 0 and < 0 at the end becomes zero.
+    """Return a root of a function that is >= 0 at 0 and < 0 at `end`.
 
-    Regula falsi, where the value at the end that stays counts half (Illinois). The
-    result is on the far side, by ROOT at most, so that the function falls there.
+    Regula falsi with a halved value at the retained end (Illinois). The function is <=
+    0 at the result, and not below -ROOT unless floats are too coarse.
 
     Source: M. Dowell and P. Jarratt, A modified regula falsi method, BIT 1971.
     """

@@ -19,15 +19,15 @@ from dyn_core.planar.chain.schemes import SCHEMES, first_root
 from dyn_core.validation import known_keywords
 
 TOUCH = 1e-9  # gaps and rates below it count as touching [m, rad; m/s, rad/s]
-HIT = 1e-12  # depth at which something counts as a hit [m, rad]
-DEPTH = 20  # events within one quantum that nest
-EVENTS = 50  # events in a step, after which all that was touched is kept
+HIT = 1e-12  # penetration from which a constraint counts as hit [m, rad]
+DEPTH = 20  # maximum number of nested hits within one step
+EVENTS = 50  # hits in a step above which all that were hit stay active
 HALVINGS = 12
-STIFF = 0.01  # slack as a share of the length, below which links move stiffly
+STIFF = 0.01  # slack / length below which the motion is stiff
 
 
 class Arrival(NamedTuple):
-    """Where a step leads: places, velocities and unwrapped angles."""
+    """Result of a step: positions, velocities and unwrapped angles."""
 
     x: np.ndarray
     v: np.ndarray
@@ -38,48 +38,50 @@ class Arrival(NamedTuple):
 class ChainSimulator(MovingChain):
     """A planar chain that moves step by step, with impacts, releases and limits.
 
-    A step: accelerations, with constraints that would pull let go one at a time; the
-    motion by a scheme; the earliest hit, if any: back to it, impact, and the rest of
-    the step again. Where accelerations change much in a step, two halves take its
-    place.
+    A step: accelerations, releasing constraints that would pull one at a time; the
+    motion by a scheme; if there is a hit, rewind to the earliest, impact, and the rest
+    of the step again. If accelerations change much in a step, it is replaced by two
+    halves.
 
-    Impacts of several joints at one instant are approximate: joints whose impulse
-    would pull are released one at a time, and caught again when they hit again. The
-    end is most often the solution of the complementarity problem of all impulses;
-    where joints are released and hit by turns, it differs by some 1e-3 m/s. Energy is
-    never gained.
+    Impacts of several joints at one instant are approximate: joints whose impulse would
+    pull are released one at a time, and stopped again when they hit again. The result
+    is usually the solution of the complementarity problem of all impulses; if joints
+    are released and hit alternately, it differs by some 1e-3 m/s. Energy never
+    increases.
 
-    Schemes: `rk4` keeps the energy of a chain that swings freely for hours;
-    `semi_implicit` takes one evaluation of the accelerations where rk4 takes four, and
-    its energy drifts slowly; `quantum` is the source's, for its reference
-    trajectories: its energy and errors of the links grow.
+    Schemes: `rk4` conserves the energy of a freely swinging chain for hours;
+    `semi_implicit` needs one evaluation of the accelerations instead of four, and its
+    energy drifts slowly; `quantum` is the source's, for its reference trajectories: its
+    energy and errors of the links grow.
 
     Attributes:
         chain: Planar chain.
-        scheme: Motion between events: rk4, semi_implicit or quantum.
-        x, v: Places and velocities of the joints, (n, 2) [m], [m/s].
+        scheme: Integration scheme between events: rk4, semi_implicit or quantum.
+        x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
         theta: Angles of the joints but the last, unwrapped, n-1 [rad].
         t: Time [s].
-        events: What happened, the latest `keep` of it.
-        evaluation: Accelerations, couples and reactions of the last one, or None.
-        dropped: What could not be met in the last evaluation, in words.
+        events: The latest `keep` events.
+        evaluation: Accelerations, couples and reactions of the last evaluation, or
+            None.
+        dropped: Descriptions of the equations not met in the last evaluation.
         lost: Energy lost in impacts so far [J].
 
     Source: WAW-3.1, WAW-7.3, WAW-12.12.
     """
 
     def step(self, tau: Any = None, forces: Any = None) -> ChainState:
-        """Move by one step.
+        """Move by one step and return the state.
 
         Args:
-            tau: Torques at the joints but the last, n-1 (or n with 0 at the end)
-                [N·m]; None for none.
-            forces: More forces on the joints, (n, 2) [N], or a function of (t, state).
+            tau: Torques at the joints but the last, n-1 (or n with 0 at the end) [N·m];
+                None for none.
+            forces: Additional forces on the joints, (n, 2) [N], or a function of (t,
+                state) that returns them.
 
         Raises:
             ShapeError: Torques or forces have the wrong size.
             NonFiniteError: They, or the motion, are not finite; names step and joint.
-                The last good state is kept.
+                The state before the step is restored.
         """
         self._tau = self._torques(tau)
         fixed = forces is None or callable(forces)
@@ -100,7 +102,9 @@ class ChainSimulator(MovingChain):
         return self.state
 
     def _consistent_modes(self) -> Any:
-        """Evaluate, and let go or add constraints one by one until all is consistent.
+        """Return the evaluation for a consistent active set, found by single changes.
+
+        If the sets repeat, the largest set of the cycle is used and an event recorded.
 
         Source: WAW-7.4, WAW-12.5, WAW-12.8.
         """
@@ -131,10 +135,10 @@ class ChainSimulator(MovingChain):
                 self.modes.add(key, self.x)
 
     def _stop_taut(self) -> None:
-        """Bring links that are taut to rest between their ends, by an impact.
+        """Stop taut links between their ends by an impact.
 
-        Taut links are held: a chain with less and less slack moves less and less, and
-        one with none not at all. What they do to the ends has no bound.
+        Taut links are held: the less slack a chain has, the less it can move. The
+        forces on the ends are unbounded.
         """
         taut = self.modes.taut(self.x)
         wrong = [self.v[part.inner] - part.between(self.v) for part in taut]
@@ -146,7 +150,7 @@ class ChainSimulator(MovingChain):
         self.taut = taut
 
     def _nearly_taut(self) -> str:
-        """Return in words which links have so little slack that motion is stiff."""
+        """Return a description of links with very little slack; "" for none."""
         return ", ".join(
             f"{part.label} have a slack of {part.slack(self.x):.3g} m only"
             for part in self.modes.stretches
@@ -154,7 +158,7 @@ class ChainSimulator(MovingChain):
         )
 
     def _inconsistent(self, evaluation: Any) -> Key | None:
-        """Return a constraint to add, or else one to let go; None if all is well."""
+        """Return a constraint to activate, else one to release, else None."""
         modes, omega = self.modes, self.omega
         for key in modes.keys:
             if key in modes.on or abs(modes.gap(key, self.x, self.theta)) > TOUCH:
@@ -170,18 +174,18 @@ class ChainSimulator(MovingChain):
         return None
 
     def _covered(self, key: Key) -> bool:
-        """Whether another half-plane holds the joint already, so that it rests."""
+        """Return whether other contacts of the joint make this one redundant."""
         ground, on = self.chain.ground, self.modes.on
         others = [k for k in on if k.rank and key.rank and k.joint == key.joint]
         return len(others) > 1 or any(ground[k.which].mode == "stick" for k in others)
 
     def _slides_at_contact(self, key: Key) -> bool:
-        """Whether a joint that is to rest where it touches still moves along there."""
+        """Return whether a joint moves although its ground contact is of mode stick."""
         sticks = key.rank and self.chain.ground[key.which].mode == "stick"
         return bool(sticks) and np.abs(self.v[key.joint]).max() > TOUCH
 
     def _may_go(self, key: Key) -> bool:
-        """Return whether the latch allows a change; a refusal is reported once."""
+        """Return whether the latch allows a release; record a chatter event if not."""
         if self.latch.release(key, self.t):
             return True
         self._note("chatter", f"{key.label} is kept on for a while", key.joint)
@@ -198,7 +202,9 @@ class ChainSimulator(MovingChain):
             self.modes.add(key, self.x)
 
     def _halved(self, dt: float, depth: int) -> None:
-        """Move by dt, in halves where accelerations change much within it.
+        """Move by dt, in halves if accelerations change much within it.
+
+        depth: Number of halvings so far; HALVINGS is the maximum.
 
         Source: WAW-12.11.
         """
@@ -222,7 +228,7 @@ class ChainSimulator(MovingChain):
         self._halved(dt / 2, depth + 1)
 
     def _moved(self, a: np.ndarray, dt: float) -> Arrival:
-        """Return where the scheme takes the chain from accelerations at the start."""
+        """Return the Arrival after dt, from accelerations a at the start."""
 
         def accelerate(x: np.ndarray, v: np.ndarray, since: float) -> np.ndarray:
             theta = joint_angles(self.chain, ChainState(x, v), near=self.theta)
@@ -234,7 +240,13 @@ class ChainSimulator(MovingChain):
         )
 
     def _meet_hits(self, evaluation: Any, end: Arrival, dt: float, depth: int) -> None:
-        """Go to the end of dt, meeting the hits on the way in their order.
+        """Move to the end of dt, handling hits in their order.
+
+        Args:
+            evaluation: Accelerations at the start.
+            end: Arrival without hits.
+            dt: Time to move [s].
+            depth: Number of hits before in this step; from DEPTH on hits are ignored.
 
         Source: WAW-7.2, WAW-7.3, WAW-12.2, WAW-12.4, WAW-12.12.
         """
@@ -257,7 +269,7 @@ class ChainSimulator(MovingChain):
     def _first_hit(
         self, evaluation: Any, end: Arrival, dt: float
     ) -> tuple[float, Arrival, list[Key]] | None:
-        """Return when, where and which constraints the step first breaks, or None."""
+        """Return time, Arrival and constraints of the first hit within dt, or None."""
         modes = self.modes
         broken = [
             key
@@ -275,11 +287,11 @@ class ChainSimulator(MovingChain):
     def _hit_of_quantum(
         self, broken: list[Key], evaluation: Any, end: Arrival, dt: float
     ) -> tuple[float, Arrival, list[Key]] | None:
-        """Return the first hit of constant accelerations, in closed form.
+        """Return the first hit under constant accelerations, in closed form, or None.
 
             d - w eps + u eps² / 2 = 0,   eps the time since the hit
 
-        Angles are no squares of time: theirs is the source's estimate.
+        Angles are not quadratic in time: for them this is the source's estimate.
 
         Source: WAW-7.2, WAW-12.2.
         """
@@ -303,9 +315,9 @@ class ChainSimulator(MovingChain):
     def _hit_on_path(
         self, broken: list[Key], evaluation: Any, end: Arrival, dt: float
     ) -> tuple[float, Arrival, list[Key]] | None:
-        """Return the first hit on the path of the scheme: steps of another length.
+        """Return the first hit on the path, by steps of varied length, or None.
 
-            least gap(place after `when`) = 0
+            minimum of gap(position after `when`) = 0
 
         Source: WAW-7.2.
         """
@@ -314,7 +326,8 @@ class ChainSimulator(MovingChain):
         keys = self._approached([key for key in broken if now[key] <= -HIT], here)
         if keys:
             return 0.0, here, keys
-        # What touches may lift off and come back: it counts where it is deeper then.
+        # A constraint in contact may lift off and return: it counts if it is deeper
+        # then.
         level = {key: min(0.0, now[key] - HIT) for key in broken}
         broken = [k for k in broken if modes.gap(k, end.x, end.theta) < level[k]]
         if not broken:
@@ -334,12 +347,15 @@ class ChainSimulator(MovingChain):
         return (when, there, keys) if keys else None
 
     def _approached(self, keys: list[Key], there: Arrival) -> list[Key]:
-        """Return the constraints to which the chain moves on."""
+        """Return the constraints whose gap decreases in the Arrival `there`."""
         rates = joint_rates(self.chain, ChainState(there.x, there.v))
         return [key for key in keys if self.modes.rate(key, there.v, rates) < 0]
 
     def _handle_hits(self, keys: list[Key]) -> None:
-        """Let constraints be hit; what would pull is let go.
+        """Apply an impact to the active constraints and `keys`; release pulling ones.
+
+        Released constraints are restored if the chain would move on into them, or if
+        they chatter.
 
         Source: WAW-7.1, WAW-7.5, WAW-12.3.
         """
@@ -381,7 +397,7 @@ class ChainSimulator(MovingChain):
                 self.latch.keep(key, self.t + self.dt)
 
     def _solve_impact(self, keys: list[Key]) -> tuple[Any, dict[Key, float]]:
-        """Solve an impact on what holds; return it, and the push of each key."""
+        """Return the impact on the active constraints, and the push of each key."""
         modes, n = self.modes, self.chain.n
         joints = modes.arrays(self.x, self.v, self.theta, self.omega, math.inf)
         jump, turn = np.zeros((n, 2)), np.zeros(n)

@@ -1,7 +1,7 @@
 """Planar chains as robots, and robots as planar chains.
 
 The plane (x, y) of a chain is (X, Z) of the robot's base frame; counter-clockwise turns
-are about (0, -1, 0). The base of a robot that is read may lie in any plane.
+are about (0, -1, 0). A robot that is read may move in any plane.
 
 Source: WAW-15.2.
 """
@@ -27,7 +27,7 @@ from dyn_core.planar.chain.chain import (
 from dyn_core.planar.conversion import serial
 from dyn_core.validation.quoting import xml_text
 
-TRACK = 1e3  # URDF wants limits of sliding joints [m]
+TRACK = 1e3  # limits of prismatic joints, which URDF requires [m]
 AXIS = "0 -1 0"
 KIND_NAMES = {kind: name for name, kind in KINDS.items() if name != "fixed"}
 
@@ -37,9 +37,10 @@ class ChainURDF(NamedTuple):
 
     Attributes:
         urdf: XML text.
-        left_out: What URDF cannot say of the chain, in words.
-        side: The same as arguments of from_model, of numbers, lists and mappings only,
-            for a side file; `from_model(load_urdf(urdf), **side)` gives the chain back.
+        left_out: Descriptions of the chain's properties that URDF cannot express.
+        side: The same properties as arguments of from_model, made of numbers, lists and
+            mappings, for a side file; `from_model(load_urdf(urdf), **side)` returns the
+            chain.
     """
 
     urdf: str
@@ -48,14 +49,14 @@ class ChainURDF(NamedTuple):
 
 
 def to_urdf(chain: ChainModel) -> ChainURDF:
-    """Return the robot that moves like a chain: q = (base, theta_0, theta_1, ...).
+    """Return a robot that moves like a chain: q = (base, theta_0, theta_1, ...).
 
         (x, y) -> (X, Z),   axis (0, -1, 0),   tau equal
 
     Joint 0 is fixed to the base, slides along its line, or along X and then Z. Point
-    masses are links called like their joints, without inertia; a body between two
-    sliding joints has no mass at all. No small number stands in for a zero: the loader
-    takes both. Rolling resistance becomes damping.
+    masses are links named like their joints, without inertia; a body between two
+    sliding joints is massless. Zeros are written as zeros: the loader accepts both.
+    Rolling resistance becomes damping.
 
     Raises:
         ModelError: A link has inertia and no mass, which no URDF may have.
@@ -93,7 +94,10 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
 
 
 def to_model(chain: ChainModel) -> Model:
-    """Return the Model that moves like a chain, but for what URDF cannot say (to_urdf).
+    """Return the Model of to_urdf, with the chain's gravity.
+
+    Other properties that URDF cannot express are lost. Raises ModelError as to_urdf
+    does.
 
     Source: WAW-15.2.
     """
@@ -110,19 +114,21 @@ def from_model(model: Model, tip: str | None = None, **parts: Any) -> ChainModel
     fixed, slides along one or two lines across the axes, or moves freely (planar,
     floating). A link whose centre of mass is off the line between its joints becomes
     two links; the joint between them, called NAME_bend, is active and keeps its angle.
-    What bearings alone take has no effect: offsets along the axes, products of inertia.
-    Limits of effort, of speed, and of sliding joints are not those of a chain and are
-    left out.
+    Offsets along the axes and products of inertia only load the bearings and are
+    ignored. Limits of effort, of speed, and of sliding joints are left out: a chain has
+    none.
 
     Args:
         model: Robot; gravity is in the plane of motion.
-        tip: Link at whose origin the last link ends; None for the farthest link that is
-            fixed to it, else twice as far as its centre of mass.
-        parts: Attributes of the chain that are to be other, see make_chain: the side
-            file of to_urdf, ground, k_v, ...
+        tip: Link at whose origin the last chain link ends; None: the farthest link
+            fixed to the last body, or twice the distance of its centre of mass if that
+            link is at the start.
+        parts: Attributes of the chain that replace the robot's, see make_chain: the
+            side file of to_urdf, ground, k_v, ...
 
     Raises:
-        ModelError: The robot is no such chain; names the joint or link and the reason.
+        ModelError: The robot is not such a chain; names the joint or link and the
+            reason.
 
     Source: WAW-15.2, WAW-13.4.
     """
@@ -168,7 +174,7 @@ def from_model(model: Model, tip: str | None = None, **parts: Any) -> ChainModel
 
 
 def _check_links(chain: ChainModel) -> None:
-    """Refuse links with inertia and no mass."""
+    """Raise ModelError for a link with inertia and no mass."""
     pairs = zip(chain.link_masses, chain.link_inertias, strict=True)
     for i, (mass, inertia) in enumerate(pairs):
         if inertia and not mass:
@@ -180,7 +186,10 @@ def _check_links(chain: ChainModel) -> None:
 
 
 def _base(robot: ElementTree.Element, chain: ChainModel, taken: set[str]) -> None:
-    """Add what carries joint 0, and its point mass."""
+    """Add ground, base joints and the point mass of joint 0 to the XML of a robot.
+
+    taken: Names in use, extended in place.
+    """
     kind, first = chain.constraints.kind[0], chain.joint_names[0]
     ground = _new("ground", taken)
     _link(robot, ground, 0.0)
@@ -201,7 +210,11 @@ def _base(robot: ElementTree.Element, chain: ChainModel, taken: set[str]) -> Non
 def _link(
     robot: ElementTree.Element, name: str, mass: float, com: float = 0.0, I: float = 0.0
 ) -> None:
-    """Add a link; its inertia about the axes in the plane has no effect."""
+    """Add a link with its centre of mass at (com, 0, 0).
+
+    I is used for all three axes except x; inertia about axes in the plane has no
+    effect.
+    """
     link = ElementTree.SubElement(robot, "link", name=name)
     if mass:
         inertial = ElementTree.SubElement(link, "inertial")
@@ -220,7 +233,7 @@ def _joint(
     child: str,
     axis: str = "",
 ) -> ElementTree.Element:
-    """Add a joint."""
+    """Add a joint and return its element; `axis` is left out if empty."""
     joint = ElementTree.SubElement(robot, "joint", name=name, type=kind)
     ElementTree.SubElement(joint, "parent", link=parent)
     ElementTree.SubElement(joint, "child", link=child)
@@ -232,19 +245,19 @@ def _joint(
 def _fixed(
     robot: ElementTree.Element, name: str, parent: str, child: str, x: float
 ) -> None:
-    """Fix a link to another at a place along its x."""
+    """Add a fixed joint that puts link `child` at (x, 0, 0) of `parent`."""
     joint = _joint(robot, name, "fixed", parent, child)
     ElementTree.SubElement(joint, "origin", xyz=f"{x!r} 0 0")
 
 
 def _limit(joint: ElementTree.Element, low: float, high: float) -> None:
-    """Add limits of place; those of effort and speed are 0, which says none."""
+    """Add position limits; effort and speed limits are 0, which means none."""
     numbers = {"lower": repr(low), "upper": repr(high), "effort": "0", "velocity": "0"}
     ElementTree.SubElement(joint, "limit", numbers)
 
 
 def _new(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken, and take it."""
+    """Return a name that is not in `taken`, and add it: the name with "_" appended."""
     while name in taken:
         name += "_"
     taken.add(name)
@@ -257,7 +270,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return what URDF cannot say, in words and as arguments of from_model."""
+    """Return the properties that URDF cannot express, as text and for from_model."""
     left_out: list[str] = []
     side: dict[str, Any] = {}
     if chain.gravity != (0.0, -9.81):
@@ -299,7 +312,7 @@ def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 def _constraints_left_out(chain: ChainModel) -> list[str]:
-    """Return which constraints no URDF has."""
+    """Return descriptions of the constraints that URDF cannot express."""
     constraints, names, left_out = chain.constraints, chain.joint_names, []
     inner = [
         n
@@ -324,7 +337,7 @@ def _constraints_left_out(chain: ChainModel) -> list[str]:
 
 
 def constraint_arguments(chain: ChainModel) -> dict[str, Any]:
-    """Return the arguments of Constraints.of that make a chain's constraints."""
+    """Return the arguments of Constraints.of for a chain's constraints."""
     constraints = chain.constraints
     return {
         "kind": [KIND_NAMES[kind] for kind in constraints.kind],

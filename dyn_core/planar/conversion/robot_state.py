@@ -1,4 +1,4 @@
-"""States of planar chains as those of robots, and back; see convert.py.
+"""States of planar chains as states of robots, and back; see convert.py.
 
 Source: WAW-15.2.
 """
@@ -22,9 +22,11 @@ from dyn_core.validation import state_array
 def state_to_chain(
     model: Model, chain: ChainModel, q: Any, qd: Any, tip: str | None = None
 ) -> ChainState:
-    """Return the state of a chain that was made of a robot, or the robot of it.
+    """Return the state of a chain from the state of the corresponding robot.
 
         x_0 = place of joint 0,   theta_k = bend_k + sign_k q_k
+
+    The chain was made from the robot, or the robot from the chain.
 
     Args:
         model: Robot.
@@ -35,6 +37,10 @@ def state_to_chain(
 
     Returns:
         x, v, (n, 2) [m], [m/s].
+
+    Raises:
+        ModelError: The state leaves the plane of the chain, or the robot does not fit
+            the chain.
 
     Source: WAW-15.2, WAW-2.1.
     """
@@ -80,14 +86,15 @@ def state_to_model(
     Args:
         model: Robot.
         chain: Chain with its links.
-        state: x, v, (n, 2) [m], [m/s]; lengths and angles of bends count as kept.
+        state: x, v, (n, 2) [m], [m/s]; errors of lengths and bend angles are ignored.
         tip: As for from_model.
 
     Returns:
         q, nq [rad | m], and qd, nv [rad/s | m/s].
 
     Raises:
-        ModelError: Joint 0 is where the robot's base cannot have it.
+        ModelError: The robot's base cannot reach the state of joint 0, or the robot
+            does not fit the chain.
 
     Source: WAW-15.2, WAW-2.1.
     """
@@ -121,7 +128,7 @@ def state_to_model(
 
 
 def _geometry(model: Model, chain: ChainModel, tip: str | None) -> PlanarChainGeometry:
-    """Read the robot and compare it with the chain."""
+    """Return the robot's geometry; ModelError for another number of links."""
     geometry = read(model, tip)
     if len(geometry.segments) != chain.n - 1:
         raise ModelError(
@@ -140,7 +147,14 @@ def _rotated(vector: np.ndarray, angle: float) -> np.ndarray:
 def _float(
     geometry: PlanarChainGeometry, q: Any, qd: Any, pose: Any, speed: Any
 ) -> None:
-    """Put pose and twist of a floating root into q and qd."""
+    """Write pose and twist of a floating root into q and qd.
+
+    Args:
+        geometry: Of the robot.
+        q, qd: Arrays, changed in place.
+        pose: (position in the plane, angle).
+        speed: (velocity in the plane, angular rate).
+    """
     (to, angle), (u, rate) = pose, speed
     home = geometry.poses[1][0].T
     normal = home @ geometry.axes[2]
@@ -152,7 +166,11 @@ def _float(
 def _slide(
     model: Model, geometry: PlanarChainGeometry, q: Any, qd: Any, pose: Any, speed: Any
 ) -> None:
-    """Put places and speeds of sliding joints, or of a planar one, into q and qd."""
+    """Write the motion of sliding joints, or of a planar root, into q and qd.
+
+    Arguments as in _float. Raises ModelError if the joints cannot reach the position or
+    velocity.
+    """
     bodies = [1] if geometry.free else geometry.slides
     places = [k for i in bodies for k in range(model.nq)[model.q_slices[i]]]
     columns = []

@@ -1,7 +1,7 @@
 """Bodies between parallel axes as links of a planar chain.
 
 A link whose centre of mass is off the line between its joints becomes two, with a joint
-at the centre of mass that is to keep its angle: exact, see PlanarBody.segments.
+at the centre of mass whose angle is constant: exact, see PlanarBody.segments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model import Model
 
-NEAR = 1e-9  # what counts as zero: lengths [m], sines of angles, parts of a whole
+NEAR = 1e-9  # tolerance of zero: lengths [m], sines of angles, relative numbers
 
 
 class Segment(NamedTuple):
@@ -22,11 +22,12 @@ class Segment(NamedTuple):
 
     Attributes:
         name: Of the joint at its start.
-        body: Number of the body that it is a part of.
+        body: Index of the body that contains it.
         turns: Whether its start is a joint of the robot; else a bend with a fixed
             angle.
         vector: From its start to its end in the neutral position, in the plane [m].
-        mass, com, inertia: Its own [kg], from the start [m], about the centre [kg·m²].
+        mass, com, inertia: Mass [kg], centre of mass from the start [m], inertia about
+            it [kg·m²].
         tip: Point mass at its end [kg].
     """
 
@@ -41,17 +42,20 @@ class Segment(NamedTuple):
 
     @property
     def angle(self) -> float:
-        """Of the vector, from x [rad]."""
+        """Angle of the vector from x [rad]."""
         return math.atan2(self.vector[1], self.vector[0])
 
 
 def refuse(name: str | None, why: str) -> NoReturn:
-    """Raise the error that says why a robot is no planar chain."""
+    """Raise ModelError: no planar chain, and why; `name`: faulty element or None."""
     raise ModelError(f"no planar chain: {why}", name)
 
 
 def is_point(I: Any) -> bool:
-    """Whether an inertia is that of a point mass."""
+    """Return whether an inertia is a point mass: no inertia about its centre of mass.
+
+    The tolerance is relative to m |c|²; a body without mass is not a point mass.
+    """
     if not I.m > 0:
         return False
     far = float(np.square(np.array(I.c, float)).sum())
@@ -59,7 +63,14 @@ def is_point(I: Any) -> bool:
 
 
 class PlanarBody:
-    """One body seen in the plane, in the neutral position, from its origin."""
+    """One body projected on the plane, in the neutral position, from its origin.
+
+    Args:
+        model: Robot.
+        E: Axes x and y of the plane in body coordinates, (2, 3).
+        n: Normal of the plane in body coordinates, 3.
+        body: Index of the body.
+    """
 
     def __init__(self, model: Model, E: np.ndarray, n: np.ndarray, body: int) -> None:
         self.model, self.E, self.n, self.body = model, E, n, body
@@ -76,9 +87,10 @@ class PlanarBody:
                 self.parts.append((float(I.m), com, float(about), is_point(I)))
 
     def free_start(self, tip: str | None) -> np.ndarray:
-        """Where the link of a root starts that moves freely: its origin if it can.
+        """Return the start of the link of a freely moving root, in the plane [m].
 
-        Else the centre of mass, where a point mass has to be, or a point beside it.
+        The body's origin if its inertia and end allow it; else the centre of mass,
+        where a point mass must be, or a point beside it.
         """
         mass, com, about = _summed(self.parts)
         end, _ = self.end(np.zeros(2), tip)
@@ -88,7 +100,12 @@ class PlanarBody:
         return end - np.array((math.sqrt(about / mass) if about > 0 else 1.0, 0.0))
 
     def end(self, start: np.ndarray, tip: str | None) -> tuple[np.ndarray, str]:
-        """Return where the link ends, and the name of that place."""
+        """Return the end of the link in the plane [m], and its name.
+
+        The next joint (with an empty name); for the last body the link `tip`, the
+        farthest link from `start`, or a point derived from the centre of mass. Raises
+        ModelError if `tip` is not a link of the body.
+        """
         if not self.last:
             return self.E @ np.array(self.model.Xtree[self.body + 1].r, float), ""
         if tip is not None and tip not in self.places:
@@ -105,10 +122,15 @@ class PlanarBody:
         return start + np.array((math.sqrt(about / mass), 0.0)), name
 
     def segments(self, start: np.ndarray, tip: str | None) -> tuple[list[Segment], str]:
-        """Return the link of this body; two where its centre of mass is off the line.
+        """Return the Segments of this body, and the name of its end.
 
-        The joint between them, at the centre of mass, is to keep its angle; each has
-        half the mass, there, and half the inertia.
+        Two if its centre of mass is off the line from start to end: the joint between
+        them, at the centre of mass, keeps its angle; each has half the mass, there, and
+        half the inertia. Raises ModelError for a link without length.
+
+        Args:
+            start: Start of the link, in the plane [m].
+            tip: As for `end`.
 
         Source: WAW-13.4 (a), with a bend.
         """
@@ -137,7 +159,10 @@ class PlanarBody:
 
 
 def _summed(parts: list[Any]) -> tuple[float, np.ndarray, float]:
-    """Return mass, centre of mass, and inertia about it of parts in the plane."""
+    """Return mass, centre of mass, and inertia about it of parts (m, com, I, point).
+
+    Zeros if the mass is not positive.
+    """
     mass = float(sum(m for m, *_ in parts))
     if not mass > 0:
         return 0.0, np.zeros(2), 0.0

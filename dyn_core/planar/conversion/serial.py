@@ -1,8 +1,8 @@
-"""A robot read as a planar chain: its links, or the reason why it is not one.
+"""A robot as a planar chain: its links, or the reason why it is not one.
 
-A body between two parallel axes is a link. What bearings take has no effect on motion
-in the plane: offsets along the axes, products of inertia, inertias about other axes.
-They count for a floating root alone, which has no bearing.
+A body between two parallel axes is a link. Loads of the bearings have no effect on
+motion in the plane: offsets along the axes, products of inertia, inertias about other
+axes. They matter only for a floating root, which has no bearing.
 
 Source: WAW-15.2.
 """
@@ -35,10 +35,10 @@ class PlanarChainGeometry:
 
     Attributes:
         axes: x and y of the plane and its normal in the robot's base frame, 3x3.
-        slides: Numbers of the bodies that slide.
-        root: Number of the body that carries joint 0's link.
+        slides: Indices of the bodies that slide.
+        root: Index of the body that carries joint 0's link.
         free: Whether the root's joint is planar or floating.
-        poses: Rotation and place of each body in the neutral position.
+        poses: Rotation and position of each body in the neutral position.
         start: From the root's origin to joint 0, in the plane [m].
         mass: Point mass at joint 0 [kg].
         segments: The links.
@@ -56,34 +56,34 @@ class PlanarChainGeometry:
     tip: str
 
     def flat(self, vector: Any) -> np.ndarray:
-        """Return a vector of the base frame in the plane."""
+        """Return the plane coordinates, 2, of a vector of the base frame."""
         return self.axes[:2] @ np.asarray(vector, float)
 
     def lifted(self, vector: Any) -> np.ndarray:
-        """Return a vector of the plane in the base frame."""
+        """Return the base-frame vector, 3, of plane coordinates."""
         return np.asarray(vector, float) @ self.axes[:2]
 
     def sense(self, model: Model, body: int) -> float:
-        """Return +1 where a joint turns counter-clockwise, -1 where clockwise."""
+        """Return 1.0 if the body's joint turns counter-clockwise, else -1.0."""
         axis: Any = model.joint[body]
         turned = self.poses[body][0] @ np.array(axis.axis)
         return 1.0 if self.axes[2] @ turned > 0 else -1.0
 
     @property
     def bends(self) -> list[float]:
-        """By segment: its angle to the one before, to x for the first [rad]."""
+        """By segment: its angle to the previous one, for the first to x [rad]."""
         angles = [0.0, *[segment.angle for segment in self.segments]]
         pairs = zip(angles, angles[1:], strict=False)
         return [math.remainder(b - a, 2 * math.pi) for a, b in pairs]
 
 
 def read(model: Model, tip: str | None = None) -> PlanarChainGeometry:
-    """Read a robot as a chain of links.
+    """Return the geometry of a robot that is a planar chain.
 
     Args:
         model: Robot.
-        tip: Link at whose origin the last link ends; None for the farthest link that is
-            fixed to it, else where its centre of mass says: twice as far.
+        tip: Link at whose origin the last chain link ends; None: the farthest link
+            fixed to the last body, or twice the distance of its centre of mass.
 
     Raises:
         ModelError: It is not one; names the joint or link and the reason.
@@ -115,7 +115,7 @@ def read(model: Model, tip: str | None = None) -> PlanarChainGeometry:
 
 
 def place(model: Model, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return rotation and place of each body in the base frame."""
+    """Return rotation (3, 3) and position of each body in the base frame, at q."""
     return [(np.array(R.rows), np.array(p)) for R, p in _placed(model, q)]
 
 
@@ -130,7 +130,7 @@ def _placed(model: Model, q: np.ndarray) -> list[Any]:
 def speed(
     model: Model, q: np.ndarray, qd: np.ndarray, body: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Angular velocity of a body and velocity of its origin in the base frame."""
+    """Return angular velocity and velocity of the origin of a body, base axes."""
     v = Motion.zero()
     for i in range(1, body + 1):
         x = Vector(float(y) for y in q[model.q_slices[i]])
@@ -142,7 +142,10 @@ def speed(
 
 
 def _unmixed(model: Model) -> None:
-    """Refuse branches, and what joints of chains do not have."""
+    """Raise ModelError for branches, followers, loops and unsupported forces.
+
+    Unsupported: springs, rotor inertia, dry friction, the user's functions.
+    """
     for i in model.bodies:
         name, p = model.names[i], model.parent[i]
         if p != i - 1:
@@ -182,7 +185,11 @@ def _unmixed(model: Model) -> None:
 
 
 def _order(model: Model) -> tuple[list[int], list[int]]:
-    """Return the bodies that slide and those that turn."""
+    """Return the indices of the bodies that slide, and of those that turn.
+
+    Raises ModelError for a third slide, another kind of joint, a damped slide or
+    floating joint, or mass between two slides.
+    """
     kinds = {i: model.joint[i].kind for i in model.bodies}
     turning = list(model.bodies)
     while turning and kinds[turning[0]] == "prismatic":
@@ -222,7 +229,11 @@ def _order(model: Model) -> tuple[list[int], list[int]]:
 def _plane(
     model: Model, poses: list[Any], slides: list[int], turning: list[int]
 ) -> Any:
-    """Return x, y and normal of the plane, y along the base's z where that can be."""
+    """Return x, y and normal of the plane, y along the base's z if possible, (3, 3).
+
+    Raises ModelError if axes are not parallel, slides leave the plane or coincide, or
+    gravity is not in the plane.
+    """
     g = np.array(model.a_grav.lin, float)
     axes: dict[str, np.ndarray] = {}
     for i in [*slides, *turning]:
@@ -264,7 +275,7 @@ def _all_across(axis: np.ndarray, lines: list[np.ndarray]) -> bool:
 
 
 def _basis(n: np.ndarray) -> np.ndarray:
-    """Return x, y, normal of the plane across a direction: (X, Z), (Y, Z), (X, Y)."""
+    """Return x, y, normal of the plane across n: (X, Z), (Y, Z) or (X, Y) for axes."""
     up = np.array(Z) - n * n[2]
     if np.linalg.norm(up) < NEAR:
         return np.array((X, Y, Z))
@@ -282,7 +293,7 @@ def _shown(vector: Any) -> str:
 def _fits_floating(
     model: Model, poses: list[Any], axes: np.ndarray, turning: list[int]
 ) -> None:
-    """Refuse a floating robot that would leave the plane."""
+    """Raise ModelError for a floating robot that would leave the plane."""
     heights = {}
     for i in turning:
         I, (R, p) = model.I[i], poses[i]
@@ -311,12 +322,12 @@ def _fits_floating(
 
 
 def _carried(model: Model, slides: list[int]) -> str:
-    """Return a name to the end of a chain without links."""
+    """Return a name for the end of a chain without links."""
     return model.child_links[slides[-1]] if slides else "base"
 
 
 def _mass_at(model: Model, slides: list[int], root: int, poses: list[Any]) -> float:
-    """Return the point mass at joint 0: the cart, or a point mass of the base there."""
+    """Return the point mass at joint 0: the cart, or one of the base there [kg]."""
     if slides:
         return float(model.I[slides[-1]].m)
     joint = poses[root][1]

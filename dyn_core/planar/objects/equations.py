@@ -19,7 +19,7 @@ Coordinates = Sequence[Any]
 
 
 def coulomb(limit: Any, rate: Any) -> Any:
-    """Return the force of dry friction: -limit sgn(rate), 0 at rest.
+    """Return the dry friction force: -limit sgn(rate), 0 at rest.
 
     Source: WAW-14.1, WAW-14.3.
     """
@@ -27,7 +27,7 @@ def coulomb(limit: Any, rate: Any) -> Any:
 
 
 def driven(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
-    """Return the forces along the coordinates where each has its own effort: u.
+    """Return the forces along the coordinates if each has its own effort: u.
 
     Source: WAW-13.1, WAW-13.2, WAW-13.3.
     """
@@ -116,7 +116,7 @@ def weight_lifter_rods(p: Parameters) -> list[Rod]:
 def weight_lifter(
     p: Parameters, q: Coordinates, qd: Coordinates, u: Coordinates
 ) -> list[Any]:
-    """The accelerations of three unit links with masses 1, 1 and m at their ends.
+    """Return the accelerations of three unit links, masses 1, 1, m at the ends.
 
         B qdd + c + h = tau
 
@@ -163,9 +163,11 @@ def cart_pole_rods(p: Parameters) -> list[Rod]:
 
 
 def cart_pole_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
-    """Return the forces along x and theta: the push, and friction of cart and pole.
+    """Return the forces along x [N] and theta [N·m]: the push, and friction.
 
         F - mu_c sgn x',   -mu_p theta'
+
+    u: Force F on the cart [N].
 
     Source: WAW-14.1.
     """
@@ -214,7 +216,7 @@ def two_poles_rods(p: Parameters) -> list[Rod]:
 
 
 def two_poles_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
-    """Return the forces along x, theta_1 and theta_2: the push.
+    """Return the forces along x, theta_1 and theta_2: the push u and zeros.
 
     Source: WAW-14.2.
     """
@@ -312,8 +314,10 @@ def cart_poles(
         B_ii = I_i + m_i l_i² + sum_{k > i} m_k L_i²
         K_i = m_i l_i + sum_{k > i} m_k L_i
 
+    An inertia matrix that is not positive definite is a SingularError.
+
     Args:
-        who: Named where the inertia is not positive.
+        who: Name of the object for that error.
         rods: The poles.
         cart: Mass M of the cart [kg].
         g: Gravity [m/s²].
@@ -354,6 +358,9 @@ def cart_poles(
 
 
 def _solved(who: str, B: list[list[Any]], b: list[Any]) -> list[Any]:
-    """Return x of B x = b; B that is not positive definite is a SingularError."""
+    """Return the solution x of B x = b.
+
+    SingularError if B is not positive definite; it names `who`.
+    """
     items = [f"{who}: inertia along coordinate {i}" for i in range(len(b))]
     return list(Factored(Matrix(B), [0.0] * len(b), items).solve(b))

@@ -16,7 +16,7 @@ from dyn_core.validation import known_keywords
 
 Bounds = tuple[tuple[float, float], ...]
 POSITIVE = ("kg", "m")  # units of parameters that must be > 0
-SIGNED = ("m/s²", "N/V")  # ... that may have either sign; the others must be >= 0
+SIGNED = ("m/s²", "N/V")  # units of parameters of either sign; all others must be >= 0
 OPEN = (-math.inf, math.inf)
 
 
@@ -36,9 +36,12 @@ class PlanarObject(System):
         energy_of: Function energy_of(p, q, qd): kinetic and potential energy [J].
         efforts: Function efforts(p, qd, u): the forces along the coordinates,
             with friction [N | N·m].
-        effort_bounds: Least and most of each effort; infinite where none are known.
+        effort_bounds: Minimum and maximum of each effort; infinite if unknown.
         position_bounds: The same of each coordinate.
-        rods: The mechanism, which has a planar chain; None where there is none.
+        rods: The equivalent mechanism, which has a planar chain, or None.
+
+    Raises:
+        ModelError: Parameters and units do not match, or bounds are invalid.
 
     Source: WAW-13.1 to WAW-13.3, WAW-14.1 to WAW-14.3.
     """
@@ -87,27 +90,30 @@ class PlanarObject(System):
         return {"nq": self.nq, "nu": self.nu}
 
     def parameter(self, path: str) -> list[Any]:
-        """Return the number of a parameter, as a list of one."""
+        """Return the number of a parameter, as a list of one; ModelError if unknown."""
         self._known(path)
         return [self.parameters[path]]
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter."""
+        """Return the unit of a parameter; ModelError if unknown."""
         self._known(path)
         return self.units[path]
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> PlanarObject:
-        """Return it with some parameters replaced by numbers or symbols, unchecked."""
+        """Return the object with parameters replaced by numbers or symbols, unchecked.
+
+        Raises ModelError for an unknown name.
+        """
         for path in values:
             self._known(path)
         changes = {path: value[0] for path, value in values.items()}
         return replace(self, parameters={**self.parameters, **changes})
 
     def with_parameters(self, **numbers: Any) -> PlanarObject:
-        """Return it with other parameters, checked.
+        """Return the object with other parameters, checked.
 
         Raises:
-            ModelError: An unknown name, or a number that makes no sense.
+            ModelError: An unknown name, or an invalid number.
         """
         checked = {}
         for path, value in numbers.items():
@@ -123,7 +129,7 @@ class PlanarObject(System):
                 and a joint that keeps its angle; else it is a link with mass.
 
         Raises:
-            ModelError: There is none, or a split rod would have a mass <= 0.
+            ModelError: The object has no rods, or a split rod would have a mass <= 0.
 
         Source: WAW-13.4.
         """
@@ -134,6 +140,8 @@ class PlanarObject(System):
     ) -> tuple[tuple[Any, Any], tuple[Any, Any], list[Any], list[Any]]:
         """Return x0, v0, theta, theta_dot of its chain (geometry.from_angles).
 
+        Raises ShapeError for another number of coordinates, ModelError without rods.
+
         Source: WAW-2.1, WAW-13.4.
         """
         rods, (q, qd) = self._rods(), self._sized(q=q, qd=qd)
@@ -142,11 +150,13 @@ class PlanarObject(System):
     def chain_efforts(
         self, u: Sequence[Any], qd: Sequence[Any] | None = None, split: bool = False
     ) -> tuple[list[Any], tuple[Any, Any]]:
-        """Return tau of the joints of its chain and the force on joint 0, 2.
+        """Return the torques at the joints of its chain and the force on joint 0, 2.
+
+        Raises ShapeError for another number of entries, ModelError without rods.
 
         Args:
             u: Efforts.
-            qd: Rates of the coordinates, for friction; None: at rest, without.
+            qd: Rates of the coordinates, for friction; None: at rest, without friction.
             split: Whether rods are split.
 
         Source: WAW-4.2, WAW-13.4.
@@ -159,7 +169,15 @@ class PlanarObject(System):
     def from_chain(
         self, alpha: Sequence[Any], a0: Sequence[Any], split: bool = False
     ) -> list[Any]:
-        """Return qdd from the accelerations of its chain: of joint angles, of joint 0.
+        """Return qdd from the accelerations of its chain.
+
+        Args:
+            alpha: Of the joint angles [rad/s²].
+            a0: Of joint 0, 2 [m/s²].
+            split: Whether rods are split.
+
+        Raises:
+            ModelError: The object has no rods.
 
         Source: WAW-2.1, WAW-13.4.
         """
@@ -203,14 +221,14 @@ class PlanarObject(System):
 
 
 def planar_object(name: str, **parameters: float) -> PlanarObject:
-    """Return a shipped object, with some parameters of one's own.
+    """Return a shipped object, with some parameters changed.
 
     Args:
         name: One of OBJECTS.
         parameters: Numbers by name.
 
     Raises:
-        ModelError: An unknown name, or a number that makes no sense.
+        ModelError: An unknown name, or an invalid number.
 
     Source: WAW-13.1 to WAW-13.3, WAW-14.1 to WAW-14.3.
     """
@@ -230,7 +248,18 @@ def _shipped(
     effort: Sequence[tuple[float, float]] = (OPEN,),
     x: tuple[float, float] = OPEN,
 ) -> PlanarObject:
-    """Return an object of rods; x are the bounds of its first coordinate."""
+    """Return an object made of rods.
+
+    Args:
+        name: Its name.
+        coordinates: Their names, separated by blanks.
+        parameters: (value, unit) by name.
+        equation: As PlanarObject.equation.
+        rods: The mechanism; also gives the energy.
+        efforts: As PlanarObject.efforts.
+        effort: Bounds of each effort.
+        x: Bounds of the first coordinate; the others have none.
+    """
     names = tuple(coordinates.split())
     return PlanarObject(
         name=name,
@@ -256,7 +285,7 @@ OBJECTS: dict[str, PlanarObject] = {x.name: x for x in (
         {"l": (1.0, "m"), "m": (1.0, "kg"), "g": (1.0, "m/s²")},
         _e.pendulum, Rods(_e.pendulum_rods), effort=((-0.225, 0.225),),
     ),
-    # g is not stated in the source; I is far above that of a uniform rod (WAW-13.2).
+    # The source does not state g; I is far above a uniform rod's (WAW-13.2).
     _shipped(
         "acrobot", "theta1 theta2",
         {"l1": (1.0, "m"), "l2": (1.0, "m"), "lc1": (0.5, "m"), "lc2": (0.5, "m"),

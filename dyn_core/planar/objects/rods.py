@@ -1,6 +1,7 @@
-"""Rods in a row, on a support or on a cart: their energy, and the chain they are.
+"""Rods in a row, on a support or on a cart: their energy, and the equivalent chain.
 
-Only number-likes and the names of dyn_core.numbers.scalar: what is here may be traced.
+Only number-likes and the names of dyn_core.numbers.scalar are used, so that the
+functions may be traced.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from dyn_core.planar.chain.chain import ChainModel, make_chain, make_chain_like
 
 
 class Rod(NamedTuple):
-    """A rod with mass of its own, or a massless one with a point mass at its end.
+    """A rod with mass, or a massless one with a point mass at its end.
 
     Attributes:
         length: From joint to joint [m].
-        mass: Of the rod; the float 0.0 says that it is massless [kg].
+        mass: Of the rod; the float 0.0 marks a massless rod [kg].
         com: Distance of its centre of mass from its start [m].
         inertia: About the centre of mass [kg·m²].
         tip: Point mass at its end [kg].
@@ -35,7 +36,7 @@ class Rod(NamedTuple):
 
     @property
     def massive(self) -> bool:
-        """Whether it has mass of its own."""
+        """Whether the rod itself has mass."""
         return not (isinstance(self.mass, float) and self.mass == 0.0)
 
 
@@ -43,15 +44,16 @@ class Rod(NamedTuple):
 class Rods:
     """A mechanism of rods in a row that turn about each other.
 
-    Coordinates are the place of the cart along x, if there is one, then an angle of
+    Coordinates are the position of the cart along x, if there is one, then an angle of
     each rod.
 
     Attributes:
-        of: Gives the rods of parameters; these have g, the gravity [m/s²], too.
-        cart: Name of the parameter that is the mass of the cart; empty where the first
-            rod turns about a fixed point.
-        upright: Whether angles are from upright, clockwise, each of its own; else the
-            first is from +x, counter-clockwise, the others relative to the rod before.
+        of: Function from parameters by name to the list of rods; the parameters include
+            g, the gravity [m/s²].
+        cart: Name of the parameter that is the mass of the cart; empty if the first rod
+            turns about a fixed point.
+        upright: True: angles are absolute, from upright, clockwise. False: the first is
+            from +x, counter-clockwise, the others relative to the previous rod.
 
     Source: WAW-13.1 to WAW-13.3, WAW-14.1 to WAW-14.3.
     """
@@ -63,7 +65,7 @@ class Rods:
     def energy(
         self, p: Mapping[str, Any], q: Sequence[Any], qd: Sequence[Any]
     ) -> tuple[Any, Any]:
-        """Return the kinetic and the potential energy; height 0 is that of the support.
+        """Return the kinetic and the potential energy; height 0 is the support's.
 
             T = sum (m v.v + I w²) / 2,   V = sum m g y
 
@@ -153,9 +155,9 @@ class Rods:
         qd: Sequence[Any],
         split: bool = False,
     ) -> tuple[tuple[Any, Any], tuple[Any, Any], list[Any], list[Any]]:
-        """Return the state of the chain: place and velocity of joint 0, angles, rates.
+        """Return the state of the chain: motion of joint 0, joint angles and rates.
 
-            theta_1 = pi/2 - q_1,  theta_i = q_{i-1} - q_i    where angles are upright
+            theta_1 = pi/2 - q_1,  theta_i = q_{i-1} - q_i    if angles are upright
 
         Args:
             p: Parameters by name.
@@ -183,7 +185,7 @@ class Rods:
     ) -> tuple[list[Any], tuple[Any, Any]]:
         """Return forces along the coordinates as joint torques and a force on joint 0.
 
-            tau_k = - sum_{i >= k} force_i    where angles are upright
+            tau_k = - sum_{i >= k} force_i    if angles are upright
 
         so that the power is the same: sum force_i qd_i = sum tau_k theta_dot_k + F.v0.
 
@@ -193,7 +195,8 @@ class Rods:
             split: Whether rods are split.
 
         Returns:
-            tau, one a joint [N·m], zero at the last; the force on joint 0, 2 [N].
+            Torques, one for each joint [N·m], zero at the last; the force on joint 0, 2
+            [N].
 
         Source: WAW-4.2, WAW-13.4.
         """
@@ -213,9 +216,9 @@ class Rods:
         a0: Sequence[Any],
         split: bool = False,
     ) -> list[Any]:
-        """The second derivatives of the coordinates from accelerations of a chain.
+        """Return the accelerations of the coordinates from the chain's.
 
-            q_i'' = - sum_{k <= i} alpha_k    where angles are upright
+            q_i'' = - sum_{k <= i} alpha_k    if angles are upright
 
         Args:
             p: Parameters by name.
@@ -249,14 +252,17 @@ class Rods:
         return [(cos(t), sin(t)) for t in accumulate(angles)]
 
     def _relative(self, angles: list[Any], from_x: float) -> list[Any]:
-        """Counter-clockwise angles relative to the rod before, the first to +x."""
+        """Return counter-clockwise angles relative to the previous rod.
+
+        The first is from_x - angles[0] if angles are upright; else all are unchanged.
+        """
         if not self.upright:
             return angles
         pairs = zip(angles, angles[1:], strict=False)
         return [from_x - angles[0], *(before - t for before, t in pairs)]
 
     def _joints(self, p: Mapping[str, Any], split: bool) -> list[int]:
-        """Return the number of the chain's joint at the start of each rod."""
+        """Return the index of the chain's joint at the start of each rod."""
         joint, joints = 0, []
         for rod in self.of(p):
             joints.append(joint)
@@ -270,6 +276,8 @@ class Rods:
 
 def _points(rod: Rod, who: str) -> tuple[Any, Any, Any]:
     """Return the point masses of a split rod: start, centre of mass, end.
+
+    Raises ModelError if one would not be positive; traced numbers are not checked.
 
     Source: WAW-13.4.
     """

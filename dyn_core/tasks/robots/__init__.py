@@ -17,11 +17,11 @@ from dyn_core.tasks.robots import (
 
 
 class ShippedTask(NamedTuple):
-    """A task that is built when it is asked for.
+    """A task that is built on demand.
 
     Attributes:
-        make: Function that returns it.
-        max_steps: Steps after which an episode is cut off.
+        make: Function without arguments that returns the RobotTask.
+        max_steps: Steps after which an episode is truncated.
     """
 
     make: Callable[[], RobotTask]
@@ -44,14 +44,14 @@ ROBOT_TASKS: dict[str, ShippedTask] = {
 
 
 def robot_task(name: str | RobotTask, **changes: Any) -> RobotTask:
-    """Return a shipped task, with some attributes of one's own.
+    """Return a shipped task, with some attributes changed.
 
     Args:
-        name: One of ROBOT_TASKS; a RobotTask is taken as it is.
+        name: One of ROBOT_TASKS; a RobotTask is used itself.
         changes: Attributes of RobotTask (reward, values, dt, substeps, ...).
 
     Raises:
-        ModelError: An unknown name, or a value that makes no sense.
+        ModelError: An unknown name, or an invalid value.
     """
     if not isinstance(name, RobotTask):
         if name not in ROBOT_TASKS:

@@ -1,4 +1,4 @@
-"""A humanoid of this project's own design stands upright."""
+"""The task of standing upright, for a humanoid of this project's own design."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dyn_core.tasks.robot_task import RobotRows, RobotTask, Start
 MAX_STEPS = 500
 SOLES = tuple((x, y) for x in (-0.07, 0.13) for y in (-0.04, 0.04))  # of a foot [m]
 SOLE_RADIUS, SOLE_DEPTH = 0.01, -0.05  # of the balls below the ankle [m]
-SWEEPS = 40  # most, of the contact solver in a step
+SWEEPS = 40  # maximum iterations of the contact solver in a step
 BEND = 0.3  # of the knees in the stance [rad]
 HIP_DEPTH, LEG = 0.25, 0.4  # hips below the torso, thigh and shank [m]
 STAND = HIP_DEPTH + 2 * LEG * np.cos(BEND) - SOLE_DEPTH + SOLE_RADIUS
@@ -19,7 +19,14 @@ FALLEN = 0.75 * STAND  # height of the torso that ends an episode [m]
 
 
 def _link(name: str, mass: float, size: tuple[float, ...], down: float = 0.0) -> str:
-    """Return a link with the inertia of a box, its centre `down` below the joint."""
+    """Return the open URDF element of a link with the inertia of a box.
+
+    Args:
+        name: Name of the link.
+        mass: [kg].
+        size: Edges of the box [m].
+        down: Depth of its centre below the joint [m].
+    """
     x, y, z = (s * s for s in size)
     inertia = [mass / 12 * s for s in (y + z, x + z, x + y)]
     return (
@@ -36,7 +43,14 @@ def _joint(
     axis: str,
     limits: tuple[float, float, float],
 ) -> str:
-    """Return the revolute joint above a link; limits are least, most and effort."""
+    """Return the URDF element of the revolute joint above a link.
+
+    Args:
+        link, parent: Names of the child and parent links.
+        xyz: Origin in the parent [m].
+        axis: Its axis, "x y z".
+        limits: Minimum and maximum angle [rad], effort [N·m].
+    """
     least, most, effort = limits
     return (
         f'<joint name="{link}_joint" type="revolute"><parent link="{parent}"/>'
@@ -47,11 +61,11 @@ def _joint(
 
 
 def humanoid_urdf() -> str:
-    """Return a humanoid of 42 kg, 16 joints, 1.5 m: to be loaded with a floating root.
+    """Return the URDF of a humanoid of 42 kg, 16 joints, 1.5 m.
 
-    Each leg has hip roll, hip pitch, knee, ankle pitch and ankle roll; each arm has
-    shoulder pitch, shoulder roll and elbow. A foot touches with four balls.
-    All numbers are ours.
+    It is loaded with a floating root. Each leg has hip roll, hip pitch, knee, ankle
+    pitch and ankle roll; each arm has shoulder pitch, shoulder roll and elbow. A foot
+    touches with four balls. All numbers are ours.
     """
     parts = [_link("torso", 18.0, (0.2, 0.3, 0.5)) + "</link>"]
     balls = "".join(
@@ -92,7 +106,7 @@ KD = np.array([12.0, 12.0, 10.0, 4.0, 2.0, 2.0, 2.0, 1.0] * 2)
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw stances with small errors of joints and velocity."""
+    """Draw initial states: the stance with small errors of joints and velocity."""
     q, qd = np.tile(STANCE, (rows, 1)), np.zeros((rows, 22))
     q[:, 7:] += rng.uniform(-0.02, 0.02, (rows, 16))
     qd[:, 3:5] = rng.uniform(-0.1, 0.1, (rows, 2))
@@ -100,7 +114,7 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return what is seen, (n, 58); see humanoid_stand."""
+    """Return the observations, (n, 58); see humanoid_stand."""
     return np.concatenate(
         [
             rows.q[:, 2:3] - STAND,
@@ -123,7 +137,7 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 
 
 def fallen(after: RobotRows) -> np.ndarray:
-    """Return where the torso is low or tilted by more than 60 degrees."""
+    """Return whether the torso is low or tilted by more than 60 degrees, (n,)."""
     lost: np.ndarray = (after.q[:, 2] < FALLEN) | (after.axes(0)[:, 2, 2] < 0.5)
     return lost
 
@@ -131,15 +145,16 @@ def fallen(after: RobotRows) -> np.ndarray:
 def humanoid_stand() -> RobotTask:
     """Return the task: stand upright on two feet.
 
-    Action: targets of the sixteen joints, stance + 0.5 rad times it, each within 1.
-    Observation: height of the torso - that of the stance [m], vertical in the torso's
-    axes (3), its angular and linear velocity in them (6), joints - stance (16) [rad],
-    their rates / 10 (16), the last action (16). Reward, after the step, of the height
-    z, the torso's vertical axis u and its velocity v:
+    Action: offsets of sixteen joint targets from the stance, 0.5 rad times an action in
+    [-1, 1]. Observation: height of the torso minus the stance's [m], vertical in the
+    torso's axes (3), its angular and linear velocity in them (6), joints - stance (16)
+    [rad], their rates / 10 (16), the last action (16). Reward, after the step, of the
+    height z, the torso's vertical axis u and its velocity v:
 
         1 - |z - stance| - 2 (1 - u_z) - 0.1 |v|² - 0.01 sum a²
 
-    An episode ends when the torso is low or tilted by more than 60 degrees.
+    An episode ends when the torso is below 0.75 of its height in the stance or tilted
+    by more than 60 degrees.
     """
     model = load_urdf(humanoid_urdf(), root_joint="floating")
     return RobotTask(

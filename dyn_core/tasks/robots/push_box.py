@@ -44,7 +44,7 @@ SCENE = f"""<robot name="push_box">
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw places of the box and goals; the arm is bent aside, at rest."""
+    """Draw box positions and goals; the arm is bent aside, at rest."""
     q = np.zeros((rows, 9))
     q[:, :2] = [-1.9, 1.2] + rng.uniform(-0.05, 0.05, (rows, 2))
     q[:, 2:4] = rng.uniform(NEAR, FAR, (rows, 2))
@@ -53,7 +53,7 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return what is seen, (n, 17); see push_box."""
+    """Return the observations, (n, 17); see push_box."""
     tip, box = rows.place(2)[:, :2], rows.place(3)[:, :2]
     heading = rows.axes(3)[:, :2, 0]
     speed = np.einsum("nij,nj->ni", rows.axes(3), rows.qd[:, 5:8])
@@ -73,10 +73,10 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 def push_box() -> RobotTask:
     """Return the task: push a box of 0.5 kg to a goal on the floor, by a planar arm.
 
-    Action: torques, 5 and 3 N·m times it, each within 1. Observation: q (2), qd (2),
-    places of tip, box (4) [m], heading of the box (2), its velocity (3) [m/s], ways
-    from the box to the goal and from the tip to the box (4) [m]. Reward of a step,
-    after it:
+    Action: torques, 5 and 3 N·m times an action in [-1, 1]. Observation: q (2), qd (2),
+    positions of tip and box (4) [m], heading of the box (2), its velocity (3) [m/s],
+    vectors from the box to the goal and from the tip to the box (4) [m]. Reward of a
+    step, after it:
 
         -|goal - box| - 0.2 |box - tip| - 0.001 sum a²
 

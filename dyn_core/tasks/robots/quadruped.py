@@ -1,4 +1,4 @@
-"""What the tasks of the quadruped share: stance, what is seen, when it has fallen."""
+"""Common functions of the quadruped's tasks: stance, observation, end of an episode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STANCE = np.array([0.0, 0.0, HEIGHT, 0.0, 0.0, 0.0, 1.0, *(0.0, HIP, KNEE) * len
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw stances at rest with small errors of the joints, and no memory."""
+    """Draw initial states: the stance at rest with small joint errors."""
     q = np.tile(STANCE, (rows, 1))
     q[:, 7:] += rng.uniform(-0.05, 0.05, (rows, 12))
     q[:, 2] += 0.01
@@ -30,7 +30,7 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def up(rows: RobotRows) -> np.ndarray:
-    """Return the vertical in the trunk's axes, (n, 3)."""
+    """Return the world's vertical in the trunk's axes, (n, 3)."""
     return rows.axes(0)[:, 2, :]
 
 
@@ -41,11 +41,11 @@ def velocity(rows: RobotRows) -> np.ndarray:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return what is seen, (n, 46).
+    """Return the observations, (n, 46).
 
-    Height - that of the stance [m], vertical in the trunk's axes (3), angular and
-    linear velocity in them (6), joints - stance (12) [rad], their rates / 10 (12) and
-    the last action (12).
+    Height minus the stance's [m], vertical in the trunk's axes (3), angular and linear
+    velocity in them (6), joints - stance (12) [rad], their rates / 10 (12) and the last
+    action (12).
     """
     return np.concatenate(
         [
@@ -61,7 +61,7 @@ def observe(rows: RobotRows) -> np.ndarray:
 
 
 def fallen(after: RobotRows) -> np.ndarray:
-    """Return where the trunk is below 0.18 m or tilted by more than 60 degrees."""
+    """Return whether the trunk is below 0.18 m or tilted by over 60 degrees, (n,)."""
     lost: np.ndarray = (after.q[:, 2] < 0.18) | (up(after)[:, 2] < 0.5)
     return lost
 
@@ -69,13 +69,13 @@ def fallen(after: RobotRows) -> np.ndarray:
 def quadruped(name: str, **parts: Any) -> RobotTask:
     """Return a task of the shipped quadruped on a floor.
 
-    Action: targets of the twelve joints, stance + 0.4 rad times it, each within 1, by
-    kp = 40 N·m/rad, kd = 1 N·m·s/rad within the limits of effort. An episode ends when
-    it has fallen.
+    Action: offsets of twelve joint targets from the stance, 0.4 rad times an action in
+    [-1, 1], followed with kp = 40 N·m/rad, kd = 1 N·m·s/rad within the effort limits.
+    An episode ends when the robot has fallen.
 
     Args:
-        name: Of the task.
-        parts: Attributes of the task.
+        name: Name of the task.
+        parts: Attributes of RobotTask; they replace the common ones.
     """
     model = load_urdf(path("quadruped"), root_joint="floating")
     common: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The quadruped keeps its place while it is pushed."""
+"""The task of standing in place under pushes, for the quadruped."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ PUSHES = 5
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw stances, and the directions of the pushes about the vertical [rad]."""
+    """Draw stances, and directions of the pushes about the vertical [rad]."""
     q, qd, _ = quadruped.initial(rng, rows)
     return q, qd, rng.uniform(-np.pi, np.pi, (rows, PUSHES))
 
 
 def push(rows: RobotRows) -> np.ndarray:
-    """Return the push on the trunk's origin, as a force of its joint, (n, 18) [N]."""
+    """Return the push on the trunk's origin as joint forces, (n, 18) [N]."""
     number, since = np.divmod(rows.time, PERIOD)
     place = np.clip(number.astype(int), 0, PUSHES - 1)
     angle = rows.memory[np.arange(len(place)), place]
     strength = FORCE * ((since >= 0.5) & (since < 0.5 + LENGTH))
     world = np.stack([np.cos(angle), np.sin(angle), np.zeros_like(angle)], axis=1)
+    # Rotate the push into the trunk's axes by the inverse quaternion.
     x, y, z, w = rows.q[:, 3:7].T
     axis, half = np.stack([-x, -y, -z], axis=1), w[:, None]
     turned = 2 * np.cross(axis, world)
@@ -36,7 +37,7 @@ def push(rows: RobotRows) -> np.ndarray:
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return what is seen of the quadruped, and its place on the floor, (n, 48)."""
+    """Return the quadruped's observation and its position on the floor, (n, 48)."""
     return np.concatenate([quadruped.observe(rows), rows.q[:, :2]], axis=1)
 
 
@@ -50,12 +51,12 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 
 
 def quadruped_stand() -> RobotTask:
-    """Return the task: stand still under pushes of 20 N in directions that are drawn.
+    """Return the task: stand still under pushes of 20 N in random directions.
 
     A push acts at the trunk's origin, horizontally, for 0.5 s; one starts every 2 s,
-    the first after 0.5 s. Action, end: those of `quadruped`. Observation: that of
-    `quadruped`, and the place x, y of the trunk [m]. Reward, after the step, of the
-    place p, the trunk's vertical axis z and its velocity v:
+    the first after 0.5 s. Action and end are as in `quadruped`. The observation is as
+    in `quadruped`, and the position x, y of the trunk [m]. Reward, after the step, of
+    the position p, the trunk's vertical axis z and its velocity v:
 
         exp(-100 |p|²) - 10 (1 - z_z) - 0.5 |v|² - 0.01 sum a²
     """

@@ -1,4 +1,4 @@
-"""The quadruped walks forward."""
+"""The task of walking forward, for the quadruped."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dyn_core.tasks.robot_task import RobotRows, RobotTask
 from dyn_core.tasks.robots import quadruped
 
 MAX_STEPS = 500
-RHYTHM = 2.0  # of the clock that is seen [Hz]
+RHYTHM = 2.0  # frequency of the clock in the observation [Hz]
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return what is seen of the quadruped, and a clock, (n, 48)."""
+    """Return the quadruped's observation, and sine and cosine of a clock, (n, 48)."""
     angle = 2 * np.pi * RHYTHM * rows.time
     clock = np.stack([np.sin(angle), np.cos(angle)], axis=1)
     return np.concatenate([quadruped.observe(rows), clock], axis=1)
@@ -29,9 +29,9 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 def quadruped_walk() -> RobotTask:
     """Return the task: walk along x at up to 1 m/s.
 
-    Action, end: those of `quadruped`. Observation: that of `quadruped`, and sine and
-    cosine of a clock of 2 Hz. Reward, of the velocity v of the trunk after the step and
-    its turning w about its vertical axis:
+    Action and end are as in `quadruped`. The observation is as in `quadruped`, and sine
+    and cosine of a clock of 2 Hz. Reward, of the velocity v of the trunk after the step
+    and its angular velocity w about its vertical axis:
 
         0.5 + min(v_x, 1) - |v_y| - 0.1 |w_z| - 0.01 sum a²
     """

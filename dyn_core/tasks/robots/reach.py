@@ -1,4 +1,4 @@
-"""An arm brings its hand to a goal; no contacts."""
+"""The task of moving an arm's hand to a goal; no contacts."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ NEAR, FAR = (0.35, -0.35, 0.2), (0.65, 0.35, 0.7)  # box of goals [m]
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw postures about home at rest, and goals in a box."""
+    """Draw postures near home at rest, and goals in a box as memory, (rows, 3) [m]."""
     q = HOME + rng.uniform(-0.1, 0.1, (rows, 7))
     return q, np.zeros((rows, 7)), rng.uniform(NEAR, FAR, (rows, 3))
 
 
 def way(rows: RobotRows) -> np.ndarray:
-    """Return the way from the hand to the goal, (n, 3) [m]."""
+    """Return the vector from the hand to the goal, (n, 3) [m]."""
     return rows.memory - rows.place(-1)
 
 
 def observe(rows: RobotRows) -> np.ndarray:
-    """Return positions, velocities and the way to the goal, (n, 17)."""
+    """Return the observations: q, qd, and the vector to the goal, (n, 17)."""
     return np.concatenate([rows.q, rows.qd, way(rows)], axis=1)
 
 
 def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
-    """Return minus the distance, with a bonus near the goal, (n,)."""
+    """Return the reward of a step, (n,); see reach."""
     distance = np.linalg.norm(way(after), axis=1)
     return np.exp(-((distance / 0.05) ** 2)) - distance - 0.01 * (action**2).sum(axis=1)
 
 
 def reach() -> RobotTask:
-    """Return the task: bring the hand of the shipped arm7 to a goal.
+    """Return the task: move the hand of the shipped arm7 to a goal.
 
-    Action: targets of the seven joints, home + 1 rad times it, each within 1.
-    Observation: q (7), qd (7), way from the hand to the goal (3) [m]. Reward:
+    Action: offsets of seven joint targets from home, 1 rad times an action in [-1, 1].
+    Observation: q (7), qd (7), vector from the hand to the goal (3) [m]. Reward:
 
         exp(-(d / 0.05 m)²) - d - 0.01 sum a²,   d the distance after the step
 

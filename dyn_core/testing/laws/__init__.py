@@ -1,1 +1,1 @@
-"""Laws that solvers keep, by kind of problem."""
+"""Laws of solvers, by kind of problem."""

@@ -32,7 +32,13 @@ ALIKE = 1e-4  # weight of comparisons between two solutions of one solver
 
 
 def sample_layout(seed: int, size: int, friction: bool = True) -> ConstraintLayout:
-    """Return a random layout of a few blocks."""
+    """Return a random layout of a few blocks.
+
+    Args:
+        seed: Of the random numbers.
+        size: Number of blocks, at least 2; one fewer without friction.
+        friction: Whether contacts are among them.
+    """
     rng = np.random.default_rng(seed)
     kinds_known = ["bilateral", "unilateral", "box"]
     if friction:
@@ -46,7 +52,7 @@ class LayoutTrial(SystemCase):
     """One solver on one layout and engine, with one problem.
 
     Attributes:
-        inputs: Inputs by name.
+        inputs: Inputs by name of the Port.
     """
 
     inputs: dict[str, np.ndarray] = field(init=False)
@@ -69,12 +75,12 @@ class LayoutTrial(SystemCase):
         }
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Return the inputs of a random problem."""
+        """Return the inputs of a new random problem."""
         drawn = self._draw()
         return [drawn[port.name] for port in program.inputs]
 
     def solve(self, **changed: Any) -> Any:
-        """Return the solution of the problem, with some inputs changed."""
+        """Return the solution of the problem, with some inputs replaced."""
         return self.program()(**{**self.inputs, **changed})
 
 
@@ -134,9 +140,9 @@ def what_holds_needs_no_impulse(case: LayoutTrial) -> Pairs:
 
 
 def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
-    """Return the case with a frictionless ball at its last link, and a floor.
+    """Return the case with a frictionless ball at its last link, and a floor's options.
 
-    They overlap by 0.1 mm, so that each step touches, from rest, too.
+    They overlap by 0.1 mm, so that each step has a contact, from rest, too.
     """
     model = case.model
     ball = Sphere(Transform.identity(), 0.05)
@@ -179,13 +185,13 @@ def far_contacts_do_nothing(case: Case) -> Pairs:
 
 
 def _advanced(case: Case, q: Any, u: Any, dt: float) -> tuple[Any, Any]:
-    """Advance a robot with floats."""
+    """Return q and qd of a robot after dt at velocity u, as arrays."""
     result = advance(case.model, Vector(map(float, q)), Vector(map(float, u)), dt)
     return np.array(list(result[0])), np.array(list(result[1]))
 
 
 def _initial_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
-    """Return velocities after a step in the initial axes."""
+    """Return velocities after a step dt, floating bodies in the axes of its start."""
     u = qd.copy()
     for i in case.model.independent:
         if case.model.joint[i].kind == "floating":
@@ -265,7 +271,10 @@ def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
 
 
 def _step_of(case: Case, choices: dict[str, Any]) -> Callable[..., Any]:
-    """Return q_next and qd_next of the step whose derivatives a solver has."""
+    """Return a function of the step that a solver differentiates: q_next and qd_next.
+
+    contact_euler if no CONTACT_STEP solver has the name without its suffix.
+    """
     name = case.solver.name.removesuffix("_derivatives")
     known = default_registry().names(kinds.CONTACT_STEP)
     step = find(name if name in known else "contact_euler")
@@ -274,7 +283,7 @@ def _step_of(case: Case, choices: dict[str, Any]) -> Callable[..., Any]:
 
 
 def _scaled(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both by the size of the second one."""
+    """Return both divided by max(1, largest entry of the second)."""
     scale = max(1.0, float(np.abs(right).max(initial=0.0)))
     return left / scale, right / scale
 

@@ -1,8 +1,9 @@
-"""Laws: identities that every solver of a Signature keeps, on every robot and engine.
+"""Laws: identities that every solver of a Signature satisfies.
 
-A law takes a Case and yields pairs (left, right) that must agree. `LAWS` lists those of
-robots and contacts by Signature; the Registry has them and those of other plugins (hook
-dyn_laws), `conformance.py` runs them for the tests and for `dyn check-plugin`.
+They hold on every robot and engine. A law takes a Case and yields pairs (left, right)
+that must agree. `LAWS` lists the laws of robots and contacts by Signature; the Registry
+has them and the laws of other plugins (hook dyn_laws), `conformance.py` runs them for
+the tests and for `dyn check-plugin`.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def power_is_rate_of_energy(case: Case) -> Pairs:
 
 
 def _body_velocity(model: Model, u: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """Solve tangent_rate(u, v) = rate for v."""
+    """Return v with tangent_rate(u, v) = rate, nv."""
     columns = [model.tangent_rate(u, e) for e in np.eye(model.nv)]
     return np.linalg.solve(np.array(columns).T, rate) if model.nv else rate
 

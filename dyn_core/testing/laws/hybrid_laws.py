@@ -10,7 +10,13 @@ from dyn_core.testing.case import Case, Pairs
 
 
 def _dense(case: Case, mask: np.ndarray, f_ext: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return tau and qdd of the partitioned equation of motion, by dense algebra."""
+    """Return tau and qdd, nv, of the partitioned equation of motion, by dense algebra.
+
+    Args:
+        case: Robot and state.
+        mask: Whether the acceleration of each coordinate is prescribed, nv booleans.
+        f_ext: External forces, (nb, 6).
+    """
     nv, qdd, tau = case.model.nv, np.zeros(case.model.nv), np.zeros(case.model.nv)
     qdd[mask], tau[~mask] = (
         case.qdd[mask],
@@ -60,7 +66,7 @@ def hybrid_is_dense_algebra(case: Case) -> Pairs:
 
 
 def _work(case: Case, result: Any, expected: Any, mask: np.ndarray) -> np.ndarray:
-    """Return the backward error of accelerations, H_vv times their error."""
+    """Return H_vv times the error of the accelerations `result` against `expected`."""
     free = np.flatnonzero(~mask)
     H = case.other("crba")(case.q)[np.ix_(free, free)]
     return H @ (np.asarray(result) - expected)

@@ -21,7 +21,8 @@ _RADIUS = 0.2  # of the ball that rolls [m]
 def with_rod(case: Case) -> Case:
     """Return the case with its last link tied by a rod, closed at the case's position.
 
-    The rod is one row, valid for every robot with a coordinate that moves the link.
+    The rod adds one row of constraints, for every robot with a coordinate that moves
+    the link.
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)
@@ -38,7 +39,8 @@ def with_rod(case: Case) -> Case:
 def with_ball(case: Case) -> Case:
     """Return the case with a ball about its last link's origin that rolls along x.
 
-    The plane touches the ball at the case's position; the row is one in velocities.
+    The plane touches the ball at the case's position; the row constrains velocities
+    only.
     """
     model, frame = case.model, case.model.frame(case.frame)
     pose = _pose(model, case.q, frame.body)
@@ -62,7 +64,7 @@ def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
 
 
 def _system(case: Case) -> tuple[np.ndarray, ...]:
-    """Return H, C, f, A and bias of a case with loops."""
+    """Return H, C, and f, A and bias of loop_constraints, for a case with loops."""
     f, A, bias = case.other("loop_constraints")(case.q, case.qd)
     H = case.other("crba")(case.q)
     C = case.other("bias")(case.q, case.qd)
@@ -70,12 +72,12 @@ def _system(case: Case) -> tuple[np.ndarray, ...]:
 
 
 def movable(A: np.ndarray) -> bool:
-    """Return whether the rod resists any coordinate; the link may be fixed."""
+    """Return whether a coordinate moves the link of the rod with Jacobian A."""
     return bool(np.abs(A).max(initial=0.0) > 1e-3)
 
 
 def closed_rates(case: Case) -> Case:
-    """Return a case with a rod at a velocity that keeps the rod's length."""
+    """Return the case with its velocity qd, changed in place, projected on A qd = 0."""
     A = case.other("loop_constraints")(case.q, case.qd)[1]
     case.qd = case.qd - np.linalg.pinv(A) @ (A @ case.qd)
     return case
@@ -204,7 +206,10 @@ def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
 
 
 def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], Any]:
-    """Return a case with a rod, all coordinates but one as independent ones, and A."""
+    """Return a case with a rod, the option `independent`, and A.
+
+    All coordinates but one are independent.
+    """
     case = closed_rates(with_rod(case))
     A = _system(case)[3]
     model, left_out = case.model, int(np.abs(A[0]).argmax())

@@ -76,7 +76,7 @@ def reactions_work_like_joint_forces(case: Case) -> Pairs:
 
 
 def _power_by_joint(case: Case, f: np.ndarray) -> np.ndarray:
-    """Return sum of ratio.T S_i.T f_i by independent coordinate."""
+    """Return the sum of ratio.T S_i.T f_i by independent coordinate, (nv,)."""
     model, parts = case.model, [Vector(())]
     q = split_q(model, Vector(case.q.tolist()))
     for i in model.bodies:

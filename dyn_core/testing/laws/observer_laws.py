@@ -1,4 +1,4 @@
-"""Laws of observers: the momentum, its rate, and the lag of what is estimated."""
+"""Laws of observers: the momentum, its rate, and the lag of the estimate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DT = 1e-3
 
 
 def _sample(case: Case, q: np.ndarray, qd: np.ndarray, **choices: Any) -> Any:
-    """Return momentum and its rate by a first call."""
+    """Return the momentum and its rate, from a first call."""
     zero = np.zeros(case.model.nv)
     program = case.program(**choices)
     return program(q, qd, zero, DT, zero, zero, zero, zero)[1:]

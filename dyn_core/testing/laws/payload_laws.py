@@ -9,14 +9,15 @@ import numpy as np
 from dyn_core.testing.case import Case, Pairs
 
 CYCLES = 14  # random states from which a payload is estimated
-EXACT = 1e-6  # noise that is said to be there where there is none
+EXACT = 1e-6  # noise inputs for exact data
 
 
 class _RandomMotion:
-    """Random states of a robot that carries a payload, and efforts that lead to them.
+    """Random states of a robot with a random payload, and efforts that lead to them.
 
     Attributes:
-        payload: Ten numbers.
+        payload: Ten inertial parameters.
+        last: The latest state, position and velocity.
     """
 
     def __init__(self, case: Case, **choices: Any) -> None:
@@ -31,12 +32,12 @@ class _RandomMotion:
         return case.model.random(case.rng), case.rng.normal(size=case.model.nv)
 
     def momentum(self, q: np.ndarray, qd: np.ndarray, payload: np.ndarray) -> Any:
-        """Return momentum and its rate with a payload."""
+        """Return momentum and its rate at a state with a payload, ten numbers."""
         none = np.zeros(self.case.model.nv)
         return self.observer(q, qd, none, 1e-3, none, none, none, none, payload)[1:]
 
     def move(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return another state, and the efforts that lead there in a time dt."""
+        """Return a random state q, qd, and the efforts that lead there in a time dt."""
         p, beta = self.momentum(*self.last, self.payload)
         self.last = self.state()
         p_next, beta_next = self.momentum(*self.last, self.payload)
@@ -44,7 +45,14 @@ class _RandomMotion:
 
 
 def _estimate(case: Case, motion: _RandomMotion, noise: float, **choices: Any) -> Any:
-    """Return the program, its further inputs, and what it gives after CYCLES."""
+    """Return the Program, its constant inputs, and its outputs after CYCLES cycles.
+
+    Args:
+        case: Solver, robot and state.
+        motion: Source of states and efforts.
+        noise: Both noise inputs.
+        choices: Options of the Program.
+    """
     program, nv = case.program(**choices), case.model.nv
     (memory,) = (port.shape for port in program.inputs if port.name == "memory")
     noises = np.full(nv, noise), np.full(nv, noise)

@@ -1,4 +1,4 @@
-"""Laws of inverse kinematics: the frame is there, nearest to it, and inside limits."""
+"""Laws of inverse kinematics: frames reach their poses, or come nearest."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dyn_core.testing.case import Case, Pairs
 
 
 def _pose(case: Case, q: Any) -> np.ndarray:
-    """Return the pose of the case's frame at a position."""
+    """Return the pose of the case's frame at position q, (4, 4)."""
     kinematics = case.other("forward_kinematics", frames=[case.frame])
     return np.asarray(kinematics(q)[0])
 
 
 def _errors(case: Case, q: Any, pose: np.ndarray) -> tuple[float, float]:
-    """Return the chord of the rotation and the distance from the frame to a pose."""
+    """Return rotation error (chord) and distance of the frame at q to a pose."""
     here = _pose(case, q)
     chord = np.linalg.norm(here[:3, :3] - pose[:3, :3]) / np.sqrt(2)
     return float(chord), float(np.linalg.norm(here[:3, 3] - pose[:3, 3]))
@@ -99,7 +99,7 @@ def a_part_of_a_pose_is_less(case: Case) -> Pairs:
 
 
 def _far(case: Case) -> np.ndarray:
-    """Return a pose with any rotation, far away."""
+    """Return a pose with a random rotation, some 10 m away."""
     q = case.rng.normal(size=4)
     x, y, z, w = q / np.linalg.norm(q)
     axis, pose = np.array([x, y, z]), np.eye(4)

@@ -24,7 +24,7 @@ def response_is_dense_algebra(case: Case) -> Pairs:
 
 
 def body_jacobians(case: Case) -> list[np.ndarray]:
-    """Return J_i of each body in its frame, from unit velocities."""
+    """Return J_i, (6, nv), of each body in its own frame, from unit velocities."""
     model, columns = case.model, []
     q = split_q(model, Vector(case.q.tolist()))
     X: list[Any] = [None]
@@ -85,7 +85,7 @@ def delassus_is_dense_algebra(case: Case) -> Pairs:
 
 
 def _points_jacobian(case: Case) -> np.ndarray:
-    """Return the Jacobian of the velocities of points, v + w x p in base axes."""
+    """Return the Jacobian, (3 points, nv), of velocities of points in base axes."""
     poses = case.other("forward_kinematics")(case.q)
     rows = []
     for link, point in case.options(case.solver)["points"]:

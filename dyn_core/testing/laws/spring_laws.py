@@ -10,7 +10,7 @@ from dyn_core.testing.case import Case, Pairs, derivative
 
 
 def _stretch(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """Return the joint forces of the springs and their stiffness matrix."""
+    """Return joint forces, (nv,), and stiffness matrix, (nv, nv), of the springs."""
     model = case.model
     force, slopes = np.zeros(model.nv), np.zeros((model.nv, model.nv))
     parts = split_q(model, Vector(case.q.tolist()))[1:]

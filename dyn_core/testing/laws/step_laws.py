@@ -1,4 +1,4 @@
-"""Laws of steps in time, and of their derivatives: complex steps of the step."""
+"""Laws of time steps, and of their derivatives: complex steps of the step."""
 
 from __future__ import annotations
 
@@ -95,16 +95,17 @@ def _closed(case: Case) -> Case:
 
 
 def _step_of(case: Case) -> Any:
-    """Return the step that a solver differentiates, by its slot or by its name."""
+    """Return the step that a solver differentiates, by slot or name, or None."""
     name = getattr(case.solver, "fills", {}).get("step")
     name = case.solver.name.removesuffix(_SUFFIX) if name is None else name
     return find(name) if name in default_registry().names(kinds.STEP) else None
 
 
 def _state(case: Case) -> tuple[Any, ...]:
-    """Return q, qd, tau, dt and f_ext, where friction and some limit stops act.
+    """Return q, qd, tau, dt and f_ext, with friction and some limit stops active.
 
-    Slow, as dry friction has a slope near rest; every other joint is beyond a limit.
+    Velocities are small, as dry friction has a slope near rest; without loops, every
+    second one-axis joint with an upper limit is beyond it.
     """
     q, model = case.q.copy(), case.model
     single = [i for i in model.independent if model.joint[i].nv == 1]
@@ -116,7 +117,7 @@ def _state(case: Case) -> tuple[Any, ...]:
 
 
 def _joint_path(case: Case) -> list[str]:
-    """Return the damping of a joint that the robot's file has, if any."""
+    """Return the damping path of the file's last joint in a list; or []."""
     joints = {joint.name for joint in case.model.build.description.joints}
     names = [n for n in case.model.names[1:] if n in joints and case.width(n)]
     return [f"{names[-1]}.damping"] if names else []
@@ -165,14 +166,14 @@ def complex_slopes(
 def complex_change(
     model: Model, program: Any, state: Any, changes: Any, more: Any
 ) -> np.ndarray:
-    """Return how the state after a step changes along a direction, by a complex step.
+    """Return the state's derivative after a step along a direction, by a complex step.
 
     Args:
         model: Robot.
-        program: Of a step, on engine plain.
+        program: Program of a step, on engine plain.
         state: q, qd and tau.
         changes: A displacement of q, and changes of qd and tau, nv each.
-        more: What the Program takes behind them; parameters may be complex.
+        more: Further inputs of the Program; parameters may be complex.
 
     Returns:
         Displacement of q_next and change of qd_next, 2 nv.

@@ -1,1 +1,1 @@
-"""How solvers of planar systems are put to the test: cases, laws, a dense oracle."""
+"""Tests of solvers of planar systems: cases, laws, a dense oracle."""

@@ -23,6 +23,11 @@ LIMIT = 2.0  # of the angles of random chains [rad]
 def sample_chain(seed: int, size: int, **restriction: Any) -> Any:
     """Return a random chain with limits, above a ground that is far below.
 
+    Args:
+        seed: Of the random numbers.
+        size: Number of links.
+        restriction: Arguments of random_chain.
+
     Source: WAW-1.1.
     """
     wanted = {"n": size + 1, "massive": 0.3, **restriction}
@@ -37,21 +42,23 @@ def sample_chain(seed: int, size: int, **restriction: Any) -> Any:
 
 
 def sample_object(seed: int, size: int) -> PlanarObject:
-    """Return one of the shipped objects."""
+    """Return one of the shipped objects, selected by the seed; size is ignored."""
     return list(OBJECTS.values())[seed % len(OBJECTS)]
 
 
 def sample_task(seed: int, size: int) -> Any:
-    """Return one of the shipped tasks."""
+    """Return one of the shipped tasks, selected by the seed; size is ignored."""
     return list(TASKS.values())[seed % len(TASKS)]
 
 
 @dataclass
 class ChainTrial(SystemCase):
-    """One solver on one chain and engine, in a state that fits its links.
+    """One solver on one chain and engine, in a state that satisfies its constraints.
 
     Attributes:
-        x, v, F, tau: State, forces and torques.
+        x, v: Positions and velocities of the joints, (n, 2).
+        F: Forces on the joints, (n, 2).
+        tau: Torques, n; the last is zero.
     """
 
     x: np.ndarray = field(init=False)
@@ -65,7 +72,7 @@ class ChainTrial(SystemCase):
         self.tau = np.append(self.rng.normal(size=self.model.n - 1), 0.0)
 
     def _state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Draw a state: angles in the limits, lengths and lines kept."""
+        """Draw x and v: angles within 0.9 of the limits, velocities that fit."""
         chain = self.model
         turn = np.cumsum(self.rng.uniform(-0.9 * LIMIT, 0.9 * LIMIT, chain.n - 1))
         steps = np.column_stack([np.cos(turn), np.sin(turn)])
@@ -90,7 +97,7 @@ class ChainTrial(SystemCase):
 
 @dataclass
 class ObjectTrial(SystemCase):
-    """One solver on one planar object and engine, in one state.
+    """One solver on one planar object and engine, in one random state.
 
     Attributes:
         q, qd, u: State and efforts.
@@ -107,10 +114,10 @@ class ObjectTrial(SystemCase):
 
 @dataclass
 class TaskTrial(SystemCase):
-    """One solver on one task and engine, from one of its starts."""
+    """One solver on one task and engine, from a random initial state."""
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Draw a start and an action within its bounds."""
+        """Return a random initial state and an action within its bounds."""
         state = self.model.start(self.rng, 1)[0]
         bounds = self.model.action_bounds
         low, high = (np.array(b, float) for b in zip(*bounds, strict=True))

@@ -1,6 +1,6 @@
-"""Planar chains for tests: a dense oracle, forces, random chains, the source's cases.
+"""Planar chains for tests: a dense oracle, forces, random chains.
 
-Nothing here knows of recursions: all equations of a chain are solved at once.
+No recursion is used here: all equations of a chain are solved at once.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ class ChainCase(NamedTuple):
     """A chain in a state, with forces at its joints, (n, 2).
 
     Attributes:
-        chain: Planar chain; its constraints say what joints do.
-        x, v: Places and velocities [m], [m/s].
-        F: Forces other than those of links and supports [N].
-        answer: Known outputs by name, where there are any.
+        chain: Planar chain with its constraints.
+        x, v: Positions and velocities of the joints [m], [m/s].
+        F: Forces without those of links and supports [N].
+        answer: Known outputs by name; may be empty.
     """
 
     chain: ChainModel
@@ -36,9 +36,10 @@ class DenseAnswer(NamedTuple):
         a: Accelerations, (n, 2) [m/s²].
         phi: Push of links along r, n-1 [N].
         support: Forces of guides and lines, (n, 2) [N].
-        tau: Torques that active joints need, n [N·m].
+        tau: Torques of active joints, zero for others, n [N·m].
         compatible: Whether all constraints can hold at once.
-        independent: Whether none follows from others, so that forces are unique.
+        independent: Whether the constraints are linearly independent, so that forces
+            are unique.
     """
 
     a: np.ndarray
@@ -52,6 +53,8 @@ class DenseAnswer(NamedTuple):
 def link_directions(chain: ChainModel, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return r and L = r turned by +90 degrees / l of the links, (n-1, 2).
 
+    x: Positions of the joints, (n, 2) [m].
+
     Source: WAW-2.1.
     """
     c = np.diff(x, axis=0)
@@ -61,7 +64,9 @@ def link_directions(chain: ChainModel, x: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def angle_rows(chain: ChainModel, x: Any) -> np.ndarray:
-    """Return how angles follow the joints: alpha = rows @ a, (n, n, 2); last row zero.
+    """Return the Jacobian of the angles by the joints: alpha = rows @ a, (n, n, 2).
+
+    The last row is zero.
 
     Source: WAW-2.1, eq. 12 and 13.
     """
@@ -77,7 +82,7 @@ def angle_rows(chain: ChainModel, x: Any) -> np.ndarray:
 
 
 def mass_matrix(chain: ChainModel) -> np.ndarray:
-    """Return the masses of joints and links, (n, n), the same for x and y.
+    """Return the mass matrix of joints and links, (n, n), the same for x and y [kg].
 
     Source: WAW-13.4.
     """
@@ -91,6 +96,8 @@ def mass_matrix(chain: ChainModel) -> np.ndarray:
 
 def forces(chain: ChainModel, x: Any, v: Any, tau: Any = None) -> np.ndarray:
     """Return gravity, torques of joints, rolling resistance and drag, (n, 2) [N].
+
+    tau: Torques, n [N·m]; None: zeros.
 
     Source: WAW-4.1 to WAW-4.5.
     """
@@ -124,15 +131,15 @@ def dense_accelerations(
         [M  -C.T] [a     ]   [F]
         [C     0] [lambda] = [c]
 
-    Rows of C are those of links, lines and guides, and angles of active joints; they
-    may depend on each other.
+    C has rows of links, lines and guides, and angles of active joints; they may be
+    linearly dependent.
 
     Args:
         chain: Planar chain.
-        x, v, F: Places, velocities and forces, (n, 2).
-        kind, s, a_w, active, alpha_w: What joints do; None as the chain has it.
+        x, v, F: Positions, velocities and forces, (n, 2).
+        kind, s, a_w, active, alpha_w: Constraints of the joints; None: the chain's own.
         e: Right sides of the links instead of |v'-v|²/l, n-1 [m/s²]; NaN for a link
-            that is given up.
+            without an equation.
 
     Source: WAW-5.1, WAW-5.4 (CHECK), WAW-9.3.
     """
@@ -174,7 +181,10 @@ def dense_accelerations(
 def _least_squares(
     mass: np.ndarray, F: Any, C: np.ndarray, c: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool, bool]:
-    """Solve the KKT equations; say whether C a = c can hold and has full rank."""
+    """Return a, lambda, whether C a = c can hold, and whether C has full rank.
+
+    mass: (n, n); F: (n, 2); C: (m, 2n); c: m.
+    """
     M, scale = np.kron(mass, np.eye(2)), np.linalg.norm(C, axis=1)
     C, c = C / scale[:, None], c / scale
     K = np.block([[M, -C.T], [C, np.zeros((len(C), len(C)))]])
@@ -200,10 +210,10 @@ def random_chain(
 
     Args:
         seed: Of the random numbers.
-        n: Number of joints; None for one of 2..8.
-        kinds: Of which each joint has one; free is four times as likely as another.
-        active: Chance of an angle to be given; that of joint 0 if something holds it.
-        massive: Chance of a link to have mass.
+        n: Number of joints; None: random, 2 to 8.
+        kinds: Kinds that a joint may have; free is four times as likely as another.
+        active: Probability that an angle is active; joint 0 only if it is not free.
+        massive: Probability that a link has mass.
         still: Whether guides and lines rest.
 
     Source: WAW-5.4 (CHECK).
@@ -242,7 +252,10 @@ def random_chain(
 def fitting_velocities(
     chain: ChainModel, x: Any, v: np.ndarray, still: bool = False
 ) -> np.ndarray:
-    """Return the nearest velocities at which links, lines and resting guides stay."""
+    """Return the velocities nearest to v, (n, 2), that satisfy links and lines.
+
+    still: Whether guided joints rest.
+    """
     rows, (r, _) = [], link_directions(chain, x)
     for i, along in enumerate(r):
         rows.append(np.zeros((chain.n, 2)))

@@ -1,4 +1,4 @@
-"""Laws of planar chains, objects and tasks: what each solver must keep."""
+"""Laws of planar chains, objects and tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dyn_core.testing.case import Pairs, derivative
 from dyn_plugins.planar._testing.cases import ChainTrial, ObjectTrial, TaskTrial
 from dyn_plugins.planar._testing.chains import angle_rows, link_directions, mass_matrix
 
-LONG = 1e9  # window in which errors of links stay as they are [s]
+LONG = 1e9  # a window so long that errors of links are not corrected [s]
 
 
 def torques_do_work_at_their_angles(case: ChainTrial) -> Pairs:
@@ -155,7 +155,13 @@ def chain_steps_start_as_they_accelerate(case: ChainTrial) -> Pairs:
 def _slope_ahead(
     function: Callable[[float], np.ndarray], start: np.ndarray, h: float
 ) -> np.ndarray:
-    """Differentiate at zero from one side, by Richardson's extrapolation."""
+    """Return the one-sided derivative at zero, by Richardson's extrapolation.
+
+    Args:
+        function: Function of a number.
+        start: Its result at zero.
+        h: Smallest step.
+    """
     one, two, four = ((function(k * h) - start) / (k * h) for k in (1, 2, 4))
     return (4 * (2 * one - two) - (2 * two - four)) / 3
 

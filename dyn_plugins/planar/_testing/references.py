@@ -1,6 +1,6 @@
-"""Accelerations of planar chains as the source's requirements list them.
+"""Accelerations of planar chains as listed in the source's requirements.
 
-Numbers of joints are ours, 0..n-1.
+Joint indices are ours, 0..n-1.
 
 Source: planar chains, section K (REF-1 to REF-8), to 12 digits.
 """
@@ -166,6 +166,8 @@ REFERENCES = tuple(_CASES)
 
 def reference(name: str) -> ChainCase:
     """Return a case of REFERENCES; its answer has a, alpha, F_d and tau_w.
+
+    An unknown name raises KeyError.
 
     Args:
         name: REF-1 .. REF-8.

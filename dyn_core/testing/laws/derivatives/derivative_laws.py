@@ -12,7 +12,7 @@ from dyn_core.testing.case import Case, Pairs, derivative
 
 
 def _slopes(case: Case, function: Callable[..., np.ndarray]) -> list[np.ndarray]:
-    """Differentiate function(q, qd) by a displacement of q, and by qd."""
+    """Return the derivatives of function(q, qd) by a displacement and by qd."""
     unit = np.eye(case.model.nv)
 
     def by(change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

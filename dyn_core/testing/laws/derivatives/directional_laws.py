@@ -43,7 +43,10 @@ def is_forward_mode_by_parameters(case: Case) -> Pairs:
 
 
 def _agree_with_forward_mode(case: Case, choices: dict[str, Any]) -> Pairs:
-    """Compare analytic derivatives with forward mode."""
+    """Yield analytic derivatives and forward mode, scaled.
+
+    choices: Options of build.
+    """
     name = _REFERENCES[case.solver.signature][0]
     forward = case.solver.name.endswith("_forward_mode")
     other = name if forward else f"{name}_forward_mode"
@@ -58,7 +61,10 @@ def _agree_with_forward_mode(case: Case, choices: dict[str, Any]) -> Pairs:
 
 
 def _drawn_paths(case: Case) -> list[str]:
-    """Return gravity, and parameters of one link and of one joint or spring."""
+    """Return parameter paths: gravity, a random one of the last link, and of a joint.
+
+    The third is a random joint or spring parameter, if the robot has one.
+    """
     model, paths = case.model, ["gravity"]
     every = {
         path: parameter_paths.kind_of(model, path)
@@ -103,7 +109,7 @@ def _part(results: Any, k: int, parts: int) -> np.ndarray:
 
 
 def _hybrid(case: Case) -> dict[str, Any]:
-    """Return the partition that a hybrid solver is tested with."""
+    """Return the option `prescribed` of a hybrid solver's test; {} for others."""
     options = case.options(case.solver)
     return {k: v for k, v in options.items() if k == "prescribed"}
 
@@ -195,10 +201,13 @@ def complex_slopes(
 
     Args:
         model: Robot.
-        name: Solver of one output.
+        name: Solver of one output, nv.
         paths: Parameter paths.
         arguments: Inputs of the solver.
         choices: Options of its build.
+
+    Returns:
+        (nv, np), a column for each number of the paths.
     """
     columns = []
     for path in paths:

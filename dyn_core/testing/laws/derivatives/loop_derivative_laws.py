@@ -3,7 +3,7 @@
     H dqdd - A.T dlambda - dtau = -d(ID - A.T lambda),   A dqdd = -d(A qdd + bias + ...)
 
 The right-hand sides are differences of the open tree and of the loops' rows at constant
-qdd and lambda: they know nothing of how the equations are solved.
+qdd and lambda, independent of how a solver solves the equations.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Balance:
 
     Args:
         case: Robot with loops, and the state.
-        qdd, multipliers: Of the motion.
-        alpha, beta: Baumgarte's rates.
-        choices: Options of the build of inverse dynamics; forces from outside act.
+        qdd, multipliers: Accelerations, and constraint forces lambda.
+        alpha, beta: Rates of Baumgarte stabilization.
+        choices: Options of the build of inverse dynamics; external forces act.
     """
 
     def __init__(
@@ -51,10 +51,12 @@ class Balance:
         self.A = case.other("loop_constraints")(case.q, case.qd)[1]
 
     def residuals(self, path: str | None = None) -> Callable[..., np.ndarray]:
-        """Return ID - A.T lambda and the rows' accelerations, by q, qd and p.
+        """Return a function of q, qd and dp: ID - A.T lambda, then row residuals.
+
+        The row residuals are A qdd + bias plus Baumgarte's terms.
 
         Args:
-            path: Parameter path p, whose change the third argument is.
+            path: Parameter path p; None: the function takes q and qd only.
         """
         case, inputs = self.case, ["f_ext"]
         paths = [] if path is None else [path]
@@ -80,7 +82,10 @@ class Balance:
         return function
 
     def slopes(self, paths: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield how the residuals change by q, qd and p, without joint friction."""
+        """Yield ("q" | "qd" | "p", derivative of the residuals), without friction.
+
+        paths: The parameters p.
+        """
         case, still = self.case, self.residuals()
         unit, move = np.eye(case.model.nv), case.model.integrate
         size = len(self.H) + len(self.A)
@@ -104,7 +109,8 @@ class Balance:
         """Yield both sides of both equations by each variable.
 
         Args:
-            changes: By variable: dqdd, dlambda and dtau.
+            changes: By variable: dqdd, dlambda and dtau, a column for each of its
+                numbers.
             paths: The parameters p.
             friction: Whether joint friction acts.
         """
@@ -123,7 +129,7 @@ class Balance:
 
 
 def _paths(case: Case) -> tuple[str, ...]:
-    """Return gravity, the mass of a link, and the origin of a joint."""
+    """Return paths: gravity, the last link's mass, and the last joint's origin."""
     specs = case.model.build.description.joints
     moving = {case.model.names[i] for i in case.model.bodies}
     names = [spec.name for spec in specs if spec.name in moving]

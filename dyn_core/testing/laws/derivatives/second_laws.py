@@ -31,8 +31,8 @@ def complex_slopes(
         others: Its other inputs.
 
     Returns:
-        By qq, q qd and qd qd; and the last block (H or Hinv) by q: [i, j, k], the last
-        index that of the coordinate of the complex step.
+        Four arrays [i, j, k]: by qq, q qd and qd qd; and the last block (H or Hinv) by
+        q. k is the coordinate of the complex step.
     """
     q, qd, last = state
     n = model.nv
@@ -55,7 +55,10 @@ def _problem(case: Case) -> str:
 
 
 def _results(case: Case) -> tuple[list[np.ndarray], list[np.ndarray], Any]:
-    """Return the state, near rest where dry friction curves, tensors, and f_ext."""
+    """Return the state, the tensors by complex steps, and f_ext.
+
+    The velocity is small, because dry friction has a curvature only near rest.
+    """
     state = [case.q, 0.01 * case.qd, case.qdd]
     first = case.other(_FIRST[_problem(case)], engine="plain", **_CHOICES)
     return state, complex_slopes(case.model, first, state, case.f_ext), case.f_ext
