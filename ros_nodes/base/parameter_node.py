@@ -272,7 +272,7 @@ class TableNode(Node):
         return [name for name in names if not self.has_parameter(name)]
 
     def _declare_options(self) -> None:
-        """Declare the solver options given at start-up, with the types of their values."""
+        """Declare the solver options given at start-up, typed by their values."""
         for name in self._undeclared():
             if OPTION.fullmatch(name):
                 value = plain(self._parameter_overrides[name].value)

@@ -49,7 +49,7 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
 
 
 def change_state(node: Any, request: Any, response: Any) -> Any:
-    """Return the response to a change_state request, computed by rclpy's own callback."""
+    """Return the response to a change_state request, computed by rclpy's callback."""
     return node._LifecycleNodeMixin__on_change_state(request, response)
 
 

@@ -96,7 +96,7 @@ class Worker:
         self.ready.clear()
 
     def _run(self) -> None:
-        """Process jobs in the order of submission until `stop`, without superseded ones."""
+        """Process jobs in order of submission until `stop`; skip superseded ones."""
         while True:
             with self._changed:
                 while not self._jobs and not self._ended:

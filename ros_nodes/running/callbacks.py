@@ -1,4 +1,4 @@
-"""Wrapped callbacks of a node's executor: known while they run, exceptions contained."""
+"""Wrapped callbacks of a node's executor; exceptions in them are contained."""
 
 from __future__ import annotations
 
