@@ -445,7 +445,7 @@ class ComputedTorqueNode(RobotNode):
         self.publish_status(ERROR, sentence, {})
 
     def _on_poses(self, message: MultiDOFJointState) -> None:
-        """Record that the robot has a root or joints that this node does not control."""
+        """Record that the robot has moving joints that this node does not control."""
         if message.joint_names:
             self.report.see_others(time.monotonic(), message.joint_names[:3])
 

@@ -109,7 +109,7 @@ class SimulatorNode(RobotNode):
         return float(self.get_clock().now().nanoseconds * 1e-9)
 
     def waits_for_robot(self) -> bool:
-        """Return whether neither chain nor robot is set: the topic has to provide one."""
+        """Return whether neither chain nor robot is set, so that the topic must."""
         return not self.value("chain_file") and super().waits_for_robot()
 
     def _on_description(self, message: String) -> None:

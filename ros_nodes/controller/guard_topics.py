@@ -1,4 +1,4 @@
-"""What other nodes know of the guard: its publisher, and its beat."""
+"""The guard as other nodes see it: its publishers and its beats."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LOOK = 0.01  # period at which silence of the guard is looked for [s]
 
 
 def publishers_beside_guard(node: Any, topic: str) -> int:
-    """Return the number of publishers of a topic that are no guard.
+    """Return the number of publishers of a topic, without guards.
 
-    A guard is a node of that name; it sends only where the controller does not.
+    A guard is a node of that name; it only sends while the controller does not.
     """
     name = node.resolve_topic_name(topic)
     count = int(node.count_publishers(name))
@@ -31,8 +31,11 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
 class GuardLatch:
     """Stops a controller as its guard says; see dyn_core.control.safety.guard_link.
 
-    It hears the beats of each guard in its namespace. A node without a guard is not
-    affected, unless `require_guard` is set; its activation then waits for one.
+    It receives the beats of each guard in its namespace. A node without a guard is not
+    affected, unless `require_guard` is set; its activation then waits for a guard.
+
+    Args:
+        node: A ComputedTorqueNode with its controller.
     """
 
     def __init__(self, node: Any) -> None:
@@ -55,19 +58,20 @@ class GuardLatch:
         node.keep(listen(DiagnosticStatus, topic, self._on_beat, BEATS))
 
     def _on_beat(self, message: DiagnosticStatus) -> None:
-        """Note a beat; what is none is refused."""
+        """Process a beat; an invalid message is refused."""
         try:
             beat = read_beat(message)
         except SettingError as error:
             self.node.refuse("beat refused", str(error))
             return
+        # The first beat: from here on the guard's silence counts.
         if self.stop not in self.node.controller.observers:
             self.node.controller.observers.append(self.stop)
         hears = self.stop if self.node.active else self.link
         hears.hear(time.monotonic(), beat)
 
     def _look(self) -> None:
-        """Look for silence, or for what an activation waits for."""
+        """Check for silence of the guard; while inactive, for a waiting activation."""
         now = time.monotonic()
         if self.node.active:
             self.stop.look(now)
@@ -76,9 +80,10 @@ class GuardLatch:
             self.node.activation.look(now)
 
     def _values(self) -> dict[str, Any]:
-        """Return values for /diagnostics."""
+        """Return the number of living guards for /diagnostics."""
         return {"guards heard": len(self.link.living(time.monotonic()))}
 
     def _send_zero(self) -> None:
+        """Publish zero effort if the node is active."""
         if self.node.active:
             self.node.send_zero()

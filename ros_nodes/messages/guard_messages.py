@@ -37,7 +37,7 @@ def read_beat(message: DiagnosticStatus) -> Beat:
     """Return the beat of a message.
 
     Raises:
-        SettingError: It is no beat, and says nothing about a guard.
+        SettingError: The message is not a valid beat.
     """
     values = {row.key: row.value for row in message.values}
     try:
