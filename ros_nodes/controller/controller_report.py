@@ -187,7 +187,7 @@ class Report:
 
 
 def _best_effort_publishers(node: Any, topic: str) -> list[str]:
-    """Return the full names of the nodes that publish a topic as best effort, sorted."""
+    """Return the full names of the nodes that publish a topic as best effort."""
     infos = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
     best = ReliabilityPolicy.BEST_EFFORT
     return sorted(

@@ -85,7 +85,7 @@ def controller_settings(
 
 
 def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
-    """Return the gains of all joints by keyword of Controller (kp, kd, ...), (n,) each."""
+    """Return the gains by keyword of Controller (kp, kd, ki, integral_limit), (n,) each."""
     return {
         name: [value(f"gains.{joint}.{key}") for joint in joints]
         for name, key in GAINS.items()
@@ -93,7 +93,7 @@ def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
 
 
 def by_joint(value: Value, name: str, count: int) -> float | list[float] | None:
-    """Return a parameter by joint: one number, a list per joint, or None if it is empty.
+    """Return a parameter by joint: one number, or one per joint; None if it is empty.
 
     Args:
         value: Returns the value of a parameter by name.

@@ -93,7 +93,10 @@ class GoalService:
         return True
 
     def observe(self, t: float) -> None:
-        """Collect the goals that end in a controller cycle at `t`, as in the tracker [s]."""
+        """Collect the goals that end in a cycle.
+
+        `t` [s] is as in GoalTracker.advance.
+        """
         self.ending += self.tracker.advance(t)
 
     def deliver(self) -> None:

@@ -251,7 +251,7 @@ def inertia_message(
 
 
 def in_words(estimate: PayloadEstimate) -> str:
-    """Return an estimate as text: mass, and centre of mass if the mass is significant."""
+    """Return an estimate as text: mass, and centre of mass where it is significant."""
     mass, spread = float(estimate.mass), float(estimate.deviations[0])
     line = f"{mass:.4g} kg ± {spread:.2g}"
     # Below two standard deviations the centre of mass is noise.

@@ -1,4 +1,4 @@
-"""Joint states of a topic: complete states, merged parts, and states of other joints."""
+"""Joint states of a topic: complete, merged from parts, or of other joints."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class StateInput:
         self._busy_until, self._slow = 0.0, 0
 
     def rests(self, t: float) -> bool:
-        """Return whether a state that arrives now is skipped, in favour of other callbacks.
+        """Return whether a state that arrives now is skipped for other callbacks.
 
         If answers take longer than the period of the states, a state is always waiting,
         and services would wait behind more and more of them. States are never skipped

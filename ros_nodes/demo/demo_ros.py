@@ -1,4 +1,4 @@
-"""The demo over ROS 2: starts the two nodes, sends the trajectory, records."""
+"""Demo over ROS 2: starts the two nodes, sends the trajectory, records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,16 @@ AT_START = 1e-3  # largest distance from the start at which the motion begins [r
 
 
 def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Outcome:
-    """Run the two nodes on 127.0.0.1, and return the recorded results."""
+    """Run the two nodes on 127.0.0.1, and return the recorded results.
+
+    Args:
+        model: Robot.
+        waypoints: Motion.
+        settings: Settings of the demo command.
+
+    Raises:
+        DynError: A node ends or does not start, or the trajectory is not followed.
+    """
     environment = private_environment()
     os.environ.update(environment)
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +67,11 @@ def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Out
 def _parameters(
     model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the parameters of both nodes, from the file and the command line."""
+    """Return the content of a parameter file for both nodes.
+
+    Parameters of the file are combined with settings of the command line and of the
+    demo.
+    """
     nodes = settings["params"]
     sim, control = nodes["simulator"], nodes["computed_torque"]
     names = list(model.joint_names)
@@ -89,7 +102,7 @@ def _parameters(
 
 
 def said(processes: Processes) -> str:
-    """Return the last warning or error that the controller has logged, for an error."""
+    """Return the last warning or error in the controller's log, for an error message."""
     (lines,) = (p.lines for p in processes.all if p.name == "computed_torque")
     for line in reversed(lines):
         if "[WARN]" in line or "[ERROR]" in line:
@@ -99,14 +112,14 @@ def said(processes: Processes) -> str:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process uses.
+    """Resources that a process uses.
 
     Attributes:
-        name: Of the process.
-        t: When [s].
+        name: Name of the process.
+        t: Time of the measurement, monotonic [s].
         seconds: Processor time so far [s].
         memory: Resident memory [byte].
-        threads: Their number.
+        threads: Number of threads.
     """
 
     name: str
@@ -117,8 +130,13 @@ class Usage:
 
     @classmethod
     def of(cls, process: Process) -> Usage:
-        """Return what a process uses now."""
+        """Return the present resource usage of a process.
+
+        Raises:
+            OSError: The process has ended.
+        """
         with open(f"/proc/{process.popen.pid}/stat", encoding="utf-8") as file:
+            # proc(5): the name in brackets, field 2, may contain spaces.
             fields = file.read().rpartition(")")[2].split()
         ticks = int(fields[11]) + int(fields[12])
         return cls(
@@ -130,7 +148,7 @@ class Usage:
         )
 
     def compared(self, later: Usage) -> str:
-        """Return what has changed since then."""
+        """Return the change up to a later measurement as text."""
         share = (later.seconds - self.seconds) / (later.t - self.t)
         return (
             f"{self.name} {share:.0%} of a core, {later.memory / 1e6:.1f} MB"
@@ -140,7 +158,20 @@ class Usage:
 
 
 class _DemoNode:
-    """A node that sends the trajectory and records the topics."""
+    """A node that sends the trajectory and records the topics.
+
+    Attributes:
+        model: Robot.
+        node: The rclpy node.
+        executor: Its executor.
+        rows: Samples: time [s], position and reference, (n,) each.
+        values: Last values of /diagnostics by key.
+        ready: Start-up time of each node as text, by name.
+        ticks: Time [s], and the simulator's cycles, missed cycles and answered states.
+        sent: Number of trajectories sent.
+        reference: Last reference position, (n,); None before the first.
+        sender: Publisher of trajectories.
+    """
 
     def __init__(self, model: dyn.Model) -> None:
         self.model = model
@@ -162,16 +193,18 @@ class _DemoNode:
         )
 
     def _on_reference(self, message: JointState) -> None:
+        """Store the reference position."""
         self.reference = np.array(message.position)
 
     def _on_error(self, message: JointState) -> None:
-        """Record a sample; the error has the stamp of the reference."""
+        """Record a sample; the error has the same stamp as the preceding reference."""
         if self.reference is None:
             return
         error = np.array(message.position)
         self.rows.append((time.monotonic(), self.reference - error, self.reference))
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        """Store the values of /diagnostics, start-up times and cycle counts."""
         for status in message.status:
             values = {value.key: value.value for value in status.values}
             self.values.update(values)
@@ -185,7 +218,11 @@ class _DemoNode:
                 self.ticks.append((time.monotonic(), *counts))
 
     def see(self, processes: Processes, waypoints: Waypoints, repeat: int) -> Outcome:
-        """Wait for the nodes, send the motion so many times, record until its end."""
+        """Wait for the nodes, send the motion `repeat` times, and record it.
+
+        Raises:
+            DynError: A node ends or does not start, or the trajectory is not followed.
+        """
         self._until(
             lambda: (
                 bool(self.rows)
@@ -241,12 +278,12 @@ class _DemoNode:
         return Outcome(self.model.joint_names, t, q, q_ref, facts)
 
     def _go_to_start(self, processes: Processes, start: np.ndarray) -> None:
-        """Lead the arm back to the start, from where the controller caught it.
+        """Move the arm back to the start, from where the controller caught it.
 
         On a busy machine a trajectory may be dropped, and is sent again.
 
         Raises:
-            DynError: The start is not reached.
+            DynError: The start is not reached in TRIES motions.
         """
         for _ in range(TRIES):
             assert self.reference is not None
@@ -264,7 +301,7 @@ class _DemoNode:
         raise dyn.DynError(f"the start was not reached in {TRIES} motions")
 
     def _move(self, processes: Processes, waypoints: Waypoints) -> None:
-        """Send the motion, and record until it is over."""
+        """Send the motion, and record until half a second after its end."""
         self._send(waypoints.times, waypoints.positions)
         sent = time.monotonic()
         duration = float(waypoints.times[-1]) + 0.5
@@ -276,7 +313,7 @@ class _DemoNode:
         )
 
     def _loop(self) -> str:
-        """Return how the cycles of the simulator fared since the motion began."""
+        """Return rate, missed cycles and answered states of the simulator as text."""
         first, last = self.ticks[0], self.ticks[-1]
         span, cycles, missed, answers = (
             b - a for a, b in zip(first, last, strict=True)
@@ -290,15 +327,24 @@ class _DemoNode:
         )
 
     def _rests_after(self, t: float) -> bool:
+        """Return whether the arm is at rest and time `t` [s] is over."""
         return time.monotonic() > t and self._settled()
 
     def _settled(self) -> bool:
-        """Return whether the arm is at rest; it falls until the controller starts."""
+        """Return whether the arm is at rest; it falls until the controller starts.
+
+        At rest, the last 20 samples have errors below 1e-3 rad or m.
+        """
         errors = [np.abs(q - q_ref).max() for _, q, q_ref in self.rows[-20:]]
         return len(errors) == 20 and max(errors) < 1e-3
 
     def _send(self, times: np.ndarray, positions: np.ndarray) -> None:
-        """Send a trajectory that rests at each point."""
+        """Send a trajectory that rests at each point.
+
+        Args:
+            times: Times of the points, (points,) [s].
+            positions: Positions, (points, nv).
+        """
         message = JointTrajectory(joint_names=list(self.model.joint_names))
         still = [0.0] * self.model.nv
         for t, q in zip(times, positions, strict=True):
@@ -318,6 +364,12 @@ class _DemoNode:
     ) -> None:
         """Spin until a condition holds.
 
+        Args:
+            done: The condition.
+            patience: Longest wait [s].
+            processes: The nodes.
+            message: Beginning of the error message.
+
         Raises:
             DynError: A node has ended, or the condition does not hold in time.
         """
@@ -336,7 +388,7 @@ class _DemoNode:
                 )
 
     def _last_seen(self) -> str:
-        """Return what came last from the controller, for an error."""
+        """Return the last sample of the tracking error as text, for an error message."""
         if not self.rows:
             return "no sample of the tracking error came"
         t, q, reference = self.rows[-1]

@@ -1,4 +1,4 @@
-"""Parameters of the simulator: plant, joints, topics, root, contacts."""
+"""Parameters of the node `simulator`: plant, joints, topics, root, contacts."""
 
 from __future__ import annotations
 
