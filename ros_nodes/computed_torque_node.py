@@ -53,12 +53,12 @@ from ros_nodes.running.hanging_callbacks import Hang
 from ros_nodes.running.watchdog import Watchdog, period_of
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-# Deep enough that the part of one publisher does not replace that of another.
+# Deep enough that a part from one publisher does not replace a part from another.
 PARTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
-LOOK = 0.1  # period at which faults are looked for [s]
+LOOK = 0.1  # period of the checks for conditions [s]
 # At 2 kHz, a state waits for at most half a millisecond.
-POLL = 5e-4  # wait between two looks for a state while winding down [s]
+POLL = 5e-4  # period of polling for a state while winding down [s]
 FAULT = "the control callback"
 
 
@@ -100,13 +100,13 @@ class ComputedTorqueNode(RobotNode):
     ]
 
     def __init__(self, **kwargs: Any) -> None:
-        self.controller: Any = None  # a Controller once configured
+        self.controller: Any = None  # a Controller; None before configure
         self.goals: Any = None  # its TrajectoryGoals
         self.action_server: Any = None
         self.watchdog: Watchdog | None = None
         self.stopped_inactive = False  # ~/estop was called since the deactivation
         self.guard_link = GuardLink()  # a stop of a guard outlasts a clean-up
-        self.guard_stop: Any = None  # a GuardStop once configured
+        self.guard_stop: Any = None  # a GuardStop; None before configure
         super().__init__("computed_torque", CONTROLLER, **kwargs)
         self.activation = Activation(self, self._guard_refusal)
         # They outlive a configuration, so that an emergency stop is always answered.
@@ -150,7 +150,7 @@ class ComputedTorqueNode(RobotNode):
         serve_payload(self, self.controller)
         for extend in self.extensions:
             extend(self)
-        self.session.at_close(self._forget)  # before what was made above
+        self.session.at_close(self._forget)  # closed before the resources made above
         if self.stopped_inactive:
             self.controller.estop(time.monotonic(), "~/estop")
         self.model = model
@@ -255,7 +255,7 @@ class ComputedTorqueNode(RobotNode):
         while time.monotonic() < until and controller.stopped.kind != "zero":
             if interrupted():
                 return
-            self.callbacks.count += 1  # a sign of life
+            self.callbacks.count += 1  # the watchdog must see no hang here
             for service in self.switches:
                 answer_waiting(service)
             with self.states_in.handle:
@@ -374,7 +374,7 @@ class ComputedTorqueNode(RobotNode):
         started = time.monotonic()
         try:
             state = self.states.read(started, message)
-            if state is None:  # of other joints, or a part that waits for the others
+            if state is None:  # other joints, or an incomplete state
                 return
             message, q, qd, stamp, t = state
             clock = self.get_clock().now().nanoseconds * 1e-9
@@ -385,7 +385,7 @@ class ComputedTorqueNode(RobotNode):
             self.report.refused(started, str(error))
             self.refuse("joint state refused", str(error))
             return
-        except Exception as error:  # what fails to control stops
+        except Exception as error:  # a failure of the control law stops the robot
             self._stop_failed(started, error)
             return
         self.report.answered(started, time.monotonic())

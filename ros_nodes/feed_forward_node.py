@@ -31,7 +31,7 @@ class FeedForwardNode(RobotNode):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        self.feed: Any = None  # a FeedForward once configured
+        self.feed: Any = None  # a FeedForward; None before configure
         super().__init__("feed_forward", FEED_FORWARD, **kwargs)
 
     def build(self) -> None:

@@ -54,7 +54,7 @@ class GuardNode(TableNode):
 
     def __init__(self, **kwargs: Any) -> None:
         self.supervisor = Supervisor()
-        self.stopped: Any = None  # publisher of ~/stopped, for people
+        self.stopped: Any = None  # publisher of ~/stopped, for operators
         self.latch: Any = None  # publisher of the beats, for controllers
         super().__init__(GUARD.executable, GUARD_FIELDS, **kwargs)
         try:
@@ -68,7 +68,7 @@ class GuardNode(TableNode):
         self._diagnosed = -float("inf")
         self._changed = threading.Condition(threading.RLock())
         self._ended = False
-        self._next_beat: float | None = 0.0  # time of the next beat; None: no more [s]
+        self._next_beat: float | None = 0.0  # time of the next beat [s]; None: no more
         self._fault: Exception | None = None
         self._communicate()
         warn_of_idle(self)
@@ -87,7 +87,7 @@ class GuardNode(TableNode):
         self.stopped = self.create_publisher(Bool, "~/stopped", LATCHED)
         self.latch = self.create_publisher(DiagnosticStatus, f"~/{TOPIC}", BEATS)
         self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        # Deep: what a controller sends must not be replaced by the guard's own zeros.
+        # Deep: the guard's own zeros must not replace efforts of the controller.
         self.create_subscription(Float64MultiArray, EFFORTS, self._on_effort, 10)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(Trigger, "~/estop", self._on_estop)

@@ -13,7 +13,7 @@ from dyn_core.errors import SettingError, nearest, unknown_name
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
 
 QOS = "qos_overrides."
-PASSED = (QOS, "use_sim_time")  # names that rclpy declares
+PASSED = (QOS, "use_sim_time")  # beginnings of names that rclpy declares
 SLOTS = (
     "forward_dynamics",
     "inverse_dynamics",
@@ -27,7 +27,7 @@ BY_JOINT = re.compile(
     r"|collision\.thresholds\.(.+)"
     r"|constraints\.(.+)\.(trajectory|goal)"
 )
-CLOSE = 0.85  # likeness from which an unknown name counts as misspelt
+CLOSE = 0.85  # similarity above which an unknown name is a misspelt one
 _FILE = Name(what="a path, a shipped name, or empty")
 
 ROBOT = (
@@ -107,7 +107,7 @@ def foreign_names(
     """
     heads = {name.partition(".")[0] for name in every if "." in name}
     heads |= {"gains", "effort_limits", "lock"}
-    heads.remove("diagnostic_updater")  # of a library that other nodes use, too
+    heads.remove("diagnostic_updater")  # group of a library that other nodes use, too
     foreign = []
     for name in names:
         known = name in every or BY_JOINT.fullmatch(name) or OPTION.fullmatch(name)

@@ -57,11 +57,11 @@ class SimulatorNode(RobotNode):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        self.robot: Any = None  # the plant, once configured
+        self.robot: Any = None  # the plant; None before configure
         super().__init__("simulator", SIMULATOR, **kwargs)
         log = self.get_logger()
         self.notices = Notices(log.warning, log.info)
-        self.recent_warnings: dict[str, str] = {}  # of the last status
+        self.recent_warnings: dict[str, str] = {}  # warnings of the last status
 
     def build(self) -> None:
         """Build the plant, publishers, services and the timer.
@@ -84,7 +84,7 @@ class SimulatorNode(RobotNode):
         self.model = self.simulated.model
         self.message = JointState(name=self.writer.names)
         self.message.header.frame_id = self.value("frame_id")
-        # Who follows /clock has no other time: nothing is caught up, nothing skipped.
+        # Nodes that follow /clock have no other time: no cycle is caught up or skipped.
         most = 0 if self.value("publish_clock") else self.value("max_catch_up")
         self.pace = Pace(self.period, most)
         self.fault = ""  # reason of the last failed step
@@ -218,7 +218,7 @@ class SimulatorNode(RobotNode):
             return
         try:
             self.robot.advance(self.elapsed, now)
-        except Exception as error:  # what is no DynError has not paused it
+        except Exception as error:  # the plant itself pauses on a DynError only
             self.robot.paused = True
             self.fault = f": {error}"
             if isinstance(error, dyn.DynError):
@@ -356,7 +356,7 @@ class SimulatorNode(RobotNode):
         if not self.configured:
             return
         warnings = dict(self.recent_warnings) if self.active else {}
-        if not self.commands.count:  # before the first command nothing is wrong
+        if not self.commands.count:  # a missing first command is no fault
             warnings.pop(NO_COMMAND.partition(":")[0], None)
         self.notices.update(warnings)
 

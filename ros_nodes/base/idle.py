@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-LATE = 0.05  # time without an answer after which nothing waits for one [s]
+LATE = 0.05  # time after an answer in which jobs wait for the next one [s]
 
 # Function without arguments; its result is ignored.
 Job = Callable[[], None]

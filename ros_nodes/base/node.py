@@ -36,7 +36,7 @@ LATCHED = QoSProfile(
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
 QUIET = 1.0  # shortest time between two equal log messages [s]
-DELIVERY = 0.05  # longest wait for what the worker has ready [s]
+DELIVERY = 0.05  # period at which results of the worker are delivered [s]
 
 
 class RobotNode(ParameterNode):
@@ -321,7 +321,7 @@ class RobotNode(ParameterNode):
         self.session.close()
         self.worker.stop()
         super().destroy_node()
-        self._state_machine: Any = None  # it keeps the node in the graph of ROS
+        self._state_machine: Any = None  # its reference keeps the node in the ROS graph
 
     def build(self) -> None:
         """Build the robot, its Programs and the communication. Subclasses implement it.

@@ -28,7 +28,8 @@ from ros_nodes.running.callbacks import Callbacks
 NOT_SET = Parameter.Type.NOT_SET
 # As deep as the queues of parameter services: a burst of requests must not be lost.
 SERVICES = qos_profile_parameters
-EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # text in YAML 1.1
+# YAML 1.1 reads 1e-06 as text.
+EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
 class LiveSettings(Protocol):
@@ -70,7 +71,7 @@ class TableNode(Node):
         self.callbacks = Callbacks(self.get_logger)
         super().__init__(name, **kwargs)
         self.specs: dict[str, Field] = {}
-        self.model: Any = None  # a Model once configured
+        self.model: Any = None  # a Model; None before configure
         self.live: dict[str, LiveSettings] = {}
         self._warned = False
         # Added before the first declaration, so that start-up values are checked, too.
@@ -195,7 +196,7 @@ class TableNode(Node):
                 part.check(values)
         except dyn.DynError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        except Exception as error:  # whatever a part raises: refused
+        except Exception as error:  # any other error: refused, too
             reason = self.callbacks.failed("a check of parameters", error)
             return SetParametersResult(successful=False, reason=reason)
         if not self._has_post_set:
@@ -209,7 +210,7 @@ class TableNode(Node):
         """
         if not self.has_parameter(spec.name):
             return False
-        return repr(self.value(spec.name)) != repr(value)  # NaN is NaN
+        return repr(self.value(spec.name)) != repr(value)  # by repr, NaN equals NaN
 
     def _after_set(self, parameters: Sequence[Parameter]) -> None:
         """Apply a request that all checks have accepted."""
@@ -319,7 +320,8 @@ def written_numbers(value: Any) -> list[float] | None:
 
     Text that begins with `[` is first parsed as YAML. Returns None for any other value.
     """
-    if isinstance(value, str) and value.startswith("["):  # of texts and floats
+    # A list of texts and floats arrives as text.
+    if isinstance(value, str) and value.startswith("["):
         try:
             value = yaml.safe_load(value)
         except yaml.YAMLError:
@@ -330,7 +332,7 @@ def written_numbers(value: Any) -> list[float] | None:
 
 
 def _wrong_type(spec: Field, overrides: Any) -> dyn.SettingError:
-    """Return the error for a start-up value of the wrong type; it says what is valid.
+    """Return the error for a start-up value of the wrong type, with the valid values.
 
     Args:
         spec: Field of the parameter.

@@ -13,7 +13,7 @@ from dyn_core.errors import ModelError, SettingError, one_line
 from dyn_core.validation import Kind, Name, Whole
 from ros_nodes.parameters import QOS
 
-# A queue without an end would answer old states, or apply old efforts, one by one.
+# Unbounded queues would answer old states, or apply old efforts, one by one.
 POLICIES: dict[str, Kind] = {
     "history": Name(("keep_last",)),
     "depth": Whole(1, 1000),

@@ -18,7 +18,7 @@ from ros_nodes.base.idle import IdleWork
 
 # A timer that fires a little early must not be set again for the remaining
 # microseconds.
-EARLY = 2e-4  # before a job is due, in which it is done all the same [s]
+EARLY = 2e-4  # time by which a job may be called early [s]
 SOON = 1e-5  # shortest period of a timer [s]
 GONE = "it is of a configuration that was cleaned up"
 DESTROYED_BY = {

@@ -114,5 +114,5 @@ def _made(job: Preparation) -> Any:
         return job.make()
     except DynError as error:
         return error
-    except Exception as error:  # whatever a message brings: the thread goes on
+    except Exception as error:  # any error of a message: the thread goes on
         return DynError(f"{type(error).__name__}: {error}")

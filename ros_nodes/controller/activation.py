@@ -10,7 +10,7 @@ from ros_nodes.base.diagnostics import ERROR, OK, WARN
 from ros_nodes.base.transitions import misfit
 
 ACTIVATE = "activate"  # label of the transition
-PENDING = object()  # in place of a response that comes later
+PENDING = object()  # returned by a service callback whose response comes later
 
 
 class Activation:
@@ -38,7 +38,7 @@ class Activation:
         self.failure: str | None = None
         self._complete: Callable[[], Any] = lambda: None
         self._header: Any = None
-        self._said = 0  # seconds of the wait that were logged
+        self._said = 0  # whole seconds of the wait at the last log message
         service = node.transitions
         self._respond = service.send_response
         service.send_response = self._send_response

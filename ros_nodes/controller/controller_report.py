@@ -14,9 +14,9 @@ from dyn_core.errors import one_line
 from ros_nodes.base import diagnostics as diagnostics
 from ros_nodes.controller.guard_topics import publishers_beside_guard
 
-GONE = 1.0  # time after which joints that are silent are no longer there [s]
-GRAPH = 0.5  # period at which it is asked who else publishes [s]
-MOST_BUSY = 0.65  # share of the time for joint states from which it is a condition
+GONE = 1.0  # time without a message after which joints count as absent [s]
+GRAPH = 0.5  # period of the queries for other publishers [s]
+MOST_BUSY = 0.65  # share of time spent on joint states above which to warn
 LEVELS = (diagnostics.OK, diagnostics.WARN, diagnostics.ERROR, diagnostics.STALE)
 
 

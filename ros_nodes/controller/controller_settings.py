@@ -85,7 +85,7 @@ def controller_settings(
 
 
 def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
-    """Return the gains by keyword of Controller (kp, kd, ki, integral_limit), (n,) each."""
+    """Return the gains of all joints, (n,) each, by keyword of Controller (kp, ...)."""
     return {
         name: [value(f"gains.{joint}.{key}") for joint in joints]
         for name, key in GAINS.items()

@@ -80,7 +80,7 @@ class GoalService:
                 lambda: self._checked(request, settings),
                 lambda made: self._follow(goal, request, made),
             )
-        except Exception as error:  # whatever fails: the client learns it
+        except Exception as error:  # any failure: the client is informed
             self._abort(goal, error)
 
     def cancel(self, handle: Any) -> bool:
@@ -167,7 +167,7 @@ class GoalService:
             trajectory, tolerances = made
             start = self.now() + self._wait(request)
             self.tracker.accept(goal, trajectory, start, tolerances)
-        except Exception as error:  # whatever fails: the client learns it
+        except Exception as error:  # any failure: the client is informed
             self._abort(goal, error)
 
     def _abort(self, goal: bytes, error: Exception) -> None:

@@ -12,7 +12,7 @@ from dyn_core.errors import SettingError
 from ros_nodes.graphs import GUARD
 from ros_nodes.messages.guard_messages import BEATS, TOPIC, read_beat
 
-LOOK = 0.01  # period at which silence of the guard is looked for [s]
+LOOK = 0.01  # period of the checks for silence of the guard [s]
 
 
 def publishers_beside_guard(node: Any, topic: str) -> int:
@@ -22,7 +22,7 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
     """
     name = node.resolve_topic_name(topic)
     count = int(node.count_publishers(name))
-    if count < 2:  # which costs little
+    if count < 2:  # cheaper than the query below
         return count
     infos = node.get_publishers_info_by_topic(name)
     return sum(info.node_name != GUARD.executable for info in infos)

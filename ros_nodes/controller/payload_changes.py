@@ -60,7 +60,7 @@ class PayloadService:
         """
         value = self.node.value
         made = payload_of(lambda name: values[name] if name in values else value(name))
-        check = getattr(self.carrier, "check_payload", None)  # of a controller
+        check = getattr(self.carrier, "check_payload", None)  # only a controller has it
         if check is not None:
             check(made)
         return made

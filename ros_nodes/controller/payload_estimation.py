@@ -20,10 +20,10 @@ from ros_nodes.conversions import stamp_seconds
 from ros_nodes.parameter_tables.payload_parameters import ESTIMATION
 
 NUMBERS = ("effort_memory", "largest_mass", "reach", "drift", "period")
-LARGE = 4.0  # mismatch from which what is said of the noise is doubtful
-SURE = 0.01  # share of the mass, of LIGHT at least, from which its deviation is logged
-LIGHT = 0.5  # [kg]
-OFTEN, WITHIN = 3, 5.0  # changes of the payload, in a time [s], that none explains
+LARGE = 4.0  # mismatch above which the assumed noise is doubtful
+SURE = 0.01  # deviation below which it is logged, relative to the mass (at least LIGHT)
+LIGHT = 0.5  # smallest mass for SURE [kg]
+OFTEN, WITHIN = 3, 5.0  # number of changes in a time [s] that no real payload shows
 
 
 class PayloadWatch:
@@ -53,7 +53,8 @@ class PayloadWatch:
         self.estimator = PayloadEstimator(model, self._settings(), engine)
         self._sent: np.ndarray | None = None
         self._missing, self._logged, self._seen, self._time = False, False, 0, 0.0
-        self._changes: deque[float] = deque(maxlen=OFTEN)  # times of them
+        # Times of the last changes [s]
+        self._changes: deque[float] = deque(maxlen=OFTEN)
         self._topics = [
             node.keep(node.create_publisher(InertiaStamped, topic, 1))
             for topic in ("~/payload", "~/payload_deviation")

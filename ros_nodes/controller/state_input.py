@@ -12,10 +12,10 @@ from dyn_core.control.safety.health import WARN, Condition
 from dyn_core.control.states.state_parts import FIELDS, NONE, PART, PartMerger, Sources
 from ros_nodes.conversions import JointReader, MissingJoint, stamp_seconds
 
-SHOWN = 3  # joints of others that are listed
-REST = 0.2  # part of a slow answer's duration for which other callbacks go first
-SLOW = 1e-3  # duration of an answer that is slow [s]
-ROW = 3  # slow answers in a row before a rest: single ones carry other work, too
+SHOWN = 3  # largest number of joints in a message
+REST = 0.2  # duration of a rest, relative to the slow answer before it
+SLOW = 1e-3  # duration above which an answer is slow [s]
+ROW = 3  # consecutive slow answers before a rest: single ones include other work
 
 
 class ReadState(NamedTuple):

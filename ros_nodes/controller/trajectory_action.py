@@ -59,7 +59,7 @@ def action_type() -> Any:
         from control_msgs.action import FollowJointTrajectory
 
         check_for_type_support(FollowJointTrajectory)
-    except (ImportError, UnsupportedTypeSupport):  # its libraries may be out of reach
+    except (ImportError, UnsupportedTypeSupport):  # its shared libraries may be missing
         return None
     return FollowJointTrajectory
 

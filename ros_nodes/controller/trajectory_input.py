@@ -32,7 +32,7 @@ class TrajectoryInput:
 
     def __init__(self, node: Any) -> None:
         self.node = node
-        # Raw: a long message made of Python objects would hold up every thread.
+        # Raw: creating a long message of Python objects would block every thread.
         take = self.on_message
         heard = subscription(node, JointTrajectory, TOPIC, take, 10, raw=True)
         self.topic_name: str = heard.topic_name

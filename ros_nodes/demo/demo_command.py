@@ -40,7 +40,7 @@ SOLVERS = {
 }
 
 
-# Parameters that the demo sets itself, and those that one process without ROS uses.
+# Parameters that the demo sets itself; parameters used in one process without ROS.
 SET_HERE = (
     "joints", "initial_positions", "publish_rate", "diagnostic_updater.period",
     "root_joint",

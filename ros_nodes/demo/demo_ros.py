@@ -28,9 +28,9 @@ from ros_nodes.processes import Process, Processes, private_environment
 from ros_nodes.running.runtime import make_executor
 
 PATIENCE = 30.0  # longest start-up time of the nodes [s]
-REPORTED = 60.0  # period of the lines of a long run [s]
+REPORTED = 60.0  # period of the status lines of a long run [s]
 SETTLING = 3.0  # longest time for the arm to come to rest [s]
-TRIES = 5  # motions to the start
+TRIES = 5  # largest number of motions to the start
 MISSED = 0.05  # share of missed cycles from which the machine is called busy
 AT_START = 1e-3  # largest distance from the start at which the motion begins [rad | m]
 
@@ -102,7 +102,7 @@ def _parameters(
 
 
 def said(processes: Processes) -> str:
-    """Return the last warning or error in the controller's log, for an error message."""
+    """Return the last warning or error in the controller's log, for error messages."""
     (lines,) = (p.lines for p in processes.all if p.name == "computed_torque")
     for line in reversed(lines):
         if "[WARN]" in line or "[ERROR]" in line:
@@ -181,8 +181,8 @@ class _DemoNode:
         self.rows: list[tuple[float, np.ndarray, np.ndarray]] = []
         self.values: dict[str, str] = {}
         self.ready: dict[str, str] = {}
-        self.ticks: list[tuple[float, ...]] = []  # time, cycles, missed, answered
-        self.sent = 0  # trajectories
+        self.ticks: list[tuple[float, ...]] = []  # see class
+        self.sent = 0  # number of trajectories
         self.reference: np.ndarray | None = None
         create = self.node.create_subscription
         create(JointState, "computed_torque/reference", self._on_reference, 10)
@@ -388,7 +388,7 @@ class _DemoNode:
                 )
 
     def _last_seen(self) -> str:
-        """Return the last sample of the tracking error as text, for an error message."""
+        """Return the last sample of the tracking error as text, for error messages."""
         if not self.rows:
             return "no sample of the tracking error came"
         t, q, reference = self.rows[-1]

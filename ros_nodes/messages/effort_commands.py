@@ -9,7 +9,7 @@ import numpy as np
 
 from dyn_core.errors import DynError, unknown_name
 
-MOST_ORDERS = 16  # of names that are remembered
+MOST_ORDERS = 16  # largest number of cached sequences of names
 
 
 class RefusedCommand(DynError):

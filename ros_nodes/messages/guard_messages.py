@@ -9,7 +9,7 @@ from dyn_core.control.safety.guard_link import Beat
 from dyn_core.errors import SettingError
 from dyn_core.validation import shown
 
-TOPIC = "latch"  # in the name of the guard's node
+TOPIC = "latch"  # in the namespace of the guard's node
 BEATS = QoSProfile(depth=10)
 SWITCHES = {"false": False, "true": True}
 

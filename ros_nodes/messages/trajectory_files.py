@@ -26,7 +26,7 @@ from dyn_core.validation import (
     refuse,
 )
 
-SIZE = 100_000_000  # bytes of a file; of YAML the reader takes less
+SIZE = 100_000_000  # largest file [byte]; for YAML the reader has a lower limit
 _NANO = 999_999_999
 
 

@@ -15,7 +15,8 @@ from dyn_core.control.reference.trajectory import point_rows
 from dyn_core.errors import TrajectoryError
 from ros_nodes.conversions import TrajectoryArrays
 
-ENCODINGS = {b"\x00\x00": ">", b"\x00\x01": "<"}  # of CDR, by its first two bytes
+# Byte order of CDR by its first two bytes.
+ENCODINGS = {b"\x00\x00": ">", b"\x00\x01": "<"}
 FIELDS = ("positions", "velocities", "accelerations", "efforts")
 
 

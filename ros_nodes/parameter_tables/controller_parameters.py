@@ -11,7 +11,7 @@ from ros_nodes.parameter_tables.goal_parameters import GOALS
 from ros_nodes.parameter_tables.payload_parameters import PAYLOAD, PAYLOAD_ESTIMATION
 from ros_nodes.parameters import PROCESS, ROBOT
 
-MOST_POINTS = 100_000  # of a trajectory
+MOST_POINTS = 100_000  # upper limit of max_trajectory_points
 _STOP = Name(STOPS)
 _BOUND = "; empty: none, one number: of every joint, else one a joint"
 _JOINTS = "; empty: {}, one number: of every joint, else one a joint"

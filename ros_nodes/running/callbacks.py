@@ -92,7 +92,7 @@ class Callbacks:
         """
 
         @functools.wraps(callback)
-        def call(*arguments: Any) -> Any:  # `attempt`, written out: states come here
+        def call(*arguments: Any) -> Any:  # `attempt`, inlined: states are frequent
             if owner is not None and not owner.open:
                 return None
             self.count += 1

@@ -15,7 +15,7 @@ from ros_nodes.running.callbacks import place_of
 
 PATIENCE = 1.5  # longest time without a sign of life after a signal [s]
 FAREWELL = 0.8  # longest time for the final command and the last line [s]
-TURN = 0.05  # period at which a sign of life is looked for [s]
+TURN = 0.05  # period of the checks for a sign of life [s]
 
 
 class LastResort:
@@ -100,5 +100,6 @@ class LastResort:
             lambda: node.get_logger().fatal(reason),
         ]
         for step in steps:
-            with contextlib.suppress(Exception):  # the others are done all the same
+            # An error must not skip the other steps.
+            with contextlib.suppress(Exception):
                 step()

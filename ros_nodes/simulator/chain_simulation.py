@@ -82,7 +82,7 @@ class SimulatedChain(Simulated):
 
     @staticmethod
     def _check(node: RobotNode) -> None:
-        """Raise a SettingError if parameters of robots, contacts or their solvers are set."""
+        """Raise a SettingError if a parameter is set that does not apply to a chain."""
         for name in ROBOT_ONLY:
             if node.value(name) == node.specs[name].default:
                 continue
@@ -143,7 +143,7 @@ class SimulatedChain(Simulated):
         self.robot.place(*self.reader.read(message))
 
     def warning(self, now: float) -> str | None:
-        """Return a warning on unmet constraints, recent trouble or stale commands, or None.
+        """Return a warning on constraints, recent events or stale commands, or None.
 
         Args:
             now: Time, monotonic [s].

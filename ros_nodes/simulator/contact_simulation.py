@@ -23,7 +23,7 @@ from ros_nodes.simulator.simulated_plants import (
     refuse_options,
 )
 
-UNSOLVED = "contact not converged"  # the counter
+UNSOLVED = "contact not converged"  # name of the counter
 RECENT = 1.0  # duration of a warning after an unsolved problem [s]
 WORLD_ONLY = tuple(
     f"contact.{key}" for key in ("ground", "mu", "restitution", "erp", "margin")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-RECENT = 2000  # latest times, counted beside all
-LONGEST = 5_000  # microseconds with a count each; longer ones count as this long
+RECENT = 2000  # number of last times that are stored
+LONGEST = 5_000  # size of the histogram [us]; longer times count as this
 
 
 class RoundTrips:
@@ -52,7 +52,7 @@ class RoundTrips:
         return np.searchsorted(sums, np.array(p) / 100 * sums[-1]).astype(float)
 
     def values(self) -> dict[str, str]:
-        """Return the lines of /diagnostics: percentiles of the last and of all times."""
+        """Return percentiles of the last and of all times, as lines of /diagnostics."""
         recent = np.sort(self.recent[: max(self.count, 1)])
         last = [1e6 * recent[-(-p * len(recent) // 100) - 1] for p in (50, 99)]
         every = self._percentiles([50, 99, 99.9])

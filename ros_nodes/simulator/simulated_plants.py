@@ -186,7 +186,7 @@ class SimulatedRobot(Simulated):
         changed = [
             name for name in names if node.value(name) != node.specs[name].default
         ]
-        first = self.model.joint[1:2]  # that of a floating root, if there is one
+        first = self.model.joint[1:2]  # the first joint, if there is one
         if changed and [joint.kind for joint in first] != ["floating"]:
             raise dyn.SettingError(
                 f"{changed[0]} is for a floating root: set root_joint to floating",

@@ -24,8 +24,8 @@ COMMANDS = "effort_controller/commands"  # Float64MultiArray, in the order of jo
 JOINT_COMMANDS = "joint_commands"  # JointState
 # Receives from reliable and from best-effort publishers.
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-RECENT = 500  # commands that the share of limited ones is of
-ENOUGH = 50  # commands for a share
+RECENT = 500  # number of commands over which limited_share is computed
+ENOUGH = 50  # least number of commands for a share
 
 
 class CommandInput:
@@ -108,7 +108,7 @@ class CommandInput:
         age = None if stamp is None else self.ros_time() - stamp
         self.check_gap(time.monotonic())
         if age is not None:
-            self._doubtful.discard(JOINT_COMMANDS)  # its stamp says how old it is
+            self._doubtful.discard(JOINT_COMMANDS)  # its stamp shows its age
         self._take(JOINT_COMMANDS, lambda: self.reader.joint_state(message, age))
         if self.reader.others and not self._warned:
             self._warned = True

@@ -1,4 +1,4 @@
-"""Warnings of the simulator node: their sentences, and logging when they begin or end."""
+"""Warnings of the simulator node, and log messages when they begin or end."""
 
 from __future__ import annotations
 

@@ -39,13 +39,21 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _verbs(parser: argparse.ArgumentParser) -> Any:
+    """Return the object to which the verbs of a command are added."""
     return parser.add_subparsers(
         title="verbs", metavar="VERB", dest="verb", required=True
     )
 
 
 def _verb(verbs: Any, name: str, what: str, node: str = "") -> argparse.ArgumentParser:
-    """Add a verb; `node` says what happens without one: then it may be left out."""
+    """Add a verb with the arguments node and --timeout; return its parser.
+
+    Args:
+        verbs: Result of `_verbs`.
+        name: Name of the verb.
+        what: Help text.
+        node: Meaning of a missing node, for the help; empty: the node is required.
+    """
     parser = verbs.add_parser(name, help=what)
     described = "a running node, such as /simulator"
     if node:
@@ -202,7 +210,15 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _live(command: str, arguments: argparse.Namespace) -> bool:
-    """Return whether ROS is there; refuse arguments that no node could have."""
+    """Return whether ROS is available; if not, print the reason.
+
+    Args:
+        command: Name of the command, for the message.
+        arguments: Arguments with node, topics, timeout and duration, as far as present.
+
+    Raises:
+        SettingError: The name of a node or topic, or a time is not valid.
+    """
     node = getattr(arguments, "node", None)
     if node is not None and not NAME.fullmatch(node):
         raise SettingError(f"node {node!r}; valid: a name such as /simulator", "node")
