@@ -57,7 +57,6 @@ LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 PARTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 LOOK = 0.1  # period of the checks for conditions [s]
-# At 2 kHz, a state waits for at most half a millisecond.
 POLL = 5e-4  # period of polling for a state while winding down [s]
 FAULT = "the control callback"
 
@@ -69,18 +68,14 @@ class ComputedTorqueNode(RobotNode):
     through the gate of the controller; the worker converts messages.
 
     Further features of the node are functions in `extensions`, called with the node at
-    the end of each configure. An extension may use:
-
-    - `controller.observers`: see each state with its effort; a returned sentence stops
-    the robot.
-    - `controller.listeners`: called with the outcome of each trajectory.
-    - `trajectories.prepare` and `.follow`.
-    - `keep` for resources made with rclpy; `every` and `every_idle` for periodic jobs.
-    - `conditions` and `further_values` for /diagnostics.
-    - `after_answers`: called with messages once their effort has been published.
-
-    An exception in an observer or listener stops the robot; an exception in the others
-    is logged and ends nothing.
+    the end of each configure. An extension may use `controller.observers` (called with
+    each state and its effort; a returned sentence stops the robot),
+    `controller.listeners` (called with the outcome of each trajectory),
+    `trajectories.prepare` and `.follow`, `keep` for resources made with rclpy, `every`
+    and `every_idle` for periodic jobs, `conditions` and `further_values` for
+    /diagnostics, and `after_answers`, called with messages once their effort has been
+    published. An exception in an observer or listener stops the robot; an exception in
+    the others is logged and ends nothing.
 
     Attributes:
         controller: A Controller; None in state unconfigured.
@@ -189,17 +184,14 @@ class ComputedTorqueNode(RobotNode):
         return self.guard_link.refusal(t) if self.guard_link.required else None
 
     def _on_change_state(self, request: Any, response: Any) -> Any:
-        """Serve a change_state request.
+        """Serve a change_state request; return its response.
 
-        An activation may have to wait for the guard.
+        An activation may have to wait for the guard; then PENDING is returned.
         """
         return self.activation.serve(request, response, super()._on_change_state)
 
     def activate(self) -> bool:
-        """Activate, or start to wait for the guard.
-
-        Return False if activation fails.
-        """
+        """Activate, or start to wait for the guard; return False on failure."""
         return self.activation.wait(self.trigger_activate) or super().activate()
 
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
@@ -354,9 +346,9 @@ class ComputedTorqueNode(RobotNode):
         return self.get_clock().now().nanoseconds * 1e-9 if self.simulated else t
 
     def _on_event(self, message: JointState) -> None:
-        """Answer a joint state.
+        """Answer a joint state, or skip it.
 
-        Skip it if slow answers would starve other callbacks.
+        A state is skipped if slow answers would starve other callbacks.
         """
         started = time.monotonic()
         if not self.states.rests(started):
@@ -421,17 +413,15 @@ class ComputedTorqueNode(RobotNode):
         self.send_zero()
 
     def _send(self, tau: np.ndarray) -> None:
-        """Publish a checked effort, (n,) [N·m | N].
-
-        Called under the lock of the gate.
-        """
+        """Publish a checked effort, (n,) [N·m | N]; the lock of the gate is held."""
         self.command.data = tau.tolist()
         self.efforts.publish(self.command)
 
     def _watch(self, t: float) -> None:
-        """React to silence of the states, then check for a hang.
+        """Check for silence of the states, then for a hang; called by the watchdog.
 
-        Runs in the watchdog.
+        Args:
+            t: Time, monotonic [s].
         """
         if self.active:
             self.controller.guard(t, self._send)
@@ -452,7 +442,7 @@ class ComputedTorqueNode(RobotNode):
     def _look(self) -> None:
         """Log conditions that begin or end.
 
-        Publish diagnostics if the level changed.
+        Diagnostics are published if the level has changed.
         """
         if self.active:
             level = self.report.log_changes(time.monotonic())

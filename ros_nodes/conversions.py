@@ -376,9 +376,9 @@ def contact_wrenches(reports: Sequence[StepReport], period: float) -> list[Wrenc
 
 
 def _contact_name(c: ContactForce) -> str:
-    """Return the name of a contact: links, shape indices, feature.
+    """Return the name of a contact, which is equal in every step.
 
-    Equal in every step.
+    It consists of links, shape indices and feature.
     """
     key: Any = c.id
     feature = str(key.feature).replace(" ", "")

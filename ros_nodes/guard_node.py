@@ -49,7 +49,8 @@ class GuardNode(TableNode):
         zero: The message with zero efforts.
 
     Raises:
-        SettingError: A parameter is misspelt or not valid.
+        SettingError: A parameter is misspelt or has the wrong type.
+        ParameterException: A value is not valid.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -102,9 +103,7 @@ class GuardNode(TableNode):
     # ---- supervision
 
     def _on_effort(self, message: Float64MultiArray) -> None:
-        """Process an effort of the controller.
-
-        While stopped, replace it by zero at once.
+        """Process an effort of the controller; while stopped, send zero at once.
 
         Messages of the guard itself are ignored.
         """
@@ -155,9 +154,9 @@ class GuardNode(TableNode):
             self.latch.publish(beat_message(self.supervisor.beat()))
 
     def _pause(self) -> float | None:
-        """Return the time until the next action of the watching thread [s].
+        """Return the time until the next action of the watching thread [s], or None.
 
-        None: until it is notified.
+        None means that the thread waits until it is notified.
         """
         now = time.monotonic()
         check, beat = self.supervisor.wait(now), self._next_beat
@@ -193,7 +192,7 @@ class GuardNode(TableNode):
     def _on_reset(self, _: Any, response: Any) -> Any:
         """Serve ~/reset: end a stop.
 
-        Success=False with a reason if that is not possible.
+        If that is not possible, success is False and the message has the reason.
         """
         with self._changed:
             try:
@@ -222,7 +221,7 @@ class GuardNode(TableNode):
     def wait_for_delivery(self) -> None:
         """Wait until reliable subscribers have zero and last beat.
 
-        At most DELIVERY seconds for each of the two.
+        The wait ends after DELIVERY seconds for each of the two.
         """
         for publisher in (self.efforts, self.latch):
             publisher.wait_for_all_acked(Duration(seconds=DELIVERY))

@@ -178,9 +178,9 @@ class Processes:
         return next(process for process in self.all if process.name == name)
 
     def end(self) -> list[int]:
-        """End all processes in reverse order.
+        """End all processes in reverse order; return their exit statuses.
 
-        Return their exit statuses in this order.
+        The statuses are in the order of ending.
         """
         return [process.end() for process in reversed(self.all)]
 

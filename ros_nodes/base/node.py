@@ -327,8 +327,8 @@ class RobotNode(ParameterNode):
         """Build the robot, its Programs and the communication. Subclasses implement it.
 
         Raises:
-            DynError: The parameters do not allow it; configure then fails with this
-                reason.
+            DynError, ParameterException: The parameters do not allow it; configure then
+                fails with this reason.
         """
         raise NotImplementedError
 

@@ -63,8 +63,15 @@ class TableNode(Node):
         callbacks: Calls the callbacks of the executor, and logs and counts their
             errors.
 
+    Args:
+        name: Name of the node.
+        specs: Table of the parameters.
+        kwargs: Further arguments of rclpy's node.
+
     Raises:
         SettingError: A parameter given at start-up has the wrong type.
+        ParameterException: rclpy refuses a parameter, for example as its value is not
+            valid.
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
@@ -101,8 +108,8 @@ class TableNode(Node):
         Args:
             srv_type, srv_name: Type and name of the service.
             callback: Called with request and response; returns the response.
-            more: Further arguments of rclpy; the default queue is as deep as that for
-                parameter services.
+            more: Further arguments of rclpy; by default the queue is as deep as the
+                queues of parameter services.
         """
         more.setdefault("qos_profile", SERVICES)
         serve = self.callbacks.service(callback)
@@ -117,6 +124,8 @@ class TableNode(Node):
 
         Raises:
             SettingError: A value given at start-up has the wrong type.
+            ParameterException: rclpy refuses a parameter, for example as its value is
+                not valid.
         """
         for spec in specs:
             self.specs[spec.name] = spec
@@ -206,7 +215,7 @@ class TableNode(Node):
     def _differs(self, spec: Field, value: Any) -> bool:
         """Return whether `value` differs from the current value.
 
-        False if not declared.
+        False if undeclared.
         """
         if not self.has_parameter(spec.name):
             return False
@@ -306,10 +315,7 @@ def plain(value: Any) -> Any:
 
 
 def written_number(value: Any) -> float | None:
-    """Return a float, or text in exponent notation such as 1e-06, as float.
-
-    Else None.
-    """
+    """Return a float, or text such as 1e-06 as float; None for any other value."""
     if isinstance(value, str) and EXPONENT.fullmatch(value):
         return float(value)
     return value if isinstance(value, float) else None
@@ -336,7 +342,7 @@ def _wrong_type(spec: Field, overrides: Any) -> dyn.SettingError:
 
     Args:
         spec: Field of the parameter.
-        overrides: Start-up parameters by name; the value is taken from here.
+        overrides: Start-up parameters by name, including the wrong value.
     """
     value = overrides[spec.name].value
     valid = spec.value_kind.valid

@@ -98,15 +98,9 @@ class Session:
         take: Callable[[Any], object],
         superseded: Callable[[], object] = lambda: None,
     ) -> None:
-        """Have the worker prepare a result; it is discarded once this is closed.
+        """Have the worker prepare a result; see Preparation for the arguments.
 
-        See Preparation.
-
-        Args:
-            kind: A newer job of the same kind supersedes an older one.
-            make: Called in the worker thread; returns the result.
-            take: Called in the control thread with the result, or with a DynError.
-            superseded: Called in the control thread if a newer job of the kind exists.
+        The result is discarded once this session is closed.
         """
         alive = self.guarded
         self.node.worker.submit(kind, make, alive(take), alive(superseded))

@@ -109,9 +109,9 @@ class Activation:
             self._answer(service.srv_type.Response(success=False))
 
     def refused(self, t: float) -> str | None:
-        """Return why the node cannot be activated at `t` [s], or None.
+        """Set `failure` to the reason against an activation at `t` [s]; return it.
 
-        Sets `failure`.
+        None: the node can be activated.
         """
         self.failure = self.refusal(t)
         return self.failure

@@ -93,9 +93,10 @@ class GoalService:
         return True
 
     def observe(self, t: float) -> None:
-        """Collect the goals that end in a cycle.
+        """Collect the goals that end in a cycle of the controller.
 
-        `t` [s] is as in GoalTracker.advance.
+        Args:
+            t: Time as in GoalTracker.advance [s].
         """
         self.ending += self.tracker.advance(t)
 

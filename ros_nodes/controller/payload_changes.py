@@ -48,9 +48,7 @@ class PayloadService:
         self.node, self.carrier = node, carrier
 
     def check(self, values: dict[str, Any]) -> Payload | None:
-        """Return the payload that results from a change of parameters.
-
-        None: no payload.
+        """Return the payload after a change of parameters, or None for no payload.
 
         Args:
             values: New values by parameter name; other parameters keep their values.

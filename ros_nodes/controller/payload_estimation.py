@@ -124,9 +124,10 @@ class PayloadWatch:
         self._seen = int(estimator.changes)
 
     def _note_change(self, time: float) -> None:
-        """Record a change of the payload at `time` [s].
+        """Record a change of the payload; log it unless changes are frequent.
 
-        Log it unless changes are frequent.
+        Args:
+            time: Time of the change [s].
         """
         self._changes.append(time)
         self._logged = False

@@ -87,9 +87,10 @@ class StateInput:
             self.merger.restart()
 
     def read(self, t: float, message: JointState) -> ReadState | None:
-        """Return the state of a message.
+        """Return the state of a message, or None if there is none (yet).
 
-        None if it has only other joints, or is incomplete.
+        The message then has only other joints, or a part of the joints whose other
+        parts are still missing.
 
         Args:
             t: Time of receipt, monotonic [s].

@@ -30,10 +30,7 @@ class Outcome:
     facts: dict[str, str] = field(default_factory=dict)
 
     def errors(self) -> np.ndarray:
-        """Return the largest tracking error of each joint, (n,) [rad | m].
-
-        NaN is ignored.
-        """
+        """Return the largest tracking error by joint, (n,) [rad | m], ignoring NaN."""
         return np.nanmax(np.abs(self.q - self.q_ref), axis=0)
 
 

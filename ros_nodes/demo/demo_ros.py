@@ -331,9 +331,9 @@ class _DemoNode:
         return time.monotonic() > t and self._settled()
 
     def _settled(self) -> bool:
-        """Return whether the arm is at rest; it falls until the controller starts.
+        """Return whether the last 20 samples have errors below 1e-3 rad or m.
 
-        At rest, the last 20 samples have errors below 1e-3 rad or m.
+        The arm falls until the controller starts.
         """
         errors = [np.abs(q - q_ref).max() for _, q, q_ref in self.rows[-20:]]
         return len(errors) == 20 and max(errors) < 1e-3

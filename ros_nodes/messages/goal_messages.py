@@ -54,9 +54,9 @@ def check_followed(request: Any) -> None:
 
 
 def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
-    """Return JointTolerance messages as objects.
+    """Return JointTolerance messages as objects; a missing field is 0.
 
-    A missing field, such as effort, is 0.
+    Older messages have no effort.
     """
     return [
         JointTolerance(x.name, *(float(getattr(x, what, 0.0)) for what in _TOLERANCE))

@@ -54,9 +54,9 @@ PAYLOAD_ESTIMATION = (
 
 
 def payload_of(value: Callable[[str], Any]) -> Payload | None:
-    """Return the payload that the parameters describe.
+    """Return the payload that the parameters describe, or None for no payload.
 
-    None if its mass is zero or payload.attached is false.
+    There is none if its mass is zero or payload.attached is false.
 
     Args:
         value: Returns a parameter's value by name.

@@ -42,9 +42,10 @@ class RoundTrips:
         return float(self._percentiles([p])[0]) * 1e-6
 
     def _percentiles(self, p: Sequence[float]) -> np.ndarray:
-        """Return percentiles of all times [us], one per `p` in percent.
+        """Return percentiles of all times, (len(p),) [us]; NaN without times.
 
-        NaN without times.
+        Args:
+            p: Percentages, 0 to 100.
         """
         sums = np.cumsum(self.counts)
         if not sums[-1]:

@@ -166,9 +166,9 @@ class CommandInput:
 
     @property
     def limited_share(self) -> float:
-        """Share of the last commands beyond an effort limit.
+        """Share of the last commands that were beyond an effort limit.
 
-        0 for fewer than ENOUGH.
+        It is 0 until there have been ENOUGH commands.
         """
         enough = len(self.limited) >= ENOUGH
         return sum(self.limited) / len(self.limited) if enough else 0.0

@@ -405,9 +405,13 @@ def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
 
 
 def _time_of_zero(efforts: list[Any], onset: float) -> float:
-    """Return the time from `onset` until the effort remains zero [s].
+    """Return the time from `onset` until the effort remains zero [s], or NaN.
 
-    NaN if it does not.
+    NaN: it does not remain zero, or there are no efforts.
+
+    Args:
+        efforts: SeenEffort of all efforts after the fault.
+        onset: Time of the fault, monotonic [s].
     """
     active = [k for k, x in enumerate(efforts) if x.values.any()]
     first = active[-1] + 1 if active else 0

@@ -136,9 +136,11 @@ def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
 
 
 def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
-    """Return a fault that suspends a process for a time [s].
+    """Return a fault that suspends a process for a time.
 
-    Default: the controller.
+    Args:
+        seconds: Duration [s].
+        process: Executable of the node; empty: the controller.
     """
 
     def inject(stand: Any) -> None:

@@ -194,10 +194,7 @@ class FaultStand(NodeStand):
         return over
 
     def flowing_again(self) -> bool:
-        """Return whether efforts flow.
-
-        True if the controller has ended, as none can come.
-        """
+        """Return whether efforts flow, or the controller has ended and sends none."""
         running = self.processes[CONTROL].popen.poll() is None
         return self.flowing(COMMANDS) if running else True
 

@@ -55,7 +55,8 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
 def _all(live: Live, verb: str) -> int:
     """Print all lifecycle nodes, for `get` with their states.
 
-    Return 1 if there is none.
+    Returns:
+        Exit status: 0; 1 if there is no lifecycle node.
 
     Raises:
         DynError: There is no node at all, or a node does not answer.

@@ -131,10 +131,7 @@ def _read(typed: str) -> Any:
 
 
 def _likely(value: Any) -> int:
-    """Return the type number that fits a value.
-
-    A list with a float is a double array.
-    """
+    """Return the type number for a value; a list with a float is a double array."""
     first = value[0] if isinstance(value, list) and value else value
     kinds = {bool: 1, int: 2, float: 3}
     if isinstance(value, list) and any(isinstance(x, float) for x in value):
@@ -218,9 +215,9 @@ def dumped(
 
 
 def _path(name: str, names: Mapping[str, Any]) -> Sequence[str]:
-    """Return the nested keys of a name.
+    """Return the nested keys for a parameter name.
 
-    The name alone if a part of it is a parameter.
+    A name with a prefix that is a parameter itself, or with an empty key, is not split.
     """
     heads = name.split(".")
     stems = [".".join(heads[:k]) for k in range(1, len(heads))]
