@@ -165,7 +165,7 @@ class GuardNode(TableNode):
         return min(max(0.0, beat - now), BEAT if check is None else check)
 
     def _announce(self) -> None:
-        """Publish whether the robot is stopped and a beat, if this has changed."""
+        """Publish ~/stopped and a beat if the robot was stopped or released."""
         stopped = self.supervisor.stopped is not None
         if stopped == self._announced:
             return

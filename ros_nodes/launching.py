@@ -27,6 +27,7 @@ def launch_description(name: str) -> LaunchDescription:
     }
 
     def start(context: Any) -> list[Node]:
+        """Return the launch actions for the chosen values of the arguments."""
         chosen = {key: LaunchConfiguration(key).perform(context) for key in arguments}
         entries = graph.entries(_switch(chosen.get("supervise", "")) or False)
         return [_node(entry, chosen) for entry in entries]

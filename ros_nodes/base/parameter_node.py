@@ -290,10 +290,11 @@ class TableNode(Node):
                 self.declare([Field(name, kind_like(value), doc, "", value)])
 
     def _check_names(self) -> None:
-        """Refuse misspelt parameters; warn once about parameters of other nodes.
+        """Refuse misspelt parameters; warn once about parameters unknown to all nodes.
 
         Raises:
-            DynError: A name is unknown to every node.
+            SettingError: A name resembles a parameter of this package, see
+                foreign_names.
         """
         every = {name for fields in NODES.values() for name in fields}
         foreign = foreign_names(self._undeclared(), self.specs, every)

@@ -197,10 +197,13 @@ class PayloadWatch:
         }
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return warnings on the estimate; empty if there are none.
+        """Return the warnings on the estimate; empty if there are none.
 
-        Warned of are missing efforts, errors far above the assumed noise, and frequent
+        Causes are missing efforts, errors far above the assumed noise, and frequent
         changes.
+
+        Args:
+            t: Not used.
         """
         assert self.estimator is not None
         seen, mismatch = [], float(self.estimator.mismatch)

@@ -124,7 +124,7 @@ class StateInput:
         return ReadState(message, *self.reader.read(message), stamp, t)
 
     def conditions(self, t: float, robot_seen: bool) -> list[Condition]:
-        """Return a warning if states arrive, but only of other joints.
+        """Return a warning if states arrive, but only of other joints; else [].
 
         Args:
             t: Time, monotonic [s].

@@ -76,9 +76,11 @@ def make_server(node: Any, action: Any) -> CycleActionServer:
     attempt = node.callbacks.attempt
 
     def accept(handle: Any) -> None:
+        """Pass a goal to the goal service of the present configuration."""
         attempt(node.goals.service.accept, handle)
 
     def cancel(handle: Any) -> CancelResponse:
+        """Accept the cancellation of a known goal."""
         known = attempt(node.goals.service.cancel, handle)
         return CancelResponse.ACCEPT if known else CancelResponse.REJECT
 
@@ -142,9 +144,12 @@ class TrajectoryGoals:
     def observe(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> str | None:
-        """Collect the goals that end in this cycle; return None: never ask for a stop.
+        """Collect the goals that end in this cycle; an observer of the controller.
 
         The arguments are ignored.
+
+        Returns:
+            None: it never asks for a stop.
         """
         self.service.observe(self.controller.seen)
         return None

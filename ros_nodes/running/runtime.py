@@ -91,6 +91,7 @@ def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> No
     before = len(stop)
 
     def interrupted() -> bool:
+        """Report progress; return whether a further signal has come."""
         sign_of_life()
         return len(stop) > before
 

@@ -37,9 +37,9 @@ class SimulatedContacts(SimulatedRobot):
     Topics, published at contact.publish_rate while there are subscribers:
 
     - ~/contact_wrenches: each contact with a force in the last period: its point and
-    frame (x: normal), and the mean force on the first link in world axes.
+      frame (x: normal), and the mean force on the first link in world axes.
     - ~/joint_reactions: the force through each joint on its child, in the frame of the
-    child's link; not for robots with loops.
+      child's link; not for robots with loops.
 
     Attributes:
         node: The simulator node.

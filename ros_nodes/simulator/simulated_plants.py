@@ -26,10 +26,10 @@ class Simulated(ABC):
     The contract:
 
     1. `robot` has q, qd, tau, effort, paused, counters and program.engine, and the
-    methods command(t, tau), advance(t), reset() and stale(t). A failed step raises a
-    DynError, retains the last good state and pauses.
+       methods command(t, tau), advance(t), reset() and stale(t). A failed step raises a
+       DynError, retains the last good state and pauses.
     2. `joints` are the joints of effort commands, in order; `effort_indices` are their
-    indices in tau.
+       indices in tau.
     3. `writer.write(q, qd, effort)` returns the fields of a JointState.
 
     Attributes:

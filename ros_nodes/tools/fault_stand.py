@@ -96,7 +96,7 @@ class FaultStand(NodeStand):
             self.sound.append(self.seen[COMMANDS][-1].values)
 
     def second_source(self) -> None:
-        """Send joint states with other positions, too, between the right ones."""
+        """Send joint states of the robot `elsewhere` from a second publisher, too."""
         self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
 
     def other_joints(self, names: list[str], once: bool = False) -> None:
@@ -111,7 +111,7 @@ class FaultStand(NodeStand):
         self.feed = {**feed, **rest}
 
     def second_controller(self) -> None:
-        """Send the last effort from a second publisher."""
+        """Send the controller's last effort repeatedly from a second publisher."""
         data = Float64MultiArray(data=self.last)
         self._say(Float64MultiArray, EFFORTS, lambda: data)
 
@@ -179,6 +179,7 @@ class FaultStand(NodeStand):
         answers: list[Any] = []
 
         def ask(_: Any = None) -> None:
+            """Send one round of requests; the next follows its last response."""
             if len(answers) < ROUNDS:
                 last = [self._ask_change(number) for number in RESTART][-1]
                 answers.append(last)
