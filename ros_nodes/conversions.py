@@ -96,10 +96,16 @@ class JointReader:
 
 
 def _field(what: str, values: Any, names: Sequence[str]) -> np.ndarray | None:
-    """Return a field as array, one number for each name; None if it is empty.
+    """Return a message's field as array, (len(names),); None if it is empty.
+
+    Args:
+        what: Name of the field, for the message.
+        values: Numbers of the field.
+        names: Names of the message; if there are none, an empty field is an empty
+            array.
 
     Raises:
-        ShapeError: It differs in size from the names; `what` names it.
+        ShapeError: The field is not empty and differs in size from the names.
     """
     array = np.asarray(values, float)
     if array.size == 0 and len(names):

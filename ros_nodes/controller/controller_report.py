@@ -91,14 +91,20 @@ class Report:
         return [Condition(WARN, "root", message)]
 
     def _recent_refusals(self, t: float) -> list[Condition]:
-        """Return a warning with the last refusal of a joint state, if recent, else []."""
+        """Return a warning with the last refusal of a state, if recent, else []."""
         if not self._refusals or t - self._refusals[-1][0] > WINDOW:
             return []
         message = f"joint states refused: {self._refusals[-1][1]}"
         return [Condition(WARN, "refused", message)]
 
     def _load(self, t: float) -> list[Condition]:
-        """Return a warning if joint states take more than MOST_BUSY of the time, else []."""
+        """Return a warning if joint states take more than MOST_BUSY of the time.
+
+        The list is empty otherwise.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         rows = self._busy_before
         rows.append((t, self.busy))
         while len(rows) > 2 and rows[1][0] <= t - WINDOW:

@@ -69,8 +69,11 @@ def _parameters(
 ) -> dict[str, Any]:
     """Return the content of a parameter file for both nodes.
 
-    Parameters of the file are combined with settings of the command line and of the
-    demo.
+    Args:
+        model: Robot.
+        waypoints: Motion; the simulated arm begins at its start.
+        settings: Settings of the demo command; the parameters of the file in it are
+            changed in place.
     """
     nodes = settings["params"]
     sim, control = nodes["simulator"], nodes["computed_torque"]
@@ -218,7 +221,12 @@ class _DemoNode:
                 self.ticks.append((time.monotonic(), *counts))
 
     def see(self, processes: Processes, waypoints: Waypoints, repeat: int) -> Outcome:
-        """Wait for the nodes, send the motion `repeat` times, and record it.
+        """Wait for the nodes, send the motion, and record it.
+
+        Args:
+            processes: The nodes.
+            waypoints: Motion.
+            repeat: Number of times that the motion is sent.
 
         Raises:
             DynError: A node ends or does not start, or the trajectory is not followed.

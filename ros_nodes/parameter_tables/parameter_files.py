@@ -99,6 +99,12 @@ def _check_sections(
 ) -> None:
     """Check the nodes that a parameter file names.
 
+    Args:
+        where: Name of the file, for messages.
+        keys: Keys of its sections.
+        nodes: Nodes that are to be started; empty: not checked.
+        namespace: Namespace of the nodes.
+
     Raises:
         SettingError: A node is misspelt, or the file has no section for any of `nodes`.
     """
@@ -122,6 +128,12 @@ def _of_node(
     by_name: Mapping[str, Any], where: str, node: str, namespace: str
 ) -> dict[str, Any]:
     """Return the checked parameters of a node; later sections override earlier ones.
+
+    Args:
+        by_name: Parameters of each section by key.
+        where: Name of the file, for messages.
+        node: Name of the node, a key of NODES.
+        namespace: Its namespace.
 
     Raises:
         SettingError: A name is misspelt.

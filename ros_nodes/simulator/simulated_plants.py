@@ -263,7 +263,16 @@ def _urdf(node: RobotNode) -> str:
 
 
 def refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
-    """Raise a SettingError with `reason` if options of unused solver slots are set."""
+    """Check that no options are set for solver slots that are not used.
+
+    Args:
+        node: The simulator node.
+        slots: Names of the unused slots.
+        reason: Why they are not used, for the message.
+
+    Raises:
+        SettingError: An option is set.
+    """
     for slot in slots:
         for option in node.options(slot):
             name = f"{slot}.options.{option}"
@@ -298,10 +307,15 @@ def _forward_dynamics(node: RobotNode, model: dyn.Model) -> Any:
 
 
 def is_set(name: str, values: Sequence[float], joints: Sequence[str]) -> bool:
-    """Return whether initial values are set: one number per joint, not a single 0.0.
+    """Return whether initial values are set; a single 0.0 for several joints is not.
+
+    Args:
+        name: Name of the parameter, for the message.
+        values: Its value.
+        joints: Names of the joints.
 
     Raises:
-        SettingError: The number of values is wrong; `name` is the parameter.
+        SettingError: The number of values differs from the number of joints.
     """
     if len(values) == len(joints):
         return True

@@ -314,6 +314,11 @@ def _tried(stand: Any, fault: Fault, limits: dict[str, float]) -> FaultResult:
 
     A busy machine suspends a process now and then: a late reaction is then no failure
     of the nodes. A wrong effort (WRONG) is never repeated.
+
+    Args:
+        stand: A FaultStand.
+        fault: The fault.
+        limits: Result of `bounds`.
     """
     for _ in range(REPEATED):
         result, pause = _once(stand, fault, limits)
@@ -327,7 +332,12 @@ def _once(
 ) -> tuple[FaultResult, float]:
     """Inject a fault; return its result and the longest wait for a processor [s].
 
-    A DynError of the test stand is a result with its message as reason.
+    A DynError of the test stand is returned as a failed result with its message.
+
+    Args:
+        stand: A FaultStand.
+        fault: The fault.
+        limits: Result of `bounds`.
     """
     bound = limits[fault.after] if fault.follows == STOPS else None
     try:

@@ -124,7 +124,13 @@ class FaultStand(NodeStand):
     def _say_states(
         self, names: list[str], q: np.ndarray, qd: np.ndarray, once: bool = False
     ) -> None:
-        """Send joint states from another publisher; `once`: only one message."""
+        """Send joint states from another publisher until `restore`.
+
+        Args:
+            names: Names of the joints.
+            q, qd: Position and velocity by joint.
+            once: Whether only one message is sent.
+        """
 
         def make() -> JointState:
             message = JointState(name=names, position=q, velocity=qd)

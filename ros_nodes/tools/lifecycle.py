@@ -70,13 +70,13 @@ def _all(live: Live, verb: str) -> int:
 
 
 def _get(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print the state of a node."""
+    """Print the state of a node; return 0."""
     print(_shown(state(live, node)))
     return 0
 
 
 def _list(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print the transitions that are available for a node."""
+    """Print the transitions that are available for a node; return 0."""
     for each in transitions(live, node):
         print(f"- {each.transition.label} [{each.transition.id}]")
         print(f"\tStart: {each.start_state.label}")
@@ -85,7 +85,7 @@ def _list(live: Live, node: str, _: argparse.Namespace) -> int:
 
 
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
-    """Perform a transition, named by label or id.
+    """Perform the transition `arguments.transition`, a label or id; return 0.
 
     Raises:
         SettingError: It is not available in the present state.

@@ -45,7 +45,17 @@ def trajectory(places: dict[str, str]) -> JointTrajectory:
 
 
 def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
-    """Send a message once a subscriber exists, then repeatedly for `seconds`."""
+    """Send a message once a subscriber exists, then repeatedly.
+
+    Args:
+        topic: Name of the topic.
+        message: The message.
+        qos: Quality of service of the publisher.
+        seconds: Duration of the repetition [s]; 0: the message is sent once.
+
+    Raises:
+        DynError: ROS 2 does not start.
+    """
     with connect(PATIENCE) as live:
         sender = live.node.create_publisher(type(message), topic, qos)
         live.until(lambda: sender.get_subscription_count() > 0, PATIENCE)

@@ -57,14 +57,18 @@ def _list_all(live: Live) -> int:
 
 
 def _list(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print the names of a node's parameters."""
+    """Print the names of a node's parameters; return 0."""
     for name in parameter_names(live, node):
         print(f"  {name}")
     return 0
 
 
 def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
-    """Print the value of a parameter."""
+    """Print the value of the parameter `arguments.name`; return 0.
+
+    Raises:
+        SettingError: There is no such parameter.
+    """
     _require(live, node, [arguments.name])
     value = values(live, node, [arguments.name])[arguments.name]
     print(value_line(value, arguments.hide_type))
@@ -72,7 +76,7 @@ def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
-    """Set a parameter to a value given as text.
+    """Set the parameter `arguments.name` to `arguments.value`, a text; return 0.
 
     Raises:
         SettingError: There is no such parameter, the value does not fit its type, or
@@ -97,7 +101,11 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
-    """Print the descriptors of parameters, by default of all."""
+    """Print the descriptors of `arguments.names`, by default of all; return 0.
+
+    Raises:
+        SettingError: There is no such parameter.
+    """
     known = parameter_names(live, node)
     wanted = arguments.names or known
     _check(node, wanted, known)
@@ -107,7 +115,7 @@ def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _dump(live: Live, node: str, _: argparse.Namespace) -> int:
-    """Print all values of a node as YAML."""
+    """Print all values of a node as YAML; return 0."""
     names = parameter_names(live, node)
     messages = values(live, node, names)
     set_ones = {k: value_of(x) for k, x in messages.items() if x.type != NOT_SET}
@@ -127,7 +135,11 @@ VERBS = {
 
 
 def parameter_names(live: Live, node: str) -> list[str]:
-    """Return the names of a node's parameters, sorted."""
+    """Return the names of a node's parameters, sorted.
+
+    Raises:
+        DynError: There is no such service, or no response in time.
+    """
     answer = live.call(
         ListParameters, f"{node}/list_parameters", ListParameters.Request()
     )
@@ -135,7 +147,11 @@ def parameter_names(live: Live, node: str) -> list[str]:
 
 
 def values(live: Live, node: str, names: list[str]) -> dict[str, Any]:
-    """Return the ParameterValue of each name; type NOT_SET for one without a value."""
+    """Return the ParameterValue of each name; type NOT_SET for one without a value.
+
+    Raises:
+        DynError: There is no such service, or no response in time.
+    """
     # A node of rclpy returns nothing at all if one of the names has no value, so that
     # halves are requested until the names without a value are alone.
     request = GetParameters.Request(names=names)
@@ -149,7 +165,11 @@ def values(live: Live, node: str, names: list[str]) -> dict[str, Any]:
 
 
 def descriptors(live: Live, node: str, names: list[str]) -> list[Any]:
-    """Return the ParameterDescriptor of each name, in this order."""
+    """Return the ParameterDescriptor of each name, in the order of the names.
+
+    Raises:
+        DynError: There is no such service, or no response in time.
+    """
     request = DescribeParameters.Request(names=names)
     answer = live.call(DescribeParameters, f"{node}/describe_parameters", request)
     return list(answer.descriptors)
