@@ -36,6 +36,9 @@ def ros_fault() -> str | None:
 def private_environment(domain: int | None = None) -> dict[str, str]:
     """Return environment variables for DDS on 127.0.0.1 only, in a separate domain.
 
+    They are the variables of this process with changes; logs go to a new folder, unless
+    ROS_LOG_DIR is set.
+
     Args:
         domain: ROS_DOMAIN_ID; None: derived from the process id, 1 to 100.
     """

@@ -96,7 +96,7 @@ class SimulatorNode(RobotNode):
         return self.steps * self.period
 
     def stamp(self) -> Any:
-        """Return the time for a header: simulated time if /clock is published."""
+        """Return the time for a header as message; simulated if /clock is published."""
         stamp = super().stamp()
         if self.configured and self.value_of_clock:
             stamp.sec, stamp.nanosec = divmod(round(self.elapsed * 1e9), 10**9)
@@ -118,7 +118,11 @@ class SimulatorNode(RobotNode):
             super()._on_description(message)
 
     def _on_accelerations(self, message: Float64MultiArray) -> None:
-        """Set the accelerations of the prescribed joints; log an invalid message."""
+        """Set the accelerations of the prescribed joints; an invalid message is logged.
+
+        Args:
+            message: Accelerations in the order of the model [rad/s² | m/s²].
+        """
         if not self.active:
             return
         try:

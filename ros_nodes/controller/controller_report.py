@@ -171,7 +171,11 @@ class Report:
         return LEVELS[node.health.summary(conditions)[0]]
 
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics."""
+        """Return level, message and values for /diagnostics.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         node, controller = self.node, self.node.controller
         level, message = node.health.summary(self.conditions(t))
         if not node.active:

@@ -137,7 +137,12 @@ def bounds(value: Value, count: int) -> Bounds:
 
 
 def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
-    """Return the collision detection settings; None if no threshold is positive."""
+    """Return the collision detection settings; None if no threshold is positive.
+
+    Args:
+        value: Returns the value of a parameter by name.
+        joints: Names of the joints; joints with a threshold of 0 are not watched.
+    """
     thresholds = {name: value(f"collision.thresholds.{name}") for name in joints}
     watched = {name: x for name, x in thresholds.items() if x > 0}
     if not watched:
@@ -147,7 +152,12 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
 
 
 def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
-    """Return parameters that differ from their default but have no effect."""
+    """Return the parameters that differ from their default but have no effect.
+
+    Args:
+        value: Returns the value of a parameter by name.
+        joints: Names of the joints.
+    """
     idle = []
     if {value("on_stale"), *(value(name) for name in ON_EVENTS)} == {"zero"}:
         idle += ["stop_time"]

@@ -16,9 +16,10 @@ LOOK = 0.01  # period of the checks for silence of the guard [s]
 
 
 def publishers_beside_guard(node: Any, topic: str) -> int:
-    """Return the number of publishers of a topic, without guards.
+    """Return the number of publishers of a topic, not counting guards.
 
-    A guard is a node of that name; it only sends while the controller does not.
+    A guard is a node with the name of the guard's executable; it only sends while the
+    controller does not. A single publisher is counted even if it is a guard.
     """
     name = node.resolve_topic_name(topic)
     count = int(node.count_publishers(name))

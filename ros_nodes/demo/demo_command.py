@@ -247,7 +247,7 @@ def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> O
 
 
 def report(outcome: Outcome) -> None:
-    """Print the largest tracking errors and the facts of a run."""
+    """Print the largest tracking errors [rad | m] and the further lines of a run."""
     print("largest tracking error")
     for name, error in zip(outcome.names, outcome.errors(), strict=True):
         print(f"  {name:<16} {error:.6f}")

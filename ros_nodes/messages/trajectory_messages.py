@@ -37,12 +37,16 @@ class WireTrajectory(NamedTuple):
 class _CdrReader:
     """Reads numbers from CDR data at an advancing position.
 
-    Alignment counts from the end of the encapsulation header of four bytes.
+    Alignment counts from the end of the encapsulation header of four bytes. All reading
+    methods raise a TrajectoryError if the data is cut off.
 
     Attributes:
         order: Byte order, "<" or ">".
         data: Data after the header.
         place: Position in `data` [byte].
+
+    Args:
+        data: The message with its header.
 
     Raises:
         TrajectoryError: The data is not in plain CDR.
@@ -80,7 +84,10 @@ class _CdrReader:
         return value.decode("utf-8", "replace")
 
     def doubles(self) -> np.ndarray:
-        """Read a sequence of float64 numbers; empty if its length is zero."""
+        """Read a sequence of float64 numbers, as a view of the data.
+
+        Empty if it has none.
+        """
         count = self.whole()
         if not count:
             return np.zeros(0)

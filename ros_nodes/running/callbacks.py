@@ -76,7 +76,7 @@ class Callbacks:
         return sentence
 
     def forget(self) -> None:
-        """Clear all recorded failures; called when a new configuration begins."""
+        """Clear the failures and their counts; called when a configuration begins."""
         self.failures, self._logged = {}, set()
         self.counts.clear()
 

@@ -42,7 +42,10 @@ class Live:
         self._executor.spin_once(timeout_sec=seconds)
 
     def until(self, done: Callable[[], Any], seconds: float) -> bool:
-        """Spin until done() is true; return False if it is not within `seconds`."""
+        """Spin until done() is true.
+
+        Return False if it is not true within `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while not done():
             if time.monotonic() > deadline:
