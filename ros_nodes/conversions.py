@@ -179,7 +179,7 @@ class JointWriter:
     """Converts a robot's state to JointState fields, for joints with one coordinate.
 
     Followers (mimic joints) are included, after the independent joints. Followers whose
-    multiplier is not constant are left out.
+    multiplier is not a float are left out.
 
     Attributes:
         names: Names of the written joints.

@@ -299,12 +299,12 @@ class RobotNode(ParameterNode):
         self.session.periodic.add(period, callback)
 
     def every_idle(self, period: float, job: Callable[[], None]) -> None:
-        """Call a function periodically, each time deferred by IdleWork, until clean-up.
+        """Call a function periodically until clean-up, each time behind an answer.
 
         Args:
             period: Period [s].
-            job: Called without arguments after the next answer, or at once if none is
-                due.
+            job: Called without arguments right after the next answer, or at once if
+                there was no answer lately, see IdleWork.due.
         """
         idle = self.session.idle
         self.every(period, lambda: idle.due(job))

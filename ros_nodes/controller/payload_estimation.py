@@ -159,8 +159,8 @@ class PayloadWatch:
     def publish(self) -> None:
         """Publish the estimate and its standard deviations.
 
-        Does nothing while inactive or without an estimate. The first estimate that is
-        accurate enough is logged.
+        Does nothing while inactive or without an estimate. The estimate is logged once
+        it is accurate enough, and again after a change of the payload.
         """
         estimate = None if self.estimator is None else self.estimator.estimate
         if not self.node.active or estimate is None:

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def keep_to_this_machine(network: bool) -> None:
-    """Restrict discovery to this machine, unless `network` or the environment differs.
+    """Restrict discovery to this machine, unless `network` is true.
 
     An environment variable of CHOSEN that is already set takes precedence.
     """

@@ -29,7 +29,7 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
 
     Args:
         make: Returns the node; called after rclpy.init.
-        args: ROS arguments; None: those of the command line.
+        args: ROS arguments; None: the arguments of the command line.
 
     Returns:
         0 after SIGINT, SIGTERM or SIGHUP; 1 if ROS is missing, if the node cannot

@@ -38,7 +38,7 @@ class Live:
         self.node.destroy_node()
 
     def spin(self, seconds: float = 0.02) -> None:
-        """Process at most one event; wait for it up to `seconds`."""
+        """Process incoming events; wait for one up to `seconds`."""
         self._executor.spin_once(timeout_sec=seconds)
 
     def until(self, done: Callable[[], Any], seconds: float) -> bool:

@@ -89,10 +89,10 @@ KINDS: dict[str, Callable[[dict[str, str]], object]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what KIND says, see KINDS; return 0.
+    """Run one of KINDS; return 0.
 
     Args:
-        arguments: KIND, then JOINT=POSITION for each joint.
+        arguments: Key of KINDS, then JOINT=POSITION for each joint.
     """
     kind, *places = arguments
     if kind != "load":
