@@ -86,6 +86,9 @@ class ComputedTorqueNode(RobotNode):
             by name.
         after_answers: Called with each joint state and the effort that answers it,
             which may be None.
+
+    Args:
+        kwargs: Further arguments of rclpy's node.
     """
 
     extensions: ClassVar[list[Callable[[Any], object]]] = [

@@ -28,6 +28,9 @@ class FeedForwardNode(RobotNode):
         feed: A FeedForward; None before the first configure.
         passed: Number of published trajectories since configure.
         excess: Sentences on exceeded effort limits of the last trajectory.
+
+    Args:
+        kwargs: Further arguments of rclpy's node.
     """
 
     def __init__(self, **kwargs: Any) -> None:

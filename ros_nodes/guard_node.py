@@ -48,6 +48,9 @@ class GuardNode(TableNode):
         latch: Publisher of the beats, for controllers.
         zero: The message with zero efforts.
 
+    Args:
+        kwargs: Further arguments of rclpy's node.
+
     Raises:
         SettingError: A parameter is misspelt or has the wrong type.
         ParameterException: A value is not valid.

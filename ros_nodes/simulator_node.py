@@ -54,6 +54,9 @@ class SimulatorNode(RobotNode):
         fault: Reason of the last failed step; empty: none.
         notices: Logs warnings when they begin and end.
         recent_warnings: Warnings of the last status, by kind.
+
+    Args:
+        kwargs: Further arguments of rclpy's node.
     """
 
     def __init__(self, **kwargs: Any) -> None:

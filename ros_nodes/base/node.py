@@ -52,6 +52,11 @@ class RobotNode(ParameterNode):
         steady: Steady clock; all timers of the node use it.
         ready_after: Age of the process at its first activation [s]; None before it, or
             if the age is unknown.
+
+    Args:
+        name: Name of the node.
+        specs: Table of the parameters.
+        kwargs: Further arguments of rclpy's node.
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:

@@ -43,6 +43,10 @@ class Session:
         active: Whether the node is active.
         idle: Queue of jobs that are deferred until a message has been answered.
         periodic: Periodic jobs.
+
+    Args:
+        node: A RobotNode.
+        is_open: Initial value of `open`.
     """
 
     def __init__(self, node: Any, is_open: bool = True) -> None:

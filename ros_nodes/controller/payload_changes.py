@@ -42,6 +42,10 @@ class PayloadService:
 
     The service ~/attach_payload (SetBool) attaches or removes it. Mass, centre of mass
     and inertia are parameters, since no service type of std_srvs has numbers.
+
+    Args:
+        node: Node with the payload's parameters.
+        carrier: The robot or controller that carries the payload.
     """
 
     def __init__(self, node: RobotNode, carrier: Carrier) -> None:

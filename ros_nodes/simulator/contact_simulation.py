@@ -50,6 +50,10 @@ class SimulatedContacts(SimulatedRobot):
         trouble: Time [s] and description of the last unsolved problem, or None.
         unsolved: Number of unsolved problems so far.
         contacts, reactions: Publishers; reactions is None for robots with loops.
+
+    Args:
+        node: The simulator node.
+        period: Duration of a cycle [s].
     """
 
     robot: dyn.ContactSimulator
