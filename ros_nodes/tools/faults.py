@@ -55,7 +55,7 @@ class Fault:
             unchanged while the robot is held; FOLLOWS: it must go on, and change by no
             more than effort_slew allows in two cycles; RETURNS: it may pause at zero,
             and must come back; QUIET: there must be no effort; SOUND: each effort must
-            be zero or as recorded by `prepare`.
+            lie in the range of zero and the efforts recorded by `prepare`.
         after: Key of `bounds` for the time of the reaction.
         watch: commands: efforts that the controller sends; applied: efforts that act on
             the robot.
@@ -93,6 +93,8 @@ class Fault:
 
 def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return the time after which the effort must be zero [s], by kind of fault.
+
+    The time is math.inf where the stop holds a position, with effort.
 
     Args:
         parameters: Parameters by node; missing ones have their defaults.
