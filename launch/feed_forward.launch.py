@@ -4,5 +4,5 @@ from ros_nodes.launching import launch_description
 
 
 def generate_launch_description():
-    """Return what ros2 launch starts."""
+    """Return the LaunchDescription of the graph."""
     return launch_description("feed_forward")

@@ -1,4 +1,4 @@
-"""The commands that nodes bring; importing them needs no ROS."""
+"""The `dyn` commands of this package; importing them needs no ROS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ros_nodes.tools import commands as tools
 
 @hookimpl
 def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
-    """Add `up`, `demo`, `feed-forward`, the tools and `view`."""
+    """Add the commands `up`, `demo`, `feed-forward`, the ROS tools and `view`."""
     up = subparsers.add_parser("up", help="start the nodes of a graph")
     up.add_argument("graph", choices=sorted(GRAPHS), help="nodes that belong together")
     up.add_argument("--params", help="parameter file; default: the shipped one")
@@ -52,6 +52,16 @@ def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _up(arguments: argparse.Namespace) -> int:
+    """Run `dyn up`: start the nodes of a graph, wait for a signal, end them.
+
+    Returns:
+        Exit status: 0 after a signal if all processes ended with 0; 1 if ROS is
+            missing, a process ended by itself, or one ended with another status.
+
+    Raises:
+        SettingError: An option does not apply to the graph.
+        DynError: The robot, the parameter file or the namespace is not valid.
+    """
     fault = ros_fault()
     if fault is not None:
         print(f"dyn up: {fault}", file=sys.stderr)
@@ -88,7 +98,11 @@ def _up(arguments: argparse.Namespace) -> int:
 
 
 def _chain(name: str) -> str:
-    """Return the absolute path of a chain's file, or the name of a shipped one."""
+    """Return the absolute path of a chain's YAML file, or the name of a shipped chain.
+
+    Raises:
+        SettingError: There is no such file or shipped chain.
+    """
     if name.endswith((".yaml", ".yml")):
         path = os.path.abspath(name)
         if not Path(path).is_file():
@@ -100,6 +114,6 @@ def _chain(name: str) -> str:
 
 
 def _settings(arguments: argparse.Namespace) -> list[str]:
-    """Return the arguments of a node that say how its robot is read."""
+    """Return the ROS arguments (-p NAME:=JSON) that set how a node reads its robot."""
     lists = robot_settings(arguments)
     return [x for k, v in lists.items() for x in ("-p", f"{k}:={json.dumps(v)}")]

@@ -1,4 +1,4 @@
-"""The node `computed_torque`: follows trajectories, publishes effort commands."""
+"""Node `computed_torque`: follows trajectories and publishes effort commands."""
 
 from __future__ import annotations
 
@@ -53,36 +53,42 @@ from ros_nodes.running.hanging_callbacks import Hang
 from ros_nodes.running.watchdog import Watchdog, period_of
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-# Deep enough that the part of one publisher does not replace that of another.
+# Deep enough that a part from one publisher does not replace a part from another.
 PARTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
-LOOK = 0.1  # period at which faults are looked for [s]
-POLL = 5e-4  # wait between two looks for a state while winding down [s]
+LOOK = 0.1  # period of the checks for conditions [s]
+POLL = 5e-4  # period of polling for a state while winding down [s]
 FAULT = "the control callback"
 
 
 class ComputedTorqueNode(RobotNode):
     """Computed-torque control of a robot, see dyn_core.control.controller.
 
-    Three threads: the executor's computes and publishes; the watchdog's alone answers
-    silence, through the gate of the controller; the worker's converts messages.
+    Three threads: the executor computes and publishes; the watchdog reacts to silence
+    through the gate of the controller; the worker converts messages.
 
-    What else is to run in the node is a function in `extensions`: it is called with the
-    node at the end of each configure. It may use `controller.observers` (each state
-    with its effort; a sentence stops the robot), `controller.listeners` (what became of
-    each trajectory), `trajectories.prepare` and `.follow`, `keep` for what it makes
-    with rclpy, `every` and `every_idle` for what is to be done at a period,
-    `conditions` and `further_values` for lines of /diagnostics, and `after_answers` for
-    what sees messages when their effort is on its way. What observers and listeners
-    raise stops the robot; what the others raise is logged and ends nothing.
+    Further features of the node are functions in `extensions`, called with the node at
+    the end of each configure. An extension may use `controller.observers` (called with
+    each state and its effort; a returned sentence stops the robot),
+    `controller.listeners` (called with the outcome of each trajectory),
+    `trajectories.prepare` and `.follow`, `keep` for resources made with rclpy, `every`
+    and `every_idle` for periodic jobs, `conditions` and `further_values` for
+    /diagnostics, and `after_answers`, called with messages once their effort has been
+    published. An exception in an observer or listener stops the robot; an exception in
+    the others is logged and ends nothing.
 
     Attributes:
         controller: A Controller; None in state unconfigured.
         extensions: Called with the node when it is configured.
-        conditions: Called with a time, each returns Conditions for /diagnostics.
-        further_values: Each returns values for /diagnostics by name.
+        conditions: Called with time.monotonic() [s]; each returns a list of Condition
+            for /diagnostics.
+        further_values: Called without arguments; each returns values for /diagnostics
+            by name.
         after_answers: Called with each joint state and the effort that answers it,
             which may be None.
+
+    Args:
+        kwargs: Further arguments of rclpy's node.
     """
 
     extensions: ClassVar[list[Callable[[Any], object]]] = [
@@ -92,13 +98,13 @@ class ComputedTorqueNode(RobotNode):
     ]
 
     def __init__(self, **kwargs: Any) -> None:
-        self.controller: Any = None  # a Controller once configured
+        self.controller: Any = None  # a Controller; None before configure
         self.goals: Any = None  # its TrajectoryGoals
         self.action_server: Any = None
         self.watchdog: Watchdog | None = None
         self.stopped_inactive = False  # ~/estop was called since the deactivation
         self.guard_link = GuardLink()  # a stop of a guard outlasts a clean-up
-        self.guard_stop: Any = None  # a GuardStop once configured
+        self.guard_stop: Any = None  # a GuardStop; None before configure
         super().__init__("computed_torque", CONTROLLER, **kwargs)
         self.activation = Activation(self, self._guard_refusal)
         # They outlive a configuration, so that an emergency stop is always answered.
@@ -110,7 +116,11 @@ class ComputedTorqueNode(RobotNode):
     # ---- life cycle
 
     def build(self) -> None:
-        """Build the robot, the controller and the communication."""
+        """Build the robot, the controller and the communication.
+
+        Raises:
+            DynError: The robot or a parameter is not valid.
+        """
         model = self.load(root_joint="fixed")
         names = model.joint_names
         self.declare(gain_fields(names))
@@ -138,21 +148,23 @@ class ComputedTorqueNode(RobotNode):
         serve_payload(self, self.controller)
         for extend in self.extensions:
             extend(self)
-        self.session.at_close(self._forget)  # before what was made above
+        self.session.at_close(self._forget)  # closed before the resources made above
         if self.stopped_inactive:
             self.controller.estop(time.monotonic(), "~/estop")
         self.model = model
 
     def _forget(self) -> None:
-        """End what publishes in another thread, and the controller."""
+        """Stop the watchdog, which publishes in another thread; drop the controller."""
         self._end_watchdog()
         self.controller = None
 
     def _end_watchdog(self) -> None:
+        """Stop the watchdog thread if there is one."""
         if self.watchdog is not None:
             self.watchdog.stop()
 
     def _communicate(self) -> None:
+        """Create the publishers, subscriptions and periodic jobs of a configuration."""
         keep, listen = self.keep, self.create_subscription
         latest = QoSProfile(depth=1)
         self.efforts = publisher(self, Float64MultiArray, "~/commands", latest)
@@ -167,19 +179,26 @@ class ComputedTorqueNode(RobotNode):
         self.motion_topics = MotionTopics(self)
 
     def _guard_refusal(self, t: float) -> str | None:
-        """Return why a guard that is required forbids an activation, or None."""
+        """Return why a required guard forbids an activation now, or None.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         return self.guard_link.refusal(t) if self.guard_link.required else None
 
     def _on_change_state(self, request: Any, response: Any) -> Any:
-        """Serve a request of a transition; an activation may wait for the guard."""
+        """Serve a change_state request; return its response.
+
+        An activation may have to wait for the guard; then PENDING is returned.
+        """
         return self.activation.serve(request, response, super()._on_change_state)
 
     def activate(self) -> bool:
-        """Activate, or begin to wait for the guard; return False if that failed."""
+        """Activate, or start to wait for the guard; return False on failure."""
         return self.activation.wait(self.trigger_activate) or super().activate()
 
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
-        """Activate the node, unless a guard that is required forbids it."""
+        """Activate the node; return FAILURE if a required guard forbids it."""
         refusal = self.activation.refused(time.monotonic())
         if refusal is not None:
             self.get_logger().error(f"cannot activate: {refusal}")
@@ -190,7 +209,8 @@ class ComputedTorqueNode(RobotNode):
     def activated(self) -> None:
         """Hold the present position; stops, commands and references are cleared.
 
-        A stop of the time in which the node was inactive stays, until the next time.
+        An emergency stop called while the node was inactive stays in force until the
+        next activation. The watchdog is started.
         """
         if not self.stopped_inactive:
             self.controller.reset_stop()
@@ -207,9 +227,15 @@ class ComputedTorqueNode(RobotNode):
         realtime.steady(self, self.watchdog.native_id or 0)
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Stop as on_shutdown says, for stop_time; meanwhile states and stops act.
+        """Stop as parameter on_shutdown says, for at most stop_time.
 
-        They are taken here: the executor stands, or has called this function.
+        It returns at once if the node is inactive, if on_shutdown is "zero", or if no
+        state has come or torque is disabled. Joint states and the services ~/estop and
+        ~/enable are served here, since the executor has stopped or has called this
+        function.
+
+        Args:
+            interrupted: Polled while waiting; True ends the wait at once.
         """
         controller = self.controller
         self.activation.end()
@@ -224,7 +250,7 @@ class ComputedTorqueNode(RobotNode):
         while time.monotonic() < until and controller.stopped.kind != "zero":
             if interrupted():
                 return
-            self.callbacks.count += 1  # a sign of life
+            self.callbacks.count += 1  # the watchdog must see no hang here
             for service in self.switches:
                 answer_waiting(service)
             with self.states_in.handle:
@@ -235,21 +261,21 @@ class ComputedTorqueNode(RobotNode):
                 self._on_state(taken[0])
 
     def send_final_command(self) -> None:
-        """Publish zero effort; whatever is still being computed is discarded."""
+        """Publish zero effort, discard pending efforts and abort all goals."""
         self._end_watchdog()
         if self.configured:
             self.send_zero()
             self.goals.end_all("the controller was deactivated")
 
     def send_zero(self) -> None:
-        """Publish zero effort; what is still being computed is discarded."""
+        """Publish zero effort and close the gate, which discards pending efforts."""
         zero = self.controller.final_torque()
         self.controller.safety.gate.close(lambda: self._send(zero))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have the zero, or for DELIVERY.
+        """Wait until reliable subscribers have the zero, at most DELIVERY seconds.
 
-        What is in flight when its publisher is destroyed may be lost.
+        A message in flight when its publisher is destroyed may be lost.
         """
         if self.configured:
             self.efforts.wait_for_all_acked(Duration(seconds=DELIVERY))
@@ -257,7 +283,15 @@ class ComputedTorqueNode(RobotNode):
     # ---- parameters
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Refuse gains and times that do not go together, or that cannot be sampled."""
+        """Check gains and timeouts that are being set, with the unchanged ones.
+
+        Args:
+            values: New values by parameter name.
+
+        Raises:
+            SettingError: An integral gain lacks its clamp, the timeouts contradict each
+                other, or a gain is not valid for the period of the states.
+        """
         if not self.configured:
             return
 
@@ -274,7 +308,11 @@ class ComputedTorqueNode(RobotNode):
             self.controller.check_gains(**gains(value, joints))
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Apply changed gains and thresholds; not those of a robot yet to be built."""
+        """Apply changed gains and the error threshold; does nothing when unconfigured.
+
+        Args:
+            values: New values by parameter name.
+        """
         if not self.configured:
             return
 
@@ -293,36 +331,45 @@ class ComputedTorqueNode(RobotNode):
 
     @property
     def simulated(self) -> bool:
-        """Whether time is simulated."""
+        """Whether the node's clock follows simulated time."""
         clock: Any = self.get_clock()
         return bool(clock.ros_time_is_active)
 
     def _simulated_time(self) -> float | None:
-        """Return the simulated time [s]; None where time is not simulated."""
+        """Return the simulated time [s]; None if time is not simulated."""
         return self.reference_time(0.0) if self.simulated else None
 
     def reference_time(self, t: float) -> float:
-        """Return the time of trajectories: simulated time, else the steady time t [s].
+        """Return the time of trajectories [s]: simulated time if active, else `t`.
 
-        The steady time does not jump where the system's time is set.
+        Args:
+            t: Steady time, time.monotonic() [s]; it does not jump when the system time
+                is set.
         """
         return self.get_clock().now().nanoseconds * 1e-9 if self.simulated else t
 
     def _on_event(self, message: JointState) -> None:
-        """Answer a joint state, unless a slow answer leaves time to other callbacks."""
+        """Answer a joint state, or skip it.
+
+        A state is skipped if slow answers would starve other callbacks.
+        """
         started = time.monotonic()
         if not self.states.rests(started):
             self._on_state(message)
             self.states.answered(started, time.monotonic())
 
     def _on_state(self, message: JointState) -> None:
-        """Publish the effort for a joint state."""
+        """Compute and publish the effort for a joint state.
+
+        An invalid state is refused and counted; any other exception stops the robot
+        with zero effort.
+        """
         if not self.session.active:
             return
         started = time.monotonic()
         try:
             state = self.states.read(started, message)
-            if state is None:  # of other joints, or a part that waits for the others
+            if state is None:  # other joints, or an incomplete state
                 return
             message, q, qd, stamp, t = state
             clock = self.get_clock().now().nanoseconds * 1e-9
@@ -333,7 +380,7 @@ class ComputedTorqueNode(RobotNode):
             self.report.refused(started, str(error))
             self.refuse("joint state refused", str(error))
             return
-        except Exception as error:  # what fails to control stops
+        except Exception as error:  # a failure of the control law stops the robot
             self._stop_failed(started, error)
             return
         self.report.answered(started, time.monotonic())
@@ -344,42 +391,62 @@ class ComputedTorqueNode(RobotNode):
         self.session.idle.after_answer()
 
     def _answer(self, started: float, tau: np.ndarray | None) -> None:
-        """Send an effort that is fresh: else the process stood; a guard may know."""
+        """Publish an effort through the gate, unless its state is too old by now.
+
+        An old state means that the process was suspended, which a guard may have
+        noticed.
+
+        Args:
+            started: Time of receipt of the state, monotonic [s].
+            tau: Joint efforts, (n,) [N·m | N]; None: nothing is published.
+        """
         safety, rules = self.controller.safety, self.controller.rules
         if tau is not None and time.monotonic() - started <= rules.state_timeout:
             safety.gate.send(safety.ticket, self._send, tau)
 
     def _stop_failed(self, t: float, error: Exception) -> None:
-        """Stop with zero effort, until the next activation."""
+        """Stop with zero effort until the next activation, because of an exception.
+
+        Args:
+            t: Time, monotonic [s].
+            error: Exception in the control callback.
+        """
         reason = self.callbacks.failed(FAULT, error)
         self.controller.safety.stop(t, "violation", "zero", reason)
         self.send_zero()
 
     def _send(self, tau: np.ndarray) -> None:
-        """Publish a checked effort; called under the lock of the gate."""
+        """Publish a checked effort, (n,) [N·m | N]; the lock of the gate is held."""
         self.command.data = tau.tolist()
         self.efforts.publish(self.command)
 
     def _watch(self, t: float) -> None:
-        """Answer silence, then say why; the watchdog's thread calls it."""
+        """Check for silence of the states, then for a hang; called by the watchdog.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         if self.active:
             self.controller.guard(t, self._send)
             self.hang.look(t)
 
     def _say_hang(self, sentence: str) -> None:
-        """Log and publish that the executor hangs: it cannot say it itself."""
+        """Log and publish that the executor hangs; called by the watchdog's thread."""
         rule = self.controller.rules.on_stale
         sentence = f"{sentence}; on_stale ({rule}) is in force"
         self.get_logger().error(sentence)
         self.publish_status(ERROR, sentence, {})
 
     def _on_poses(self, message: MultiDOFJointState) -> None:
-        """Note that the robot has joints that are not controlled: a root that moves."""
+        """Record that the robot has moving joints that this node does not control."""
         if message.joint_names:
             self.report.see_others(time.monotonic(), message.joint_names[:3])
 
     def _look(self) -> None:
-        """Log what starts and what ends; publish diagnostics if the level changed."""
+        """Log conditions that begin or end.
+
+        Diagnostics are published if the level has changed.
+        """
         if self.active:
             level = self.report.log_changes(time.monotonic())
             self.diagnose_change(level)
@@ -387,7 +454,10 @@ class ComputedTorqueNode(RobotNode):
     # ---- services and diagnostics
 
     def _on_enable(self, request: Any, response: Any) -> Any:
-        """Enable or disable torque; after a stop only a new activation enables it."""
+        """Serve ~/enable: enable or disable torque.
+
+        After a stop it is refused: only a new activation enables torque again.
+        """
         response.success = False
         if not self.configured:
             response.message = "not configured: no effort is sent"
@@ -406,7 +476,7 @@ class ComputedTorqueNode(RobotNode):
         return response
 
     def _on_estop(self, _: Any, response: Any) -> Any:
-        """Stop as on_estop says, until the next activation."""
+        """Serve ~/estop: stop as parameter on_estop says, until the next activation."""
         controller, self.stopped_inactive = self.controller, not self.active
         response.success = True
         if not self.configured:
@@ -426,7 +496,7 @@ class ComputedTorqueNode(RobotNode):
 
 
 def answer_waiting(service: Any) -> None:
-    """Serve a request that waits for a service, if there is one; no executor does."""
+    """Serve one queued request of a service without an executor, if there is one."""
     with service.handle:
         request, header = service.handle.service_take_request(service.srv_type.Request)
     if header is not None:
@@ -435,7 +505,7 @@ def answer_waiting(service: Any) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node."""
+    """Run the node until a signal; return the exit status, see runtime.run."""
     return runtime.run(ComputedTorqueNode, args)
 
 

@@ -1,4 +1,4 @@
-"""Conversions between messages and arrays, by joint name; they need no ROS."""
+"""Conversions between ROS messages and arrays, by joint name; they need no ROS."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ from dyn_core.spatial.conventions import (
 
 
 class MissingJoint(ShapeError):
-    """A required joint is missing in a message."""
+    """A required joint is missing in a message, or is there more than once."""
 
 
 class JointReader:
-    """Reads JointState messages in a fixed order of joints.
+    """Reads JointState messages into arrays with a fixed order of joints.
 
-    Names are matched once for each order of the messages; other joints are ignored.
+    Names are matched once for each sequence of names; other joints are ignored.
+
+    Args:
+        joints: Names of the joints, in the order of the arrays.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:
@@ -37,11 +40,12 @@ class JointReader:
         self._orders: dict[tuple[str, ...], np.ndarray] = {}
 
     def read(self, message: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return position and velocity (n,); the velocity is None if it is empty.
+        """Return position and velocity, (n,) [rad | m] and /s; velocity None if empty.
 
         Raises:
-            MissingJoint: A joint is not in the message, or more than once.
-            ShapeError: A field has not the size of the names.
+            MissingJoint: A joint is missing in the message, or is there more than once.
+            ShapeError: The position is empty, or a field differs in size from the
+                names.
         """
         names = tuple(message.name)
         order = self._order(names)
@@ -53,27 +57,37 @@ class JointReader:
         return position[order], None if velocity is None else velocity[order]
 
     def effort(self, message: Any) -> np.ndarray | None:
-        """Return the effort (n,); None if it is empty.
+        """Return the effort, (n,) [N·m | N]; None if the field is empty.
 
         Raises:
-            MissingJoint: A joint is not in the message, or more than once.
-            ShapeError: The field has not the size of the names.
+            MissingJoint: A joint is missing in the message, or is there more than once.
+            ShapeError: The field differs in size from the names.
         """
         names = tuple(message.name)
         effort = _field("effort", message.effort, names)
         return None if effort is None else effort[self._order(names)]
 
     def _order(self, names: tuple[str, ...]) -> np.ndarray:
-        """Return where in a message the joints are."""
+        """Return the index in a message of each joint, (n,); cached by the names.
+
+        Raises:
+            MissingJoint: A joint is missing in the names, or is there more than once.
+        """
         order = self._orders.get(names)
         if order is None:
             order = self._match(names)
+            # A publisher that permutes its names must not fill the memory.
             if len(self._orders) > 16:
                 self._orders.clear()
             self._orders[names] = order
         return order
 
     def _match(self, names: tuple[str, ...]) -> np.ndarray:
+        """Return the index in `names` of each joint, (n,).
+
+        Raises:
+            MissingJoint: A joint is missing in the names, or is there more than once.
+        """
         for joint in self.joints:
             if names.count(joint) != 1:
                 fault = "not there" if joint not in names else "there more than once"
@@ -82,6 +96,17 @@ class JointReader:
 
 
 def _field(what: str, values: Any, names: Sequence[str]) -> np.ndarray | None:
+    """Return a message's field as array, (len(names),); None if it is empty.
+
+    Args:
+        what: Name of the field, for the message.
+        values: Numbers of the field.
+        names: Names of the message; if there are none, an empty field is an empty
+            array.
+
+    Raises:
+        ShapeError: The field is not empty and differs in size from the names.
+    """
     array = np.asarray(values, float)
     if array.size == 0 and len(names):
         return None
@@ -92,14 +117,21 @@ def _field(what: str, values: Any, names: Sequence[str]) -> np.ndarray | None:
 
 
 def stamp_seconds(stamp: Any) -> float | None:
-    """Return a header's stamp in seconds; None if it is zero."""
+    """Return the stamp of a header in seconds; None if it is zero."""
     if stamp.sec == 0 and stamp.nanosec == 0:
         return None
     return stamp.sec + 1e-9 * stamp.nanosec
 
 
 class TrajectoryArrays(NamedTuple):
-    """Arrays of a JointTrajectory message, the arguments of make_trajectory."""
+    """Arrays of a JointTrajectory message: the arguments of make_trajectory.
+
+    Attributes:
+        names: Names of the n joints.
+        times: Time of each point since the start, (points,) [s].
+        positions, velocities, accelerations: One row a point, (points, n), or without
+            columns if the message has none.
+    """
 
     names: list[str]
     times: np.ndarray
@@ -112,7 +144,8 @@ def trajectory_arrays(message: Any) -> TrajectoryArrays:
     """Return the arrays of a JointTrajectory message, one row per point.
 
     Raises:
-        TrajectoryError: A point has not as many numbers as the first.
+        TrajectoryError: The points differ in their number of positions, velocities or
+            accelerations.
     """
     points = message.points
     stamps = [p.time_from_start for p in points]
@@ -129,7 +162,12 @@ def trajectory_arrays(message: Any) -> TrajectoryArrays:
 
 
 class JointArrays(NamedTuple):
-    """The fields of a JointState."""
+    """The fields of a JointState message.
+
+    Attributes:
+        names: Names of the n joints.
+        position, velocity, effort: Arrays, (n,) [rad | m], /s, [N·m | N].
+    """
 
     names: list[str]
     position: np.ndarray
@@ -138,7 +176,18 @@ class JointArrays(NamedTuple):
 
 
 class JointWriter:
-    """Writes the state of joints with one coordinate, followers included."""
+    """Converts a robot's state to JointState fields, for joints with one coordinate.
+
+    Followers (mimic joints) are included, after the independent joints. Followers whose
+    multiplier is not a float are left out.
+
+    Attributes:
+        names: Names of the written joints.
+        q_indices, v_indices: Index of each joint's coordinate in q and qd; of its
+            leader for a follower.
+        factor, offset: Position is q * factor + offset, velocity qd * factor.
+        effort_factor: 1 for an independent joint, 0 for a follower.
+    """
 
     def __init__(self, model: Model) -> None:
         single = [
@@ -161,7 +210,12 @@ class JointWriter:
         self.effort_factor = np.array([*ones, *(0.0 for _ in rules)])
 
     def write(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
-        """Return names, positions, velocities and efforts (followers have none)."""
+        """Return the fields of a JointState; followers have effort 0.
+
+        Args:
+            q: Joint positions, (nq,).
+            qd, tau: Joint velocities and efforts, (nv,).
+        """
         position = q[self.q_indices] * self.factor + self.offset
         velocity = qd[self.v_indices] * self.factor
         return JointArrays(
@@ -170,24 +224,31 @@ class JointWriter:
 
 
 class AngleWriter:
-    """Writes the angles of a planar chain: of all its joints but the last."""
+    """Converts a planar chain's state to JointState fields, without its last joint."""
 
     def __init__(self, chain: ChainModel) -> None:
         self.names = list(chain.joint_names[:-1])
 
     def write(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
-        """Return names, positions, velocities and efforts."""
+        """Return the fields of a JointState with the names of the joints.
+
+        Args:
+            q, qd, tau: Angle, rate and effort of each joint but the last [rad, rad/s,
+                N·m].
+        """
         return JointArrays(self.names, q, qd, tau)
 
 
 class JointMotion(NamedTuple):
-    """Pose and velocity across a joint, in the conventions of ROS.
+    """Pose and velocity of a joint's child relative to its parent, as ROS has them.
 
     Attributes:
         name: Name of the joint.
         translation: Position of the child in the joint's frame, 3 [m].
-        rotation: Quaternion (x, y, z, w).
-        linear, angular: Velocity across the joint in the child's axes [m/s], [rad/s].
+        rotation: Orientation of the child in the joint's frame, quaternion (x, y, z,
+            w).
+        linear, angular: Velocity across the joint in the child's axes, 3 each [m/s,
+            rad/s].
     """
 
     name: str
@@ -198,7 +259,13 @@ class JointMotion(NamedTuple):
 
 
 def multi_dof_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointMotion]:
-    """Return each joint with several coordinates, for a MultiDOFJointState."""
+    """Return the motion of each joint with nv != 1, for a MultiDOFJointState.
+
+    Args:
+        model: Robot.
+        q: Joint positions, (nq,).
+        qd: Joint velocities, (nv,).
+    """
     motions = []
     for name in model.joint_names:
         i = model.body_of_joint(name)
@@ -217,10 +284,10 @@ def multi_dof_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointM
 
 
 def chain_joints(chain: ChainModel, state: ChainState) -> list[JointMotion]:
-    """Return each joint of a planar chain, with the axes of the link that starts there.
+    """Return the motion of each joint of a planar chain, in the axes of the next link.
 
-    The plane's x is the frame's X and its y is Z, so that angles are about -Y. The last
-    joint has the axes of the last link.
+    The plane's x axis is the frame's X axis and its y axis is Z, so that angles are
+    about -Y. The last joint has the axes of the last link.
 
     Source: WAW-15.2.
     """
@@ -245,15 +312,20 @@ def chain_joints(chain: ChainModel, state: ChainState) -> list[JointMotion]:
 
 
 def root_pose(position: Sequence[float], orientation: Sequence[float]) -> np.ndarray:
-    """Return the coordinates of a floating root from position and quaternion x y z w.
+    """Return the coordinates of a floating root joint, (7,).
+
+    Args:
+        position: Position of the root, x, y, z [m].
+        orientation: Quaternion x, y, z, w; it is normalized.
 
     Raises:
-        ShapeError: One has the wrong size, or the quaternion is zero.
+        ShapeError: An argument has the wrong size, or the quaternion is zero.
     """
     p, turn = np.asarray(position, float), np.asarray(orientation, float)
     if p.shape != (3,):
         raise ShapeError("initial_root_position", "3 numbers x, y, z", str(p.size))
     size = float(np.linalg.norm(turn)) if turn.shape == (4,) else 0.0
+    # A quaternion this short has no direction beyond rounding.
     if size < 1e-9:
         raise ShapeError(
             "initial_root_orientation", "a quaternion x, y, z, w", str(turn.tolist())
@@ -262,13 +334,14 @@ def root_pose(position: Sequence[float], orientation: Sequence[float]) -> np.nda
 
 
 class Wrench(NamedTuple):
-    """A named wrench with its point of application.
+    """A force and a torque at a point of application, with a name.
 
     Attributes:
         name: Name of the joint or contact.
         point: Point of application, 3 [m].
-        rotation: Quaternion (x, y, z, w) of a frame at the point.
-        force, torque: [N], [N·m]; in the axes that its maker documents.
+        rotation: Orientation of a frame at the point, quaternion (x, y, z, w).
+        force, torque: 3 each [N, N·m]; the function that returns the wrench states the
+            axes.
     """
 
     name: str
@@ -279,17 +352,23 @@ class Wrench(NamedTuple):
 
 
 def contact_wrenches(reports: Sequence[StepReport], period: float) -> list[Wrench]:
-    """Return the mean force of each contact over a period, on its first link.
+    """Return the mean force of each contact over a period, acting on its first link.
 
         F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
 
-    World axes, torques about the point. The frame has the normal (from the second link
-    into the first) as x, the directions of friction as y and z. Contacts without force
-    are left out.
+    Forces are in world axes, torques about the point. The frame at the point has the
+    contact normal (from the second link into the first) as x and the friction
+    directions as y and z; point and frame are the latest ones of the contact. Contacts
+    without force are left out.
+
+    Args:
+        reports: Reports of the steps within the period.
+        period: Duration [s].
     """
     last: dict[Any, ContactForce] = {}
     sums: dict[Any, np.ndarray] = {}
     for report in reports:
+        # An impact's report has h = 0, and impulses in place of forces.
         share = (report.h or 1.0) / period
         for c in report.contacts:
             force = share * np.concatenate([c.force, c.torque])
@@ -303,24 +382,28 @@ def contact_wrenches(reports: Sequence[StepReport], period: float) -> list[Wrenc
 
 
 def _contact_name(c: ContactForce) -> str:
-    """Return a name that is equal in every step: links, shape indices, feature."""
+    """Return the name of a contact, which is equal in every step.
+
+    It consists of links, shape indices and feature.
+    """
     key: Any = c.id
     feature = str(key.feature).replace(" ", "")
     return f"{c.link_a}|{c.link_b}|{key.shape_a}:{key.shape_b}:{feature}"
 
 
 def _frame(normal: np.ndarray) -> np.ndarray:
-    """Return the frame of normal and friction directions, as a quaternion."""
+    """Return the quaternion of the frame with axes normal and friction directions."""
     t1, t2 = tangents(normal[None, :])
     return quaternion(np.column_stack([normal, t1[0], t2[0]]))
 
 
 def joint_wrenches(model: Model, reactions: np.ndarray) -> list[Wrench]:
-    """Return the force through each joint on its child, in the child link's frame.
+    """Return the wrench that each joint exerts on its child, in the child link's frame.
 
     Args:
         model: Robot.
-        reactions: By body, in the frame of its link, (nb, 6) [N·m; N].
+        reactions: Spatial force of the joint by body, in the frame of its link, (nb, 6)
+            [N·m; N].
     """
     none, still = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
     return [

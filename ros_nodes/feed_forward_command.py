@@ -1,4 +1,4 @@
-"""The command `dyn feed-forward`: efforts for trajectories in files, without ROS."""
+"""Command `dyn feed-forward`: efforts for trajectories in files, without ROS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ros_nodes.messages.trajectory_files import (
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the command."""
+    """Add the command `feed-forward` to the parsers."""
     parser = subparsers.add_parser(
         "feed-forward", help="fill in the efforts of a trajectory by inverse dynamics"
     )
@@ -57,7 +57,15 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fill in the efforts of every message of a file."""
+    """Compute the efforts of each message in a file; write or print the result.
+
+    Returns:
+        Exit status 0.
+
+    Raises:
+        SettingError: An option is not valid.
+        DynError: The file or the robot cannot be read, or a trajectory is not valid.
+    """
     if not 0 <= arguments.period < float("inf"):
         message = f"--period is {arguments.period}; valid: 0 or more seconds"
         raise SettingError(message, "--period")
@@ -80,6 +88,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _with_effort(feed: FeedForward, message: Any, period: float) -> dict[str, Any]:
+    """Return a message with efforts; print a warning for each exceeded effort limit.
+
+    Args:
+        feed: Inverse dynamics of the robot.
+        message: JointTrajectory as a mapping.
+        period: Largest distance of points [s]; 0: no points are added.
+    """
     names, times, *rows, _ = message_rows(message)
     made = feed.trajectory(names, times, *rows, period=period)
     assert made.effort is not None
@@ -89,7 +104,14 @@ def _with_effort(feed: FeedForward, message: Any, period: float) -> dict[str, An
 
 
 def _positions(pairs: list[str]) -> dict[str, float]:
-    """Return the positions of --hold."""
+    """Return the positions given by --hold, by joint name.
+
+    Args:
+        pairs: Texts JOINT=POSITION.
+
+    Raises:
+        SettingError: A text has another form, or its position is no number.
+    """
     values = {}
     for name, value in named_values(pairs, "--hold").items():
         try:

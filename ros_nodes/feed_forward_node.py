@@ -1,4 +1,4 @@
-"""The node `feed_forward`: fills in the efforts of trajectories on their way."""
+"""Node `feed_forward`: adds efforts to trajectories and publishes them again."""
 
 from __future__ import annotations
 
@@ -20,17 +20,29 @@ from ros_nodes.running import runtime
 
 
 class FeedForwardNode(RobotNode):
-    """Publishes each trajectory again, with efforts, see dyn_core.control.feed_forward.
+    """Publishes each trajectory again with efforts, see dyn_core.control.feed_forward.
 
     A trajectory that is refused is not published.
+
+    Attributes:
+        feed: A FeedForward; None before the first configure.
+        passed: Number of published trajectories since configure.
+        excess: Sentences on exceeded effort limits of the last trajectory.
+
+    Args:
+        kwargs: Further arguments of rclpy's node.
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        self.feed: Any = None  # a FeedForward once configured
+        self.feed: Any = None  # a FeedForward; None before configure
         super().__init__("feed_forward", FEED_FORWARD, **kwargs)
 
     def build(self) -> None:
-        """Build the robot, its inverse dynamics and the communication."""
+        """Build the robot, its inverse dynamics and the communication.
+
+        Raises:
+            DynError: The robot or a parameter is not valid.
+        """
         model = self.load(root_joint="fixed")
         self.feed = FeedForward(
             model,
@@ -52,7 +64,11 @@ class FeedForwardNode(RobotNode):
         self.model = model
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
-        """Publish a trajectory with efforts, or refuse it with a reason."""
+        """Publish a trajectory with efforts, or refuse it and log the reason.
+
+        An exceeded effort limit is logged and counted; the trajectory is published all
+        the same.
+        """
         if not self.active:
             self.refuse("trajectory refused", "the node is not active")
             return
@@ -84,7 +100,7 @@ class FeedForwardNode(RobotNode):
 
 
 def message_points(trajectory: Trajectory) -> list[JointTrajectoryPoint]:
-    """Return the points of a trajectory with efforts as messages."""
+    """Return the points of a trajectory as messages; rows that are None stay empty."""
     points = []
     rows = {"positions": trajectory.q, "velocities": trajectory.qd}
     rows |= {"accelerations": trajectory.qdd, "effort": trajectory.effort}
@@ -97,7 +113,7 @@ def message_points(trajectory: Trajectory) -> list[JointTrajectoryPoint]:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node."""
+    """Run the node until a signal; return the exit status, see runtime.run."""
     return runtime.run(FeedForwardNode, args)
 
 

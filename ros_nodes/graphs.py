@@ -20,13 +20,13 @@ class NodeEntry:
     """One process of a graph.
 
     Attributes:
-        executable: Name for `ros2 run`.
+        executable: Name of the executable for `ros2 run`; also the node's name.
         module: Python module of the node.
-        remappings: Pairs (from, to).
-        robot: Parameter that is set by the argument `robot`; empty: the node has
-            neither a robot nor a lifecycle.
-        clock: Parameter that is set by the argument `use_sim_time`; a simulator
-            publishes the time that the others follow.
+        remappings: Pairs (from, to) of names.
+        robot: Parameter that the launch argument `robot` sets; empty: the node has
+            neither a robot nor a life cycle.
+        clock: Parameter that the launch argument `use_sim_time` sets; a simulator
+            publishes the time that the other nodes follow.
         parameters: Pairs (name, value) that the graph sets.
     """
 
@@ -45,8 +45,8 @@ class NodeGraph:
     Attributes:
         description: Purpose of the graph.
         nodes: Processes.
-        params: Parameter file in ros_nodes/params.
-        arguments: Launch arguments with default and description, beside COMMON.
+        params: Name of the parameter file in ros_nodes/params.
+        arguments: Launch arguments besides COMMON: default and description by name.
     """
 
     description: str
@@ -60,12 +60,13 @@ class NodeGraph:
         return FOLDER / self.params
 
     def entries(self, supervise: bool = False) -> tuple[NodeEntry, ...]:
-        """Return the processes, on request with a guard; it starts first, ends last.
+        """Return the processes of the graph, with a guard first if `supervise` is true.
 
-        The controller then drives only under the guard.
+        The guard starts first and ends last; the controller then drives only under the
+        guard.
 
         Raises:
-            SettingError: There is no controller to supervise, or a guard already.
+            SettingError: `supervise` is true, but the graph has no controller.
         """
         if not supervise:
             return self.nodes
@@ -149,7 +150,13 @@ GRAPHS: dict[str, NodeGraph] = {
 
 
 def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
-    """Return the --ros-args of one process."""
+    """Return the --ros-args of one process: parameter file, remappings and robot.
+
+    Args:
+        entry: The process.
+        params: Path of the parameter file.
+        robot: Value of the robot's parameter; empty: not set.
+    """
     arguments = ["--ros-args", "--params-file", params]
     for source, target in entry.remappings:
         arguments += ["-r", f"{source}:={target}"]
@@ -161,9 +168,12 @@ def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
 def start_parameters(
     entry: NodeEntry, use_sim_time: bool | None = None, autostart: bool | None = None
 ) -> dict[str, Any]:
-    """Return the parameters that the graph and start options set.
+    """Return the parameters that the graph and the start options set, by name.
 
-    None: those of the file.
+    Args:
+        entry: The process.
+        use_sim_time: Value of the parameter `entry.clock`; None: not set.
+        autostart: Value of `autostart`, for nodes with a life cycle; None: not set.
     """
     values: dict[str, Any] = dict(entry.parameters)
     if use_sim_time is not None:
@@ -179,7 +189,16 @@ def start_arguments(
     use_sim_time: bool | None = None,
     autostart: bool | None = None,
 ) -> list[str]:
-    """Return the --ros-args of start options, beside those of ros_arguments."""
+    """Return the --ros-args of the start options, to be appended to ros_arguments.
+
+    Args:
+        entry: The process.
+        namespace: Namespace of the node; empty: none.
+        use_sim_time, autostart: As in start_parameters.
+
+    Raises:
+        SettingError: The namespace is not valid.
+    """
     arguments = ["-r", f"__ns:={absolute(namespace)}"] if namespace else []
     values = start_parameters(entry, use_sim_time, autostart)
     for name, value in values.items():
@@ -188,10 +207,10 @@ def start_arguments(
 
 
 def absolute(namespace: str) -> str:
-    """Return a namespace with its leading slash; empty without one.
+    """Return a namespace with a leading slash; "" for an empty one or "/".
 
     Raises:
-        SettingError: It is none.
+        SettingError: It is not a valid ROS namespace.
     """
     name = namespace.removeprefix("/")
     if name and not re.fullmatch(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", name, re.ASCII):

@@ -1,4 +1,4 @@
-"""The node `guard`: watches a controller's efforts from a process of its own.
+"""Node `guard`: watches a controller's efforts from a process of its own.
 
 It is no certified safety part: see docs/safety.md.
 """
@@ -34,17 +34,31 @@ DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 
 
 class GuardNode(TableNode):
-    """Sends zero effort where a controller is silent: see supervision.py.
+    """Sends zero effort if a controller falls silent, see supervision.py.
 
-    It watches Float64MultiArray, which computed_torque sends; efforts that another
-    controller sends as JointState pass by it, and its log says so.
-    Efforts of the guard carry its name as the label of their layout, so that it, and
-    whoever counts publishers, can tell them from those of the controller.
+    It watches efforts as Float64MultiArray, which computed_torque sends; efforts that
+    another controller sends as JointState are not watched, and the log says so.
+    Messages of the guard have its name as label of their layout: the guard, and nodes
+    that count publishers, can distinguish them from efforts of the controller.
+
+    Attributes:
+        supervisor: State machine of the supervision.
+        efforts: Publisher of zero efforts.
+        stopped: Publisher of ~/stopped (Bool), for operators.
+        latch: Publisher of the beats, for controllers.
+        zero: The message with zero efforts.
+
+    Args:
+        kwargs: Further arguments of rclpy's node.
+
+    Raises:
+        SettingError: A parameter is misspelt or has the wrong type.
+        ParameterException: A value is not valid.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         self.supervisor = Supervisor()
-        self.stopped: Any = None  # publisher of ~/stopped, for people
+        self.stopped: Any = None  # publisher of ~/stopped, for operators
         self.latch: Any = None  # publisher of the beats, for controllers
         super().__init__(GUARD.executable, GUARD_FIELDS, **kwargs)
         try:
@@ -58,7 +72,7 @@ class GuardNode(TableNode):
         self._diagnosed = -float("inf")
         self._changed = threading.Condition(threading.RLock())
         self._ended = False
-        self._next_beat: float | None = 0.0  # time of the next beat; None: no more [s]
+        self._next_beat: float | None = 0.0  # time of the next beat [s]; None: no more
         self._fault: Exception | None = None
         self._communicate()
         warn_of_idle(self)
@@ -71,12 +85,13 @@ class GuardNode(TableNode):
         )
 
     def _communicate(self) -> None:
+        """Create the publishers, subscriptions, services and the timer."""
         latest = QoSProfile(depth=1)
         self.efforts = self.create_publisher(Float64MultiArray, EFFORTS, latest)
         self.stopped = self.create_publisher(Bool, "~/stopped", LATCHED)
         self.latch = self.create_publisher(DiagnosticStatus, f"~/{TOPIC}", BEATS)
         self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        # Deep: what a controller sends must not be replaced by the guard's own zeros.
+        # Deep: the guard's own zeros must not replace efforts of the controller.
         self.create_subscription(Float64MultiArray, EFFORTS, self._on_effort, 10)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(Trigger, "~/estop", self._on_estop)
@@ -84,14 +99,17 @@ class GuardNode(TableNode):
         self.create_timer(REPORT, self._report, clock=steady)
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Apply a changed timeout; the beats have it."""
+        """Apply a changed effort_timeout; the beats contain the new value."""
         if "effort_timeout" in values:
             self.supervisor.timeout = values["effort_timeout"]
 
     # ---- supervision
 
     def _on_effort(self, message: Float64MultiArray) -> None:
-        """Note an effort of the controller; replace it at once after a stop."""
+        """Process an effort of the controller; while stopped, send zero at once.
+
+        Messages of the guard itself are ignored.
+        """
         if any(row.label == GUARD.executable for row in message.layout.dim):
             return
         with self._changed:
@@ -104,10 +122,10 @@ class GuardNode(TableNode):
                 self._changed.notify()
 
     def _watch(self) -> None:
-        """Send zero effort where the controller is silent, and while it is stopped.
+        """Send zero effort while the controller is silent or stopped; send the beats.
 
-        It sends the beats, too. A thread of its own: neither services nor logs delay
-        it. What it raises ends the node.
+        It runs in a thread of its own, so that neither services nor logs delay it. An
+        exception ends the thread and is raised again by `_report`, which ends the node.
         """
         try:
             with self._changed:
@@ -121,7 +139,7 @@ class GuardNode(TableNode):
             self._fault = error
 
     def _send_zero(self) -> None:
-        """Publish zero effort, if the number of joints is known."""
+        """Publish zero effort; nothing if the number of joints is not known yet."""
         n = self.supervisor.size
         if n == 0:
             return
@@ -139,7 +157,10 @@ class GuardNode(TableNode):
             self.latch.publish(beat_message(self.supervisor.beat()))
 
     def _pause(self) -> float | None:
-        """Return the time until the watching thread has something to do [s]."""
+        """Return the time until the next action of the watching thread [s], or None.
+
+        None means that the thread waits until it is notified.
+        """
         now = time.monotonic()
         check, beat = self.supervisor.wait(now), self._next_beat
         if beat is None or check == 0.0:
@@ -147,7 +168,7 @@ class GuardNode(TableNode):
         return min(max(0.0, beat - now), BEAT if check is None else check)
 
     def _announce(self) -> None:
-        """Publish whether the robot is stopped, if that has changed, and a beat."""
+        """Publish ~/stopped and a beat if the robot was stopped or released."""
         stopped = self.supervisor.stopped is not None
         if stopped == self._announced:
             return
@@ -158,6 +179,7 @@ class GuardNode(TableNode):
             self._beat()
 
     def _stop(self, reason: str) -> None:
+        """Stop the robot for a reason and publish zero effort."""
         with self._changed:
             self.supervisor.stop(reason)
             self._send_zero()
@@ -165,13 +187,16 @@ class GuardNode(TableNode):
             self._changed.notify()
 
     def _on_estop(self, _: Any, response: Any) -> Any:
-        """Stop until a reset."""
+        """Serve ~/estop: stop until a reset."""
         self._stop("~/estop was called")
         response.success, response.message = True, "stopped: effort is zero"
         return response
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """End a stop, or refuse that with a reason."""
+        """Serve ~/reset: end a stop.
+
+        If that is not possible, success is False and the message has the reason.
+        """
         with self._changed:
             try:
                 self.supervisor.reset(time.monotonic())
@@ -185,10 +210,10 @@ class GuardNode(TableNode):
     # ---- end
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Do nothing: a guard has no way to rest."""
+        """Do nothing: a guard cannot bring a robot to rest."""
 
     def send_final_command(self) -> None:
-        """Stop a robot that would be driven on without supervision; say the end."""
+        """Stop a robot that would continue without supervision; send the last beat."""
         if self.supervisor.stands or self.supervisor.stopped is not None:
             self._stop("the guard ends while torque stands")
             self._report()
@@ -197,12 +222,15 @@ class GuardNode(TableNode):
             self.latch.publish(beat_message(self.supervisor.beat(ends=True)))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have zero and last beat, or for DELIVERY."""
+        """Wait until reliable subscribers have zero and last beat.
+
+        The wait ends after DELIVERY seconds for each of the two.
+        """
         for publisher in (self.efforts, self.latch):
             publisher.wait_for_all_acked(Duration(seconds=DELIVERY))
 
     def destroy_node(self) -> None:
-        """End the watching thread, then what it publishes with."""
+        """End the watching thread, then destroy the node with its publishers."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -212,7 +240,11 @@ class GuardNode(TableNode):
     # ---- log and diagnostics
 
     def _report(self) -> None:
-        """Log a change, and publish diagnostics at changes and at their period."""
+        """Log a stop or reset; publish diagnostics then and once per period.
+
+        Raises:
+            Exception: The exception that ended the watching thread, if there is one.
+        """
         if self._fault is not None:
             raise self._fault
         reason, now = self.supervisor.stopped, time.monotonic()
@@ -228,7 +260,7 @@ class GuardNode(TableNode):
         self._diagnose()
 
     def status(self) -> tuple[bytes, str]:
-        """Return level and message for /diagnostics."""
+        """Return level and message for /diagnostics; STALE before the first effort."""
         supervisor = self.supervisor
         if supervisor.stopped is not None:
             return DiagnosticStatus.ERROR, f"stopped: {supervisor.stopped}"
@@ -238,6 +270,7 @@ class GuardNode(TableNode):
         return DiagnosticStatus.OK, f"watching: {doing}"
 
     def _diagnose(self) -> None:
+        """Publish the status on /diagnostics."""
         level, message = self.status()
         status = DiagnosticStatus(level=level, message=message, hardware_id="none")
         name = self.get_fully_qualified_name().removeprefix("/")
@@ -251,7 +284,7 @@ class GuardNode(TableNode):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node."""
+    """Run the node until a signal; return the exit status, see runtime.run."""
     return runtime.run(GuardNode, args)
 
 

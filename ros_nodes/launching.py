@@ -1,4 +1,4 @@
-"""Launch descriptions of the graphs; they need the package `launch` of ROS."""
+"""Launch descriptions of the graphs; they need the ROS package `launch`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from ros_nodes.running.runtime import LIFELINE
 
 
 def launch_description(name: str) -> LaunchDescription:
-    """Return the launch description of a graph, with its arguments and `params`."""
+    """Return the launch description of the graph `name`, a key of GRAPHS.
+
+    Launch arguments are `params`, the arguments of the graph, and COMMON.
+    """
     graph = GRAPHS[name]
     arguments = {
         "params": (str(graph.params_file), "parameter file"),
@@ -24,6 +27,7 @@ def launch_description(name: str) -> LaunchDescription:
     }
 
     def start(context: Any) -> list[Node]:
+        """Return the launch actions for the chosen values of the arguments."""
         chosen = {key: LaunchConfiguration(key).perform(context) for key in arguments}
         entries = graph.entries(_switch(chosen.get("supervise", "")) or False)
         return [_node(entry, chosen) for entry in entries]
@@ -36,7 +40,15 @@ def launch_description(name: str) -> LaunchDescription:
 
 
 def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
-    """Return the launch action of one process."""
+    """Return the launch action of one process.
+
+    Args:
+        entry: The process.
+        chosen: Values of the launch arguments by name.
+
+    Raises:
+        SettingError: use_sim_time or autostart is neither true, false nor empty.
+    """
     switches = _switch(chosen["use_sim_time"]), _switch(chosen["autostart"])
     values = start_parameters(entry, *switches)
     if entry.robot and chosen["robot"]:
@@ -54,7 +66,7 @@ def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
 
 
 def _switch(value: str) -> bool | None:
-    """Return what a launch argument says; None where it is empty.
+    """Return a launch argument as bool, in upper or lower case; None if it is empty.
 
     Raises:
         SettingError: It is neither true nor false.

@@ -1,4 +1,7 @@
-"""Parameters of the nodes as tables, and names that no table has; without ROS."""
+"""Parameter tables that several nodes share, and checks of unknown names.
+
+Without ROS.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from dyn_core.errors import SettingError, nearest, unknown_name
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
 
 QOS = "qos_overrides."
-PASSED = (QOS, "use_sim_time")  # names that rclpy declares
+PASSED = (QOS, "use_sim_time")  # beginnings of names that rclpy declares
 SLOTS = (
     "forward_dynamics",
     "inverse_dynamics",
@@ -24,7 +27,7 @@ BY_JOINT = re.compile(
     r"|collision\.thresholds\.(.+)"
     r"|constraints\.(.+)\.(trajectory|goal)"
 )
-CLOSE = 0.85  # likeness from which an unknown name counts as misspelt
+CLOSE = 0.85  # similarity above which an unknown name is a misspelt one
 _FILE = Name(what="a path, a shipped name, or empty")
 
 ROBOT = (
@@ -68,13 +71,13 @@ PROCESS = (
 
 
 def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the positions of locked joints."""
+    """Return a Field lock.JOINT for each joint: the position at which it is locked."""
     doc = "position at which the joint is locked"
     return tuple(Field(f"lock.{j}", Quantity(), doc, "rad, m", 0.0) for j in joints)
 
 
 def effort_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the effort limit of each joint."""
+    """Return a Field effort_limits.JOINT for each joint: its effort limit."""
     doc = (
         "effort limit; 0: the limit of the model, which must have one; a higher one"
         " than the model's is a warning"
@@ -87,23 +90,24 @@ def effort_fields(joints: Sequence[str]) -> tuple[Field, ...]:
 def foreign_names(
     names: Iterable[str], declared: Collection[str], every: Collection[str]
 ) -> list[str]:
-    """Return the names that are none of ours; refuse those that are ours misspelt.
+    """Return names that belong to no node of this package; refuse misspelt ones.
 
-    A shared file gives the parameters of all nodes: names of the other node of ours are
-    neither refused nor returned, and a name of a joint is checked with the robot.
+    One file may set the parameters of all nodes: names of this package's other nodes
+    are neither refused nor returned, and names of joints are checked once the robot is
+    known.
 
     Args:
         names: Names of parameters that are set and not declared.
         declared: Parameters of this node.
-        every: Parameters of all our nodes.
+        every: Parameters of all nodes of this package.
 
     Raises:
-        SettingError: A name begins as ours do, ends with plugin_name, or is nearly one
-            of ours; the message has the nearest.
+        SettingError: A name begins like a parameter group of this package, ends with
+            plugin_name, or is similar to a known name; the message has the nearest one.
     """
     heads = {name.partition(".")[0] for name in every if "." in name}
     heads |= {"gains", "effort_limits", "lock"}
-    heads.remove("diagnostic_updater")  # of a library that other nodes use, too
+    heads.remove("diagnostic_updater")  # group of a library that other nodes use, too
     foreign = []
     for name in names:
         known = name in every or BY_JOINT.fullmatch(name) or OPTION.fullmatch(name)
@@ -120,19 +124,20 @@ def foreign_names(
 
 
 def likeness(name: str, known: str) -> float:
-    """Return how much a name looks like a known one, from 0 to 1."""
+    """Return the similarity of two names, from 0 to 1 (equal); case is ignored."""
     return SequenceMatcher(None, name.lower(), known.lower()).ratio()
 
 
 def check_joint_names(names: Iterable[str], declared: Collection[str]) -> None:
-    """Refuse parameters of joints that this node has declared for none of its joints.
+    """Refuse parameters for joints that this node does not have.
 
     Args:
         names: Names of parameters that are set and not declared.
-        declared: Parameters of this node, those of its joints among them.
+        declared: Parameters of this node, including those by joint.
 
     Raises:
-        SettingError: One is left: a joint is misspelt, or the parameter has no effect.
+        SettingError: A name has a parameter group by joint, such as gains.JOINT.p, but
+            an unknown joint.
     """
     heads = {name.partition(".")[0] for name in declared if BY_JOINT.fullmatch(name)}
     for name in names:

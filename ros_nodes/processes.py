@@ -1,4 +1,4 @@
-"""Processes of the nodes of a graph, for `dyn up`, the demo and tests."""
+"""Node processes of a graph, for `dyn up`, the demo and tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,14 @@ def ros_fault() -> str | None:
 
 
 def private_environment(domain: int | None = None) -> dict[str, str]:
-    """Return an environment for DDS on 127.0.0.1 only, in a separate domain."""
+    """Return environment variables for DDS on 127.0.0.1 only, in a separate domain.
+
+    They are the variables of this process with changes; logs go to a new folder, unless
+    ROS_LOG_DIR is set.
+
+    Args:
+        domain: ROS_DOMAIN_ID; None: derived from the process id, 1 to 100.
+    """
     environment = dict(os.environ)
     environment["ROS_DOMAIN_ID"] = str(
         os.getpid() % 100 + 1 if domain is None else domain
@@ -45,9 +52,22 @@ def private_environment(domain: int | None = None) -> dict[str, str]:
 
 
 class Process:
-    """One node as a process in a new group; its output is recorded and printed.
+    """One node as a process in a new session; its output is recorded and printed.
 
-    It ends with this process, however this process ends: see _runtime.end_with_input.
+    It ends with this process, however this process ends: see runtime.end_with_input.
+
+    Attributes:
+        name: Name of the executable.
+        lines: Output so far, standard output and standard error.
+        show: Whether output is printed, too; False once the terminal is closed.
+        popen: The process.
+        reader: Thread that reads the output.
+
+    Args:
+        entry: Node to start.
+        arguments: Command-line arguments of the node.
+        environment: Environment variables.
+        show: Whether output is printed.
     """
 
     def __init__(
@@ -73,13 +93,14 @@ class Process:
         self.reader.start()
 
     def _read(self) -> None:
+        """Record and print the output until it ends."""
         for line in self.popen.stdout or ():
             self.lines.append(line.rstrip("\n"))
             if self.show:
                 self._print(line)
 
     def _print(self, line: str) -> None:
-        """Print a line; a closed terminal does not stop the reading."""
+        """Print a line; after an error, as on a closed terminal, stop printing."""
         try:
             print(f"[{self.name}] {line}", end="", flush=True)
         except OSError:
@@ -87,11 +108,15 @@ class Process:
 
     @property
     def output(self) -> str:
-        """Output so far."""
+        """Output so far, as one text."""
         return "\n".join(self.lines)
 
     def end(self, first: int = signal.SIGINT) -> int:
-        """End the process by signals of rising strength; return its exit status."""
+        """End the process by signals of increasing severity; return its exit status.
+
+        Args:
+            first: First signal; SIGTERM and SIGKILL follow after 5 s each.
+        """
         steps = [(first, 5.0), *(s for s in PATIENCE if s[0] > first)]
         for number, patience in steps:
             if self.popen.poll() is None:
@@ -108,7 +133,18 @@ class Process:
 
 
 class Processes:
-    """The processes of a graph; leaving the `with` block ends them."""
+    """The processes of a graph; leaving the `with` block ends them.
+
+    `processes[name]` is the process of an executable; StopIteration if there is none.
+
+    Args:
+        entries: Nodes to start.
+        params: Path of the parameter file.
+        environment: Environment variables.
+        robot: Value of the robot's parameter; empty: not set.
+        more: Further command-line arguments by executable.
+        show: Whether output is printed.
+    """
 
     def __init__(
         self,
@@ -145,7 +181,10 @@ class Processes:
         return next(process for process in self.all if process.name == name)
 
     def end(self) -> list[int]:
-        """End all processes in reverse order; return their exit statuses."""
+        """End all processes in reverse order; return their exit statuses.
+
+        The statuses are in the order of ending.
+        """
         return [process.end() for process in reversed(self.all)]
 
     def ended(self) -> list[Process]:
@@ -153,7 +192,11 @@ class Processes:
         return [process for process in self.all if process.popen.poll() is not None]
 
     def wait(self, stop: Sequence[int]) -> int:
-        """Wait for a signal noted in `stop` (0), or the end of a process (1)."""
+        """Wait for a signal or the end of a process; return 0 or 1, respectively.
+
+        Args:
+            stop: Signal numbers; another thread or a handler appends to it.
+        """
         while not stop:
             ended = self.ended()
             if ended:

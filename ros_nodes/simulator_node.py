@@ -1,4 +1,4 @@
-"""The node `simulator`: subscribes to effort commands, publishes joint states.
+"""Node `simulator`: subscribes to effort commands, publishes joint states.
 
 The simulated plant is a robot, a robot with contacts, or a planar chain.
 """
@@ -44,17 +44,34 @@ class SimulatorNode(RobotNode):
     """Simulates a robot or a planar chain at a fixed rate.
 
     The plants are in dyn_core.simulation (simulator, contacts, chain).
+
+    Attributes:
+        robot: The plant of dyn_core.simulation; None before the first configure.
+        simulated: Adapter of the plant to ROS.
+        period: Duration of a cycle [s].
+        steps: Number of simulated periods, monotonic across resets.
+        pace: Schedule of the periods in steady time.
+        fault: Reason of the last failed step; empty: none.
+        notices: Logs warnings when they begin and end.
+        recent_warnings: Warnings of the last status, by kind.
+
+    Args:
+        kwargs: Further arguments of rclpy's node.
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        self.robot: Any = None  # the plant, once configured
+        self.robot: Any = None  # the plant; None before configure
         super().__init__("simulator", SIMULATOR, **kwargs)
         log = self.get_logger()
         self.notices = Notices(log.warning, log.info)
-        self.recent_warnings: dict[str, str] = {}  # of the last status
+        self.recent_warnings: dict[str, str] = {}  # warnings of the last status
 
     def build(self) -> None:
-        """Build the robot, the step, publishers, services and the timer."""
+        """Build the plant, publishers, services and the timer.
+
+        Raises:
+            DynError: The robot, the chain or a parameter is not valid.
+        """
         self.period = 1.0 / self.value("update_rate")
         kind: Any = SimulatedRobot
         if self.value("chain_file"):
@@ -70,7 +87,7 @@ class SimulatorNode(RobotNode):
         self.model = self.simulated.model
         self.message = JointState(name=self.writer.names)
         self.message.header.frame_id = self.value("frame_id")
-        # Who follows /clock has no other time: nothing is caught up, nothing skipped.
+        # Nodes that follow /clock have no other time: no cycle is caught up or skipped.
         most = 0 if self.value("publish_clock") else self.value("max_catch_up")
         self.pace = Pace(self.period, most)
         self.fault = ""  # reason of the last failed step
@@ -82,29 +99,33 @@ class SimulatorNode(RobotNode):
         return self.steps * self.period
 
     def stamp(self) -> Any:
-        """Return the time of a message's header: simulated where that is published."""
+        """Return the time for a header as message; simulated if /clock is published."""
         stamp = super().stamp()
         if self.configured and self.value_of_clock:
             stamp.sec, stamp.nanosec = divmod(round(self.elapsed * 1e9), 10**9)
         return stamp
 
     def ros_time(self) -> float:
-        """Return the time of stamps [s]: simulated where that is published."""
+        """Return the time of stamps [s]: simulated time if /clock is published."""
         if self.value_of_clock:
             return self.elapsed
         return float(self.get_clock().now().nanoseconds * 1e-9)
 
     def waits_for_robot(self) -> bool:
-        """Whether there is neither a chain nor a robot, and the topic may bring one."""
+        """Return whether neither chain nor robot is set, so that the topic must."""
         return not self.value("chain_file") and super().waits_for_robot()
 
     def _on_description(self, message: String) -> None:
-        """Accept a robot description, unless a chain is simulated."""
+        """Read a robot description from the topic; ignored if a chain is simulated."""
         if not self.value("chain_file"):
             super()._on_description(message)
 
     def _on_accelerations(self, message: Float64MultiArray) -> None:
-        """Accept accelerations of the prescribed joints."""
+        """Set the accelerations of the prescribed joints; an invalid message is logged.
+
+        Args:
+            message: Accelerations in the order of the model [rad/s² | m/s²].
+        """
         if not self.active:
             return
         try:
@@ -113,6 +134,7 @@ class SimulatorNode(RobotNode):
             self.get_logger().warning(str(error), throttle_duration_sec=1.0)
 
     def _communicate(self) -> None:
+        """Create the publishers, subscriptions, services and the timer."""
         keep, deep = self.keep, QoSProfile(depth=10)
         self.states = publisher(self, JointState, "joint_states", deep)
         if self.has_multi_dof:
@@ -145,20 +167,23 @@ class SimulatorNode(RobotNode):
         keep(self.create_timer(self.period, self._cycle, clock=self.steady))
 
     def _publish_description(self) -> None:
-        """Publish the URDF of the parameters, for tools that need it."""
+        """Publish the URDF on robot_description, if publish_description is true."""
         urdf = self.simulated.description
         if urdf and self.value("publish_description"):
             topic = self.create_publisher(String, "robot_description", LATCHED)
             self.keep(topic).publish(String(data=urdf))
 
     def activated(self) -> None:
-        """Start counting missed cycles."""
+        """Start the schedule of cycles anew."""
         realtime.steady(self)
         self.pace.restart()
         self.commands.restart()
 
     def _cycle(self) -> None:
-        """Advance by the periods that are due, and publish."""
+        """Advance by the periods that are due, and publish the state.
+
+        A step that fails pauses the simulation, and is logged.
+        """
         if not self.active:
             return
         now = time.monotonic()
@@ -173,7 +198,11 @@ class SimulatorNode(RobotNode):
         self._publish()
 
     def _catch_up(self, now: float) -> None:
-        """Advance by one period, and by missed ones while a period lasts."""
+        """Advance by the periods that are due; stop after one period of computing time.
+
+        Args:
+            now: Time, monotonic [s].
+        """
         if self.robot.paused:
             self.pace.restart()
             return
@@ -184,12 +213,19 @@ class SimulatorNode(RobotNode):
             self.pace.moved()
 
     def _move(self, now: float) -> None:
-        """Advance by one period, unless paused; efforts are as old as they are now."""
+        """Advance by one period; does nothing while paused.
+
+        Args:
+            now: Time at which the age of commands is evaluated, monotonic [s].
+
+        Raises:
+            DynError: The step failed; the simulation is paused.
+        """
         if self.robot.paused:
             return
         try:
             self.robot.advance(self.elapsed, now)
-        except Exception as error:  # what is no DynError has not paused it
+        except Exception as error:  # the plant itself pauses on a DynError only
             self.robot.paused = True
             self.fault = f": {error}"
             if isinstance(error, dyn.DynError):
@@ -238,21 +274,25 @@ class SimulatorNode(RobotNode):
         return message
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """Reset to the initial state."""
+        """Serve ~/reset: return to the initial state."""
         self.robot.reset()
         self.fault = ""
         response.success, response.message = True, "back at the start"
         return response
 
     def _on_pause(self, request: Any, response: Any) -> Any:
-        """Pause or resume."""
+        """Serve ~/pause: pause or resume."""
         self.robot.paused = request.data
         response.success = True
         response.message = "paused" if request.data else "running"
         return response
 
     def _on_step(self, _: Any, response: Any) -> Any:
-        """Advance by one period while paused."""
+        """Serve ~/step: advance by one period while paused.
+
+        success is False with a reason if the node is inactive or not paused, or the
+        step fails.
+        """
         response.success = False
         if not (self.active and self.robot.paused):
             need = "pause first (~/pause)" if self.active else "activate first"
@@ -270,7 +310,7 @@ class SimulatorNode(RobotNode):
         return response
 
     def _on_state(self, message: JointState) -> None:
-        """Accept a state while paused; an invalid one is refused."""
+        """Set the simulated state while paused; an invalid state is refused."""
         if not self.active:
             return
         try:
@@ -279,7 +319,7 @@ class SimulatorNode(RobotNode):
             self.refuse("state refused", str(error))
 
     def warnings(self) -> dict[str, str]:
-        """Return what is odd, in sentences by kind."""
+        """Return the present warnings: a sentence by kind; empty if there are none."""
         share = self.value("warning_share")
         plant = self.simulated.warning(time.monotonic())
         sim_time = self.get_parameter("use_sim_time").value
@@ -318,18 +358,18 @@ class SimulatorNode(RobotNode):
         )
 
     def diagnose(self) -> None:
-        """Publish diagnostics; log what begins and what ends."""
+        """Publish diagnostics; log warnings that begin or end."""
         super().diagnose()
         if not self.configured:
             return
         warnings = dict(self.recent_warnings) if self.active else {}
-        if not self.commands.count:  # before the first command nothing is wrong
+        if not self.commands.count:  # a missing first command is no fault
             warnings.pop(NO_COMMAND.partition(":")[0], None)
         self.notices.update(warnings)
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node."""
+    """Run the node until a signal; return the exit status, see runtime.run."""
     return runtime.run(SimulatorNode, args)
 
 

@@ -1,1 +1,1 @@
-"""The base class of the nodes, and its parts."""
+"""Base class of the lifecycle nodes and the classes that it is composed of."""

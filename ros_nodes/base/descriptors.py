@@ -1,4 +1,4 @@
-"""ROS's view of a Field: type, range and description."""
+"""ROS parameter types and descriptors, derived from the Field of a parameter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LISTS = {
 
 
 def ros_type(field: Field) -> Parameter.Type:
-    """Return the ROS type of a parameter."""
+    """Return the ROS parameter type of a Field, an array type for a ListOf."""
     kind = field.value_kind
     if isinstance(kind, ListOf):
         return _LISTS[type(kind.kind)]
@@ -34,7 +34,11 @@ def ros_type(field: Field) -> Parameter.Type:
 
 
 def descriptor(field: Field) -> ParameterDescriptor:
-    """Return the descriptor of a parameter: type, range, choices, meaning and unit."""
+    """Return the ROS descriptor of a parameter: type, range, choices, meaning and unit.
+
+    Ranges that ROS cannot express, such as an integer without an upper limit or the
+    elements of a list, are written as text in additional_constraints.
+    """
     kind: Any = field.value_kind
     unit = f" [{field.unit}]" if field.unit else ""
     structure = f" ({STRUCTURE})" if field.structure else ""

@@ -1,4 +1,4 @@
-"""Messages of /diagnostics."""
+"""Status messages for the topic /diagnostics."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
 def status_message(
     node: Any, level: bytes, message: str, values: dict[str, Any]
 ) -> DiagnosticStatus:
-    """Return what a node says of itself.
+    """Return the DiagnosticStatus of a node.
 
-    What is doubtful about its robot, and a hook that fails, make OK a WARN.
+    The level OK becomes WARN if the robot has warnings or a callback has failed; the
+    first warning or failure is then appended to the message. Refusal counts, failure
+    counts and all warnings of the robot are added to the values.
 
     Args:
-        node: A RobotNode.
-        level, message, values: Of its status.
+        node: A RobotNode; its model may be None.
+        level: Severity of the node's own status: OK, WARN, ERROR or STALE.
+        message: One sentence for a reader.
+        values: Further values by name; each is converted with str.
     """
     findings = getattr(node.model, "warnings", ())  # a chain has none
     if findings and level == OK:

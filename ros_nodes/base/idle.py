@@ -1,4 +1,4 @@
-"""Work that can wait until a message has been answered."""
+"""Jobs that are deferred until the executor has answered a message."""
 
 from __future__ import annotations
 
@@ -6,34 +6,40 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-LATE = 0.05  # time without an answer after which nothing waits for one [s]
+LATE = 0.05  # time after an answer in which jobs wait for the next one [s]
 
+# Function without arguments; its result is ignored.
 Job = Callable[[], None]
 
 
 class IdleWork:
-    """Puts jobs right behind an answer, where the executor has nothing else to do.
+    """Queue of jobs that run right after an answer, when the executor is idle.
 
-    An executor does one thing after the other: a job of a timer would hold up the
-    message that comes meanwhile.
+    An executor runs one callback at a time: a job called by a timer would delay a
+    message that arrives meanwhile.
 
     Attributes:
-        waiting: Jobs that are due, each once.
-        answered: Time of the last answer [s].
+        waiting: Queued jobs, oldest first; each job is queued at most once.
+        answered: Time of the last answer, time.monotonic() [s]; initially -LATE.
     """
 
     def __init__(self, call: Callable[[Job], object] = lambda job: job()) -> None:
-        """Nothing waits yet.
+        """Create an empty queue.
 
         Args:
-            call: Calls a job.
+            call: Called with a job to run it, for example with a guard against
+                exceptions.
         """
         self._call = call
         self.waiting: deque[Job] = deque()
         self.answered = -LATE
 
     def due(self, job: Job) -> None:
-        """Do a job behind the next answer; now, where there are no answers."""
+        """Queue a job for the next answer, or run it now.
+
+        It runs at once if the last answer is more than LATE seconds ago, since then no
+        answer may follow. A job that is already queued is not queued again.
+        """
         waits = job in self.waiting
         if time.monotonic() - self.answered <= LATE:
             if not waits:
@@ -44,7 +50,7 @@ class IdleWork:
         self._call(job)
 
     def after_answer(self) -> None:
-        """Do the job that has waited longest, if any."""
+        """Record the time of an answer and run the oldest queued job, if any."""
         self.answered = time.monotonic()
         if self.waiting:
             self._call(self.waiting.popleft())

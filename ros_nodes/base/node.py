@@ -36,7 +36,7 @@ LATCHED = QoSProfile(
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
 QUIET = 1.0  # shortest time between two equal log messages [s]
-DELIVERY = 0.05  # longest wait for what the worker has ready [s]
+DELIVERY = 0.05  # period at which results of the worker are delivered [s]
 
 
 class RobotNode(ParameterNode):
@@ -44,12 +44,19 @@ class RobotNode(ParameterNode):
 
     Attributes:
         model: The robot in use; None in state unconfigured.
-        session: What the last configuration owns; closed in state unconfigured.
+        session: Resources of the last configuration; closed in state unconfigured.
         counters: Number of refused messages, by reason.
-        failure: Reason of the last failed configuration, or None.
-        worker: Prepares what would delay the executor.
-        steady: The clock of timers.
-        ready_after: Age of the process at its first activation [s].
+        failure: Error text of the last failed transition; None after a configuration
+            that succeeded.
+        worker: Thread for work that would delay the executor.
+        steady: Steady clock; all timers of the node use it.
+        ready_after: Age of the process at its first activation [s]; None before it, or
+            if the age is unknown.
+
+    Args:
+        name: Name of the node.
+        specs: Table of the parameters.
+        kwargs: Further arguments of rclpy's node.
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
@@ -76,7 +83,7 @@ class RobotNode(ParameterNode):
 
     @property
     def configured(self) -> bool:
-        """Whether everything is built."""
+        """Whether the last configuration has been built completely."""
         return self.session.complete
 
     @property
@@ -86,15 +93,20 @@ class RobotNode(ParameterNode):
 
     @property
     def idle(self) -> IdleWork:
-        """Work that waits until a message has been answered."""
+        """Queue of jobs that are deferred until a message has been answered."""
         return self.session.idle
 
     # ---- robot
 
     def _on_description(self, message: String) -> None:
-        """Accept a robot from the topic; refuse an invalid one and keep the old one.
+        """Read a robot from the topic robot_description; refuse an invalid one.
 
-        While there is a robot it is read by the worker: it is for later.
+        The message is ignored if a parameter sets the robot. While the node is
+        configured, the worker reads the message, since the new robot is only used at
+        the next configure.
+
+        Args:
+            message: URDF as text.
         """
         if self.value("robot_description") or self.value("robot_description_file"):
             return
@@ -114,7 +126,13 @@ class RobotNode(ParameterNode):
             self._on_robot(text, None)
 
     def _on_robot(self, text: str, made: Any) -> None:
-        """Keep a robot of the topic that could be read; start the node with it."""
+        """Store a robot description, and start the node if it is to autostart.
+
+        Args:
+            text: URDF of the topic.
+            made: Result of reading it. A DynError: the description is refused and the
+                previous one stays; any other value is not used.
+        """
         if isinstance(made, dyn.DynError):
             self.refuse("robot_description refused", str(made))
             return
@@ -128,23 +146,34 @@ class RobotNode(ParameterNode):
             )
 
     def waits_for_robot(self) -> bool:
-        """Return whether no robot is set, so that the topic has to provide one."""
+        """Return whether neither a parameter nor the topic has provided a robot."""
         from_parameters = self.value("robot_description") or self.value(
             "robot_description_file"
         )
         return not from_parameters and not self._urdf
 
     def load(self, **choices: Any) -> dyn.Model:
-        """Return the robot of the parameters, with joints in their order."""
+        """Return the robot of the parameters, its joints in the order of `joints`.
+
+        Args:
+            choices: Further arguments of dyn.load.
+
+        Raises:
+            SettingError: No robot is set, or parameter `joints` is not valid.
+            DynError: The robot cannot be read.
+        """
         return robot_source.load(self, self._urdf, **choices)
 
     # ---- life cycle
 
     def _on_change_state(self, request: Any, response: Any) -> Any:
-        """Serve a request of a transition; an invalid one is refused with a reason.
+        """Serve a change_state request; refuse an invalid one and log the reason.
 
-        rclpy up to Jazzy raises instead, which would end the node of a moving robot.
+        Returns:
+            The response; success is False for a transition that does not fit the state.
         """
+        # rclpy up to Jazzy raises here instead, which would end the node of a moving
+        # robot.
         reason = misfit(request.transition, self._state_machine)
         if reason is None:
             return change_state(self, request, response)
@@ -153,7 +182,7 @@ class RobotNode(ParameterNode):
         return response
 
     def start(self) -> bool:
-        """Configure and activate; return False if that failed.
+        """Configure and activate the node; return False if either fails.
 
         A node without a robot waits for the topic robot_description, and returns True.
         """
@@ -165,11 +194,14 @@ class RobotNode(ParameterNode):
         return self.activate()
 
     def activate(self) -> bool:
-        """Activate; return False if that failed."""
+        """Activate the node; return whether the transition succeeded."""
         return self.trigger_activate() == TransitionCallbackReturn.SUCCESS
 
     def autostart(self) -> bool:
-        """Configure and activate if the parameter says so; False if that failed."""
+        """Start the node if parameter autostart is true; return False if that fails.
+
+        If the parameter is false, return True and wait for transitions.
+        """
         if self.value("autostart"):
             return self.start()
         self.get_logger().info(
@@ -179,7 +211,11 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_configure(self, state: Any) -> TransitionCallbackReturn:
-        """Build everything; on an error log the reason and stay unconfigured."""
+        """Build the node; on a DynError or an invalid parameter, return FAILURE.
+
+        After a failure the reason is logged and stored in `failure`, and the node stays
+        unconfigured.
+        """
         started = time.monotonic()
         self.session.close()
         self.session = Session(self)
@@ -208,7 +244,7 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
-        """Activate the node."""
+        """Activate the node and log the age of the process at the first activation."""
         self.session.active = True
         self.activated()
         after = ""
@@ -221,7 +257,7 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
-        """Wind down, and send the final command."""
+        """Bring the robot to rest, send the final command, and deactivate."""
         self.wind_down()
         self.send_final_command()
         self.session.active = False
@@ -229,90 +265,128 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
-        """Undo configure."""
+        """Release everything that configure has made."""
         self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     @reported
     def on_shutdown(self, state: Any) -> TransitionCallbackReturn:
-        """Wind down, send the final command and undo configure."""
+        """Bring the robot to rest, send the final command, drop the configuration."""
         self.wind_down()
         self.send_final_command()
         self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     def on_error(self, state: Any) -> TransitionCallbackReturn:
-        """Send the final command and return to unconfigured."""
+        """Send the final command, drop the configuration, return to unconfigured."""
         self.send_final_command()
         self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     def keep(self, resource: Any) -> Any:
-        """Own what was made with rclpy, such as a publisher, until clean-up."""
+        """Return a resource of rclpy after registering it for destruction at clean-up.
+
+        Args:
+            resource: Publisher, subscription, timer, service or client of this node.
+
+        Raises:
+            TypeError: The resource is of another type.
+        """
         return self.session.keep(resource)
 
     def every(self, period: float, callback: Callable[[], None]) -> None:
-        """Call a function at a period [s] of the steady clock, until clean-up."""
+        """Call a function periodically, in steady time, until clean-up.
+
+        Args:
+            period: Period [s].
+            callback: Called without arguments; its exceptions are logged and counted.
+        """
         self.session.periodic.add(period, callback)
 
     def every_idle(self, period: float, job: Callable[[], None]) -> None:
-        """Do work at a period [s] that can wait for an answer, until clean-up."""
+        """Call a function periodically until clean-up, each time behind an answer.
+
+        Args:
+            period: Period [s].
+            job: Called without arguments right after the next answer, or at once if
+                there was no answer lately, see IdleWork.due.
+        """
         idle = self.session.idle
         self.every(period, lambda: idle.due(job))
 
     def _drop(self) -> None:
-        """Drop what this configuration owns, once its last command has arrived."""
+        """Wait until the last command has arrived, then release the configuration."""
         self.wait_for_delivery()
         self.session.close()
         self.live, self.model = {}, None
         gc.unfreeze()
 
     def destroy_node(self) -> None:
-        """End the threads and destroy the node."""
+        """Stop the worker, release the configuration and destroy the node."""
         self.session.close()
         self.worker.stop()
         super().destroy_node()
-        self._state_machine: Any = None  # it keeps the node in the graph of ROS
+        self._state_machine: Any = None  # its reference keeps the node in the ROS graph
 
     def build(self) -> None:
-        """Build the robot, its Programs and the communication."""
+        """Build the robot, its Programs and the communication. Subclasses implement it.
+
+        Raises:
+            DynError, ParameterException: The parameters do not allow it; configure then
+                fails with this reason.
+        """
         raise NotImplementedError
 
     def activated(self) -> None:
-        """Hook for subclasses: called on activation."""
+        """Handle an activation. Hook for subclasses; does nothing here."""
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Come to rest before the final command, within a bounded time.
+        """Bring the robot to rest before the final command, within a bounded time.
+
+        Hook for subclasses; does nothing here.
 
         Args:
-            interrupted: Whether to end at once.
+            interrupted: Polled while waiting; True ends the wait at once.
         """
 
     def send_final_command(self) -> None:
-        """Publish the last command of the node."""
+        """Publish the last command of the node; a hook, does nothing here."""
 
     def wait_for_delivery(self) -> None:
-        """Wait, for a bounded time, until the last command has arrived."""
+        """Wait until the last command has arrived, for a bounded time; a hook."""
 
     # ---- log and diagnostics
 
     def refuse(self, kind: str, message: str) -> None:
-        """Count a refusal, and log the reason, cut, at most once per second."""
+        """Count a refusal and log its reason, equal ones at most once per second.
+
+        Args:
+            kind: Key in `counters`, and beginning of the log message.
+            message: Reason; shortened to one line.
+        """
         self.counters[kind] += 1
         message = one_line(message)
         now = time.monotonic()
         if now - self._last_logged.get(message, -QUIET) >= QUIET:
+            # Messages with values in them are all different: bound the memory.
             if len(self._last_logged) > 100:
                 self._last_logged.clear()
             self._last_logged[message] = now
             self.get_logger().warning(f"{kind}: {message}")
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics."""
+        """Return level, message and values for /diagnostics.
+
+        Subclasses implement it.
+        """
         raise NotImplementedError
 
     def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values before the node is configured."""
+        """Return level, message and values for /diagnostics of an unconfigured node.
+
+        The level is ERROR after a failed configuration, WARN while no robot is known,
+        else OK.
+        """
         if self.failure is not None:
             return ERROR, f"cannot configure: {self.failure}", {}
         if self.waits_for_robot():
@@ -320,14 +394,20 @@ class RobotNode(ParameterNode):
         return OK, "unconfigured", {}
 
     def diagnose(self) -> None:
-        """Publish diagnostics."""
+        """Publish the status of the node on /diagnostics."""
         status = self.status if self.configured else self._without_robot
         self.publish_status(*status())
 
     def publish_status(
         self, level: bytes, message: str, values: dict[str, Any]
     ) -> None:
-        """Publish a status as diagnostics, in any thread."""
+        """Publish a status on /diagnostics; may be called in any thread.
+
+        Args:
+            level: Severity: OK, WARN, ERROR or STALE.
+            message: One sentence for a reader.
+            values: Further values by name.
+        """
         self._level = level
         status = status_message(self, level, message, values)
         array = DiagnosticArray(status=[status])
@@ -335,17 +415,20 @@ class RobotNode(ParameterNode):
         self.diagnostics.publish(array)
 
     def stamp(self) -> Any:
-        """Return the time of a message's header."""
+        """Return the current time of the node's clock as a message for a header."""
         return self.get_clock().now().to_msg()
 
     def diagnose_change(self, level: bytes) -> None:
-        """Publish diagnostics at once if the level has changed."""
+        """Publish diagnostics now if `level` differs from the last published level."""
         if level != self._level:
             self.diagnose()
 
 
 def _settle_memory() -> None:
-    """Collect garbage now and leave out what stays: later it would outlast a cycle."""
+    """Collect garbage, then exclude the surviving objects from later collections.
+
+    A later full collection would take longer than a control cycle.
+    """
     gc.unfreeze()
     gc.collect()
     gc.freeze()

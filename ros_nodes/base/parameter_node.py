@@ -1,4 +1,4 @@
-"""A node whose parameters come from tables: declared, read, misspelt ones refused."""
+"""A node that declares and checks its parameters from tables of Fields."""
 
 from __future__ import annotations
 
@@ -28,34 +28,57 @@ from ros_nodes.running.callbacks import Callbacks
 NOT_SET = Parameter.Type.NOT_SET
 # As deep as the queues of parameter services: a burst of requests must not be lost.
 SERVICES = qos_profile_parameters
-EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # text in YAML 1.1
+# YAML 1.1 reads 1e-06 as text.
+EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
 class LiveSettings(Protocol):
-    """A part of a configured node with live parameters of its own."""
+    """A component of a configured node that has live parameters."""
 
     def check(self, values: dict[str, Any]) -> object:
-        """Raise a DynError for parameters that cannot be applied."""
+        """Raise a DynError if the changed parameters cannot be applied.
+
+        Args:
+            values: New values of the parameters in one request, by name.
+        """
 
     def change(self, values: dict[str, Any]) -> object:
-        """Apply parameters that were accepted."""
+        """Apply parameters that have passed `check`.
+
+        Args:
+            values: New values of the parameters in one request, by name.
+        """
 
 
 class TableNode(Node):
-    """A node whose parameters come from tables.
+    """A node whose parameters are declared from a table of Fields.
+
+    Values are checked against the Fields whenever they are set; a parameter marked as
+    structure can only change in state unconfigured.
 
     Attributes:
         specs: Declared parameters by name.
-        live: Parts with live parameters, by name; each configure sets them anew.
+        live: Components with live parameters, by name; set anew by each configure.
         model: The robot in use; None in state unconfigured.
-        callbacks: Calls what the executor calls, and the hooks in it.
+        callbacks: Calls the callbacks of the executor, and logs and counts their
+            errors.
+
+    Args:
+        name: Name of the node.
+        specs: Table of the parameters.
+        kwargs: Further arguments of rclpy's node.
+
+    Raises:
+        SettingError: A parameter given at start-up has the wrong type.
+        ParameterException: rclpy refuses a parameter, for example as its value is not
+            valid.
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
         self.callbacks = Callbacks(self.get_logger)
         super().__init__(name, **kwargs)
         self.specs: dict[str, Field] = {}
-        self.model: Any = None  # a Model once configured
+        self.model: Any = None  # a Model; None before configure
         self.live: dict[str, LiveSettings] = {}
         self._warned = False
         # Added before the first declaration, so that start-up values are checked, too.
@@ -74,23 +97,36 @@ class TableNode(Node):
 
     @property
     def configured(self) -> bool:
-        """Whether a lifecycle node is configured; others never are."""
+        """Whether the node is configured; False for a node without a life cycle."""
         return False
 
     def create_service(
         self, srv_type: Any, srv_name: str, callback: Any, **more: Any
     ) -> Any:
-        """Create a service that answers every request, whatever its callback raises."""
+        """Create a service that sends a response even if its callback raises.
+
+        Args:
+            srv_type, srv_name: Type and name of the service.
+            callback: Called with request and response; returns the response.
+            more: Further arguments of rclpy; by default the queue is as deep as the
+                queues of parameter services.
+        """
         more.setdefault("qos_profile", SERVICES)
         serve = self.callbacks.service(callback)
         return super().create_service(srv_type, srv_name, serve, **more)
 
     def autostart(self) -> bool:
-        """Start what is to be started with the process; return False if that failed."""
+        """Start the node with the process, return False on failure; a hook."""
         return True
 
     def declare(self, specs: Sequence[Field]) -> None:
-        """Declare parameters; those already declared keep their values."""
+        """Declare parameters; parameters that are already declared keep their values.
+
+        Raises:
+            SettingError: A value given at start-up has the wrong type.
+            ParameterException: rclpy refuses a parameter, for example as its value is
+                not valid.
+        """
         for spec in specs:
             self.specs[spec.name] = spec
             if self.has_parameter(spec.name):
@@ -107,12 +143,14 @@ class TableNode(Node):
                 self.set_parameters([Parameter(spec.name, ros_type(spec), [])])
 
     def _declared(self, parameters: Sequence[Parameter]) -> list[Parameter]:
-        """Return parameters to set; what YAML misreads has the declared type.
+        """Return the parameters of a request, with declared types where YAML misreads.
 
-        The tools read `[]` as booleans and 1e-06 as text; `ros2 param dump` has both.
+        The ROS tools read `[]` as booleans and 1e-06 as text; `ros2 param dump` writes
+        both.
 
         Raises:
-            ParameterNotDeclaredException: One is unknown; rclpy would leave out which.
+            ParameterNotDeclaredException: A name is unknown; rclpy itself would not say
+                which.
         """
         for name in (p.name for p in parameters if not self.has_parameter(p.name)):
             raise ParameterNotDeclaredException(
@@ -121,7 +159,12 @@ class TableNode(Node):
         return [self._retyped(p) for p in parameters]
 
     def _retyped(self, parameter: Parameter) -> Parameter:
-        """Return a parameter with the declared type, if its value is such a one."""
+        """Return a parameter converted to its declared type.
+
+        An empty list gets the type of its Field; text such as 1e-06 becomes a number if
+        the Field is a Quantity or a list of them. Any other parameter is returned
+        unchanged.
+        """
         spec, value = self.specs.get(parameter.name), plain(parameter.value)
         if spec is None:
             return parameter
@@ -135,7 +178,12 @@ class TableNode(Node):
         return Parameter(spec.name, ros_type(spec), number)
 
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        """Accept a set of parameters, or refuse it with a reason."""
+        """Check a request that sets parameters; accept it, or refuse it with a reason.
+
+        It is refused if a structure parameter would change while the node is
+        configured, if a value is outside its valid set, or if `check_change` or a live
+        component raises.
+        """
         for parameter in parameters:
             spec = self.specs.get(parameter.name)
             if spec is None or parameter.type_ == NOT_SET:
@@ -157,7 +205,7 @@ class TableNode(Node):
                 part.check(values)
         except dyn.DynError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        except Exception as error:  # whatever a part raises: refused
+        except Exception as error:  # any other error: refused, too
             reason = self.callbacks.failed("a check of parameters", error)
             return SetParametersResult(successful=False, reason=reason)
         if not self._has_post_set:
@@ -165,59 +213,76 @@ class TableNode(Node):
         return SetParametersResult(successful=True)
 
     def _differs(self, spec: Field, value: Any) -> bool:
-        """Whether a value is another than that of a declared parameter."""
+        """Return whether `value` differs from the current value.
+
+        False if undeclared.
+        """
         if not self.has_parameter(spec.name):
             return False
-        return repr(self.value(spec.name)) != repr(value)  # NaN is NaN
+        return repr(self.value(spec.name)) != repr(value)  # by repr, NaN equals NaN
 
     def _after_set(self, parameters: Sequence[Parameter]) -> None:
-        """Apply a set of parameters that nobody has refused."""
+        """Apply a request that all checks have accepted."""
         self._apply({p.name: p.value for p in parameters})
 
     def _apply(self, values: dict[str, Any]) -> None:
+        """Pass accepted values to this node and to its live components."""
         self.callbacks.attempt(self.changed, values)
         for part in self._live_parts():
             self.callbacks.attempt(part.change, values)
 
     def _live_parts(self) -> list[LiveSettings]:
-        """Return the parts of a configured node that have live parameters."""
+        """Return the components with live parameters; none before configure."""
         return list(self.live.values()) if self.configured else []
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Raise a DynError for live parameters that cannot be applied."""
+        """Raise a DynError if new parameter values cannot be applied; a hook."""
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Apply live parameters that were accepted."""
+        """Apply accepted parameter values, by name. Hook; does nothing here."""
 
     def value(self, name: str) -> Any:
-        """Return a parameter's value; an unset list is empty, arrays are lists."""
+        """Return the value of a declared parameter.
+
+        Arrays are returned as lists. A parameter without a value returns the default of
+        its Field as a list: empty for an unset list.
+        """
         parameter = self.get_parameter_or(name)
         if parameter.type_ == NOT_SET:
             return list(self.specs[name].default)
         return plain(parameter.value)
 
     def options(self, slot: str) -> dict[str, Any]:
-        """Return the options of a slot's solver that the parameters give."""
+        """Return the solver options that the parameters set for a slot, by option name.
+
+        Args:
+            slot: Name of the solver slot: the options are the parameters
+                SLOT.options.NAME.
+        """
         head = f"{slot}.options."
         names = [name for name in self.specs if name.startswith(head)]
         return {name.removeprefix(head): self.value(name) for name in names}
 
     def solver(self, slot: str) -> Any:
-        """Return the solver of a slot: its name, or with options the Solver.
+        """Return the solver of a slot: its name, or a Solver if options are set.
+
+        Args:
+            slot: Name of the solver slot: the name is the parameter SLOT.plugin_name.
 
         Raises:
-            DynError: The solver is unknown, or an option is not valid.
+            DynError: Options are set, and the solver is unknown or an option is not
+                valid.
         """
         name, options = self.value(f"{slot}.plugin_name"), self.options(slot)
         return dyn.solver(name).with_options(**options) if options else name
 
     def _undeclared(self) -> list[str]:
-        """Return the names of parameters that are given and not declared."""
+        """Return the names of start-up parameters that are not declared."""
         names = self._parameter_overrides
         return [name for name in names if not self.has_parameter(name)]
 
     def _declare_options(self) -> None:
-        """Declare the options of solvers that are given, by the type they have."""
+        """Declare the solver options given at start-up, typed by their values."""
         for name in self._undeclared():
             if OPTION.fullmatch(name):
                 value = plain(self._parameter_overrides[name].value)
@@ -225,7 +290,12 @@ class TableNode(Node):
                 self.declare([Field(name, kind_like(value), doc, "", value)])
 
     def _check_names(self) -> None:
-        """Refuse misspelt parameters; warn once of those of other nodes."""
+        """Refuse misspelt parameters; warn once about parameters unknown to all nodes.
+
+        Raises:
+            SettingError: A name resembles a parameter of this package, see
+                foreign_names.
+        """
         every = {name for fields in NODES.values() for name in fields}
         foreign = foreign_names(self._undeclared(), self.specs, every)
         if foreign and not self._warned:
@@ -237,24 +307,28 @@ class TableNode(Node):
 
 
 class ParameterNode(TableNode, LifecycleNode):
-    """A lifecycle node with declared parameters."""
+    """A lifecycle node whose parameters are declared from a table of Fields."""
 
 
 def plain(value: Any) -> Any:
-    """Return a value; an array of numbers, as rclpy returns them, as a list."""
+    """Return a parameter value; an array.array, as rclpy has it, becomes a list."""
     return list(value) if hasattr(value, "typecode") else value
 
 
 def written_number(value: Any) -> float | None:
-    """Return a float, or a text such as 1e-06 as one; None for any other value."""
+    """Return a float, or text such as 1e-06 as float; None for any other value."""
     if isinstance(value, str) and EXPONENT.fullmatch(value):
         return float(value)
     return value if isinstance(value, float) else None
 
 
 def written_numbers(value: Any) -> list[float] | None:
-    """Return a list of floats, or of texts of them; None for any other value."""
-    if isinstance(value, str) and value.startswith("["):  # of texts and floats
+    """Return a list whose elements are floats or texts such as 1e-06, as floats.
+
+    Text that begins with `[` is first parsed as YAML. Returns None for any other value.
+    """
+    # A list of texts and floats arrives as text.
+    if isinstance(value, str) and value.startswith("["):
         try:
             value = yaml.safe_load(value)
         except yaml.YAMLError:
@@ -265,7 +339,12 @@ def written_numbers(value: Any) -> list[float] | None:
 
 
 def _wrong_type(spec: Field, overrides: Any) -> dyn.SettingError:
-    """Return the error of a value of another type, with what to write."""
+    """Return the error for a start-up value of the wrong type, with the valid values.
+
+    Args:
+        spec: Field of the parameter.
+        overrides: Start-up parameters by name, including the wrong value.
+    """
     value = overrides[spec.name].value
     valid = spec.value_kind.valid
     whole = isinstance(value, int) and not isinstance(value, bool)

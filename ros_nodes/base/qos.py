@@ -1,4 +1,4 @@
-"""Topics whose quality of service the parameters qos_overrides.* change."""
+"""Publishers and subscriptions that obey the QoS parameters qos_overrides.*."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dyn_core.errors import ModelError, SettingError, one_line
 from dyn_core.validation import Kind, Name, Whole
 from ros_nodes.parameters import QOS
 
-# A queue without an end would answer old states, or apply old efforts, one by one.
+# Unbounded queues would answer old states, or apply old efforts, one by one.
 POLICIES: dict[str, Kind] = {
     "history": Name(("keep_last",)),
     "depth": Whole(1, 1000),
@@ -22,10 +22,17 @@ POLICIES: dict[str, Kind] = {
 
 
 def publisher(node: Any, kind: Any, topic: str, qos: QoSProfile | int) -> Any:
-    """Return a publisher, kept for clean-up, with the quality that parameters give.
+    """Return a publisher that is destroyed at clean-up.
+
+    Args:
+        node: A RobotNode.
+        kind: Message type.
+        topic: Name of the topic.
+        qos: Default quality of service; parameters qos_overrides.TOPIC.publisher.*
+            override it.
 
     Raises:
-        SettingError: A parameter of its quality is not valid.
+        SettingError: An override is not valid.
     """
     settings = _settings(node, topic, "publisher", qos)
     return node.keep(node.create_publisher(kind, topic, **settings))
@@ -39,10 +46,19 @@ def subscription(
     qos: QoSProfile | int,
     **choices: Any,
 ) -> Any:
-    """Return a subscription, kept for clean-up, with the quality that parameters give.
+    """Return a subscription that is destroyed at clean-up.
+
+    Args:
+        node: A RobotNode.
+        kind: Message type.
+        topic: Name of the topic.
+        take: Callback; called with each message.
+        qos: Default quality of service; parameters qos_overrides.TOPIC.subscription.*
+            override it.
+        choices: Further arguments of create_subscription.
 
     Raises:
-        SettingError: A parameter of its quality is not valid.
+        SettingError: An override is not valid.
     """
     settings = _settings(node, topic, "subscription", qos)
     listen = node.create_subscription
@@ -52,7 +68,17 @@ def subscription(
 def _settings(
     node: Any, topic: str, entity: str, qos: QoSProfile | int
 ) -> dict[str, Any]:
-    """Return the arguments of rclpy for a topic; check the parameters that it reads."""
+    """Return the QoS arguments of rclpy for a topic, after a check of its overrides.
+
+    Args:
+        node: A RobotNode.
+        topic: Name of the topic, not yet resolved.
+        entity: "publisher" or "subscription".
+        qos: Default quality of service.
+
+    Raises:
+        SettingError: An override is not valid.
+    """
     head = f"{QOS}{node.resolve_topic_name(topic)}.{entity}."
     overrides = node._parameter_overrides
     for policy, valid in POLICIES.items():
@@ -71,7 +97,7 @@ def _settings(
 
 
 def warn_of_idle(node: Any) -> None:
-    """Warn of overrides of a configured node that change no topic of it."""
+    """Warn about QoS overrides of a configured node that match none of its topics."""
     idle = [name for name in node._undeclared() if name.startswith(QOS)]
     if not idle:
         return

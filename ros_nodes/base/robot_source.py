@@ -1,4 +1,4 @@
-"""The robot of a node: read from its parameters or a topic, its joints in order."""
+"""Robot of a node: read from parameters or a topic, its joints selected and ordered."""
 
 from __future__ import annotations
 
@@ -16,12 +16,21 @@ from ros_nodes.params import FOLDER
 
 
 def load(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
-    """Return the robot of a node's parameters, with joints in their order.
+    """Return the robot of a node's parameters, with its joints in the listed order.
+
+    Warnings of the robot and its source are logged. Relevant parameters:
+    robot_description, robot_description_file, model_extras, model_check, root, tip,
+    gravity, joints, unlisted_joints.
 
     Args:
-        node: Node.
-        urdf: Robot of the topic robot_description; empty for none.
+        node: Node with the parameters of a robot.
+        urdf: URDF of the topic robot_description, used if parameter robot_description
+            is empty; "" if there is none.
         choices: Further arguments of dyn.load.
+
+    Raises:
+        SettingError: There is no robot, or parameter `joints` is not valid.
+        DynError: The robot cannot be read.
     """
     extras = node.value("model_extras") or None
     shipped = FOLDER / f"{extras}.dyn.yaml"
@@ -53,9 +62,17 @@ def load(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
 
 
 def read(node: ParameterNode, source: str | StringIO, **choices: Any) -> dyn.Model:
-    """Return a robot of a description, or of what dyn.load looks up.
+    """Return the robot of a description, or of a name or file that dyn.load looks up.
 
-    Python's warning stays silent: `load` logs each of `model.warnings`.
+    Python's ModelWarning is suppressed: `load` logs each of `model.warnings`.
+
+    Args:
+        node: Node whose parameters READING are passed on.
+        source: Name or path for dyn.load, or a buffer with a description.
+        choices: Further arguments of dyn.load.
+
+    Raises:
+        DynError: The robot cannot be read.
     """
     settings = {name: node.value(name) for name in READING}
     with warnings.catch_warnings():
@@ -64,7 +81,15 @@ def read(node: ParameterNode, source: str | StringIO, **choices: Any) -> dyn.Mod
 
 
 def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:
-    """Return the model with unlisted joints locked and the listed ones in order."""
+    """Return the model with the joints of parameter `joints` last, in the listed order.
+
+    Joints with one coordinate that are not listed are locked at the parameters
+    lock.JOINT. An empty list returns the model unchanged.
+
+    Raises:
+        SettingError: A listed joint does not exist, has several coordinates or is
+            listed twice; or joints are not listed and unlisted_joints is "refuse".
+    """
     listed = list(node.value("joints"))
     if not listed:
         return model
@@ -93,4 +118,5 @@ def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:
 
 
 def _range(columns: slice) -> range:
+    """Return the indices of a slice that has a start and a stop."""
     return range(columns.start, columns.stop)

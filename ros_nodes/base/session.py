@@ -1,4 +1,4 @@
-"""What one configuration of a node owns: made at configure, dropped whole."""
+"""Resources of one configuration of a node: made at configure, released together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from rclpy.timer import Timer
 
 from ros_nodes.base.idle import IdleWork
 
-EARLY = 2e-4  # before a job is due, in which it is done all the same [s]
+# A timer that fires a little early must not be set again for the remaining
+# microseconds.
+EARLY = 2e-4  # time by which a job may be called early [s]
 SOON = 1e-5  # shortest period of a timer [s]
 GONE = "it is of a configuration that was cleaned up"
 DESTROYED_BY = {
@@ -29,18 +31,22 @@ DESTROYED_BY = {
 
 
 class Session:
-    """One configuration of a node, with everything that was made for it.
+    """One configuration of a node and all resources made for it.
 
-    After `close` nothing of it is called any more, whatever still waits in a queue of
-    the executor, of the worker, or behind the next answer.
+    After `close` none of its callbacks runs, even if one is still queued in the
+    executor, in the worker or in `idle`.
 
     Attributes:
         node: A RobotNode.
-        open: Whether it may still be called.
+        open: Whether the callbacks of this configuration may still run.
         complete: Whether everything is built: the node is configured.
         active: Whether the node is active.
-        idle: Work that waits until a message has been answered.
+        idle: Queue of jobs that are deferred until a message has been answered.
         periodic: Periodic jobs.
+
+    Args:
+        node: A RobotNode.
+        is_open: Initial value of `open`.
     """
 
     def __init__(self, node: Any, is_open: bool = True) -> None:
@@ -51,10 +57,17 @@ class Session:
         self._closers: list[Callable[[], object]] = []
 
     def keep(self, resource: Any) -> Any:
-        """Own what was made with rclpy; its callback follows the rule of Callbacks.
+        """Return a resource of rclpy after registering it for destruction at `close`.
+
+        Callbacks of services, subscriptions and timers are wrapped: they do not run
+        once the session is closed, and their exceptions are logged and counted. A
+        closed service answers with a refusal.
+
+        Args:
+            resource: Publisher, subscription, timer, service or client.
 
         Raises:
-            TypeError: It is nothing that a configuration can own.
+            TypeError: The resource is of another type.
         """
         kind = next((k for k in DESTROYED_BY if isinstance(resource, k)), None)
         if kind is None:
@@ -72,11 +85,14 @@ class Session:
         return resource
 
     def guarded(self, callback: Callable[..., Any]) -> Any:
-        """Return a callback that does nothing once this is closed, and ends nothing."""
+        """Return a wrapped callback: no call once the session is closed, no exceptions.
+
+        The wrapper returns None if it does not call, or if the callback raises.
+        """
         return self.node.callbacks.message(callback, self)
 
     def at_close(self, closer: Callable[[], object]) -> None:
-        """Call a function at the end, before those that were named earlier."""
+        """Register a function that `close` calls; the last registered runs first."""
         self._closers.append(closer)
 
     def submit(
@@ -86,12 +102,15 @@ class Session:
         take: Callable[[Any], object],
         superseded: Callable[[], object] = lambda: None,
     ) -> None:
-        """Have the worker prepare something, see Preparation; dropped at the end."""
+        """Have the worker prepare a result; see Preparation for the arguments.
+
+        The result is discarded once this session is closed.
+        """
         alive = self.guarded
         self.node.worker.submit(kind, make, alive(take), alive(superseded))
 
     def close(self) -> None:
-        """Drop everything."""
+        """Release all resources and discard queued jobs; may be called repeatedly."""
         self.open = self.complete = self.active = False
         self.idle.waiting.clear()
         while self._closers:
@@ -100,12 +119,12 @@ class Session:
 
 @dataclass(eq=False)
 class PeriodicJob:
-    """A periodic job.
+    """A function that is called periodically.
 
     Attributes:
-        period: [s].
-        call: What is called.
-        due: When it is called next, monotonic [s].
+        period: Period [s].
+        call: Called without arguments.
+        due: Time of the next call, time.monotonic() [s].
     """
 
     period: float
@@ -114,14 +133,13 @@ class PeriodicJob:
 
 
 class PeriodicJobs:
-    """The periodic jobs of a session, with one timer that is set for the next one.
+    """The periodic jobs of a session, served by one timer that is set for the next job.
 
-    The timer uses the steady clock: silence must be detected also while /clock stands
-    still or after the system time is set back. Executors manage few timers of a clock
-    best, and warn of more.
+    Executors handle few timers of one clock best, and warn about more.
 
     Attributes:
-        jobs: The jobs.
+        session: The session that owns the jobs.
+        jobs: The jobs, unsorted.
     """
 
     def __init__(self, session: Session) -> None:
@@ -130,20 +148,28 @@ class PeriodicJobs:
         self._timer: Any = None
 
     def add(self, period: float, job: Callable[[], None]) -> None:
-        """Call a function at a period [s]."""
+        """Call a function periodically, first one period from now.
+
+        Args:
+            period: Period [s].
+            job: Called without arguments; its exceptions are logged and counted.
+        """
         session = self.session
         call = session.guarded(job)
         self.jobs.append(PeriodicJob(period, call, time.monotonic() + period))
         if self._timer is None:
             node = session.node
+            # Steady time: silence must be detected also while /clock stands still or
+            # after the system time is set back.
             made = node.create_timer(period, self.tick, clock=node.steady)
             self._timer = session.keep(made)
         self._set()
 
     def tick(self) -> None:
-        """Call the next job if it is due; calls that were missed are not made up.
+        """Call the job with the earliest due time if it is due; set the timer again.
 
-        One at a time: a message that comes meanwhile waits for no other one.
+        Calls that were missed are skipped. One job a tick: a message that arrives
+        meanwhile waits for at most one job.
         """
         if not self.session.open:
             return
@@ -157,10 +183,11 @@ class PeriodicJobs:
             self._set()
 
     def _next(self) -> PeriodicJob:
+        """Return the job with the earliest due time."""
         return min(self.jobs, key=lambda job: job.due)
 
     def _set(self) -> None:
-        """Set the timer for the next job."""
+        """Set the timer to the next due time, at least SOON seconds from now."""
         wait = self._next().due - time.monotonic()
         self._timer.timer_period_ns = int(1e9 * max(wait, SOON))
         self._timer.reset()

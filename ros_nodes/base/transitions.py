@@ -1,4 +1,4 @@
-"""Transitions of a node: their services, which one fits, and what one raises."""
+"""Life-cycle transitions of a node: services, validity and error reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from dyn_core.errors import cut, one_line
 
 Transition = Callable[[Any, Any], TransitionCallbackReturn]
-# rclpy's own answers, by service.
+# Services that rclpy's own callbacks answer, by the name of the service.
 ANSWERS = {
     "get_state": GetState,
     "get_available_states": GetAvailableStates,
@@ -29,17 +29,19 @@ ANSWERS = {
 
 
 def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
-    """Serve the life cycle of a node that was made without its communication.
+    """Create the life-cycle services of a node made without rclpy's own services.
 
     The services that rclpy makes hold ten requests while the node is busy and lose the
-    others, and have no answer to a callback that raises.
+    others, and send no response if a callback raises.
 
     Args:
-        node: A LifecycleNode.
-        change: Answers requests of a transition.
+        node: A LifecycleNode with enable_communication_interface=False.
+        change: Serves change_state; called with request and response, returns the
+            response.
     """
     node.transitions = node.create_service(ChangeState, "~/change_state", change)
     for name, kind in ANSWERS.items():
+        # Private callbacks of rclpy: it offers no public access to them.
         serve = getattr(node, f"_LifecycleNodeMixin__on_{name}")
         node.create_service(kind, f"~/{name}", serve)
     events = node.create_publisher(TransitionEvent, "~/transition_event", 10)
@@ -47,12 +49,19 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
 
 
 def change_state(node: Any, request: Any, response: Any) -> Any:
-    """Answer a request of a transition as rclpy does."""
+    """Return the response to a change_state request, computed by rclpy's callback."""
     return node._LifecycleNodeMixin__on_change_state(request, response)
 
 
 class AnnouncedStates:
-    """A state machine that announces each change of its state."""
+    """A state machine of rclpy that publishes a TransitionEvent for each transition.
+
+    Other attributes are delegated to the wrapped state machine.
+
+    Args:
+        machine: State machine of a LifecycleNode.
+        publish: Called with each TransitionEvent.
+    """
 
     def __init__(self, machine: Any, publish: Callable[[Any], object]) -> None:
         self._machine, self._publish = machine, publish
@@ -61,14 +70,20 @@ class AnnouncedStates:
         return getattr(self._machine, name)
 
     def trigger_transition_by_id(self, number: int, announced: bool) -> None:
-        """Change the state by the number of a transition."""
+        """Perform the transition with an id; `announced` is ignored."""
         self._change(self._machine.trigger_transition_by_id, number)
 
     def trigger_transition_by_label(self, label: str, announced: bool) -> None:
-        """Change the state by the label of a transition."""
+        """Perform the transition with a label; `announced` is ignored."""
         self._change(self._machine.trigger_transition_by_label, label)
 
     def _change(self, trigger: Callable[..., object], which: int | str) -> None:
+        """Perform a transition and publish its start and goal state.
+
+        Args:
+            trigger: Method of the state machine.
+            which: Id or label of the transition.
+        """
         before = self._machine.current_state
         trigger(which, False)
         start, goal = (State(id=n, label=x) for n, x in (before, self.current_state))
@@ -76,9 +91,10 @@ class AnnouncedStates:
 
 
 def reported(transition: Transition) -> Transition:
-    """Log what a transition raises, with its trace: rclpy says nothing of it.
+    """Decorate a transition callback: log an exception with its traceback.
 
-    The transition then fails, and a node that was configured goes through on_error.
+    The callback then returns ERROR and stores the reason in node.failure; a node that
+    was configured goes through on_error. rclpy itself logs nothing.
     """
 
     @functools.wraps(transition)
@@ -95,10 +111,11 @@ def reported(transition: Transition) -> Transition:
 
 
 def misfit(requested: Any, machine: Any) -> str | None:
-    """Return why a requested transition does not fit the state, or None.
+    """Return why a requested transition is not available in the current state, or None.
 
     Args:
-        requested: Its message; the label decides, the number is for those without one.
+        requested: Transition message; its label decides, its id only if the label is
+            empty.
         machine: State machine of the node.
     """
     valid = {number: label for number, label, *_ in machine.available_transitions}

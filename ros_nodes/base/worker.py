@@ -1,4 +1,4 @@
-"""The worker of a node: one thread that prepares what the control thread must not."""
+"""Worker thread of a node, for work that would delay the control thread."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ JOIN = 1.0  # longest wait for the end of the thread [s]
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """Something to prepare.
+    """A job of the worker.
 
     Attributes:
-        kind: A newer job of a kind supersedes the older one.
-        make: Called in the worker; returns what is handed over.
-        take: Called in the control thread with the result, or with the DynError.
-        superseded: Called in the control thread instead, where a newer one came.
+        kind: A newer job of the same kind supersedes an older one.
+        make: Called in the worker thread; returns the result.
+        take: Called in the control thread with the result. If `make` raises, with a
+            DynError instead.
+        superseded: Called in the control thread instead of `take` if a newer job of the
+            kind exists.
     """
 
     kind: str
@@ -31,19 +33,20 @@ class Preparation:
 
 
 class Worker:
-    """One thread that prepares; results are handed over whole by `deliver`.
+    """One thread that prepares results; `deliver` hands them to the control thread.
 
     Attributes:
-        ready: Results that wait for `deliver`; false if there are none.
+        ready: Pairs of job and result that wait for `deliver`; empty if there are none.
     """
 
     def __init__(
         self, call: Callable[..., object] = lambda job, *results: job(*results)
     ) -> None:
-        """Prepare nothing yet; no thread is started.
+        """Create a worker without a thread; the first `submit` starts the thread.
 
         Args:
-            call: Calls what takes a result, with it.
+            call: Calls a job's `take` with the result, or its `superseded` without
+                arguments.
         """
         self._call = call
         self.ready: deque[tuple[Preparation, Any]] = deque()
@@ -60,7 +63,7 @@ class Worker:
         take: Callable[[Any], object],
         superseded: Callable[[], object] = lambda: None,
     ) -> None:
-        """Prepare something; see Preparation. The thread starts with the first one."""
+        """Queue a job; the first one starts the thread. See Preparation."""
         job = Preparation(kind, make, take, superseded)
         with self._changed:
             self._newest[kind] = job
@@ -73,7 +76,7 @@ class Worker:
             self._changed.notify()
 
     def deliver(self) -> None:
-        """Hand over what is ready; called in the control thread."""
+        """Call `take` or `superseded` of each finished job, in the control thread."""
         while self.ready:
             job, result = self.ready.popleft()
             if self._newest.get(job.kind) is job:
@@ -82,7 +85,7 @@ class Worker:
                 self._call(job.superseded)
 
     def stop(self) -> None:
-        """End the thread after what it is preparing; nothing more is delivered."""
+        """Discard jobs and results, and wait up to JOIN seconds for the thread."""
         with self._changed:
             self._ended = True
             self._newest.clear()
@@ -93,6 +96,7 @@ class Worker:
         self.ready.clear()
 
     def _run(self) -> None:
+        """Process jobs in order of submission until `stop`; skip superseded ones."""
         while True:
             with self._changed:
                 while not self._jobs and not self._ended:
@@ -105,10 +109,10 @@ class Worker:
 
 
 def _made(job: Preparation) -> Any:
-    """Return the result of a job, or its error as one of ours."""
+    """Return the result of a job's `make`; an exception is returned as a DynError."""
     try:
         return job.make()
     except DynError as error:
         return error
-    except Exception as error:  # whatever a message brings: the thread goes on
+    except Exception as error:  # any error of a message: the thread goes on
         return DynError(f"{type(error).__name__}: {error}")

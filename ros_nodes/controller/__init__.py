@@ -1,1 +1,1 @@
-"""Parts of the node `computed_torque`."""
+"""Components of the node `computed_torque`."""

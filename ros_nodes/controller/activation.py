@@ -1,4 +1,4 @@
-"""An activation that waits for something, while the executor serves the node."""
+"""Activation that waits for the guard without blocking the executor."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from ros_nodes.base.diagnostics import ERROR, OK, WARN
 from ros_nodes.base.transitions import misfit
 
 ACTIVATE = "activate"  # label of the transition
-PENDING = object()  # in place of a response that comes later
+PENDING = object()  # returned by a service callback whose response comes later
 
 
 class Activation:
-    """Answers a request of the transition activate once its condition is met.
+    """Delays the response to an activate request until a condition is met.
 
-    A callback of rclpy that waits would block the executor, and its EventsExecutor
-    knows no services that are coroutines. So the callback returns PENDING, the header
-    of the request is stored where the executor would send the response, and `look`
-    sends it. Meanwhile the node is inactive, and other transitions are refused.
+    A callback of rclpy that waits would block the executor, and its EventsExecutor does
+    not support coroutines as service callbacks. Therefore the callback returns PENDING,
+    the header of the request is stored where the executor would send the response, and
+    `look` sends the response later. Meanwhile the node is inactive, and other
+    transitions are refused.
 
     Attributes:
-        refusal: Returns why the node cannot be activated at a time, or None.
-        since: Time at which the wait began; None: nothing waits [s].
-        longest: Longest wait [s].
+        node: A RobotNode.
+        refusal: Called with a time [s]; returns why the node cannot be activated, or
+            None.
+        since: Start of the wait, monotonic [s]; None while nothing waits.
+        longest: Longest wait [s]; 0 or less: no wait.
         failure: Why the last activation failed, or None.
     """
 
@@ -35,7 +38,7 @@ class Activation:
         self.failure: str | None = None
         self._complete: Callable[[], Any] = lambda: None
         self._header: Any = None
-        self._said = 0  # seconds of the wait that were logged
+        self._said = 0  # whole seconds of the wait at the last log message
         service = node.transitions
         self._respond = service.send_response
         service.send_response = self._send_response
@@ -43,10 +46,12 @@ class Activation:
     def serve(
         self, request: Any, response: Any, change: Callable[[Any, Any], Any]
     ) -> Any:
-        """Serve a request of a transition, or return PENDING.
+        """Serve a change_state request; return its response, or PENDING.
+
+        While an activation waits, the response has success=False.
 
         Args:
-            request, response: Of the service.
+            request, response: Messages of the service.
             change: Performs the transition and returns the response.
         """
         now, wanted = time.monotonic(), request.transition
@@ -63,11 +68,11 @@ class Activation:
         return change(request, response)
 
     def wait(self, complete: Callable[[], Any]) -> bool:
-        """Begin to wait if that is necessary; return whether it is.
+        """Begin to wait if the node cannot be activated now; return whether it waits.
 
         Args:
-            complete: Activates the node, when it can be or the time is over; returns
-                the response, where a request waits for one.
+            complete: Called to activate the node, once that is possible or `longest` is
+                over; returns the response for a waiting request.
         """
         self.failure = None
         now = time.monotonic()
@@ -78,7 +83,13 @@ class Activation:
         return True
 
     def look(self, t: float) -> None:
-        """Activate the node if it can be; else say each second how long it waits."""
+        """Activate the node if it is possible or the wait is over; else log the wait.
+
+        The wait is logged once a second. Does nothing while no activation waits.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         if self.since is None:
             return
         reason = self.refusal(t)
@@ -91,19 +102,22 @@ class Activation:
             self.node.diagnose()
 
     def end(self) -> None:
-        """End the wait of a node that ends; its activation has failed."""
+        """End a wait because the node ends; a waiting request gets success=False."""
         if self.since is not None:
             self.since = None
             service = self.node.transitions
             self._answer(service.srv_type.Response(success=False))
 
     def refused(self, t: float) -> str | None:
-        """Return why the node must not be activated now, and keep it as `failure`."""
+        """Set `failure` to the reason against an activation at `t` [s]; return it.
+
+        None: the node can be activated.
+        """
         self.failure = self.refusal(t)
         return self.failure
 
     def status(self, t: float) -> tuple[bytes, str]:
-        """Return level and message for /diagnostics of an inactive node."""
+        """Return level and message for /diagnostics of an inactive node at `t` [s]."""
         if self.since is not None:
             return WARN, self._doing(t)
         if self.failure is not None:
@@ -111,16 +125,18 @@ class Activation:
         return OK, "inactive: no effort is sent"
 
     def _doing(self, t: float) -> str:
+        """Return the wait as text, with its duration at `t` [s]."""
         waited = 0 if self.since is None else int(t - self.since)
         return f"waiting for the guard: {waited} of {self.longest:g} s"
 
     def _answer(self, response: Any) -> None:
+        """Send a response to the stored request header, if there is one."""
         header, self._header = self._header, None
         if header is not None:
             self._respond(response, header)
 
     def _send_response(self, response: Any, header: Any) -> None:
-        """Send a response for the executor, or keep where it is to be sent."""
+        """Send a response; for PENDING, store the header of the request instead."""
         if response is PENDING:
             self._header = header
         else:
@@ -128,6 +144,6 @@ class Activation:
 
 
 def _activates(wanted: Any, machine: Any) -> bool:
-    """Return whether a transition that fits the state is the one to active."""
+    """Return whether a transition, which fits the state, is the transition activate."""
     labels = {number: label for number, label, *_ in machine.available_transitions}
     return (wanted.label or labels[wanted.id]) == ACTIVATE

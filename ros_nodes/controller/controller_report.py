@@ -1,4 +1,4 @@
-"""What the controller's node says of itself: /diagnostics, and lines of its log."""
+"""Status of the controller's node: values for /diagnostics, and log messages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dyn_core.errors import one_line
 from ros_nodes.base import diagnostics as diagnostics
 from ros_nodes.controller.guard_topics import publishers_beside_guard
 
-GONE = 1.0  # time after which joints that are silent are no longer there [s]
-GRAPH = 0.5  # period at which it is asked who else publishes [s]
-MOST_BUSY = 0.65  # share of the time for joint states from which it is a condition
+GONE = 1.0  # time without a message after which joints count as absent [s]
+GRAPH = 0.5  # period of the queries for other publishers [s]
+MOST_BUSY = 0.65  # share of time spent on joint states above which to warn
 LEVELS = (diagnostics.OK, diagnostics.WARN, diagnostics.ERROR, diagnostics.STALE)
 
 
@@ -27,7 +27,7 @@ class Report:
         node: The node.
         states: Number of joint states that were answered.
         longest: Longest time from the receipt of a state to its effort [s].
-        busy: Time spent on joint states so far [s].
+        busy: Sum of the times spent on joint states [s].
     """
 
     def __init__(self, node: Any) -> None:
@@ -42,17 +42,21 @@ class Report:
         self._busy_before: deque[tuple[float, float]] = deque()
 
     def answered(self, started: float, ended: float) -> None:
-        """Note a joint state and the time that it took."""
+        """Record an answered joint state, with start and end of its processing [s]."""
         self.states += 1
         self.busy += ended - started
         self.longest = max(self.longest, ended - started)
 
     def refused(self, t: float, reason: str) -> None:
-        """Note a joint state that was refused."""
+        """Record a refused joint state at time `t` [s]."""
         self._refusals.append((t, reason))
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return what is so, the worst first."""
+        """Return the active conditions, most severe first.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         node = self.node
         if t - self._asked >= GRAPH:
             self._asked, self._sources = t, self._ask_sources(t)
@@ -66,11 +70,16 @@ class Report:
         return node.health.conditions(t, more)
 
     def see_others(self, t: float, joints: Sequence[str]) -> None:
-        """Note joints of multi_dof_joint_states, which nobody controls."""
+        """Record joints of multi_dof_joint_states, which this node does not control.
+
+        Args:
+            t: Time of receipt, monotonic [s].
+            joints: Names of joints.
+        """
         self._others = t, joints
 
     def _roots(self, t: float) -> list[Condition]:
-        """Return whether the robot's root moves, of which this node knows nothing."""
+        """Return a warning if the robot has a moving root, else []."""
         seen, joints = self._others
         if t - seen > GONE:
             return []
@@ -82,18 +91,26 @@ class Report:
         return [Condition(WARN, "root", message)]
 
     def _recent_refusals(self, t: float) -> list[Condition]:
+        """Return a warning with the last refusal of a state, if recent, else []."""
         if not self._refusals or t - self._refusals[-1][0] > WINDOW:
             return []
         message = f"joint states refused: {self._refusals[-1][1]}"
         return [Condition(WARN, "refused", message)]
 
     def _load(self, t: float) -> list[Condition]:
-        """Return whether there is hardly time left for the joint states that come."""
+        """Return a warning if joint states take more than MOST_BUSY of the time.
+
+        The list is empty otherwise.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         rows = self._busy_before
         rows.append((t, self.busy))
         while len(rows) > 2 and rows[1][0] <= t - WINDOW:
             rows.popleft()
         since, before = rows[0]
+        # A window that is not yet full counts as full: no warning right at the start.
         share = (self.busy - before) / max(t - since, WINDOW)
         if share <= MOST_BUSY:
             return []
@@ -101,7 +118,12 @@ class Report:
         return [Condition(WARN, "load", message)]
 
     def _ask_sources(self, t: float) -> list[Condition]:
-        """Return what is doubtful about who else talks."""
+        """Return warnings on other publishers.
+
+        Warned of are several publishers of states or efforts (guards aside), and
+        best-effort publishers of trajectories, which a reliable subscription does not
+        receive.
+        """
         node, seen = self.node, []
         for key, topic, what in (
             ("states", node.states_in.topic_name, "states of more than one robot"),
@@ -124,10 +146,13 @@ class Report:
         return seen
 
     def log_changes(self, t: float) -> bytes:
-        """Log one line for what has started, and one for what has ended.
+        """Log each condition that has begun or ended since the last call.
+
+        Args:
+            t: Time, monotonic [s].
 
         Returns:
-            The level for /diagnostics.
+            Level for /diagnostics.
         """
         node = self.node
         log = node.get_logger()
@@ -146,7 +171,11 @@ class Report:
         return LEVELS[node.health.summary(conditions)[0]]
 
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics."""
+        """Return level, message and values for /diagnostics.
+
+        Args:
+            t: Time, monotonic [s].
+        """
         node, controller = self.node, self.node.controller
         level, message = node.health.summary(self.conditions(t))
         if not node.active:
@@ -168,7 +197,7 @@ class Report:
 
 
 def _best_effort_publishers(node: Any, topic: str) -> list[str]:
-    """Return the names of the nodes that publish a topic as best effort."""
+    """Return the full names of the nodes that publish a topic as best effort."""
     infos = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
     best = ReliabilityPolicy.BEST_EFFORT
     return sorted(

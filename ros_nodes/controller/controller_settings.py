@@ -1,4 +1,4 @@
-"""The settings of a controller from the parameters of its node; without ROS."""
+"""Settings of a Controller, read from the parameters of its node; without ROS."""
 
 from __future__ import annotations
 
@@ -48,12 +48,15 @@ WHOLE = ("power", "kinetic_energy", "tool_speed")
 def controller_settings(
     value: Value, joints: Sequence[str], solvers: Callable[[str], Any]
 ) -> dict[str, Any]:
-    """Return the keywords of Controller.
+    """Return the keyword arguments of Controller.
 
     Args:
         value: Returns the value of a parameter by name.
         joints: Names of the joints.
-        solvers: Returns the solver of a slot, by name or with its options.
+        solvers: Returns the solver of a slot: its name, or a Solver with options.
+
+    Raises:
+        SettingError: A parameter by joint has neither no, one nor one number per joint.
     """
     limits = {name: value(f"effort_limits.{name}") for name in joints}
     idle = without_effect(value, joints)
@@ -82,7 +85,7 @@ def controller_settings(
 
 
 def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
-    """Return the gains of all joints, by the names that Controller has."""
+    """Return the gains of all joints, (n,) each, by keyword of Controller (kp, ...)."""
     return {
         name: [value(f"gains.{joint}.{key}") for joint in joints]
         for name, key in GAINS.items()
@@ -90,10 +93,15 @@ def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
 
 
 def by_joint(value: Value, name: str, count: int) -> float | list[float] | None:
-    """Return one number, one a joint, or None for the default.
+    """Return a parameter by joint: one number, or one per joint; None if it is empty.
+
+    Args:
+        value: Returns the value of a parameter by name.
+        name: Name of the parameter.
+        count: Number of joints.
 
     Raises:
-        SettingError: There are some, but not one a joint.
+        SettingError: It has neither no, one nor `count` numbers.
     """
     row = list(value(name))
     if len(row) not in (0, 1, count):
@@ -104,12 +112,21 @@ def by_joint(value: Value, name: str, count: int) -> float | list[float] | None:
 
 
 def bounds(value: Value, count: int) -> Bounds:
-    """Return the envelope."""
+    """Return the bounds of the safety envelope; unset parameters keep the defaults.
+
+    Args:
+        value: Returns the value of a parameter by name.
+        count: Number of joints.
+
+    Raises:
+        SettingError: A parameter by joint has neither no, one nor `count` numbers.
+    """
     chosen: dict[str, Any] = {}
     for name in (*BY_JOINT, *FROM_MODEL):
         row: Any = by_joint(value, f"envelope.{name}", count)
         if row is None:
             continue
+        # These have defaults from the model, so that an explicit 0 means no bound.
         if name in FROM_MODEL:  # 0: none
             row = [x or None for x in row] if isinstance(row, list) else row or None
         chosen[name] = row
@@ -120,7 +137,12 @@ def bounds(value: Value, count: int) -> Bounds:
 
 
 def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
-    """Return when external efforts are a collision; None where no joint is watched."""
+    """Return the collision detection settings; None if no threshold is positive.
+
+    Args:
+        value: Returns the value of a parameter by name.
+        joints: Names of the joints; joints with a threshold of 0 are not watched.
+    """
     thresholds = {name: value(f"collision.thresholds.{name}") for name in joints}
     watched = {name: x for name, x in thresholds.items() if x > 0}
     if not watched:
@@ -130,7 +152,12 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
 
 
 def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
-    """Return the parameters that were set and change nothing."""
+    """Return the parameters that differ from their default but have no effect.
+
+    Args:
+        value: Returns the value of a parameter by name.
+        joints: Names of the joints.
+    """
     idle = []
     if {value("on_stale"), *(value(name) for name in ON_EVENTS)} == {"zero"}:
         idle += ["stop_time"]
@@ -149,7 +176,7 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
 
 
 def shadow(value: Value) -> ShadowSettings | None:
-    """Return the second solver; None where there is none."""
+    """Return the settings of the second solver; None if none is named."""
     name, engine = value("shadow.plugin_name"), value("shadow.engine")
     if not name:
         return None

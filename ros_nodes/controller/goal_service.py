@@ -1,4 +1,4 @@
-"""Goals of an action server: accepted, followed, reported, ended; it needs no ROS."""
+"""Life of action goals: accept, follow, report, end; without ROS."""
 
 from __future__ import annotations
 
@@ -23,24 +23,27 @@ from ros_nodes.messages.goal_messages import (
 
 @dataclass(eq=False)
 class GoalService:
-    """What lies between the handles of an action server and a GoalTracker.
+    """Connects the goal handles of an action server with a GoalTracker.
 
     A goal that cannot be followed is accepted and aborted at once, so that its client
-    learns code and sentence: a rejection carries neither.
+    gets code and reason: a rejection carries neither.
 
     Attributes:
-        tracker: Of the controller.
+        tracker: Goal tracker of the controller.
         action: Type of the action, with Result and Feedback.
         wall: Returns the node's time, to which stamps refer [s].
         now: Returns the controller's time [s].
-        settings: Returns partial, method and moving_end of goal_trajectory.
+        settings: Returns the arguments partial, method and moving_end of
+            goal_trajectory.
         finish: Sends a result: finish(handle, result).
-        prepare: Calls a function elsewhere, and then another one in the thread of the
-            controller with its result, or with the DynError that says why there is
-            none.
-        refusal: Returns why no goal is followed now, or None.
-        log: Called with each outcome and whether a client asked for the goal.
-        counters: Number of goals by the state in which they ended.
+        prepare: Calls its first argument, possibly in another thread, then its second
+            argument in the controller's thread, with the result or with a DynError.
+        refusal: Returns why no goal can be followed now, or None.
+        log: Called with each outcome, and with whether it belongs to a client's goal.
+        counters: Number of goals by final state.
+        handles: Handles of the active goals, by identifier.
+        canceled: Identifiers of goals canceled while they were being checked.
+        ending: Outcomes whose results are still to be sent.
     """
 
     tracker: GoalTracker
@@ -60,7 +63,11 @@ class GoalService:
         self.ending: list[GoalOutcome] = []
 
     def accept(self, handle: Any) -> None:
-        """Check a goal and follow it, or abort it with the reason."""
+        """Check a goal and follow it, or abort it with a reason.
+
+        Args:
+            handle: Goal handle of the action server.
+        """
         goal, request = key(handle), handle.request
         self.handles[goal] = handle
         handle.execute()
@@ -73,11 +80,11 @@ class GoalService:
                 lambda: self._checked(request, settings),
                 lambda made: self._follow(goal, request, made),
             )
-        except Exception as error:  # whatever fails: the client learns it
+        except Exception as error:  # any failure: the client is informed
             self._abort(goal, error)
 
     def cancel(self, handle: Any) -> bool:
-        """Brake; return whether the goal is known. The outcome comes later."""
+        """Brake a goal; return whether it is known. The outcome is delivered later."""
         goal = key(handle)
         if goal not in self.handles:
             return False
@@ -86,24 +93,32 @@ class GoalService:
         return True
 
     def observe(self, t: float) -> None:
-        """Note what ended in a cycle of the controller, as GoalTracker.advance."""
+        """Collect the goals that end in a cycle of the controller.
+
+        Args:
+            t: Time as in GoalTracker.advance [s].
+        """
         self.ending += self.tracker.advance(t)
 
     def deliver(self) -> None:
-        """Send the results of what ended."""
+        """Send the results of the goals that have ended."""
         waiting, self.ending = self.ending, []
         for outcome in waiting:
             self._end(outcome)
 
     def end_all(self, reason: str) -> None:
-        """Abort every goal, also those that are still being checked."""
+        """Abort every goal, including goals that are still being checked."""
         self.ending += self.tracker.end_all(reason)
         self.deliver()
         for goal in list(self.handles):
             self._abort(goal, GoalError(reason))
 
     def report(self, stamp: Any) -> None:
-        """Publish the feedback of each goal."""
+        """Publish the feedback of each goal that is followed.
+
+        Args:
+            stamp: Time of the header, a message.
+        """
         joints = self.tracker.tolerances.joints
         for goal, handle in list(self.handles.items()):
             feedback = self.tracker.feedback(goal)
@@ -113,12 +128,16 @@ class GoalService:
                 handle.publish_feedback(message)
 
     def _wait(self, request: Any) -> float:
-        """Return the time until the trajectory's time zero [s]."""
+        """Return the time until the trajectory starts [s]; 0 for a stamp of zero."""
         start = stamp_seconds(request.trajectory.header.stamp)
         return 0.0 if start is None else start - self.wall()
 
     def _checked(self, request: Any, settings: dict[str, Any]) -> Any:
-        """Return trajectory and tolerances of a goal."""
+        """Return the trajectory and the tolerances of a goal request.
+
+        Raises:
+            DynError: The goal cannot be followed.
+        """
         check_followed(request)
         tolerances = self.tracker.tolerances.overridden(
             joint_tolerances(request.path_tolerance),
@@ -130,7 +149,13 @@ class GoalService:
         return made, tolerances
 
     def _follow(self, goal: bytes, request: Any, made: Any) -> None:
-        """Follow a goal that was checked, unless it has ended meanwhile."""
+        """Follow a goal that was checked, or abort it; ignored if it has ended.
+
+        Args:
+            goal: Identifier of the goal.
+            request: Request message of the goal.
+            made: Pair of trajectory and tolerances, or a DynError.
+        """
         if goal not in self.handles:
             return
         if goal in self.canceled:
@@ -143,26 +168,27 @@ class GoalService:
             trajectory, tolerances = made
             start = self.now() + self._wait(request)
             self.tracker.accept(goal, trajectory, start, tolerances)
-        except Exception as error:  # whatever fails: the client learns it
+        except Exception as error:  # any failure: the client is informed
             self._abort(goal, error)
 
     def _abort(self, goal: bytes, error: Exception) -> None:
-        """Abort a goal for a reason; of an error that is not ours with its type."""
+        """Abort a goal for an error; the type of a foreign exception is named, too."""
         known = isinstance(error, DynError)
         sentence = str(error) if known else f"{type(error).__name__}: {error}"
         code = GoalCode(getattr(error, "code", GoalCode.INVALID_GOAL))
         self._end(GoalOutcome(goal, "aborted", code, sentence))
 
     def _end(self, outcome: GoalOutcome) -> None:
-        """Send the result of a goal; a trajectory without a client is logged alone.
+        """Send the result of a goal; log the outcome.
 
-        A server marks a goal as canceling after it has called `cancel`, perhaps in
-        another thread; until then a canceled goal cannot end.
+        The outcome of a trajectory without a client is only logged.
         """
         handle = self.handles.get(outcome.goal)
         if handle is None:
             self.log(outcome, False)
             return
+        # A server marks a goal as canceling after it has called `cancel`, perhaps in
+        # another thread; until then a canceled goal cannot end.
         if outcome.state == "canceled" and not handle.is_cancel_requested:
             self.ending.append(outcome)
             return
@@ -180,5 +206,5 @@ class GoalService:
 
 
 def key(handle: Any) -> bytes:
-    """Return what identifies a goal."""
+    """Return the identifier of a goal, the 16 bytes of its UUID."""
     return bytes(handle.goal_id.uuid)

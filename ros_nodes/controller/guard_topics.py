@@ -1,4 +1,4 @@
-"""What other nodes know of the guard: its publisher, and its beat."""
+"""The guard as other nodes see it: its publishers and its beats."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from dyn_core.errors import SettingError
 from ros_nodes.graphs import GUARD
 from ros_nodes.messages.guard_messages import BEATS, TOPIC, read_beat
 
-LOOK = 0.01  # period at which silence of the guard is looked for [s]
+LOOK = 0.01  # period of the checks for silence of the guard [s]
 
 
 def publishers_beside_guard(node: Any, topic: str) -> int:
-    """Return the number of publishers of a topic that are no guard.
+    """Return the number of publishers of a topic, not counting guards.
 
-    A guard is a node of that name; it sends only where the controller does not.
+    A guard is a node with the name of the guard's executable; it only sends while the
+    controller does not. A single publisher is counted even if it is a guard.
     """
     name = node.resolve_topic_name(topic)
     count = int(node.count_publishers(name))
-    if count < 2:  # which costs little
+    if count < 2:  # cheaper than the query below
         return count
     infos = node.get_publishers_info_by_topic(name)
     return sum(info.node_name != GUARD.executable for info in infos)
@@ -31,8 +32,11 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
 class GuardLatch:
     """Stops a controller as its guard says; see dyn_core.control.safety.guard_link.
 
-    It hears the beats of each guard in its namespace. A node without a guard is not
-    affected, unless `require_guard` is set; its activation then waits for one.
+    It receives the beats of each guard in its namespace. A node without a guard is not
+    affected, unless `require_guard` is set; its activation then waits for a guard.
+
+    Args:
+        node: A ComputedTorqueNode with its controller.
     """
 
     def __init__(self, node: Any) -> None:
@@ -55,19 +59,20 @@ class GuardLatch:
         node.keep(listen(DiagnosticStatus, topic, self._on_beat, BEATS))
 
     def _on_beat(self, message: DiagnosticStatus) -> None:
-        """Note a beat; what is none is refused."""
+        """Process a beat; an invalid message is refused."""
         try:
             beat = read_beat(message)
         except SettingError as error:
             self.node.refuse("beat refused", str(error))
             return
+        # The first beat: from here on the guard's silence counts.
         if self.stop not in self.node.controller.observers:
             self.node.controller.observers.append(self.stop)
         hears = self.stop if self.node.active else self.link
         hears.hear(time.monotonic(), beat)
 
     def _look(self) -> None:
-        """Look for silence, or for what an activation waits for."""
+        """Check for silence of the guard; while inactive, for a waiting activation."""
         now = time.monotonic()
         if self.node.active:
             self.stop.look(now)
@@ -76,9 +81,10 @@ class GuardLatch:
             self.node.activation.look(now)
 
     def _values(self) -> dict[str, Any]:
-        """Return values for /diagnostics."""
+        """Return the number of living guards for /diagnostics."""
         return {"guards heard": len(self.link.living(time.monotonic()))}
 
     def _send_zero(self) -> None:
+        """Publish zero effort if the node is active."""
         if self.node.active:
             self.node.send_zero()

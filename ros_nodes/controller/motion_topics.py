@@ -1,4 +1,4 @@
-"""What the controller's node says of its motion: reference, error, external efforts."""
+"""Topics on the motion of the controller: reference, error and external efforts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from ros_nodes.base.qos import publisher
 
 
 class MotionTopics:
-    """Publishes ~/reference, ~/error and, with thresholds, ~/external_torque.
+    """Publishes ~/reference, ~/error and, with collision thresholds, ~/external_torque.
 
     The error is reference - position, as in the feedback of goals.
 
     Attributes:
         node: A ComputedTorqueNode that has its controller.
-        references, errors, externals: Publishers; None for externals without
-            thresholds.
-        messages: What they publish.
+        references, errors, externals: Publishers; externals is None without thresholds.
+        messages: The messages for the three topics, in this order.
     """
 
     def __init__(self, node: Any) -> None:
@@ -32,13 +31,15 @@ class MotionTopics:
         node.every_idle(1.0 / node.value("publish_rate"), self.publish)
 
     def _publisher(self, topic: str) -> Any:
+        """Return a publisher of JointState with a queue of one message."""
         return publisher(self.node, JointState, topic, 1)
 
     def _message(self) -> JointState:
+        """Return a JointState with the names of the controlled joints."""
         return JointState(name=list(self.node.controller.model.joint_names))
 
     def publish(self) -> None:
-        """Publish all at publish_rate, from the first state on."""
+        """Publish all topics; does nothing while inactive or before the first state."""
         node, controller = self.node, self.node.controller
         if not node.active or controller.reference is None:
             return

@@ -1,4 +1,4 @@
-"""The payload of a node's robot: live parameters and a service."""
+"""Payload of a node's robot: live parameters and the service ~/attach_payload."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ ATTACHED = "payload.attached"
 
 
 class Carrier(Protocol):
-    """What carries a payload: a simulated robot, or a controller."""
+    """An object that carries a payload: a simulated robot, or a controller."""
 
     def attach(self, payload: Payload | None) -> None:
-        """Carry a payload from now on; None: nothing."""
+        """Carry a payload from now on; None: no payload."""
 
 
 def serve_payload(node: RobotNode, carrier: Carrier) -> None:
-    """Attach the payload of a node's parameters, now and after each change."""
+    """Attach the payload of a node's parameters, now and after each change.
+
+    If payload.link is set, the service ~/attach_payload is created.
+
+    Raises:
+        SettingError: The parameters describe no valid payload, or the carrier refuses
+            it.
+    """
     service = PayloadService(node, carrier)
     service.change({})
     node.live["payload"] = service
@@ -31,39 +38,54 @@ def serve_payload(node: RobotNode, carrier: Carrier) -> None:
 
 
 class PayloadService:
-    """Attaches the payload of a node's parameters when they change.
+    """Attaches the payload of a node's parameters whenever they change.
 
-    The service ~/attach_payload (SetBool) attaches it, or removes it; its numbers are
-    parameters, as no service of std_srvs has numbers.
+    The service ~/attach_payload (SetBool) attaches or removes it. Mass, centre of mass
+    and inertia are parameters, since no service type of std_srvs has numbers.
+
+    Args:
+        node: Node with the payload's parameters.
+        carrier: The robot or controller that carries the payload.
     """
 
     def __init__(self, node: RobotNode, carrier: Carrier) -> None:
         self.node, self.carrier = node, carrier
 
     def check(self, values: dict[str, Any]) -> Payload | None:
-        """Return the payload with parameters that are being set.
+        """Return the payload after a change of parameters, or None for no payload.
+
+        Args:
+            values: New values by parameter name; other parameters keep their values.
 
         Raises:
-            SettingError: There is no such payload, or the efforts cannot carry it.
+            SettingError: The body is not valid, or the efforts cannot carry it.
         """
         value = self.node.value
         made = payload_of(lambda name: values[name] if name in values else value(name))
-        check = getattr(self.carrier, "check_payload", None)  # of a controller
+        check = getattr(self.carrier, "check_payload", None)  # only a controller has it
         if check is not None:
             check(made)
         return made
 
     def change(self, values: dict[str, Any]) -> None:
-        """Carry the payload with parameters that are set, if they are of it.
+        """Attach the payload that results from a change of parameters.
+
+        Args:
+            values: New values by parameter name; ignored if none begins with
+                "payload.". An empty mapping attaches the payload of the present
+                parameters.
 
         Raises:
-            SettingError: There is no such payload; the present one stays.
+            SettingError: The payload is not valid; the present one stays attached.
         """
         if not values or any(name.startswith("payload.") for name in values):
             self.carrier.attach(self.check(values))
 
     def on_attach(self, request: Any, response: Any) -> Any:
-        """Attach or remove the payload, by the parameter payload.attached."""
+        """Serve ~/attach_payload: set the parameter payload.attached.
+
+        success is False, with the reason, if the parameter is refused.
+        """
         wish = Parameter(ATTACHED, value=bool(request.data))
         result = self.node.set_parameters([wish])[0]
         response.success, mass = result.successful, self.node.value("payload.mass")

@@ -1,4 +1,4 @@
-"""The payload that the controller's node estimates: ~/payload, and how sure it is."""
+"""Payload estimation of the controller's node, with standard deviations: ~/payload."""
 
 from __future__ import annotations
 
@@ -20,21 +20,27 @@ from ros_nodes.conversions import stamp_seconds
 from ros_nodes.parameter_tables.payload_parameters import ESTIMATION
 
 NUMBERS = ("effort_memory", "largest_mass", "reach", "drift", "period")
-LARGE = 4.0  # mismatch from which what is said of the noise is doubtful
-SURE = 0.01  # share of the mass, of LIGHT at least, from which its deviation is logged
-LIGHT = 0.5  # [kg]
-OFTEN, WITHIN = 3, 5.0  # changes of the payload, in a time [s], that none explains
+LARGE = 4.0  # mismatch above which the assumed noise is doubtful
+SURE = 0.01  # deviation below which it is logged, relative to the mass (at least LIGHT)
+LIGHT = 0.5  # smallest mass for SURE [kg]
+OFTEN, WITHIN = 3, 5.0  # number of changes in a time [s] that no real payload shows
 
 
 class PayloadWatch:
     """Estimates the payload of payload.link, if a solver is named for it.
 
-    It sees each state after its effort has been sent, and changes no effort. While the
-    controller does not drive the robot, or a joint is at its limit, nothing is learned.
+    It processes each state after its effort has been sent, and changes no effort. While
+    the controller does not drive the robot, or a joint is at its limit, the estimate is
+    not updated.
 
     Attributes:
         node: A ComputedTorqueNode that has its controller.
-        estimator: A PayloadEstimator; None without a solver.
+        controller: The controller.
+        estimator: A PayloadEstimator; None without a solver: then this object does
+            nothing.
+
+    Raises:
+        SettingError: payload.link is empty, or the chosen efforts contain no weight.
     """
 
     def __init__(self, node: Any) -> None:
@@ -47,7 +53,8 @@ class PayloadWatch:
         self.estimator = PayloadEstimator(model, self._settings(), engine)
         self._sent: np.ndarray | None = None
         self._missing, self._logged, self._seen, self._time = False, False, 0, 0.0
-        self._changes: deque[float] = deque(maxlen=OFTEN)  # times of them
+        # Times of the last changes [s]
+        self._changes: deque[float] = deque(maxlen=OFTEN)
         self._topics = [
             node.keep(node.create_publisher(InertiaStamped, topic, 1))
             for topic in ("~/payload", "~/payload_deviation")
@@ -58,10 +65,11 @@ class PayloadWatch:
         node.every_idle(1.0 / node.value("publish_rate"), self.publish)
 
     def _settings(self) -> PayloadSettings:
-        """Return what the parameters ask for.
+        """Return the settings of the estimator from the node's parameters.
 
         Raises:
-            SettingError: No link carries a payload, or efforts do not show its weight.
+            SettingError: payload.link is empty, or sent efforts are chosen and contain
+                no weight, as the robot compensates gravity.
         """
         value, link = self.node.value, self.node.value("payload.link")
         if not link:
@@ -85,7 +93,17 @@ class PayloadWatch:
         return PayloadSettings(link, estimator=solver, **noises, **single)
 
     def see(self, message: JointState, tau: np.ndarray | None) -> None:
-        """Take a joint state, and the effort that answers it."""
+        """Update the estimate with a joint state.
+
+        The estimator restarts if no effort is known or the robot is not driven by
+        efforts alone.
+
+        Args:
+            message: The joint state.
+            tau: Effort that answers it, (n,) [N·m | N]; None: none was sent. With sent
+                efforts, the state is paired with the effort of the previous state,
+                which acted until now.
+        """
         controller, estimator = self.controller, self.estimator
         assert estimator is not None
         sent, self._sent = self._sent, tau
@@ -106,19 +124,30 @@ class PayloadWatch:
         self._seen = int(estimator.changes)
 
     def _note_change(self, time: float) -> None:
-        """Log that the payload is another one, unless that is said often."""
+        """Record a change of the payload; log it unless changes are frequent.
+
+        Args:
+            time: Time of the change [s].
+        """
         self._changes.append(time)
         self._logged = False
         if not self._restless():
             self.node.get_logger().info("the payload is another one: estimated anew")
 
     def _restless(self) -> bool:
-        """Return whether it was another payload too often for there to be one."""
+        """Return whether the last OFTEN changes lie within WITHIN seconds.
+
+        A real payload does not change as often: another force acts.
+        """
         changes = self._changes
         return len(changes) == OFTEN and self._time - changes[0] < WITHIN
 
     def _moved_by(self, effort: np.ndarray) -> bool:
-        """Return whether efforts alone move the robot: no brake, and no limit stop."""
+        """Return whether efforts alone move the robot, without brakes or limit stops.
+
+        Args:
+            effort: Joint efforts, (n,); False if one is not finite.
+        """
         controller = self.controller
         drives = controller.enabled and controller.stopped is None
         ready = controller.good > controller.rules.good_samples
@@ -128,7 +157,11 @@ class PayloadWatch:
         return bool(((q > limits.lower) & (q < limits.upper)).all())
 
     def publish(self) -> None:
-        """Publish the estimate, and the standard deviations of its numbers."""
+        """Publish the estimate and its standard deviations.
+
+        Does nothing while inactive or without an estimate. The estimate is logged once
+        it is accurate enough, and again after a change of the payload.
+        """
         estimate = None if self.estimator is None else self.estimator.estimate
         if not self.node.active or estimate is None:
             return
@@ -164,7 +197,14 @@ class PayloadWatch:
         }
 
     def conditions(self, t: float) -> list[Condition]:
-        """Return what keeps the estimate from being right."""
+        """Return the warnings on the estimate; empty if there are none.
+
+        Causes are missing efforts, errors far above the assumed noise, and frequent
+        changes.
+
+        Args:
+            t: Not used.
+        """
         assert self.estimator is not None
         seen, mismatch = [], float(self.estimator.mismatch)
         if self._missing:
@@ -189,20 +229,21 @@ class PayloadWatch:
 
 
 def _one_or_each(numbers: Any) -> Any:
-    """Return one number for all joints, or numbers of each."""
+    """Return the number of a list with one element, else the list."""
     return numbers[0] if len(numbers) == 1 else list(numbers)
 
 
 def inertia_message(
     stamp: Any, link: str, mass: Any, com: Any, inertia: Any
 ) -> InertiaStamped:
-    """Return a message; com and inertia are NaN where there is no mass.
+    """Return the message of an inertia, or of its standard deviations.
 
     Args:
-        stamp, link: Time, and the link whose frame it is in.
-        mass: [kg].
-        com: Centre of mass, 3 [m].
-        inertia: About it: xx xy xz yy yz zz [kg·m²].
+        stamp: Time of the header, a message.
+        link: Link in whose frame com and inertia are.
+        mass: Mass [kg].
+        com: Centre of mass, 3 [m]; NaN if there is no mass.
+        inertia: Inertia about com, xx xy xz yy yz zz [kg·m²]; NaN if there is no mass.
     """
     message = InertiaStamped()
     message.header.stamp, message.header.frame_id = stamp, link
@@ -215,9 +256,10 @@ def inertia_message(
 
 
 def in_words(estimate: PayloadEstimate) -> str:
-    """Return an estimate as a line of /diagnostics."""
+    """Return an estimate as text: mass, and centre of mass where it is significant."""
     mass, spread = float(estimate.mass), float(estimate.deviations[0])
     line = f"{mass:.4g} kg ± {spread:.2g}"
+    # Below two standard deviations the centre of mass is noise.
     if mass > 2 * spread:
         pairs = zip(estimate.com, estimate.com_deviations, strict=True)
         place = ", ".join(f"{x:.4f} ± {s:.1g}" for x, s in pairs)

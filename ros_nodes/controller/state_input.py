@@ -1,4 +1,4 @@
-"""Joint states of a topic: whole ones, parts that are merged, and those of others."""
+"""Joint states of a topic: complete, merged from parts, or of other joints."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dyn_core.control.safety.health import WARN, Condition
 from dyn_core.control.states.state_parts import FIELDS, NONE, PART, PartMerger, Sources
 from ros_nodes.conversions import JointReader, MissingJoint, stamp_seconds
 
-SHOWN = 3  # joints of others that are listed
-REST = 0.2  # part of a slow answer's duration for which other callbacks go first
-SLOW = 1e-3  # duration of an answer that is slow [s]
-ROW = 3  # slow answers in a row before a rest: single ones carry other work, too
+SHOWN = 3  # largest number of joints in a message
+REST = 0.2  # duration of a rest, relative to the slow answer before it
+SLOW = 1e-3  # duration above which an answer is slow [s]
+ROW = 3  # consecutive slow answers before a rest: single ones include other work
 
 
 class ReadState(NamedTuple):
-    """A state of all joints.
+    """A state of all controlled joints.
 
     Attributes:
-        message: The message, or the one that its parts make.
-        q, qd: Position and velocity, (n,); qd may be None.
+        message: The JointState message; for merged parts, the message made of them.
+        q, qd: Position and velocity, (n,) [rad | m], /s; qd is None if there is none.
         stamp: Time stamp [s], or None.
-        t: Time of receipt, of parts that of the oldest [s].
+        t: Time of receipt [s]; of merged parts, the oldest time of receipt.
     """
 
     message: JointState
@@ -40,43 +40,65 @@ class StateInput:
 
     Attributes:
         joints: Controlled joints.
-        reader: Reads a message that has all of them.
-        sources: Who publishes what.
+        reader: Reader of messages that have all controlled joints.
+        sources: Joint names of recent messages, by which publishers are distinguished.
         merger: Merges parts; None: parts are refused.
     """
 
     def __init__(self, joints: Sequence[str], spread: float | None) -> None:
-        """Prepare; `spread` is as for PartMerger, None refuses parts."""
+        """Create a reader.
+
+        Args:
+            joints: Controlled joints.
+            spread: Largest difference in time of parts that are merged [s]; None: parts
+                are refused.
+        """
         self.joints = tuple(joints)
         self.reader, self.sources = JointReader(joints), Sources(joints)
         self.merger = None if spread is None else PartMerger(joints, spread)
         self._busy_until, self._slow = 0.0, 0
 
     def rests(self, t: float) -> bool:
-        """Return whether a state of the executor is left out, for other callbacks.
+        """Return whether a state that arrives now is skipped for other callbacks.
 
-        Where answers take longer than the period of the states, an event of a state
-        always waits, and services would wait behind more and more of them.
+        If answers take longer than the period of the states, a state is always waiting,
+        and services would wait behind more and more of them. States are never skipped
+        while parts are merged.
+
+        Args:
+            t: Time, monotonic [s].
         """
         return self.merger is None and t < self._busy_until
 
     def answered(self, started: float, ended: float) -> None:
-        """Note how long an answer took; after ROW slow ones in a row a rest begins."""
+        """Record the duration of an answer; after ROW slow ones in a row a rest begins.
+
+        Args:
+            started, ended: Times, monotonic [s].
+        """
         took = ended - started
         self._slow = self._slow + 1 if took > SLOW else 0
         self._busy_until = ended + REST * took if self._slow >= ROW else 0.0
 
     def restart(self) -> None:
-        """Drop the parts that wait for others."""
+        """Drop incomplete parts and end a rest."""
         self._busy_until, self._slow = 0.0, 0
         if self.merger is not None:
             self.merger.restart()
 
     def read(self, t: float, message: JointState) -> ReadState | None:
-        """Return the state of a message; None if it has other joints, or a part waits.
+        """Return the state of a message, or None if there is none (yet).
+
+        The message then has only other joints, or a part of the joints whose other
+        parts are still missing.
+
+        Args:
+            t: Time of receipt, monotonic [s].
+            message: A JointState.
 
         Raises:
-            DynError: The message is invalid, or a part, and parts are not merged.
+            DynError: The message is invalid, or has a part of the joints and parts are
+                not merged.
         """
         names = tuple(message.name)
         share = self.sources.sort(t, names)
@@ -102,7 +124,13 @@ class StateInput:
         return ReadState(message, *self.reader.read(message), stamp, t)
 
     def conditions(self, t: float, robot_seen: bool) -> list[Condition]:
-        """Return that states come, but of other joints alone."""
+        """Return a warning if states arrive, but only of other joints; else [].
+
+        Args:
+            t: Time, monotonic [s].
+            robot_seen: Whether states of the controlled joints arrive; then there is no
+                warning.
+        """
         others = self.sources.recent(t, NONE)
         if robot_seen or not others:
             return []
@@ -114,11 +142,12 @@ class StateInput:
 
 
 def spread_of(node: Any) -> float | None:
-    """Return the spread of parts by the parameters of a node; None: no merging."""
+    """Return the `spread` of StateInput by a node's parameters; None: no merging."""
     timeout: float = node.value("state_timeout")
     return timeout if node.value("merge_joint_states") else None
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Return the first SHOWN names as text, with an ellipsis if there are more."""
     more = ", ..." if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

@@ -1,7 +1,7 @@
 """Goals of the controller's node: ~/follow_joint_trajectory, and constraints.
 
-The action is there where control_msgs is installed; the constraints hold for
-trajectories of the topic as well.
+The action exists if control_msgs is installed; the constraints also hold for
+trajectories of the topic.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ VIOLATIONS = (GoalCode.PATH_TOLERANCE_VIOLATED, GoalCode.GOAL_TOLERANCE_VIOLATED
 
 
 class CycleActionServer(ActionServer):
-    """An action server whose goals are advanced by cycles and not by a function.
+    """An action server whose goals are advanced by control cycles, not by a coroutine.
 
-    Goals are marked as executing at once; a task of the executor that waits for the
-    end of a goal would be asked in each turn of the executor.
+    Goals are marked as executing at once; a task that waits for the end of a goal would
+    be polled in each cycle of the executor.
     """
 
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
-        """Do nothing at the start of a goal; send the result at its end."""
+        """Run `execute_callback`, which ends a goal; None at the start: do nothing."""
         if execute_callback is not None:
             super().notify_execute(goal_handle, execute_callback)
 
@@ -54,27 +54,33 @@ class CycleActionServer(ActionServer):
 
 
 def action_type() -> Any:
-    """Return the type of FollowJointTrajectory; None without a usable control_msgs."""
+    """Return the type FollowJointTrajectory; None if control_msgs cannot be loaded."""
     try:
         from control_msgs.action import FollowJointTrajectory
 
         check_for_type_support(FollowJointTrajectory)
-    except (ImportError, UnsupportedTypeSupport):  # its libraries may be out of reach
+    except (ImportError, UnsupportedTypeSupport):  # its shared libraries may be missing
         return None
     return FollowJointTrajectory
 
 
 def make_server(node: Any, action: Any) -> CycleActionServer:
-    """Return a server of the action; goals go to what node.goals is when they come.
+    """Return a server of the action, which passes goals to the present node.goals.
 
-    Its queues are deep: a request that is lost has a client that waits for ever.
+    Its queues are deep: the client of a lost request would wait forever.
+
+    Args:
+        node: A ComputedTorqueNode.
+        action: Type of the action.
     """
     attempt = node.callbacks.attempt
 
     def accept(handle: Any) -> None:
+        """Pass a goal to the goal service of the present configuration."""
         attempt(node.goals.service.accept, handle)
 
     def cancel(handle: Any) -> CancelResponse:
+        """Accept the cancellation of a known goal."""
         known = attempt(node.goals.service.cancel, handle)
         return CancelResponse.ACCEPT if known else CancelResponse.REJECT
 
@@ -92,10 +98,13 @@ def make_server(node: Any, action: Any) -> CycleActionServer:
 
 
 class TrajectoryGoals:
-    """The goals of a ComputedTorqueNode, from topic and action; an extension of it.
+    """Goals of a ComputedTorqueNode, from topic and action; an extension of the node.
 
-    It sees each cycle as an observer of the controller. The server of the action lives
-    as long as the node, so that goals of before a clean-up get their results.
+    As an observer of the controller it is called in each cycle. The action server
+    exists as long as the node, so that goals from before a clean-up get their results.
+
+    Args:
+        node: A ComputedTorqueNode with its controller.
     """
 
     def __init__(self, node: Any) -> None:
@@ -130,17 +139,23 @@ class TrajectoryGoals:
     # ---- the cycle
 
     def restart(self) -> None:
-        """Do nothing: the tracker sees itself what has been dropped."""
+        """Do nothing: the tracker itself detects dropped trajectories."""
 
     def observe(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
     ) -> str | None:
-        """Note the goals that ended in this cycle; never ask for a stop."""
+        """Collect the goals that end in this cycle; an observer of the controller.
+
+        The arguments are ignored.
+
+        Returns:
+            None: it never asks for a stop.
+        """
         self.service.observe(self.controller.seen)
         return None
 
     def _deliver(self) -> None:
-        """Send results; notice silence, and that the node was deactivated."""
+        """Send results; check for the command timeout. If inactive, abort all goals."""
         self.tracker.cmd_timeout = self.node.value("cmd_timeout")
         if self.node.active:
             self.service.observe(time.monotonic())
@@ -149,17 +164,26 @@ class TrajectoryGoals:
             self.end_all("the controller is not active any more")
 
     def _report(self) -> None:
+        """Publish feedback if the node is active and has goals."""
         if self.node.active and self.service.handles:
             self.service.report(self.node.get_clock().now().to_msg())
 
     def end_all(self, reason: str) -> None:
-        """Abort every goal."""
+        """Abort every goal, with a reason for the clients."""
         self.service.end_all(reason)
 
     # ---- trajectories
 
     def trajectory(self, wire: Any, **settings: Any) -> Trajectory:
-        """Return the checked trajectory of a message of the topic, in any thread."""
+        """Return the checked trajectory of a message of the topic; in any thread.
+
+        Args:
+            wire: A WireTrajectory.
+            settings: Further arguments of make_trajectory: method and moving_end.
+
+        Raises:
+            DynError: The trajectory is not valid.
+        """
         if not self.node.value("allow_partial_joints_goal"):
             arrays, effort = wire.arrays, wire.efforts
             return self.controller.make_trajectory(*arrays, effort=effort, **settings)
@@ -168,12 +192,20 @@ class TrajectoryGoals:
         return goal_trajectory(self.controller, rows, wait, True, **settings)
 
     def follow(self, trajectory: Trajectory, start: float) -> None:
-        """Follow a trajectory of the topic, within the constraints."""
+        """Follow a trajectory of the topic, checked against the constraints.
+
+        Args:
+            trajectory: The trajectory.
+            start: Time of its time zero, in the controller's time [s].
+
+        Raises:
+            DynError: It cannot be followed now.
+        """
         chosen = tolerances(self.joints, self.node.value)
         self.tracker.accept(trajectory, trajectory, start, chosen)
 
     def _settings(self) -> dict[str, Any]:
-        """Return how trajectories of goals are checked; take over the constraints."""
+        """Return the arguments of goal_trajectory; update the tracker's tolerances."""
         value = self.node.value
         self.tracker.tolerances = tolerances(self.joints, value)
         return {
@@ -183,7 +215,13 @@ class TrajectoryGoals:
         }
 
     def _prepare(self, compute: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        """Check a goal in the worker's thread."""
+        """Call `compute` in the worker, then `done` in the control thread.
+
+        Args:
+            compute: Returns a result or raises.
+            done: Called with the result, or with a DynError: `compute` failed, the
+                controller was stopped meanwhile, or a newer goal has come.
+        """
         gate = self.controller.safety.gate
         ticket = gate.ticket()
 
@@ -198,11 +236,17 @@ class TrajectoryGoals:
         self.node.session.submit("goal", compute, take, superseded)
 
     def _finish(self, handle: Any, result: Any) -> None:
+        """Send the result of a goal, if there is an action server."""
         if self.node.action_server is not None:
             self.node.action_server.send_result(handle, result)
 
     def _log(self, outcome: GoalOutcome, asked: bool) -> None:
-        """Log the end of a goal; of a trajectory of the topic a broken constraint."""
+        """Log the end of a goal; for a topic's trajectory, only a violated constraint.
+
+        Args:
+            outcome: Outcome of the goal.
+            asked: Whether a client sent it as a goal.
+        """
         log = self.node.get_logger()
         if outcome.state == "aborted" and (asked or outcome.code in VIOLATIONS):
             code = outcome.code.name

@@ -1,4 +1,4 @@
-"""Trajectories of a topic: read by the worker, followed by the control thread."""
+"""Trajectories of a topic: converted by the worker, followed by the control thread."""
 
 from __future__ import annotations
 
@@ -18,27 +18,32 @@ TOPIC = "~/joint_trajectory"
 
 
 class TrajectoryInput:
-    """Takes trajectories for a ComputedTorqueNode.
+    """Receives trajectories for a ComputedTorqueNode.
 
-    Reliable publishers alone are heard, unless a parameter says otherwise: a long
-    message whose parts are not sent again would often be lost. Report warns of others.
+    The subscription is reliable, unless a parameter says otherwise: a long message
+    whose fragments are not sent again would often be lost. Best-effort publishers are
+    then not received; Report warns of them.
 
     Attributes:
         node: The node.
-        topic_name: The topic, in full.
-        hears_all: Whether best-effort publishers are heard, too.
+        topic_name: Full name of the topic.
+        hears_all: Whether best-effort publishers are received, too.
     """
 
     def __init__(self, node: Any) -> None:
         self.node = node
-        # Raw: a long message made of Python objects would hold up every thread.
+        # Raw: creating a long message of Python objects would block every thread.
         take = self.on_message
         heard = subscription(node, JointTrajectory, TOPIC, take, 10, raw=True)
         self.topic_name: str = heard.topic_name
         self.hears_all = heard.qos_profile.reliability != ReliabilityPolicy.RELIABLE
 
     def on_message(self, message: bytes) -> None:
-        """Have a serialized trajectory converted, to follow it then."""
+        """Convert a serialized trajectory in the worker, then follow it.
+
+        It is refused if the node is inactive, if it is not valid, or if it cannot be
+        followed.
+        """
         node = self.node
         if not node.active:
             node.refuse("trajectory refused", "the controller is not active")
@@ -78,9 +83,9 @@ class TrajectoryInput:
 
         Args:
             read: Returns it as arrays; called in the worker's thread.
-            done: Called in the executor's thread with the Trajectory, or with the
-                DynError that says why there is none: it is invalid, a newer one has
-                come, or the controller was stopped or reset meanwhile.
+            done: Called in the executor's thread with the Trajectory, or with a
+                DynError: it is invalid, a newer one has come, or the controller was
+                stopped or reset meanwhile.
         """
         node, controller = self.node, self.node.controller
         ticket = controller.safety.gate.ticket()
@@ -106,12 +111,15 @@ class TrajectoryInput:
     def follow(self, trajectory: Trajectory, stamp: float | None) -> float:
         """Follow a trajectory from a time on; return the time until then [s].
 
+        The result is negative if the trajectory has already begun.
+
         Args:
-            trajectory: Of `prepare` or of controller.make_trajectory.
-            stamp: ROS time of its time zero [s]; None for now.
+            trajectory: Result of `prepare` or of controller.make_trajectory.
+            stamp: ROS time of its time zero [s]; None: now.
 
         Raises:
-            DynError: It is over, too far away, or nothing can follow now.
+            TrajectoryError: It has already ended.
+            DynError: It is too far from the robot, or nothing can be followed now.
         """
         node, wait = self.node, 0.0
         if stamp is not None:

@@ -40,7 +40,7 @@ SOLVERS = {
 }
 
 
-# Parameters that the demo sets itself, and those that one process without ROS uses.
+# Parameters that the demo sets itself; parameters used in one process without ROS.
 SET_HERE = (
     "joints", "initial_positions", "publish_rate", "diagnostic_updater.period",
     "root_joint",
@@ -52,7 +52,7 @@ USED = re.compile(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `dyn demo`."""
+    """Add the arguments of `dyn demo` to its parser."""
     parser.add_argument(
         "--robot", help=f"{ROBOT} (default: that of the parameter file)"
     )
@@ -93,7 +93,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo, and return the exit status: 0 if all errors are finite."""
+    """Run the demo; return the exit status: 0 if all errors are finite, else 1.
+
+    Raises:
+        DynError: An option, the parameter file or the robot is not valid, or a run over
+            ROS fails.
+    """
     settings = _settings(arguments)
     robot = settings["robot"]
     model = load_with(settings["reading"], robot, root_joint="fixed")
@@ -131,7 +136,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> dict:
-    """Return the settings of the parameter file and the command line."""
+    """Return the settings of the parameter file and the command line.
+
+    Returns:
+        Parameters by node (params), robot, arguments for reading it (reading), rate
+        [Hz], and a Solver for each slot of SOLVERS. Options of the command line precede
+        the file.
+
+    Raises:
+        DynError: The file or an option is not valid.
+    """
     path = arguments.params or GRAPHS["demo"].params_file
     nodes = read_parameters(path, [node.executable for node in GRAPHS["demo"].nodes])
     if nodes["computed_torque"].get("mode") == "gravity":
@@ -163,7 +177,12 @@ def _settings(arguments: argparse.Namespace) -> dict:
 
 
 def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
-    """Name the parameters of the file that the demo sets itself or does not use."""
+    """Print the parameters of the file that the demo sets itself or does not use.
+
+    Args:
+        nodes: Parameters by node.
+        alone: Whether the demo runs in one process without ROS.
+    """
     unused = []
     for node, values in nodes.items():
         for name, value in values.items():
@@ -177,7 +196,13 @@ def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
 
 
 def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> Outcome:
-    """Run controller and simulator in this process, without ROS."""
+    """Run controller and simulator in this process, without ROS.
+
+    Args:
+        model: Robot.
+        waypoints: Motion.
+        settings: Result of `_settings`.
+    """
     control = settings["params"]["computed_torque"]
     kp, kd = (
         [control.get(f"gains.{name}.{key}", gain) for name in model.joint_names]
@@ -222,7 +247,7 @@ def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> O
 
 
 def report(outcome: Outcome) -> None:
-    """Print errors and facts of a run."""
+    """Print the largest tracking errors [rad | m] and the further lines of a run."""
     print("largest tracking error")
     for name, error in zip(outcome.names, outcome.errors(), strict=True):
         print(f"  {name:<16} {error:.6f}")
@@ -231,7 +256,7 @@ def report(outcome: Outcome) -> None:
 
 
 def _plot(outcome: Outcome, path: Path) -> None:
-    """Save a plot if matplotlib is installed."""
+    """Save a plot of positions and errors; print a note if matplotlib is missing."""
     try:
         import matplotlib
     except ImportError:

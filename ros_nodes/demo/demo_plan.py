@@ -8,6 +8,7 @@ import numpy as np
 
 import dyn_core as dyn
 
+# p [1/s²] and d [1/s]: critically damped, with 20 rad/s.
 GAINS = (400.0, 40.0)
 
 
@@ -16,9 +17,10 @@ class Outcome:
     """Recorded results of a demo run.
 
     Attributes:
-        names: Names of the joints.
-        t, q, q_ref: Recorded times, positions and references, one row per sample.
-        facts: Lines to print: rates, latency, solvers.
+        names: Names of the n joints.
+        t: Times of the samples, (samples,) [s].
+        q, q_ref: Positions and references, (samples, n) [rad | m].
+        facts: Lines to print, by title: rates, latency, solvers.
     """
 
     names: tuple[str, ...]
@@ -28,7 +30,7 @@ class Outcome:
     facts: dict[str, str] = field(default_factory=dict)
 
     def errors(self) -> np.ndarray:
-        """Largest tracking error of each joint [rad | m]."""
+        """Return the largest tracking error by joint, (n,) [rad | m], ignoring NaN."""
         return np.nanmax(np.abs(self.q - self.q_ref), axis=0)
 
 
@@ -37,9 +39,9 @@ class Waypoints:
     """Start and waypoints of a motion, with zero velocity at each.
 
     Attributes:
-        start: Position of the simulated arm, (nv,).
+        start: Initial position of the simulated arm, (nv,).
         times: Times of the waypoints [s].
-        positions: One row per waypoint.
+        positions: Positions, one row per waypoint.
     """
 
     start: np.ndarray
@@ -48,7 +50,15 @@ class Waypoints:
 
 
 def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
-    """Return a motion within the limits, for any robot of one-dof joints."""
+    """Return a motion within the limits, for any robot of one-dof joints.
+
+    Args:
+        model: Robot.
+        duration: Duration of the motion [s].
+
+    Raises:
+        InfeasibleError: Loops of the robot cannot be closed along the motion.
+    """
     low = np.maximum(model.lower, -1.5)
     high = np.minimum(model.upper, 1.5)
     bad = high < low
@@ -67,7 +77,17 @@ def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
 def _closed_plan(
     model: dyn.Model, middle: np.ndarray, span: np.ndarray, times: np.ndarray
 ) -> Waypoints:
-    """Return a motion of the active joints whose waypoints close the loops."""
+    """Return a motion of the active joints whose waypoints close the loops.
+
+    Args:
+        model: Robot with loops.
+        middle: Middle of the joint ranges, (nv,).
+        span: Amplitude of each joint, (nv,); reduced until the loops can be closed.
+        times: Times of the waypoints [s].
+
+    Raises:
+        InfeasibleError: The loops cannot be closed.
+    """
     middle = dyn.close_loops(model, middle, tries=50)
     active = model.active_joints
     moved = np.zeros(model.nv)

@@ -1,4 +1,4 @@
-"""The demo over ROS 2: starts the two nodes, sends the trajectory, records."""
+"""Demo over ROS 2: starts the two nodes, sends the trajectory, records."""
 
 from __future__ import annotations
 
@@ -28,15 +28,24 @@ from ros_nodes.processes import Process, Processes, private_environment
 from ros_nodes.running.runtime import make_executor
 
 PATIENCE = 30.0  # longest start-up time of the nodes [s]
-REPORTED = 60.0  # period of the lines of a long run [s]
+REPORTED = 60.0  # period of the status lines of a long run [s]
 SETTLING = 3.0  # longest time for the arm to come to rest [s]
-TRIES = 5  # motions to the start
+TRIES = 5  # largest number of motions to the start
 MISSED = 0.05  # share of missed cycles from which the machine is called busy
 AT_START = 1e-3  # largest distance from the start at which the motion begins [rad | m]
 
 
 def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Outcome:
-    """Run the two nodes on 127.0.0.1, and return the recorded results."""
+    """Run the two nodes on 127.0.0.1, and return the recorded results.
+
+    Args:
+        model: Robot.
+        waypoints: Motion.
+        settings: Settings of the demo command.
+
+    Raises:
+        DynError: A node ends or does not start, or the trajectory is not followed.
+    """
     environment = private_environment()
     os.environ.update(environment)
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +67,14 @@ def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Out
 def _parameters(
     model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the parameters of both nodes, from the file and the command line."""
+    """Return the content of a parameter file for both nodes.
+
+    Args:
+        model: Robot.
+        waypoints: Motion; the simulated arm begins at its start.
+        settings: Settings of the demo command; the parameters of the file in it are
+            changed in place.
+    """
     nodes = settings["params"]
     sim, control = nodes["simulator"], nodes["computed_torque"]
     names = list(model.joint_names)
@@ -89,7 +105,7 @@ def _parameters(
 
 
 def said(processes: Processes) -> str:
-    """Return the last warning or error that the controller has logged, for an error."""
+    """Return the last warning or error in the controller's log, for error messages."""
     (lines,) = (p.lines for p in processes.all if p.name == "computed_torque")
     for line in reversed(lines):
         if "[WARN]" in line or "[ERROR]" in line:
@@ -99,14 +115,14 @@ def said(processes: Processes) -> str:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process uses.
+    """Resources that a process uses.
 
     Attributes:
-        name: Of the process.
-        t: When [s].
+        name: Name of the process.
+        t: Time of the measurement, monotonic [s].
         seconds: Processor time so far [s].
         memory: Resident memory [byte].
-        threads: Their number.
+        threads: Number of threads.
     """
 
     name: str
@@ -117,8 +133,13 @@ class Usage:
 
     @classmethod
     def of(cls, process: Process) -> Usage:
-        """Return what a process uses now."""
+        """Return the present resource usage of a process.
+
+        Raises:
+            OSError: The process has ended.
+        """
         with open(f"/proc/{process.popen.pid}/stat", encoding="utf-8") as file:
+            # proc(5): the name in brackets, field 2, may contain spaces.
             fields = file.read().rpartition(")")[2].split()
         ticks = int(fields[11]) + int(fields[12])
         return cls(
@@ -130,7 +151,7 @@ class Usage:
         )
 
     def compared(self, later: Usage) -> str:
-        """Return what has changed since then."""
+        """Return the change up to a later measurement as text."""
         share = (later.seconds - self.seconds) / (later.t - self.t)
         return (
             f"{self.name} {share:.0%} of a core, {later.memory / 1e6:.1f} MB"
@@ -140,7 +161,20 @@ class Usage:
 
 
 class _DemoNode:
-    """A node that sends the trajectory and records the topics."""
+    """A node that sends the trajectory and records the topics.
+
+    Attributes:
+        model: Robot.
+        node: The rclpy node.
+        executor: Its executor.
+        rows: Samples: time [s], position and reference, (n,) each.
+        values: Last values of /diagnostics by key.
+        ready: Start-up time of each node as text, by name.
+        ticks: Time [s], and the simulator's cycles, missed cycles and answered states.
+        sent: Number of trajectories sent.
+        reference: Last reference position, (n,); None before the first.
+        sender: Publisher of trajectories.
+    """
 
     def __init__(self, model: dyn.Model) -> None:
         self.model = model
@@ -150,8 +184,8 @@ class _DemoNode:
         self.rows: list[tuple[float, np.ndarray, np.ndarray]] = []
         self.values: dict[str, str] = {}
         self.ready: dict[str, str] = {}
-        self.ticks: list[tuple[float, ...]] = []  # time, cycles, missed, answered
-        self.sent = 0  # trajectories
+        self.ticks: list[tuple[float, ...]] = []  # see class
+        self.sent = 0  # number of trajectories
         self.reference: np.ndarray | None = None
         create = self.node.create_subscription
         create(JointState, "computed_torque/reference", self._on_reference, 10)
@@ -162,16 +196,18 @@ class _DemoNode:
         )
 
     def _on_reference(self, message: JointState) -> None:
+        """Store the reference position."""
         self.reference = np.array(message.position)
 
     def _on_error(self, message: JointState) -> None:
-        """Record a sample; the error has the stamp of the reference."""
+        """Record a sample; the error has the same stamp as the preceding reference."""
         if self.reference is None:
             return
         error = np.array(message.position)
         self.rows.append((time.monotonic(), self.reference - error, self.reference))
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        """Store the values of /diagnostics, start-up times and cycle counts."""
         for status in message.status:
             values = {value.key: value.value for value in status.values}
             self.values.update(values)
@@ -185,7 +221,16 @@ class _DemoNode:
                 self.ticks.append((time.monotonic(), *counts))
 
     def see(self, processes: Processes, waypoints: Waypoints, repeat: int) -> Outcome:
-        """Wait for the nodes, send the motion so many times, record until its end."""
+        """Wait for the nodes, send the motion, and record it.
+
+        Args:
+            processes: The nodes.
+            waypoints: Motion.
+            repeat: Number of times that the motion is sent.
+
+        Raises:
+            DynError: A node ends or does not start, or the trajectory is not followed.
+        """
         self._until(
             lambda: (
                 bool(self.rows)
@@ -241,12 +286,12 @@ class _DemoNode:
         return Outcome(self.model.joint_names, t, q, q_ref, facts)
 
     def _go_to_start(self, processes: Processes, start: np.ndarray) -> None:
-        """Lead the arm back to the start, from where the controller caught it.
+        """Move the arm back to the start, from where the controller caught it.
 
         On a busy machine a trajectory may be dropped, and is sent again.
 
         Raises:
-            DynError: The start is not reached.
+            DynError: The start is not reached in TRIES motions.
         """
         for _ in range(TRIES):
             assert self.reference is not None
@@ -264,7 +309,7 @@ class _DemoNode:
         raise dyn.DynError(f"the start was not reached in {TRIES} motions")
 
     def _move(self, processes: Processes, waypoints: Waypoints) -> None:
-        """Send the motion, and record until it is over."""
+        """Send the motion, and record until half a second after its end."""
         self._send(waypoints.times, waypoints.positions)
         sent = time.monotonic()
         duration = float(waypoints.times[-1]) + 0.5
@@ -276,7 +321,7 @@ class _DemoNode:
         )
 
     def _loop(self) -> str:
-        """Return how the cycles of the simulator fared since the motion began."""
+        """Return rate, missed cycles and answered states of the simulator as text."""
         first, last = self.ticks[0], self.ticks[-1]
         span, cycles, missed, answers = (
             b - a for a, b in zip(first, last, strict=True)
@@ -290,15 +335,24 @@ class _DemoNode:
         )
 
     def _rests_after(self, t: float) -> bool:
+        """Return whether the arm is at rest and time `t` [s] is over."""
         return time.monotonic() > t and self._settled()
 
     def _settled(self) -> bool:
-        """Return whether the arm is at rest; it falls until the controller starts."""
+        """Return whether the last 20 samples have errors below 1e-3 rad or m.
+
+        The arm falls until the controller starts.
+        """
         errors = [np.abs(q - q_ref).max() for _, q, q_ref in self.rows[-20:]]
         return len(errors) == 20 and max(errors) < 1e-3
 
     def _send(self, times: np.ndarray, positions: np.ndarray) -> None:
-        """Send a trajectory that rests at each point."""
+        """Send a trajectory that rests at each point.
+
+        Args:
+            times: Times of the points, (points,) [s].
+            positions: Positions, (points, nv).
+        """
         message = JointTrajectory(joint_names=list(self.model.joint_names))
         still = [0.0] * self.model.nv
         for t, q in zip(times, positions, strict=True):
@@ -318,6 +372,12 @@ class _DemoNode:
     ) -> None:
         """Spin until a condition holds.
 
+        Args:
+            done: The condition.
+            patience: Longest wait [s].
+            processes: The nodes.
+            message: Beginning of the error message.
+
         Raises:
             DynError: A node has ended, or the condition does not hold in time.
         """
@@ -336,7 +396,7 @@ class _DemoNode:
                 )
 
     def _last_seen(self) -> str:
-        """Return what came last from the controller, for an error."""
+        """Return the last sample of the tracking error as text, for error messages."""
         if not self.rows:
             return "no sample of the tracking error came"
         t, q, reference = self.rows[-1]

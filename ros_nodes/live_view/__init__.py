@@ -1,1 +1,1 @@
-"""The command `dyn view`, also of live joint states."""
+"""The command `dyn view`, including a view of live joint states."""

@@ -12,7 +12,7 @@ HOST, PORT = "127.0.0.1", 8080
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand; nothing that it needs is loaded before it runs."""
+    """Add the command `view`; its modules are loaded only when it runs."""
     parser = subparsers.add_parser("view", help="see a robot or a run in a browser")
     parser.add_argument(
         "what",
@@ -64,7 +64,11 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show what is asked for; return the exit status."""
+    """Run `dyn view`; return the exit status, 1 if --live lacks ROS.
+
+    Raises:
+        DynError: An argument is not valid.
+    """
     from dyn_core.view import command
 
     command.check(arguments)

@@ -1,4 +1,4 @@
-"""Joint states that come in -> the position of a robot; without ROS."""
+"""Conversion of incoming joint states to a robot's position; without ROS."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from dyn_core.model import Model
 
 
 class JointFollower:
-    """The last joint states, as position of a robot and share of the effort limits.
+    """State of a robot from the last joint states: position and relative efforts.
 
-    Joints that no message has stay where they are; numbers that are not finite are
-    left out.
+    Joints that are in no message remain where they are; numbers that are not finite and
+    joints with several coordinates are ignored.
 
     Attributes:
-        q: Position, (nq,).
-        shares: Efforts by their limits, (nv,); None before any came.
-        count: Messages that had a joint of the robot.
+        model: Robot.
+        q: Position, (nq,); the array passed in is changed.
+        shares: Efforts divided by their limits, (nv,); None before the first effort.
+        count: Number of messages with a joint of the robot.
+        changed: Whether such a message has come since a user has reset it.
     """
 
     def __init__(self, model: Model, q: np.ndarray) -> None:
@@ -28,7 +30,7 @@ class JointFollower:
         self.changed = False
 
     def take(self, message: Any) -> None:
-        """Take a JointState."""
+        """Update the state from a JointState message."""
         known = False
         for k, name in enumerate(message.name):
             if name not in self.model.joint_names:

@@ -21,7 +21,11 @@ CHOSEN = (RANGE, "ROS_LOCALHOST_ONLY", "FASTRTPS_DEFAULT_PROFILES_FILE")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Follow joint states until Ctrl-C; 1 if none came."""
+    """Follow joint states until Ctrl-C; return 0, or 1 if no message came.
+
+    Raises:
+        DynError: The robot cannot be read, or ROS 2 does not start.
+    """
     keep_to_this_machine(arguments.network)
     topic = arguments.joint_states or "joint_states"
     scene = RobotScene(load_robot(arguments, arguments.what), sketched=True)
@@ -48,6 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def keep_to_this_machine(network: bool) -> None:
-    """Meet nodes of this machine alone, unless asked or the environment says more."""
+    """Restrict discovery to this machine, unless `network` is true.
+
+    An environment variable of CHOSEN that is already set takes precedence.
+    """
     if not network and not any(os.environ.get(name) for name in CHOSEN):
         os.environ[RANGE] = "LOCALHOST"

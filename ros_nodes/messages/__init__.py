@@ -1,1 +1,1 @@
-"""Messages of ROS as arrays and settings, mostly without importing ROS."""
+"""Conversion of ROS messages to arrays and settings, mostly without importing ROS."""

@@ -1,4 +1,4 @@
-"""Effort commands of messages as arrays, checked; they need no ROS."""
+"""Effort commands of messages as checked arrays; without ROS."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from dyn_core.errors import DynError, unknown_name
 
-MOST_ORDERS = 16  # of names that are remembered
+MOST_ORDERS = 16  # largest number of cached sequences of names
 
 
 class RefusedCommand(DynError):
     """A command that is not applied.
 
     Attributes:
-        kind: Its counter.
+        kind: Name of the counter of such refusals.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -28,12 +28,12 @@ class RefusedCommand(DynError):
 
 
 class _Order(NamedTuple):
-    """Where the efforts of a message belong.
+    """Assignment of a message's efforts to joints.
 
     Attributes:
-        places: Places in the message whose names are joints.
-        joints: Indices of these joints.
-        foreign: The other places.
+        places: Indices in the message of names that are joints.
+        joints: Index of each such joint.
+        foreign: Indices in the message of all other names.
     """
 
     places: np.ndarray
@@ -45,10 +45,10 @@ class EffortReader:
     """Reads the efforts of all joints from a message, in the order of the joints.
 
     Attributes:
-        joints: Joints that take efforts.
-        unlimited: By index in joints: those without an effort limit, which are not
-            driven.
-        timeout: Largest age of a stamp [s].
+        joints: Joints that accept efforts.
+        unlimited: Names, by index in joints, of joints without an effort limit; these
+            must not be driven.
+        timeout: Largest age of a stamp, into the past or the future [s].
         others: Whether a message had positions or velocities, which have no effect.
     """
 
@@ -61,10 +61,11 @@ class EffortReader:
         self._index = {name: k for k, name in enumerate(self.joints)}
 
     def array(self, message: Any) -> np.ndarray:
-        """Return the efforts of a Float64MultiArray.
+        """Return the efforts of a Float64MultiArray, (n,) [N·m | N].
 
         Raises:
-            RefusedCommand: A size or number is not valid.
+            RefusedCommand: The size is wrong, a number is not finite, or a joint
+                without an effort limit has an effort.
         """
         tau = np.asarray(message.data, float)
         if tau.shape != (len(self.joints),):
@@ -75,16 +76,17 @@ class EffortReader:
         return self._checked(tau)
 
     def joint_state(self, message: Any, age: float | None) -> np.ndarray:
-        """Return the efforts of a JointState; joints that it does not name have zero.
+        """Return the efforts of a JointState, (n,) [N·m | N]; unnamed joints have zero.
 
         Args:
-            message: Names in any order; a NaN for a name that is no joint here means
-                that it has no effort.
-            age: Time since its stamp; None: it has none [s].
+            message: Names in any order; NaN means no effort for a name that is no joint
+                here.
+            age: Time since its stamp, negative in the future [s]; None: it has no
+                stamp.
 
         Raises:
-            RefusedCommand: It is too old or of another clock, has no efforts, or a
-                name or number is not valid.
+            RefusedCommand: The stamp is too old or in the future, there are no efforts,
+                or a name, a size or a number is not valid.
         """
         self._check_age(age)
         names, efforts = tuple(message.name), np.asarray(message.effort, float)
@@ -103,6 +105,7 @@ class EffortReader:
         order = self._orders.get(names)
         if order is None:
             order = self._match(names)
+            # A publisher that permutes its names must not fill the memory.
             if len(self._orders) > MOST_ORDERS:
                 self._orders.clear()
             self._orders[names] = order
@@ -115,7 +118,11 @@ class EffortReader:
         return self._checked(tau)
 
     def _match(self, names: tuple[str, ...]) -> _Order:
-        """Return where the joints of some names are; none may be there twice."""
+        """Return the assignment of a message's names to the joints.
+
+        Raises:
+            RefusedCommand: A name is there twice.
+        """
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise RefusedCommand(
@@ -127,7 +134,11 @@ class EffortReader:
         return _Order(np.array(places, int), np.array(joints, int), foreign)
 
     def _check_age(self, age: float | None) -> None:
-        """Refuse a stamp that is old, or of another clock."""
+        """Check the age of a stamp [s]; None passes.
+
+        Raises:
+            RefusedCommand: It is older than `timeout`, or as far in the future.
+        """
         if age is None or abs(age) <= self.timeout:
             return
         when = "old" if age > 0 else "in the future: is it of another clock?"
@@ -137,7 +148,12 @@ class EffortReader:
         )
 
     def _checked(self, tau: np.ndarray) -> np.ndarray:
-        """Return efforts that are finite, and zero for joints without a limit."""
+        """Return the efforts unchanged, after a check.
+
+        Raises:
+            RefusedCommand: One is not finite, or not zero for a joint without an effort
+                limit.
+        """
         good = np.isfinite(tau)
         if not good.all():
             k = int(np.flatnonzero(~good)[0])

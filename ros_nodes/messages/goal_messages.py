@@ -1,4 +1,4 @@
-"""Messages of FollowJointTrajectory as rows and tolerances, and back; without ROS."""
+"""Conversion between FollowJointTrajectory messages and arrays; without ROS."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def duration_seconds(duration: Any) -> float:
 
 
 def trajectory_rows(message: Any) -> TrajectoryRows:
-    """Return the rows of a JointTrajectory message, efforts among them.
+    """Return the arrays of a JointTrajectory message, including efforts.
 
     Raises:
-        GoalError: The points are not rows of as many numbers as the first.
+        GoalError: The points differ in their number of values.
     """
     points = message.points
     kinds = ("positions", "velocities", "accelerations", "effort")
@@ -39,7 +39,7 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
 
 
 def check_followed(request: Any) -> None:
-    """Refuse the parts of a goal that nothing follows or checks.
+    """Check that a goal has no parts that would be ignored.
 
     Raises:
         GoalError: It has motions of joints with several coordinates, or their
@@ -54,7 +54,10 @@ def check_followed(request: Any) -> None:
 
 
 def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
-    """Return JointTolerance messages; older ones have no effort."""
+    """Return JointTolerance messages as objects; a missing field is 0.
+
+    Older messages have no effort.
+    """
     return [
         JointTolerance(x.name, *(float(getattr(x, what, 0.0)) for what in _TOLERANCE))
         for x in messages
@@ -62,7 +65,13 @@ def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
 
 
 def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any:
-    """Fill in a Feedback message, but its stamp, and return it."""
+    """Fill in a Feedback message, except its stamp, and return it.
+
+    Args:
+        message: Feedback message to fill in.
+        joints: Names of the joints.
+        now: Feedback of the tracker; a time before the start counts as 0.
+    """
     message.joint_names = list(joints)
     desired, actual, error = message.desired, message.actual, message.error
     desired.positions, desired.velocities, desired.accelerations = (
@@ -78,7 +87,7 @@ def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any
 
 
 def fill_result(message: Any, outcome: GoalOutcome) -> Any:
-    """Fill in a Result message and return it."""
+    """Fill in a Result message with code and text of an outcome, and return it."""
     message.error_code = int(outcome.code)
     message.error_string = outcome.sentence
     return message

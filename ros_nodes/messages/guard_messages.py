@@ -9,7 +9,7 @@ from dyn_core.control.safety.guard_link import Beat
 from dyn_core.errors import SettingError
 from dyn_core.validation import shown
 
-TOPIC = "latch"  # in the name of the guard's node
+TOPIC = "latch"  # in the namespace of the guard's node
 BEATS = QoSProfile(depth=10)
 SWITCHES = {"false": False, "true": True}
 
@@ -37,7 +37,7 @@ def read_beat(message: DiagnosticStatus) -> Beat:
     """Return the beat of a message.
 
     Raises:
-        SettingError: It is no beat, and says nothing about a guard.
+        SettingError: The message is not a valid beat.
     """
     values = {row.key: row.value for row in message.values}
     try:

@@ -26,11 +26,12 @@ from dyn_core.validation import (
     refuse,
 )
 
-SIZE = 100_000_000  # bytes of a file; of YAML the reader takes less
+SIZE = 100_000_000  # largest file [byte]; for YAML the reader has a lower limit
 _NANO = 999_999_999
 
 
 def _instant(name: str, default: Any = None) -> Field:
+    """Return the Field of a time, a table with sec and nanosec."""
     sec = Field("sec", Whole(-(2**31), 2**31 - 1), "whole seconds", "s", 0)
     nanosec = Field("nanosec", Whole(0, _NANO), "the rest", "ns", 0)
     return Field(name, Table(sec, nanosec), "time", "", default)
@@ -51,11 +52,11 @@ MESSAGE = Table(
 def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
     """Return the messages of a file, checked.
 
-    A file that ends with .json has one message. All others are YAML, with messages
-    between lines of `---`, and at most 20 000 numbers in each.
+    A file that ends with .json has one message. All other files are YAML, with messages
+    separated by lines of `---`, and at most 20 000 numbers in each.
 
     Raises:
-        ModelError: It cannot be read, or holds something else.
+        ModelError: It cannot be read, is empty, or has other content.
     """
     content = _content(path)
     if str(path).endswith(".json"):
@@ -74,6 +75,11 @@ def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _content(path: str | Path) -> str:
+    """Return the text of a UTF-8 file.
+
+    Raises:
+        ModelError: It cannot be read, is larger than SIZE, or is not UTF-8.
+    """
     try:
         with Path(path).open("rb") as file:
             content = file.read(SIZE + 1)
@@ -90,7 +96,7 @@ def _content(path: str | Path) -> str:
 
 
 def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
-    """Return the rows of a message that was read."""
+    """Return the arrays of a checked message; missing fields have empty rows."""
     points = message["points"]
     stamps = [point["time_from_start"] for point in points]
     rows = ([point.get(name, ()) for point in points] for name in _ROWS)
@@ -99,7 +105,12 @@ def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
 
 
 def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]:
-    """Return a message with the points and efforts of a trajectory."""
+    """Return a message with the points of a trajectory in place of its own.
+
+    Args:
+        message: Message that provides header and joint names.
+        trajectory: Trajectory with efforts; arrays that are None become empty lists.
+    """
     kinds = zip(
         _ROWS,
         (trajectory.q, trajectory.qd, trajectory.qdd, trajectory.effort),
@@ -118,15 +129,19 @@ def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]
 
 
 def instant(t: float) -> tuple[int, int]:
-    """Return a time as whole seconds and nanoseconds."""
+    """Return a time [s] as whole seconds and nanoseconds."""
     return divmod(round(t * 1e9), 10**9)
 
 
 def written(messages: list[dict[str, Any]], as_json: bool) -> str:
-    """Return messages as a file has them.
+    """Return messages as the content of a file.
+
+    Args:
+        messages: Messages as mappings.
+        as_json: Whether to write JSON; else YAML, separated by `---`.
 
     Raises:
-        ModelError: JSON is asked for more than one message.
+        ModelError: JSON is requested for more than one message.
     """
     if not as_json:
         dumped = (

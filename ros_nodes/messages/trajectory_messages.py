@@ -1,7 +1,7 @@
-"""JointTrajectory messages as they come over the wire, read into flat arrays.
+"""Serialized JointTrajectory messages, read into arrays.
 
-A message of many points takes 20 us a point as Python objects, and no other thread runs
-meanwhile. Here its points are read together, in numpy.
+Converted to Python objects, a message takes 20 us per point, during which no other
+thread runs. Here all points are read together, in numpy.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from dyn_core.control.reference.trajectory import point_rows
 from dyn_core.errors import TrajectoryError
 from ros_nodes.conversions import TrajectoryArrays
 
-ENCODINGS = {b"\x00\x00": ">", b"\x00\x01": "<"}  # of CDR, by its first two bytes
+# Byte order of CDR by its first two bytes.
+ENCODINGS = {b"\x00\x00": ">", b"\x00\x01": "<"}
 FIELDS = ("positions", "velocities", "accelerations", "efforts")
 
 
 class WireTrajectory(NamedTuple):
-    """A trajectory and when it starts.
+    """A trajectory and its start.
 
     Attributes:
         stamp: Stamp of the header [s]; None if it is zero.
         arrays: Arguments of make_trajectory.
-        efforts: One row per point, or empty [N·m | N].
+        efforts: Efforts, (points, n) [N·m | N], or (points, 0) if the message has none.
     """
 
     stamp: float | None
@@ -34,7 +35,22 @@ class WireTrajectory(NamedTuple):
 
 
 class _CdrReader:
-    """Reads numbers at a place that moves on; alignment counts from after the head."""
+    """Reads numbers from CDR data at an advancing position.
+
+    Alignment counts from the end of the encapsulation header of four bytes. All reading
+    methods raise a TrajectoryError if the data is cut off.
+
+    Attributes:
+        order: Byte order, "<" or ">".
+        data: Data after the header.
+        place: Position in `data` [byte].
+
+    Args:
+        data: The message with its header.
+
+    Raises:
+        TrajectoryError: The data is not in plain CDR.
+    """
 
     def __init__(self, data: bytes) -> None:
         order = ENCODINGS.get(bytes(data[:2]))
@@ -43,13 +59,16 @@ class _CdrReader:
         self.order, self.data, self.place = order, memoryview(data)[4:], 0
 
     def align(self, size: int) -> None:
+        """Advance to a multiple of `size` bytes."""
         self.place += -self.place % size
 
     def need(self, size: int) -> None:
+        """Raise a TrajectoryError if fewer than `size` bytes follow."""
         if self.place + size > len(self.data):
             raise TrajectoryError("the message is cut off")
 
     def whole(self, kind: str = "I") -> int:
+        """Read an integer of four bytes; `kind`: "I" unsigned, "i" signed."""
         self.align(4)
         self.need(4)
         (value,) = struct.unpack_from(self.order + kind, self.data, self.place)
@@ -57,6 +76,7 @@ class _CdrReader:
         return value
 
     def string(self) -> str:
+        """Read a string; invalid UTF-8 is replaced."""
         size = self.whole()
         self.need(size)
         value = bytes(self.data[self.place : self.place + max(size - 1, 0)])
@@ -64,6 +84,10 @@ class _CdrReader:
         return value.decode("utf-8", "replace")
 
     def doubles(self) -> np.ndarray:
+        """Read a sequence of float64 numbers, as a view of the data.
+
+        Empty if it has none.
+        """
         count = self.whole()
         if not count:
             return np.zeros(0)
@@ -74,7 +98,7 @@ class _CdrReader:
         return values
 
     def point(self) -> tuple[list[np.ndarray], float]:
-        """Read the fields of a point and its time [s]."""
+        """Read a point: one array for each of FIELDS, and its time [s]."""
         rows = [self.doubles() for _ in FIELDS]
         return rows, self.whole("i") + 1e-9 * self.whole()
 
@@ -83,11 +107,12 @@ def read_trajectory(data: bytes, most: int) -> WireTrajectory:
     """Return a serialized JointTrajectory as arrays.
 
     Args:
-        data: The message in CDR, as a raw subscription brings it.
+        data: The message in CDR, as a raw subscription receives it.
         most: Largest number of points.
 
     Raises:
-        TrajectoryError: It has more points, is cut off, or its points are not alike.
+        TrajectoryError: It has more points, is cut off, is not in plain CDR, or its
+            points differ in size.
     """
     reader = _CdrReader(data)
     stamp = reader.whole("i") + 1e-9 * reader.whole()
@@ -104,14 +129,26 @@ def read_trajectory(data: bytes, most: int) -> WireTrajectory:
 
 
 def _bounded(reader: _CdrReader, size: int) -> int:
-    """Return a count of items of at least a size that the message can hold."""
+    """Read a number of items that the rest of the message can hold.
+
+    Args:
+        reader: Reader at the number.
+        size: Smallest size of an item [byte].
+
+    Raises:
+        TrajectoryError: The message is too short for so many items.
+    """
     count = reader.whole()
     reader.need(size * count)
     return count
 
 
 def _points(reader: _CdrReader, count: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the fields of all points, one row each, and their times."""
+    """Return the fields of all points, one row each, and their times [s].
+
+    Raises:
+        TrajectoryError: The message is cut off, or its points differ in size.
+    """
     start = reader.place
     if count > 2:
         together = _alike(reader, count)
@@ -129,15 +166,16 @@ def _points(reader: _CdrReader, count: int) -> tuple[list[np.ndarray], np.ndarra
 def _alike(
     reader: _CdrReader, count: int
 ) -> tuple[list[np.ndarray], np.ndarray] | None:
-    """Return what _points does where all points have the same sizes, else None.
+    """Read all points at once if they have equal sizes; else return None.
 
-    From the second point on they then lie at equal distances.
+    From the second point on such points lie at equal distances. Results as in _points.
     """
     first_rows, first_time = reader.point()
     reader.align(4)
     start = reader.place
     rows, _ = reader.point()
     length = reader.place - start
+    # Only with a stride that is a multiple of 8 all points have the same padding.
     if length % 8 or [len(x) for x in rows] != [len(x) for x in first_rows]:
         return None
     if start + length * (count - 1) > len(reader.data):

@@ -1,1 +1,1 @@
-"""Parameters of each node as tables; without ROS."""
+"""Parameter tables of the nodes; without ROS."""

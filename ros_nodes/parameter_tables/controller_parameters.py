@@ -1,4 +1,4 @@
-"""Parameters of the computed-torque controller."""
+"""Parameters of the node `computed_torque`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ros_nodes.parameter_tables.goal_parameters import GOALS
 from ros_nodes.parameter_tables.payload_parameters import PAYLOAD, PAYLOAD_ESTIMATION
 from ros_nodes.parameters import PROCESS, ROBOT
 
-MOST_POINTS = 100_000  # of a trajectory
+MOST_POINTS = 100_000  # upper limit of max_trajectory_points
 _STOP = Name(STOPS)
 _BOUND = "; empty: none, one number: of every joint, else one a joint"
 _JOINTS = "; empty: {}, one number: of every joint, else one a joint"
@@ -153,11 +153,11 @@ CONTROLLER = (
 
 
 def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the gains of each joint, which can be changed at any time.
+    """Return the Fields gains.JOINT.p, d, i and i_clamp of each joint.
 
-    What a robot can carry depends on the period T of its states and is checked once
-    that is measured (dyn_core.control.gain_limits); the ranges are what a loop of
-    10 kHz carries.
+    They can be changed at any time. The gains that a robot tolerates depend on the
+    period T of its states and are checked once T has been measured
+    (dyn_core.control.gain_limits); the ranges here are the limits for a loop of 10 kHz.
     """
     stiff, refused = "mode impedance: ", "refused where sampling is unstable"
     rows = (
@@ -180,7 +180,7 @@ def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
 
 
 def collision_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the threshold of each joint."""
+    """Return a Field collision.thresholds.JOINT for each joint."""
     doc = "external effort that is a collision; 0: the joint is not watched"
     names = (f"collision.thresholds.{joint}" for joint in joints)
     kind = Quantity(0.0, 1e7)
@@ -188,7 +188,12 @@ def collision_fields(joints: Sequence[str]) -> tuple[Field, ...]:
 
 
 def wrap_fields(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Field, ...]:
-    """Return the wrapping of each joint."""
+    """Return a Field gains.JOINT.angle_wraparound for each joint.
+
+    Args:
+        joints: Names of the joints.
+        kinds: Kind of each joint; true is the default for "continuous".
+    """
     wrap = "whether the position error is wrapped to [-pi, pi)"
     return tuple(
         Field(f"gains.{j}.angle_wraparound", Switch(), wrap, "", kind == "continuous")

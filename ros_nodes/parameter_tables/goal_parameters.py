@@ -29,7 +29,7 @@ GOALS = (
 
 
 def constraint_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the tolerances of each joint."""
+    """Return the Fields constraints.JOINT.trajectory and .goal of each joint."""
     rows = (
         ("trajectory", "largest error on the path of a goal; 0: not checked"),
         ("goal", "largest error at the end of a goal; 0: not checked"),
@@ -53,12 +53,12 @@ def tolerances(
     value: Callable[[str], Any],
     changed: Mapping[str, Any] | None = None,
 ) -> Tolerances:
-    """Return the tolerances that parameters set.
+    """Return the goal tolerances that the parameters set.
 
     Args:
         joints: Joints of the controller.
-        value: Returns the value of a parameter.
-        changed: Values that are being set.
+        value: Returns the value of a parameter by name.
+        changed: Values that are being set, by name; they precede `value`.
     """
     new = changed or {}
 
@@ -76,5 +76,9 @@ def tolerances(
 
 
 def command_timeout(value: Callable[[str], Any]) -> float:
-    """Return cmd_timeout, checked against constraints.goal_time [s]."""
+    """Return the parameter cmd_timeout [s].
+
+    Raises:
+        SettingError: It is not valid for constraints.goal_time.
+    """
     return checked_timeout(value("cmd_timeout"), value("constraints.goal_time"))

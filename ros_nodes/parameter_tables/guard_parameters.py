@@ -1,4 +1,4 @@
-"""Parameters of the guard."""
+"""Parameters of the node `guard`."""
 
 from __future__ import annotations
 

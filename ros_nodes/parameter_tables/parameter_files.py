@@ -25,15 +25,16 @@ NODES = {
 def read_parameters(
     path: Any, nodes: Sequence[str] = (), namespace: str = ""
 ) -> dict[str, dict[str, Any]]:
-    """Return the parameters of each node of ours, by name with dots, checked.
+    """Return the checked parameters of each node of this package, by name with dots.
 
     Args:
-        path: Of a file of ROS: NODE: {ros__parameters: {...}}; `/**` is any node.
-        nodes: Nodes that are to be started, for one of which there must be a section.
-        namespace: Of the nodes, empty or with a leading slash.
+        path: Parameter file of ROS: NODE: {ros__parameters: {...}}; `/**` is any node.
+        nodes: Nodes that are to be started; the file must have a section for one of
+            them. Empty: not checked.
+        namespace: Namespace of the nodes, empty or with a leading slash.
 
     Raises:
-        SettingError: It cannot be read, it is for none of the nodes, a node or a
+        SettingError: The file cannot be read, is for none of the nodes, a node or a
             parameter is misspelt, or a value is not valid.
     """
     try:
@@ -48,23 +49,38 @@ def read_parameters(
 
 
 def sections(keys: Iterable[str], node: str, namespace: str = "") -> list[str]:
-    """Return the keys that mean a node, as ROS reads them; a later one goes first.
+    """Return the keys of a parameter file that match a node, in their order.
 
-    A key is a name with its namespace, `*` is one part of it, `**` any number of parts.
+    ROS applies matching sections in this order: later ones override earlier ones. A key
+    is a name with its namespace; `*` matches one part of it, `**` any number of parts.
+
+    Args:
+        keys: Keys of the file.
+        node: Name of the node.
+        namespace: Its namespace, empty or with a leading slash.
     """
     name = f"{namespace}/{node}"
     return [key for key in keys if re.fullmatch(_pattern(key), name)]
 
 
 def _pattern(key: str) -> str:
-    """Return the regular expression of a key of a parameter file."""
+    """Return the regular expression for a key of a parameter file."""
     forms = {"**": "(/[^/]+)*", "*": "/[^/]+"}
     parts = key.removeprefix("/").split("/")
     return "".join(forms.get(part, "/" + re.escape(part)) for part in parts)
 
 
 def _by_name(data: Mapping[Any, Any], where: str, head: str = "") -> dict[str, Any]:
-    """Return the parameters of each section; namespaces may be nested mappings."""
+    """Return the parameters of each section by full key.
+
+    Args:
+        data: Content of the file; namespaces may be nested mappings.
+        where: Name of the file, for messages.
+        head: Namespace so far, with a slash at the end.
+
+    Raises:
+        ModelError: A section is not a mapping with ros__parameters.
+    """
     named: dict[str, Any] = {}
     for key, section in data.items():
         name = f"{head}{key}"
@@ -81,7 +97,17 @@ def _by_name(data: Mapping[Any, Any], where: str, head: str = "") -> dict[str, A
 def _check_sections(
     where: str, keys: Sequence[str], nodes: Sequence[str], namespace: str
 ) -> None:
-    """Refuse a section of a misspelt node, and a file for none of the nodes."""
+    """Check the nodes that a parameter file names.
+
+    Args:
+        where: Name of the file, for messages.
+        keys: Keys of its sections.
+        nodes: Nodes that are to be started; empty: not checked.
+        namespace: Namespace of the nodes.
+
+    Raises:
+        SettingError: A node is misspelt, or the file has no section for any of `nodes`.
+    """
     known = [key.rpartition("/")[2] for key in keys]
     for key in keys:
         name = key.rpartition("/")[2]
@@ -101,7 +127,18 @@ def _check_sections(
 def _of_node(
     by_name: Mapping[str, Any], where: str, node: str, namespace: str
 ) -> dict[str, Any]:
-    """Return the checked parameters of a node; a later section goes before others."""
+    """Return the checked parameters of a node; later sections override earlier ones.
+
+    Args:
+        by_name: Parameters of each section by key.
+        where: Name of the file, for messages.
+        node: Name of the node, a key of NODES.
+        namespace: Its namespace.
+
+    Raises:
+        SettingError: A name is misspelt.
+        ModelError: A value is not valid.
+    """
     values: dict[str, Any] = {}
     for key in sections(by_name, node, namespace):
         values |= _flat(f"{where}: {key}", by_name[key])
@@ -114,7 +151,16 @@ def _of_node(
 
 
 def _flat(where: str, tree: Any, head: str = "") -> dict[str, Any]:
-    """Return nested parameters by names with dots."""
+    """Return nested parameters by name with dots.
+
+    Args:
+        where: Name of file and section, for messages.
+        tree: Mapping of parameters.
+        head: Prefix of the names, with a dot at the end.
+
+    Raises:
+        ModelError: `tree` is not a mapping.
+    """
     if not isinstance(tree, Mapping):
         refuse(where, tree, "a mapping of parameters")
     flat: dict[str, Any] = {}

@@ -1,4 +1,7 @@
-"""Parameters of a payload, of both nodes; without ROS."""
+"""Parameters of a payload and its estimation, for simulator and controller.
+
+Without ROS.
+"""
 
 from __future__ import annotations
 
@@ -51,13 +54,15 @@ PAYLOAD_ESTIMATION = (
 
 
 def payload_of(value: Callable[[str], Any]) -> Payload | None:
-    """Return the payload that the parameters describe; None if nothing is carried.
+    """Return the payload that the parameters describe, or None for no payload.
+
+    There is none if its mass is zero or payload.attached is false.
 
     Args:
-        value: Returns a parameter's value.
+        value: Returns a parameter's value by name.
 
     Raises:
-        SettingError: There is no such body, or no link for it.
+        SettingError: The body is not valid, or payload.link is empty.
     """
     payload = Payload(
         value("payload.mass"), value("payload.com"), value("payload.inertia")

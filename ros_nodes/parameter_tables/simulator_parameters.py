@@ -1,4 +1,4 @@
-"""Parameters of the simulator: plant, joints, topics, root, contacts."""
+"""Parameters of the node `simulator`: plant, joints, topics, root, contacts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ros_nodes.parameter_tables.payload_parameters import PAYLOAD
 from ros_nodes.parameters import PROCESS, ROBOT
 
 NO_TURN = [0.0, 0.0, 0.0, 1.0]
-AS_TOUCHED = -1.0  # of contact.mu
+AS_TOUCHED = -1.0  # value of contact.mu: the link's friction alone
 _FILE = Name(what="a path, a shipped name, or empty")
 
 SIMULATOR = (

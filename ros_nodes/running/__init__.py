@@ -1,1 +1,1 @@
-"""How the process of a node runs, waits and ends."""
+"""Process of a node: start, signals, watchdog, scheduling and exit."""

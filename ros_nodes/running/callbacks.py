@@ -1,4 +1,4 @@
-"""What the executor of a node calls: known while it runs, harmless when it fails."""
+"""Wrapped callbacks of a node's executor; exceptions in them are contained."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Callback = Callable[..., Any]
 
 
 class Callbacks:
-    """Calls the callbacks of a node, and the hooks in them, by one rule.
+    """Calls the callbacks of a node and the hooks in them, and contains exceptions.
 
-    What they raise is logged in one sentence, the first time, and counted. It ends
+    An exception is logged in one sentence at its first occurrence, and counted. It ends
     neither the callback in which a hook is called nor the node. A control law has a
-    rule of its own: what it raises stops the robot.
+    rule of its own: an exception in it stops the robot.
 
     Attributes:
         count: Number of callbacks that the executor has called.
-        running: What is being called; None: the executor waits.
-        failures: The last failure of each callback, as a sentence, by its name.
-        counts: Number of failures of each.
+        running: The callback or hook in progress; None while the executor waits.
+        failures: The last failure of each callback, as a sentence, by callback name.
+        counts: Number of failures, by callback name.
     """
 
     def __init__(self, logger: Callable[[], Any]) -> None:
-        """Call nothing yet.
+        """Create without failures.
 
         Args:
             logger: Returns the logger of the node.
@@ -44,7 +44,7 @@ class Callbacks:
         self._logged: set[tuple[str, type]] = set()
 
     def attempt(self, job: Callback, *arguments: Any) -> Any:
-        """Return job(*arguments); None where it fails."""
+        """Return job(*arguments); None if it raises, which is logged and counted."""
         outer, self.running = self.running, job
         try:
             return job(*arguments)
@@ -55,7 +55,15 @@ class Callbacks:
             self.running = outer
 
     def failed(self, name: str, error: Exception) -> str:
-        """Note a failure and return it as a sentence; log the first one of a kind."""
+        """Record a failure and return it as a sentence with file and line.
+
+        The first failure for a name and exception type is logged, with its traceback at
+        debug level.
+
+        Args:
+            name: Name of the callback.
+            error: The exception, with its traceback.
+        """
         sentence = one_line(f"{name} fails: {type(error).__name__}: {error}")
         *_, (frame, line) = traceback.walk_tb(error.__traceback__)
         sentence = f"{sentence} ({Path(frame.f_code.co_filename).name}, line {line})"
@@ -68,21 +76,23 @@ class Callbacks:
         return sentence
 
     def forget(self) -> None:
-        """Forget the failures, of a configuration that has gone."""
+        """Clear the failures and their counts; called when a configuration begins."""
         self.failures, self._logged = {}, set()
         self.counts.clear()
 
     def message(self, callback: Callback, owner: Any = None) -> Any:
-        """Return a callback of a subscription or timer that follows the rule.
+        """Return a wrapped callback of a subscription or timer that never raises.
+
+        The wrapper returns None if the callback raises or its owner is closed.
 
         Args:
-            callback: The callback; None where it fails.
-            owner: What it belongs to: it is called while owner.open is true. None: as
-                long as the node lives.
+            callback: The callback.
+            owner: Object with the attribute `open`; while it is false, the callback is
+                not called. None: always called.
         """
 
         @functools.wraps(callback)
-        def call(*arguments: Any) -> Any:  # `attempt`, written out: states come here
+        def call(*arguments: Any) -> Any:  # `attempt`, inlined: states are frequent
             if owner is not None and not owner.open:
                 return None
             self.count += 1
@@ -98,11 +108,14 @@ class Callbacks:
         return call
 
     def service(self, callback: Callback, closed: Callable[[], str] = str) -> Callback:
-        """Return a callback of a service that answers whatever happens.
+        """Return a wrapped callback of a service that always returns a response.
+
+        If the callback raises, returns None or is closed, the response has
+        success=False and the reason as message, as far as it has these fields.
 
         Args:
-            callback: The callback, with request and response.
-            closed: Returns why the service is not served any more; empty: it is.
+            callback: Called with request and response; returns the response.
+            closed: Returns why the service has been closed; empty while it is served.
         """
 
         @functools.wraps(callback)
@@ -120,16 +133,16 @@ class Callbacks:
 
 
 def name_of(callback: Callback) -> str:
-    """Return what a callback is called in its source."""
+    """Return the qualified name of a callback without "<locals>" and "<lambda>"."""
     name = getattr(callback, "__qualname__", type(callback).__name__)
     return str(name).replace(".<locals>", "").replace(".<lambda>", "")
 
 
 def place_of(thread: int) -> str:
-    """Return the function, file and line in which a thread is; empty if unknown.
+    """Return the function, file and line that a thread executes; empty if unknown.
 
     Args:
-        thread: Its threading.get_ident().
+        thread: Identifier of the thread, threading.get_ident().
     """
     frame: FrameType | None = sys._current_frames().get(thread)
     if frame is None:
@@ -139,7 +152,7 @@ def place_of(thread: int) -> str:
 
 
 def _refused(response: Any, reason: str) -> Any:
-    """Return a response that says no, and why where it has room for that."""
+    """Return the response with success=False and the reason, if it has such fields."""
     for field, value in (("success", False), ("message", reason)):
         if hasattr(response, field):
             setattr(response, field, value)

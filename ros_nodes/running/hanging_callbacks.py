@@ -1,4 +1,4 @@
-"""A callback that does not return: noticed by the watchdog, named, said once."""
+"""Detection of callbacks that do not return; the watchdog runs it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from ros_nodes.running.callbacks import Callbacks, name_of, place_of
 
 
 class Hang:
-    """Says that the executor does not come back from a callback, and when it does.
+    """Detects that the executor is stuck in a callback, and that it has recovered.
 
-    It counts looks instead of seconds: a process that stood did not hang.
+    It counts calls of `look` instead of seconds: a process that was suspended did not
+    hang.
 
     Attributes:
-        said: Whether a hang was said that still lasts.
+        said: Whether a hang has been reported that still lasts.
     """
 
     def __init__(
@@ -28,10 +29,11 @@ class Hang:
         """Watch the thread that calls this.
 
         Args:
-            callbacks: What the executor calls.
+            callbacks: Callbacks of the executor.
             timeout: Longest duration of a callback [s].
-            period: Time between two looks [s].
-            begins, ends: Called with a sentence, in the thread that looks.
+            period: Time between two calls of `look` [s].
+            begins, ends: Called with a sentence when a hang is detected and when it
+                ends, in the thread that calls `look`.
         """
         self._callbacks, self._timeout, self._period = callbacks, timeout, period
         self._begins, self._ends = begins, ends
@@ -40,10 +42,10 @@ class Hang:
         self.said = False
 
     def look(self, t: float) -> None:
-        """Look whether the callback of the last look still runs.
+        """Check whether the callback seen by the last call still runs; report a change.
 
         Args:
-            t: Time, monotonic [s].
+            t: Current time, time.monotonic() [s].
         """
         job, count = self._callbacks.running, self._callbacks.count
         if job is None or count != self._count:

@@ -1,4 +1,4 @@
-"""The end of a process whose executor does not come back after a signal."""
+"""Forced exit of a process whose main thread does not react to a signal."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from ros_nodes.running.callbacks import place_of
 
 PATIENCE = 1.5  # longest time without a sign of life after a signal [s]
 FAREWELL = 0.8  # longest time for the final command and the last line [s]
-TURN = 0.05  # period at which a sign of life is looked for [s]
+TURN = 0.05  # period of the checks for a sign of life [s]
 
 
 class LastResort:
-    """Ends the process, with its final command, if the main thread hangs.
+    """Ends the process, after its final command, if it hangs after a signal.
 
-    A handler of Python runs in the main thread, between two of its instructions; a
-    solver that does not return may have none, or go on after it. Signals are heard
-    here in a thread of its own, through the file descriptor that the interpreter
-    writes them to. Code that holds the interpreter's lock for ever stops this thread,
-    too: then only SIGKILL is left.
+    Python runs signal handlers in the main thread, between two of its instructions; a
+    solver that does not return may block them. Therefore a second thread reads the
+    signals, through the file descriptor that the interpreter writes them to. Code that
+    never releases the interpreter's lock also stops this thread: then only SIGKILL
+    remains.
 
     Attributes:
-        node: The node, once it is made.
+        node: The node; None until it is made.
     """
 
     def __init__(self, numbers: Collection[int]) -> None:
-        """Hear signals; called in the main thread.
+        """Start to watch signals; must be called in the main thread.
 
         Args:
-            numbers: Signals that end the process.
+            numbers: Numbers of the signals that end the process.
         """
         self.node: Any = None
         self._numbers = frozenset(numbers)
@@ -49,11 +49,11 @@ class LastResort:
         thread.start()
 
     def sign_of_life(self) -> None:
-        """Note that the main thread is on its way to the end."""
+        """Record that the main thread is making progress towards the exit."""
         self._sign = time.monotonic()
 
     def close(self) -> None:
-        """End the thread: the process ends in order."""
+        """Stop the thread and restore the previous wake-up file descriptor."""
         self._over.set()
         signal.set_wakeup_fd(self._before)
         os.write(self._writer, bytes(1))
@@ -62,6 +62,7 @@ class LastResort:
         os.close(self._writer)
 
     def _run(self) -> None:
+        """Wait for a signal; end the process if no sign of life comes for PATIENCE."""
         number = 0
         while number not in self._numbers and not self._over.is_set():
             number = os.read(self._reader, 1)[0]
@@ -71,18 +72,24 @@ class LastResort:
                 self._end(signal.Signals(number).name)
 
     def _end(self, name: str) -> None:
-        """Send the final command, say why, and end the process with status 1."""
+        """Send the final command, report the reason, exit the process with status 1.
+
+        Args:
+            name: Name of the signal.
+        """
         place = place_of(self._main)
         reason = (
             f"ended {PATIENCE:g} s after {name}: the executor does not come back; it is"
             f" in {place}"
         )
+        # In a thread of its own with a bounded wait: the final command may hang, too.
         last = threading.Thread(target=self._say, args=(reason,), daemon=True)
         last.start()
         last.join(FAREWELL)
         os._exit(1)
 
     def _say(self, reason: str) -> None:
+        """Send the final command and log the reason; without a node, print it."""
         node = self.node
         if node is None:
             print(reason, file=sys.stderr, flush=True)
@@ -93,5 +100,6 @@ class LastResort:
             lambda: node.get_logger().fatal(reason),
         ]
         for step in steps:
-            with contextlib.suppress(Exception):  # the others are done all the same
+            # An error must not skip the other steps.
+            with contextlib.suppress(Exception):
                 step()

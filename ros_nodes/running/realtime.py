@@ -1,4 +1,4 @@
-"""What makes a process steadier where the operating system allows it."""
+"""Settings of the operating system for steady timing: memory lock, CPUs, priorities."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ CURRENT, FUTURE = 1, 2  # flags of mlockall
 
 
 def lock_memory() -> str | None:
-    """Keep the memory of this process from being paged out; return why not, or None."""
+    """Lock the memory of this process against paging; return why it failed, or None."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    # Below a finite limit, later allocations would fail.
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
         return (
             f"memory_lock: the limit of locked memory is {soft} bytes; set it to"
@@ -28,7 +29,11 @@ def lock_memory() -> str | None:
 
 
 def use_cpus(cpus: Sequence[int]) -> str | None:
-    """Let this process run on some CPUs only; return why not, or None."""
+    """Restrict all threads of this process to some CPUs; return why it failed, or None.
+
+    Args:
+        cpus: Indices of CPUs.
+    """
     try:
         for thread in _threads():
             with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
@@ -41,13 +46,14 @@ def use_cpus(cpus: Sequence[int]) -> str | None:
 
 
 def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
-    """Schedule threads first-in first-out; return why not, or None.
+    """Schedule threads with SCHED_FIFO; return why it failed, or None.
 
-    Threads that they start, such as the worker, have no such priority.
+    Threads that they start, such as the worker, do not inherit the priority.
 
     Args:
-        priority: From 1 to 98.
-        threads: Numbers of threads; each is one higher than the one before it.
+        priority: Priority of the first thread, from 1 to 98.
+        threads: Native thread ids; each has a priority one higher than the previous
+            one, at most 99.
     """
     try:
         for k, thread in enumerate(threads):
@@ -63,13 +69,15 @@ def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
 
 
 def steady(node: Any, *threads: int) -> None:
-    """Lock memory, choose CPUs and priorities as a node's parameters ask.
+    """Lock memory and set CPUs and priorities as a node's parameters ask.
 
-    What the system refuses is a warning.
+    A setting that the system refuses is logged as a warning.
 
     Args:
-        node: A RobotNode with the parameters PROCESS; this thread is its executor's.
-        threads: Others, which have each a higher priority than the one before.
+        node: A RobotNode with the parameters PROCESS; the calling thread is its
+            executor's.
+        threads: Native ids of other threads, with increasing priorities above the
+            executor.
     """
     value, refused = node.value, []
     if value("memory_lock"):
@@ -84,5 +92,5 @@ def steady(node: Any, *threads: int) -> None:
 
 
 def _threads() -> list[int]:
-    """Return the numbers of all threads of this process."""
+    """Return the native ids of all threads of this process."""
     return [int(name) for name in os.listdir("/proc/self/task")]

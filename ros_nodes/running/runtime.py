@@ -25,12 +25,19 @@ LIFELINE = "DYN_ROS_LIFELINE"  # set: the process ends when its standard input c
 
 
 def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
-    """Run a node until a signal, and return the exit status.
+    """Run a node until a signal, and return the exit status of the process.
 
-    0 after SIGINT, SIGTERM or SIGHUP; 1 if the node cannot start, if the executor
-    fails, or if it hangs when a signal comes.
+    Args:
+        make: Returns the node; called after rclpy.init.
+        args: ROS arguments; None: the arguments of the command line.
+
+    Returns:
+        0 after SIGINT, SIGTERM or SIGHUP; 1 if ROS is missing, if the node cannot
+        start, or if the executor fails. A node that hangs after a signal ends the
+        process with status 1 (LastResort).
     """
     stop = note_signals()
+    # Python's default of 5 ms would let another thread delay a control cycle.
     sys.setswitchinterval(SWITCH)
     if os.environ.pop(LIFELINE, ""):
         end_with_input()
@@ -71,18 +78,20 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
 
 
 def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> None:
-    """Let a node come to rest, send its final command, and destroy it.
+    """Bring a node to rest, send its final command, and destroy it.
 
-    A second signal ends the way to rest.
+    A further signal ends the wait for rest. An exception on the way to rest is
+    reported.
 
     Args:
         node: The node.
-        stop: Signals that came.
-        sign_of_life: Called on the way.
+        stop: Numbers of the signals received so far; grows while this runs.
+        sign_of_life: Called repeatedly, so that LastResort does not end the process.
     """
     before = len(stop)
 
     def interrupted() -> bool:
+        """Report progress; return whether a further signal has come."""
         sign_of_life()
         return len(stop) > before
 
@@ -96,7 +105,7 @@ def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> No
 
 
 def note_signals() -> list[int]:
-    """Return a list to which each received termination signal is appended.
+    """Return a list that collects the numbers of received termination signals.
 
     SIGHUP is sent when a terminal or an ssh session closes; if it is ignored, as under
     nohup, it stays ignored.
@@ -125,7 +134,13 @@ def end_with_input() -> None:
 
 
 def _failed(node: Any, error: Exception) -> int:
-    """Report the error that ended the node: at start-up one line, else a traceback."""
+    """Report the error that ended the node, and return the exit status 1.
+
+    Args:
+        node: The node, whose logger gets the error besides a traceback; None at
+            start-up: one line is printed.
+        error: The exception.
+    """
     if node is None:
         said = cut(f"{type(error).__name__}: {error}")
         print(f"cannot start: {said}", file=sys.stderr)
@@ -138,9 +153,11 @@ def _failed(node: Any, error: Exception) -> int:
 
 
 def age() -> float | None:
-    """Return the seconds since the start of this process; None if unknown."""
+    """Return the time since the start of this process [s]; None if it is unknown."""
     try:
         with open("/proc/self/stat", encoding="utf-8") as file:
+            # Field 22 of proc(5), starttime: field 2, the name, may contain spaces and
+            # brackets.
             ticks = int(file.read().rpartition(")")[2].split()[19])
         began = ticks / os.sysconf("SC_CLK_TCK")
         return time.clock_gettime(time.CLOCK_BOOTTIME) - began
@@ -149,9 +166,10 @@ def age() -> float | None:
 
 
 def make_executor() -> Any:
-    """Return the available executor with the lowest latency.
+    """Return the executor with the lowest latency: EventsExecutor where available.
 
-    The faster one needs a standard error that is a file, which notebooks lack.
+    It needs rclpy with this class and a standard error that is a file, which notebooks
+    lack; else a SingleThreadedExecutor is returned.
     """
     from rclpy.executors import SingleThreadedExecutor
 

@@ -1,4 +1,4 @@
-"""The watchdog of a node: a thread of its own, in steady time."""
+"""Watchdog thread of a node; it uses the steady clock."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ JOIN = 1.0  # longest wait for the end of the thread [s]
 
 
 def period_of(timeout: float) -> float:
-    """Return the period at which silence of a timeout is looked for [s].
+    """Return the period of checks for a timeout: a quarter of it, at most 5 ms [s].
 
-    The answer then comes within timeout + 2 periods + 5 ms.
+    Silence is then detected within timeout + 2 periods + 5 ms.
+
+    Args:
+        timeout: Longest silence [s].
     """
     return min(timeout / 4, LONGEST)
 
 
 class Watchdog:
-    """Calls a function at a period, whatever the executor does.
+    """Thread that calls a function periodically, independent of the executor.
 
-    It waits in steady time, so that it is deaf to /clock and to the system's time. What
-    the function raises is reported once and does not end the thread.
+    It waits in steady time, so that neither /clock nor the system time affects it. The
+    first exception of the function is reported; no exception ends the thread.
 
     Attributes:
         period: Time between two calls [s].
-        native_id: Number of the thread for the operating system; None before the start.
+        native_id: Native id of the thread; None before the start.
     """
 
     def __init__(
@@ -35,12 +38,12 @@ class Watchdog:
         look: Callable[[float], object],
         report: Callable[[str], object],
     ) -> None:
-        """Prepare the thread.
+        """Create the thread without starting it.
 
         Args:
             period: Time between two calls [s].
-            look: Called with the time.monotonic().
-            report: Called with a sentence when `look` fails.
+            look: Called with time.monotonic() [s].
+            report: Called with a sentence at the first exception of `look`.
         """
         self.period, self._look, self._report = period, look, report
         self._ended = threading.Event()
@@ -49,7 +52,7 @@ class Watchdog:
 
     @property
     def native_id(self) -> int | None:
-        """Number of the thread for the operating system."""
+        """Native id of the thread; None before the start."""
         return self._thread.native_id
 
     @property
@@ -62,12 +65,13 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; after it nothing is called any more."""
+        """Stop the thread; wait up to JOIN seconds for it, unless it is the caller."""
         self._ended.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(JOIN)
 
     def _run(self) -> None:
+        """Call the function once a period until `stop`."""
         while not self._ended.wait(self.period):
             try:
                 self._look(time.monotonic())

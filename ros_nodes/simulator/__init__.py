@@ -1,1 +1,1 @@
-"""Parts of the node `simulator`."""
+"""Components of the node `simulator`."""

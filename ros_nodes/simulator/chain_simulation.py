@@ -25,7 +25,7 @@ from ros_nodes.simulator.simulated_plants import (
 
 RECENT = 1.0  # duration of a warning in simulated time [s]
 DT, SCHEME = 1e-3, "rk4"  # defaults: step [s], motion between events
-# Parameters that apply to robots only; a chain has them in its file.
+# Parameters of robots only; for a chain, its file sets such values.
 ROBOT_ONLY = (
     "robot_description", "robot_description_file", "package_paths", "xacro_arguments",
     "model_extras", "joints", "root", "tip", "gravity", "model_check",
@@ -43,7 +43,16 @@ KINDS = {
 
 
 class SimulatedChain(Simulated):
-    """A planar chain from the node's parameters, with impacts and limits."""
+    """A planar chain from the node's parameters, with impacts and limits.
+
+    Args:
+        node: The simulator node.
+        period: Duration of a cycle [s].
+
+    Raises:
+        DynError: The file or a parameter is not valid, or a parameter is for robots
+            only.
+    """
 
     robot: ChainRobot
     accepts_state = True
@@ -73,7 +82,7 @@ class SimulatedChain(Simulated):
 
     @staticmethod
     def _check(node: RobotNode) -> None:
-        """Raise a SettingError if parameters of robots are set."""
+        """Raise a SettingError if a parameter is set that does not apply to a chain."""
         for name in ROBOT_ONLY:
             if node.value(name) == node.specs[name].default:
                 continue
@@ -89,7 +98,12 @@ class SimulatedChain(Simulated):
 
     @staticmethod
     def _read(source: str) -> ChainFile:
-        """Return a shipped chain, or the chain of a file."""
+        """Return the content of a chain file; `source` is a shipped name or a path.
+
+        Raises:
+            SettingError: There is no such file.
+            DynError: The file is not valid.
+        """
         shipped = robots.chains()
         if source in shipped:
             return load_chain_file(robots.chain_path(source))
@@ -101,27 +115,39 @@ class SimulatedChain(Simulated):
         return load_chain_file(Path(source))
 
     def _initial(self, name: str, values: Sequence[float]) -> list[float] | None:
-        """Return initial angles or rates, or None for those of the file."""
+        """Return initial angles or rates from a parameter; None: use the file's.
+
+        Args:
+            name: Name of the parameter.
+            values: One number per joint, or a single 0.0 if it is not set.
+
+        Raises:
+            SettingError: The number of values is wrong.
+        """
         if list(values) == [0.0] or not is_set(name, values, self.joints):
             return None
         return list(values)
 
     def joint_motions(self) -> list[JointMotion]:
-        """Return the motion of all joints, with the base and the last point."""
+        """Return the motion of all joints, including the base and the last point."""
         return chain_joints(self.model, self.robot.state)
 
     def place(self, message: Any) -> None:
         """Set angles and rates from a JointState, while paused.
 
         Raises:
-            DynError: It is not paused, or the state is invalid.
+            DynError: The simulation is not paused, or the state is invalid.
         """
         if not self.robot.paused:
             raise dyn.SettingError("pause first (~/pause)", "state")
         self.robot.place(*self.reader.read(message))
 
     def warning(self, now: float) -> str | None:
-        """Return a warning of unmet or latched constraints, or of stale commands."""
+        """Return a warning on constraints, recent events or stale commands, or None.
+
+        Args:
+            now: Time, monotonic [s].
+        """
         robot = self.robot
         if unmet := robot.unmet:
             return f"cannot be met: {', '.join(unmet)}"
@@ -134,7 +160,7 @@ class SimulatedChain(Simulated):
         return None
 
     def values(self) -> dict[str, Any]:
-        """Return counts of events, and active and dropped constraints."""
+        """Return event counts, energies and constraints for /diagnostics."""
         robot = self.robot
         events = robot.simulator.events
         last = events[-1] if events else None

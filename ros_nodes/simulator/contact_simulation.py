@@ -23,7 +23,7 @@ from ros_nodes.simulator.simulated_plants import (
     refuse_options,
 )
 
-UNSOLVED = "contact not converged"  # the counter
+UNSOLVED = "contact not converged"  # name of the counter
 RECENT = 1.0  # duration of a warning after an unsolved problem [s]
 WORLD_ONLY = tuple(
     f"contact.{key}" for key in ("ground", "mu", "restitution", "erp", "margin")
@@ -40,6 +40,20 @@ class SimulatedContacts(SimulatedRobot):
       frame (x: normal), and the mean force on the first link in world axes.
     - ~/joint_reactions: the force through each joint on its child, in the frame of the
       child's link; not for robots with loops.
+
+    Attributes:
+        node: The simulator node.
+        period: Duration of a cycle [s].
+        frame: header.frame_id of ~/contact_wrenches.
+        every: Period of the topics [s].
+        due: Time of the next message, monotonic [s].
+        trouble: Time [s] and description of the last unsolved problem, or None.
+        unsolved: Number of unsolved problems so far.
+        contacts, reactions: Publishers; reactions is None for robots with loops.
+
+    Args:
+        node: The simulator node.
+        period: Duration of a cycle [s].
     """
 
     robot: dyn.ContactSimulator
@@ -59,11 +73,21 @@ class SimulatedContacts(SimulatedRobot):
 
     @staticmethod
     def _publisher(node: RobotNode, topic: str) -> Any:
+        """Return a publisher of MultiDOFJointState that is destroyed at clean-up."""
         deep = QoSProfile(depth=10)
         return node.keep(node.create_publisher(MultiDOFJointState, topic, deep))
 
     def _robot(self, node: RobotNode, **settings: Any) -> dyn.ContactSimulator:
-        """Return the plant after a trial step, which compiles and checks everything."""
+        """Return the plant after a trial step, which compiles and checks everything.
+
+        Args:
+            node: The simulator node.
+            settings: Arguments of ContactSimulator.
+
+        Raises:
+            SettingError: A parameter of robots without contact is set.
+            DynError: The world is not valid, or the trial step fails.
+        """
         for name in STEP_ONLY:
             if node.value(name) != node.specs[name].default:
                 raise dyn.SettingError(
@@ -81,7 +105,11 @@ class SimulatedContacts(SimulatedRobot):
         return robot
 
     def publish(self, stamp: Any) -> None:
-        """Check the last period; publish contacts and reactions at their rate."""
+        """Check the last period; publish contacts and reactions at their rate.
+
+        Args:
+            stamp: Time of the headers, a message.
+        """
         now = time.monotonic()
         self._check_solved(now)
         if now < self.due:
@@ -103,7 +131,11 @@ class SimulatedContacts(SimulatedRobot):
             self.reactions.publish(_message(stamp, "", wrenches))
 
     def _check_solved(self, now: float) -> None:
-        """Store the report of a problem that was not solved in the last period."""
+        """Store time and description of a problem not solved in the last period.
+
+        Args:
+            now: Time, monotonic [s].
+        """
         count = self.robot.counters[UNSOLVED]
         if count > self.unsolved and self.robot.reports:
             unsolved_reports = [r for r in self.robot.reports if not r.converged]
@@ -111,7 +143,11 @@ class SimulatedContacts(SimulatedRobot):
         self.unsolved = count
 
     def warning(self, now: float) -> str | None:
-        """Return a warning of an unsolved step, or of stale commands."""
+        """Return a warning on a recently unsolved step or stale commands, or None.
+
+        Args:
+            now: Time, monotonic [s].
+        """
         if self.trouble is not None and now - self.trouble[0] < RECENT:
             return self.trouble[1]
         if self.robot.counters["command stale"] and self.robot.stale(now):
@@ -119,7 +155,7 @@ class SimulatedContacts(SimulatedRobot):
         return None
 
     def values(self) -> dict[str, Any]:
-        """Return solver, stepper, and results of the last steps."""
+        """Return solver, stepper and results of the last steps, for /diagnostics."""
         robot, counters = self.robot, self.robot.counters
         settings = {
             "contact solver": robot.world.solver,
@@ -148,7 +184,7 @@ def make_world(node: RobotNode) -> dyn.World:
     """Return the World of the world file or of the parameters.
 
     Raises:
-        DynError: The file is invalid, a parameter belongs in it, or the solver is
+        SettingError: The file is invalid, a parameter contradicts it, or the solver is
             unknown; the message lists the valid ones.
     """
     value, path = node.value, node.value("contact.world_file")
@@ -174,7 +210,8 @@ def _read(path: str, node: RobotNode) -> Any:
     """Return the content of the world file.
 
     Raises:
-        SettingError: A parameter that it replaces is set.
+        SettingError: A parameter that the file replaces is set.
+        DynError: The file cannot be read.
     """
     for name in WORLD_ONLY:
         if node.value(name) != node.specs[name].default:
@@ -184,7 +221,11 @@ def _read(path: str, node: RobotNode) -> Any:
 
 
 def _simple(node: RobotNode) -> dict[str, Any]:
-    """Return the fields of a World from the node's parameters."""
+    """Return the fields of a World from the node's parameters.
+
+    Raises:
+        SettingError: contact.restitution or contact.mu is set, but has no effect.
+    """
     value = node.value
     mu, restitution = value("contact.mu"), value("contact.restitution")
     if mu < 0 and restitution:
@@ -207,7 +248,7 @@ def _simple(node: RobotNode) -> dict[str, Any]:
 
 
 def _describe(report: Any) -> str:
-    """Return a description of an unsolved problem."""
+    """Return a description of an unsolved contact problem from its StepReport."""
     return (
         f"contact not solved: {report.solver}: {report.status} after"
         f" {report.iterations} iterations, residual {report.residuals.law:.2g}"
@@ -215,7 +256,13 @@ def _describe(report: Any) -> str:
 
 
 def _message(stamp: Any, frame: str, wrenches: Sequence[Wrench]) -> MultiDOFJointState:
-    """Return the message of wrenches."""
+    """Return wrenches as a MultiDOFJointState: names, transforms and wrenches.
+
+    Args:
+        stamp: Time of the header, a message.
+        frame: header.frame_id.
+        wrenches: The wrenches.
+    """
     message = MultiDOFJointState()
     message.header.stamp, message.header.frame_id = stamp, frame
     for wrench_data in wrenches:

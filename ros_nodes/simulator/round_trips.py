@@ -1,4 +1,4 @@
-"""Times from a joint state to the effort that answers it."""
+"""Statistics of the times from a joint state to the effort that answers it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-RECENT = 2000  # latest times, counted beside all
-LONGEST = 5_000  # microseconds with a count each; longer ones count as this long
+RECENT = 2000  # number of last times that are stored
+LONGEST = 5_000  # size of the histogram [us]; longer times count as this
 
 
 class RoundTrips:
-    """Keeps the last times, and counts all by whole microseconds.
+    """Stores the last round-trip times, and a histogram of all in whole microseconds.
 
     Attributes:
-        recent: The last ones, in any order [s].
-        count: Number of times.
-        counts: Number of times by microseconds.
-        longest: The longest [s].
+        recent: Ring buffer of the last RECENT times [s]; NaN where still empty.
+        count: Number of all times.
+        counts: Number of times by microsecond; the last entry includes longer ones.
+        longest: The longest time [s].
     """
 
     def __init__(self) -> None:
@@ -27,25 +27,33 @@ class RoundTrips:
         self.longest = 0.0
 
     def add(self, seconds: float) -> None:
-        """Take a time [s]."""
+        """Add a round-trip time [s]."""
         self.recent[self.count % RECENT] = seconds
         self.count += 1
         self.counts[min(int(seconds * 1e6), LONGEST)] += 1
         self.longest = max(self.longest, seconds)
 
     def percentile(self, p: float) -> float:
-        """Return a percentile of all times, to the microsecond [s]; NaN of none."""
+        """Return a percentile of all times, to the microsecond [s]; NaN without times.
+
+        Args:
+            p: Percentage, 0 to 100.
+        """
         return float(self._percentiles([p])[0]) * 1e-6
 
     def _percentiles(self, p: Sequence[float]) -> np.ndarray:
-        """Return percentiles of all times [us]."""
+        """Return percentiles of all times, (len(p),) [us]; NaN without times.
+
+        Args:
+            p: Percentages, 0 to 100.
+        """
         sums = np.cumsum(self.counts)
         if not sums[-1]:
             return np.full(len(p), np.nan)
         return np.searchsorted(sums, np.array(p) / 100 * sums[-1]).astype(float)
 
     def values(self) -> dict[str, str]:
-        """Return the lines of /diagnostics: of the last times, and of all."""
+        """Return percentiles of the last and of all times, as lines of /diagnostics."""
         recent = np.sort(self.recent[: max(self.count, 1)])
         last = [1e6 * recent[-(-p * len(recent) // 100) - 1] for p in (50, 99)]
         every = self._percentiles([50, 99, 99.9])

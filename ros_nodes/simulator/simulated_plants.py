@@ -21,13 +21,13 @@ NO_COMMAND = "no effort command: effort is zero"
 
 
 class Simulated(ABC):
-    """A simulated plant with named joints, advanced by periods.
+    """A simulated plant with named joints, advanced period by period.
 
     The contract:
 
     1. `robot` has q, qd, tau, effort, paused, counters and program.engine, and the
-       methods command(t, tau), advance(t), reset() and stale(t). A failed step raises
-       a DynError, keeps the last good state and pauses.
+       methods command(t, tau), advance(t), reset() and stale(t). A failed step raises a
+       DynError, retains the last good state and pauses.
     2. `joints` are the joints of effort commands, in order; `effort_indices` are their
        indices in tau.
     3. `writer.write(q, qd, effort)` returns the fields of a JointState.
@@ -35,10 +35,10 @@ class Simulated(ABC):
     Attributes:
         model: Model with a name.
         accepts_state: Whether `place` is supported.
-        carries_payload: Whether `robot` has `attach`, of a Payload.
+        carries_payload: Whether `robot` has a method `attach` for a Payload.
         description: URDF of the robot, if the node's parameters have one; else empty.
-        unlimited: By index in `joints`: those without an effort limit, whose commands
-            are refused.
+        unlimited: Names, by index in `joints`, of joints without an effort limit; their
+            commands are refused.
     """
 
     model: Any
@@ -52,30 +52,46 @@ class Simulated(ABC):
 
     @abstractmethod
     def joint_motions(self) -> list[JointMotion]:
-        """Return the joints for a MultiDOFJointState; may be empty."""
+        """Return the joint motions for a MultiDOFJointState; may be empty."""
 
     @abstractmethod
     def warning(self, now: float) -> str | None:
-        """Return a warning for /diagnostics, or None."""
+        """Return a warning for /diagnostics, or None.
+
+        Args:
+            now: Time, monotonic [s].
+        """
 
     @abstractmethod
     def values(self) -> dict[str, Any]:
-        """Return the values for /diagnostics."""
+        """Return the values for /diagnostics by name."""
 
     def publish(self, stamp: Any) -> None:  # noqa: B027
-        """Publish further topics after each period; nothing by default."""
+        """Publish further topics after each period; does nothing by default.
+
+        Args:
+            stamp: Time of the headers, a message.
+        """
 
     def place(self, message: Any) -> None:
         """Set the state from a JointState message.
 
         Raises:
-            DynError: The message is invalid, or states cannot be set.
+            DynError: The message is invalid, or states cannot be set (the default).
         """
         raise dyn.UnsupportedError("a robot's state is set by initial_positions")
 
 
 class SimulatedRobot(Simulated):
-    """A robot from the node's parameters."""
+    """A robot from the node's parameters.
+
+    Args:
+        node: The simulator node.
+        period: Duration of a cycle [s].
+
+    Raises:
+        DynError: The robot cannot be read, or a parameter is not valid.
+    """
 
     carries_payload = True
 
@@ -115,7 +131,11 @@ class SimulatedRobot(Simulated):
         self.description = _urdf(node)
 
     def _limit_efforts(self, node: RobotNode) -> dict[int, str]:
-        """Set the effort limits of the parameters; return joints without any limit."""
+        """Set the effort limits of the parameters.
+
+        Returns:
+            Names, by index in `joints`, of the joints without any effort limit.
+        """
         node.declare(effort_fields(self.joints))
         lacking = {}
         for k, (name, column) in enumerate(
@@ -129,7 +149,15 @@ class SimulatedRobot(Simulated):
         return lacking
 
     def _robot(self, node: RobotNode, **settings: Any) -> Any:
-        """Return the plant."""
+        """Return the plant, a Simulator.
+
+        Args:
+            node: The simulator node.
+            settings: Arguments of Simulator.
+
+        Raises:
+            DynError: A solver or an option is not valid.
+        """
         idle = idle_contacts(node)
         if idle:
             names = ", ".join(idle)
@@ -148,12 +176,17 @@ class SimulatedRobot(Simulated):
         )
 
     def _root(self, node: RobotNode) -> np.ndarray | None:
-        """Return the initial coordinates of the root, or None if not set."""
+        """Return the initial coordinates of a floating root, (7,), or None if not set.
+
+        Raises:
+            SettingError: They are set, but the root is not floating.
+            ShapeError: Their size is wrong.
+        """
         names = "initial_root_position", "initial_root_orientation"
         changed = [
             name for name in names if node.value(name) != node.specs[name].default
         ]
-        first = self.model.joint[1:2]  # that of a floating root, if there is one
+        first = self.model.joint[1:2]  # the first joint, if there is one
         if changed and [joint.kind for joint in first] != ["floating"]:
             raise dyn.SettingError(
                 f"{changed[0]} is for a floating root: set root_joint to floating",
@@ -164,7 +197,15 @@ class SimulatedRobot(Simulated):
     def _initial(
         self, values: Sequence[float], root: np.ndarray | None
     ) -> np.ndarray | None:
-        """Return the initial position, or None for the simulator's default."""
+        """Return the initial position, (nq,), or None for the simulator's default.
+
+        Args:
+            values: Positions of `joints`, or a single 0.0 if not set.
+            root: Coordinates of the floating root, or None if not set.
+
+        Raises:
+            SettingError: The number of values is wrong.
+        """
         model, listed = (
             self.model,
             is_set("initial_positions", values, self.joints),
@@ -184,7 +225,11 @@ class SimulatedRobot(Simulated):
         return q
 
     def _rates(self, values: Sequence[float]) -> np.ndarray | None:
-        """Return the initial velocity, or None for rest."""
+        """Return the initial velocity, (nv,), or None for rest.
+
+        Raises:
+            SettingError: The number of values is wrong.
+        """
         if not is_set("initial_velocities", values, self.joints):
             return None
         qd = np.zeros(self.model.nv)
@@ -192,15 +237,15 @@ class SimulatedRobot(Simulated):
         return qd
 
     def joint_motions(self) -> list[JointMotion]:
-        """Return the joints with several coordinates."""
+        """Return the motions of the joints with several coordinates."""
         return multi_dof_joints(self.model, self.robot.q, self.robot.qd)
 
     def warning(self, now: float) -> str | None:
-        """Return a warning if the effort command is stale."""
+        """Return a warning if the effort command is stale at `now` [s], or None."""
         return NO_COMMAND if self.robot.stale(now) else None
 
     def values(self) -> dict[str, Any]:
-        """Return the names of the solvers."""
+        """Return the names of the solvers for /diagnostics."""
         robot = self.robot
         solvers = {"step": robot.step}
         if robot.forward_dynamics is not None:
@@ -209,7 +254,7 @@ class SimulatedRobot(Simulated):
 
 
 def _urdf(node: RobotNode) -> str:
-    """Return the URDF of the node's parameters; empty for MJCF, and for the topic's."""
+    """Return the URDF that the parameters set; empty for MJCF or a topic's robot."""
     urdf, file = node.value("robot_description"), node.value("robot_description_file")
     if not urdf and not file:
         return ""
@@ -218,7 +263,16 @@ def _urdf(node: RobotNode) -> str:
 
 
 def refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
-    """Raise a SettingError if options are given for slots that are not used."""
+    """Check that no options are set for solver slots that are not used.
+
+    Args:
+        node: The simulator node.
+        slots: Names of the unused slots.
+        reason: Why they are not used, for the message.
+
+    Raises:
+        SettingError: An option is set.
+    """
     for slot in slots:
         for option in node.options(slot):
             name = f"{slot}.options.{option}"
@@ -226,7 +280,7 @@ def refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
 
 
 def idle_contacts(node: RobotNode) -> list[str]:
-    """Return the parameters of contacts, options aside, with other values."""
+    """Return the contact parameters that differ from their default, without options."""
     return [
         name
         for name, spec in node.specs.items()
@@ -238,7 +292,13 @@ def idle_contacts(node: RobotNode) -> list[str]:
 
 
 def _forward_dynamics(node: RobotNode, model: dyn.Model) -> Any:
-    """Return the solver; None where it is not set: the Simulator takes what serves."""
+    """Return the forward dynamics solver; None: the Simulator chooses one.
+
+    If only options are set, the default solver for the model gets them.
+
+    Raises:
+        DynError: The solver or an option is not valid.
+    """
     if node.value("forward_dynamics.plugin_name"):
         return node.solver("forward_dynamics")
     options = node.options("forward_dynamics")
@@ -247,10 +307,15 @@ def _forward_dynamics(node: RobotNode, model: dyn.Model) -> Any:
 
 
 def is_set(name: str, values: Sequence[float], joints: Sequence[str]) -> bool:
-    """Return whether initial values are set.
+    """Return whether initial values are set; a single 0.0 for several joints is not.
+
+    Args:
+        name: Name of the parameter, for the message.
+        values: Its value.
+        joints: Names of the joints.
 
     Raises:
-        SettingError: Their number is wrong.
+        SettingError: The number of values differs from the number of joints.
     """
     if len(values) == len(joints):
         return True
@@ -264,12 +329,17 @@ def is_set(name: str, values: Sequence[float], joints: Sequence[str]) -> bool:
 
 
 def _columns(model: dyn.Model, name: str) -> range:
+    """Return the velocity indices of a joint."""
     columns = model.v_slice(name)
     return range(columns.start, columns.stop)
 
 
 def _prescribed_joints(model: dyn.Model, values: Sequence[str]) -> tuple[str, ...]:
-    """Return the joints with prescribed accelerations; unknown names are refused."""
+    """Return the names of joints with prescribed accelerations, without empty ones.
+
+    Raises:
+        SettingError: A name is not a joint of the model.
+    """
     names = [name for name in values if name]
     for name in names:
         if name not in model.joint_names:

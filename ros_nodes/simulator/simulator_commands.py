@@ -1,4 +1,4 @@
-"""Topics of effort commands of the simulator node, and what is odd about them."""
+"""Effort commands of the simulator node: topics, checks and statistics."""
 
 from __future__ import annotations
 
@@ -22,35 +22,44 @@ from ros_nodes.simulator.simulated_plants import Simulated
 
 COMMANDS = "effort_controller/commands"  # Float64MultiArray, in the order of joints
 JOINT_COMMANDS = "joint_commands"  # JointState
-# Heard from reliable and from best-effort publishers.
+# Receives from reliable and from best-effort publishers.
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-RECENT = 500  # commands that the share of limited ones is of
-ENOUGH = 50  # commands for a share
+RECENT = 500  # number of commands over which limited_share is computed
+ENOUGH = 50  # least number of commands for a share
 
 
 class CommandInput:
-    """Passes effort commands of both topics to the plant.
+    """Passes the effort commands of two topics to the plant.
 
-    A command counts from when it is taken. After the node was busy for longer than
-    command_timeout, what waited in a queue may be as old, and is refused without a
-    stamp that says otherwise.
+    The age of a command counts from its reception. After the node was busy for longer
+    than command_timeout, a queued message may be older than that; it is refused unless
+    a stamp shows its age.
 
     Attributes:
-        count, answered: Number of commands, and of states that had one for an answer.
+        node, simulated, ros_time: As in __init__.
+        robot: The plant of dyn_core.simulation.
+        reader: Reads efforts from messages.
+        count: Number of accepted commands.
+        answered: Number of states that were answered by a command.
         round_trips: Times from a state to its command.
-        largest: Largest effort that acted, as a share of its joint's limit.
-        published: Time of the last state without an answer, or None.
+        largest: Largest applied effort, relative to the limit of its joint.
+        limited: Whether each of the last commands was beyond an effort limit.
+        published: Time of the last unanswered state, monotonic [s]; None if there is
+            none.
+        patience: Longest gap between two calls of check_gap before queues are doubted
+            [s].
+        topics: Full names of the two topics.
     """
 
     def __init__(
         self, node: RobotNode, simulated: Simulated, ros_time: Callable[[], float]
     ) -> None:
-        """Subscribe.
+        """Subscribe to both topics.
 
         Args:
-            node: The simulator.
+            node: The simulator node.
             simulated: The plant.
-            ros_time: Returns the time by which stamps count [s].
+            ros_time: Returns the time to which stamps refer [s].
         """
         self.node, self.simulated, self.ros_time = node, simulated, ros_time
         self.robot = simulated.robot
@@ -71,16 +80,16 @@ class CommandInput:
         ]
 
     def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> str:
-        """Subscribe; return the name of the topic, remapped."""
+        """Subscribe to a topic; return its name after remapping."""
         return str(subscription(self.node, kind, topic, take, LATEST).topic_name)
 
     def restart(self) -> None:
-        """Count the time in which the node is busy from now on."""
+        """Forget earlier gaps: start to measure how long the node is busy."""
         self._alive: float | None = None
         self._doubtful: set[str] = set()
 
     def check_gap(self, now: float) -> None:
-        """Doubt what waits in the queues if the node was busy since the last call.
+        """Mark queued messages as doubtful if the node was busy since the last call.
 
         Args:
             now: Time, monotonic [s].
@@ -90,16 +99,16 @@ class CommandInput:
         self._alive = now
 
     def on_array(self, message: Any) -> None:
-        """Take a Float64MultiArray."""
+        """Process a command as Float64MultiArray."""
         self._take(COMMANDS, lambda: self.reader.array(message))
 
     def on_joint_state(self, message: Any) -> None:
-        """Take a JointState."""
+        """Process a command as JointState."""
         stamp = stamp_seconds(message.header.stamp)
         age = None if stamp is None else self.ros_time() - stamp
         self.check_gap(time.monotonic())
         if age is not None:
-            self._doubtful.discard(JOINT_COMMANDS)  # its stamp says how old it is
+            self._doubtful.discard(JOINT_COMMANDS)  # its stamp shows its age
         self._take(JOINT_COMMANDS, lambda: self.reader.joint_state(message, age))
         if self.reader.others and not self._warned:
             self._warned = True
@@ -108,7 +117,15 @@ class CommandInput:
             )
 
     def _take(self, topic: str, read: Callable[[], np.ndarray]) -> None:
-        """Pass a command to the plant, or refuse it with a reason."""
+        """Pass a command to the plant; refuse it and log the reason if it is not valid.
+
+        Ignored while the node is inactive.
+
+        Args:
+            topic: COMMANDS or JOINT_COMMANDS.
+            read: Returns the efforts in the order of the joints, or raises
+                RefusedCommand.
+        """
         if not self.node.active:
             return
         now, robot = time.monotonic(), self.robot
@@ -138,14 +155,21 @@ class CommandInput:
             self.node.session.idle.after_answer()
 
     def _share(self, tau: np.ndarray) -> float:
-        """Return the largest effort as a share of its joint's limit."""
+        """Return the largest effort relative to its joint's limit; 0 without limits.
+
+        Args:
+            tau: Joint efforts, (nv,) [N·m | N].
+        """
         limit = self.robot.effort_limit
         shares = np.divide(np.abs(tau), limit, out=np.zeros_like(tau), where=limit > 0)
         return float(shares.max(initial=0.0))
 
     @property
     def limited_share(self) -> float:
-        """Part of the last commands that were beyond an effort limit."""
+        """Share of the last commands that were beyond an effort limit.
+
+        It is 0 until there have been ENOUGH commands.
+        """
         enough = len(self.limited) >= ENOUGH
         return sum(self.limited) / len(self.limited) if enough else 0.0
 
@@ -160,10 +184,10 @@ class CommandInput:
         }
 
     def warnings(self, share: float) -> dict[str, str]:
-        """Return what is odd about the commands, by kind.
+        """Return the warnings on commands: a sentence by kind; empty if there are none.
 
         Args:
-            share: Part of limited commands above which there is a warning.
+            share: Share of limited commands above which there is a warning.
         """
         odd = {}
         counts = {

@@ -1,4 +1,4 @@
-"""Warnings of the simulator node: what they say, and when they begin and end."""
+"""Warnings of the simulator node, and log messages when they begin or end."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Log = Callable[[str], None]
 
 
 def pace_warnings(pace: Pace, slowest: float, share: float) -> dict[str, str]:
-    """Return what is odd about the pace of a simulation, by kind.
+    """Return the warnings on a simulation's pace: a sentence by kind; may be empty.
 
     Args:
         pace: The pace.
         slowest: Real-time factor below which there is a warning.
-        share: Part of missed cycles above which there is a warning.
+        share: Share of missed cycles above which there is a warning.
     """
     warnings, factor = {}, pace.real_time_factor
     if factor is not None and factor < slowest:
@@ -43,15 +43,21 @@ class Notices:
     """Logs a line when a warning begins, and one when it ends."""
 
     def __init__(self, warn: Log, tell: Log) -> None:
-        """Log by two functions: of what begins, and of what ends."""
+        """Create without warnings.
+
+        Args:
+            warn: Logs the sentence of a warning that begins.
+            tell: Logs the end of a warning.
+        """
         self._warn, self._tell = warn, tell
         self._present: frozenset[str] = frozenset()
 
     def update(self, warnings: Mapping[str, str]) -> None:
-        """Compare the warnings with those before.
+        """Log the warnings that have begun or ended since the last call.
 
         Args:
-            warnings: Sentences by kind; the numbers in a sentence may change.
+            warnings: Sentences by kind; only kinds are compared, since numbers in a
+                sentence may change.
         """
         for kind, sentence in warnings.items():
             if kind not in self._present:

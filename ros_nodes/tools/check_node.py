@@ -1,4 +1,4 @@
-"""`dyn check-node`: faults one by one, and what the nodes do about them."""
+"""`dyn check-node`: injects faults one by one and checks the reaction of the nodes."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from ros_nodes.tools.faults import (
     bounds,
 )
 
-# Of a robot that is mounted obliquely: no joint is without load [m/s²].
+# Gravity of a robot that is mounted obliquely: no joint is without load [m/s²].
 OBLIQUE = [4.9, 3.9, -7.6]
-TRIES = 10  # domains
-REPEATED = 5  # times that a fault is tried where the machine paused
-BUSY = 0.02  # wait for a processor that is a pause of the machine [s]
-ARRIVAL = 0.01  # until a message is seen here: two periods, and communication [s]
-FLIPS = 60  # bit flips
+TRIES = 10  # number of domains that are tried
+REPEATED = 5  # number of attempts if the machine paused
+BUSY = 0.02  # wait for a processor from which the machine paused [s]
+ARRIVAL = 0.01  # delay of observation: two periods, and communication [s]
+FLIPS = 60  # number of bit flips
 STATE_BOUNDS = {"position_slack", "velocity_factor", "velocity_mismatch"}
 # A process that ends or hangs is the supervisor's case.
 FLIPPED = {
@@ -68,23 +68,23 @@ NEITHER = "an effort was neither the last good one nor zero"
 DRIVEN = "there was an effort"
 CHANGED = "the effort changed"
 FAR = "the effort changed by more than effort_slew allows"
-WRONG = (NOT_FINITE, UNSOUND, NEITHER, DRIVEN, CHANGED, FAR)  # no pause is an excuse
-LONGEST_LINE = 2000  # characters of a line of the log
+WRONG = (NOT_FINITE, UNSOUND, NEITHER, DRIVEN, CHANGED, FAR)  # not excused by a pause
+LONGEST_LINE = 2000  # largest number of characters in a line of the log
 JOIN = 10.0  # longest wait for nodes to appear [s]
-SAME = 1e-6  # part by which an effort may change that must go on unchanged
+SAME = 1e-6  # relative tolerance of an unchanged effort
 
 
 @dataclass(frozen=True)
 class FaultResult:
-    """What followed a fault.
+    """Result of a fault.
 
     Attributes:
         fault: The fault.
-        zero: Time from the fault until the effort is zero and stays so [s]; NaN where
-            it does not become zero.
-        bound: Longest such time [s]; None: the effort must go on.
-        said: What /diagnostics said.
-        reason: Why it failed; empty: it passed.
+        zero: Time from the fault until the effort is zero and stays so [s]; NaN if it
+            does not become zero.
+        bound: Largest permitted such time [s]; None: the effort must go on.
+        said: Most serious message of /diagnostics.
+        reason: Why the fault failed; empty: it passed.
     """
 
     fault: Fault
@@ -94,7 +94,7 @@ class FaultResult:
     reason: str
 
     def line(self) -> str:
-        """Return a row of the table."""
+        """Return the row of the table for this fault."""
         zero = f"{self.zero:8.3f}" if self.fault.follows == STOPS else f"{'-':>8}"
         bound = f"{self.bound:6.3f}" if self.bound is not None else "     -"
         verdict = f"FAIL: {self.reason}" if self.reason else "pass"
@@ -103,15 +103,17 @@ class FaultResult:
 
 @dataclass(frozen=True, eq=False)
 class FaultAnswer:
-    """What was seen after a fault.
+    """Observations after a fault.
 
     Attributes:
-        fault: What happened.
-        efforts: Those from then on.
-        onset: Then [s].
-        limits: As from `bounds`.
-        right: Efforts that are right: the last one before, or those of `prepare`.
-        change: Change of each effort that a single state may cause [N·m | N].
+        fault: The fault.
+        efforts: SeenEffort of all efforts from the fault on.
+        onset: Time of the fault, monotonic [s].
+        limits: Result of `bounds`.
+        right: Valid efforts, (n,) each: the last one before the fault, or efforts
+            recorded by `prepare`.
+        change: Largest change of each effort that a single state may cause, (n,) [N·m |
+            N].
     """
 
     fault: Fault
@@ -123,17 +125,24 @@ class FaultAnswer:
 
 
 def _cut(sentence: str, longest: int = 70) -> str:
+    """Return a sentence of at most `longest` characters, with an ellipsis if cut."""
     return sentence if len(sentence) <= longest else f"{sentence[: longest - 4]} ..."
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the campaign; return 0 if every fault was answered within its bound."""
+    """Run the campaign; return 0 if every fault was answered within its bound, else 1.
+
+    Raises:
+        DynError: A fault, a parameter or the robot is not valid, or ROS 2 does not
+            start.
+    """
     faults = chosen(arguments.only)
     parameters, model = _settings(arguments)
     limits, lacking = bounds(parameters), _lacking(parameters, model)
     left_out = [fault.name for fault in faults if fault.needs in lacking]
     faults = [fault for fault in faults if fault.name not in left_out]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the nodes end, too
+    # So that `finally` ends the nodes.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "nodes.yaml")
         with open(path, "w", encoding="utf-8") as file:
@@ -149,7 +158,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], Model]:
-    """Return the parameters of both nodes, and the robot."""
+    """Return the parameters of simulator, controller and guard, and the robot.
+
+    Raises:
+        DynError: The file or the robot is not valid, or no joint can move.
+    """
     graph = GRAPHS["demo"]
     path = arguments.params or graph.params_file
     nodes = read_parameters(path, [node.executable for node in graph.nodes])
@@ -183,7 +196,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
 
 
 def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
-    """Return what the parameters or the robot lack that some faults need."""
+    """Return the features ("age", "limits") that some faults need but are missing."""
     control, lacking = parameters["computed_torque"], []
     if not control.get("max_state_age", True):
         lacking.append("age")
@@ -194,7 +207,7 @@ def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
 
 
 def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
-    """Return the largest change of each effort in a second."""
+    """Return the largest change of each effort in a second, (n,) [N·m/s | N/s]."""
     limits = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
     limit = effort_limits(model, {name: x for name, x in limits.items() if x})
     slew = np.array(control.get("effort_slew") or limit / FULL_EFFORT, float)
@@ -202,7 +215,7 @@ def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
 
 
 def _place(model: Model) -> np.ndarray:
-    """Return where the robot stands: within the limits."""
+    """Return a position of the robot within its limits, (nv,) [rad | m]."""
     low, high = np.maximum(model.lower, -1.0), np.minimum(model.upper, 1.0)
     bad = high < low
     low[bad], high[bad] = model.lower[bad], model.upper[bad]
@@ -210,7 +223,7 @@ def _place(model: Model) -> np.ndarray:
 
 
 def _elsewhere(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return where another robot stands: 1 rad (m) away, or as far as limits allow."""
+    """Return a position 1 rad or m from `q`, or as far as the limits allow, (nv,)."""
     ranged = model.lower < model.upper
     above = np.where(ranged, np.minimum(q + 1.0, model.upper), q + 1.0)
     below = np.where(ranged, np.maximum(q - 1.0, model.lower), q - 1.0)
@@ -225,7 +238,16 @@ def _campaign(
     seed: int,
     slew: np.ndarray,
 ) -> list[FaultResult]:
-    """Return what followed each fault, printed as it comes."""
+    """Inject all faults; return their results, which are also printed as they come.
+
+    Args:
+        faults: Faults in the order of the test.
+        limits: Result of `bounds`.
+        model: Robot.
+        path: Parameter file of the nodes.
+        seed: Seed of the random choices.
+        slew: Largest change of each effort in a second, (n,) [N·m/s | N/s].
+    """
     from ros_nodes.tools.fault_stand import FaultStand
 
     results: list[FaultResult] = []
@@ -254,7 +276,11 @@ def _campaign(
 
 @contextmanager
 def _empty_domain() -> Iterator[Any]:
-    """Join a domain of this machine in which nobody else is."""
+    """Join a ROS domain of this machine without other nodes; yield a Live.
+
+    Raises:
+        DynError: No such domain was found in TRIES attempts.
+    """
     from ros_nodes.tools.live import connect
 
     for domain in random.sample(range(1, 101), TRIES):
@@ -267,7 +293,7 @@ def _empty_domain() -> Iterator[Any]:
 
 
 def _flipped(fault: Fault, seed: int) -> FaultResult:
-    """Return what bit flips in the kernel of a law do, in a process without ROS."""
+    """Return the result of bit flips in a kernel, tried in a process without ROS."""
     command = [sys.executable, "-m", "dyn_core.testing.bit_flips"]
     command += ["--n", str(FLIPS), "--seed", str(seed)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -284,10 +310,15 @@ def _flipped(fault: Fault, seed: int) -> FaultResult:
 
 
 def _tried(stand: Any, fault: Fault, limits: dict[str, float]) -> FaultResult:
-    """Return what follows a fault; where the machine paused, it is repeated.
+    """Return the result of a fault; repeat the fault where the machine has paused.
 
-    A machine that has other work stops a process now and then: what comes too late then
-    is no fault of the nodes.
+    A busy machine suspends a process now and then: a late reaction is then no failure
+    of the nodes. A wrong effort (WRONG) is never repeated.
+
+    Args:
+        stand: A FaultStand.
+        fault: The fault.
+        limits: Result of `bounds`.
     """
     for _ in range(REPEATED):
         result, pause = _once(stand, fault, limits)
@@ -299,13 +330,21 @@ def _tried(stand: Any, fault: Fault, limits: dict[str, float]) -> FaultResult:
 def _once(
     stand: Any, fault: Fault, limits: dict[str, float]
 ) -> tuple[FaultResult, float]:
-    """Return what follows a fault, and the longest wait for a processor [s]."""
+    """Inject a fault; return its result and the longest wait for a processor [s].
+
+    A DynError of the test stand is returned as a failed result with its message.
+
+    Args:
+        stand: A FaultStand.
+        fault: The fault.
+        limits: Result of `bounds`.
+    """
     bound = limits[fault.after] if fault.follows == STOPS else None
     try:
         stand.ensure(fault)
         fault.prepare(stand)
     except DynError as error:
-        stand.end_all()  # the next fault begins anew
+        stand.end_all()  # the next fault starts new nodes
         return FaultResult(fault, math.nan, bound, "-", str(error)), 0.0
     seen, lines = stand.seen[fault.watch], len(stand.log())
     before = seen[-1].values if seen else np.zeros(0)
@@ -329,13 +368,16 @@ def _once(
 
 
 def _until(stand: Any, fault: Fault, lines: int, over: object) -> float:
-    """Wait for the end of a fault, if it has one; return how long to watch besides.
+    """Wait for the end of a fault, if it has one; return the further time to watch [s].
 
     Args:
         stand: Test stand.
         fault: The fault.
-        lines: Number of lines of the log before it.
-        over: What `inject` returned.
+        lines: Number of lines in the controller's log before the fault.
+        over: Result of `inject`; if callable, it returns whether the fault is over.
+
+    Raises:
+        DynError: The fault was not over after its `extra`.
     """
 
     def logged() -> bool:
@@ -351,7 +393,14 @@ def _until(stand: Any, fault: Fault, lines: int, over: object) -> float:
 
 
 def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
-    """Return what is wrong with what the controller said; empty if nothing is."""
+    """Return why log or diagnostics are wrong after a fault; empty if they are right.
+
+    Args:
+        fault: The fault.
+        log: Lines of the controller's log.
+        lines: Number of lines before the fault.
+        said: Most serious message of /diagnostics.
+    """
     if fault.until and not any(fault.until in line for line in log[lines:]):
         return "the controller said nothing of it"
     if fault.logs and (count := sum(fault.logs in line for line in log)) != 1:
@@ -366,14 +415,21 @@ def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
 
 
 def _time_of_zero(efforts: list[Any], onset: float) -> float:
-    """Return after what time the effort is zero and stays so [s]; NaN: it does not."""
+    """Return the time from `onset` until the effort remains zero [s], or NaN.
+
+    NaN: it does not remain zero, or there are no efforts.
+
+    Args:
+        efforts: SeenEffort of all efforts after the fault.
+        onset: Time of the fault, monotonic [s].
+    """
     active = [k for k, x in enumerate(efforts) if x.values.any()]
     first = active[-1] + 1 if active else 0
     return efforts[first].t - onset if first < len(efforts) else math.nan
 
 
 def _longest_effort(answer: FaultAnswer) -> float:
-    """Return for how long an effort that was not zero stood without a new one [s]."""
+    """Return the longest time that an effort other than zero was not replaced [s]."""
     times = [answer.onset, *(x.t for x in answer.efforts)]
     stood = [answer.right[0], *(x.values for x in answer.efforts)]
     longest = zip(np.diff(times), stood, strict=False)
@@ -381,7 +437,7 @@ def _longest_effort(answer: FaultAnswer) -> float:
 
 
 def _why_bad(answer: FaultAnswer) -> str:
-    """Return what is wrong with the efforts after a fault; empty if nothing is."""
+    """Return why the efforts after a fault are wrong; empty if they are right."""
     fault, efforts = answer.fault, answer.efforts
     if fault.follows == QUIET:
         bad = any(x.values.any() for x in efforts)
@@ -403,10 +459,10 @@ def _why_bad(answer: FaultAnswer) -> str:
 
 
 def _why_not_zero(answer: FaultAnswer) -> str:
-    """Return what is wrong where the effort must become zero."""
+    """Return why efforts that must become zero are wrong; empty if they are right."""
     fault, limits = answer.fault, answer.limits
     if limits[fault.after] == math.inf:
-        return ""  # a position is held
+        return ""  # the stop holds a position, with effort
     if answer.efforts[-1].values.any():
         return "the effort does not stay zero"
     at_once = fault.after == "violation" and limits["violation"] == limits["cycle"]
@@ -417,7 +473,7 @@ def _why_not_zero(answer: FaultAnswer) -> str:
 
 
 def _why_lost(answer: FaultAnswer) -> str:
-    """Return what is wrong where the effort may pause at zero."""
+    """Return why efforts that may pause at zero are wrong; empty if they are right."""
     stood = _longest_effort(answer)
     if stood > answer.limits["state"] + MARGIN:
         return f"an effort stood for {stood:.3f} s"
@@ -426,7 +482,7 @@ def _why_lost(answer: FaultAnswer) -> str:
 
 
 def _why_interrupted(answer: FaultAnswer) -> str:
-    """Return what is wrong where the effort must go on."""
+    """Return why efforts that must go on are wrong; empty if they are right."""
     fault, efforts = answer.fault, answer.efforts
     gap = float(np.diff([answer.onset, *(x.t for x in efforts)]).max())
     if gap > answer.limits["state"] + MARGIN:
@@ -443,7 +499,13 @@ def _why_interrupted(answer: FaultAnswer) -> str:
 
 
 def _between(efforts: list[Any], right: list[np.ndarray], zero: bool = True) -> bool:
-    """Return whether each effort is between those that are right, and zero."""
+    """Return whether each effort lies between the smallest and largest valid effort.
+
+    Args:
+        efforts: SeenEffort to be checked.
+        right: Valid efforts, (n,) each.
+        zero: Whether zero is valid, too.
+    """
     every = np.array([*right, *([0 * right[0]] if zero else [])])
     size = SAME * max(float(np.abs(every).max()), 1.0)
     values = np.array([x.values for x in efforts])

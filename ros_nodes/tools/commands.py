@@ -39,13 +39,21 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _verbs(parser: argparse.ArgumentParser) -> Any:
+    """Return the object to which the verbs of a command are added."""
     return parser.add_subparsers(
         title="verbs", metavar="VERB", dest="verb", required=True
     )
 
 
 def _verb(verbs: Any, name: str, what: str, node: str = "") -> argparse.ArgumentParser:
-    """Add a verb; `node` says what happens without one: then it may be left out."""
+    """Add a verb with the arguments node and --timeout; return its parser.
+
+    Args:
+        verbs: Result of `_verbs`.
+        name: Name of the verb.
+        what: Help text.
+        node: Meaning of a missing node, for the help; empty: the node is required.
+    """
     parser = verbs.add_parser(name, help=what)
     described = "a running node, such as /simulator"
     if node:
@@ -57,6 +65,7 @@ def _verb(verbs: Any, name: str, what: str, node: str = "") -> argparse.Argument
 
 
 def _add_timeout(parser: argparse.ArgumentParser) -> None:
+    """Add the option --timeout to a parser."""
     parser.add_argument(
         "--timeout",
         type=float,
@@ -67,6 +76,7 @@ def _add_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_param(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs and arguments of `dyn param`."""
     verbs = _verbs(parser)
     _verb(verbs, "list", "names of parameters", "of all nodes")
     verb = _verb(verbs, "get", "value of a parameter")
@@ -82,6 +92,7 @@ def _add_param(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_lifecycle(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs and arguments of `dyn lifecycle`."""
     verbs = _verbs(parser)
     verb = verbs.add_parser("nodes", help="nodes that have a life cycle")
     _add_timeout(verb)
@@ -94,6 +105,7 @@ def _add_lifecycle(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_record(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn record`."""
     parser.add_argument(
         "--topics", nargs="+", metavar="TOPIC", help="default: all that are published"
     )
@@ -117,6 +129,7 @@ def _add_record(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_recording(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a recording and its topics."""
     parser.add_argument("recording", help="a bag (folder, .mcap, .db3), .npz or .csv")
     parser.add_argument(
         "--joint-states", default="", metavar="TOPIC", help="default: joint_states"
@@ -127,6 +140,7 @@ def _add_recording(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn evaluate`."""
     _add_recording(parser)
     parser.add_argument("--robot", required=True, help=ROBOT)
     parser.add_argument("--extras", help="sidecar YAML file of the robot")
@@ -190,6 +204,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `dyn check-node`."""
     parser.add_argument("--robot", default="", help=ROBOT)
     add_search(parser)
     parser.add_argument("--params", help="parameter file of both nodes (see demo.yaml)")
@@ -202,7 +217,15 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _live(command: str, arguments: argparse.Namespace) -> bool:
-    """Return whether ROS is there; refuse arguments that no node could have."""
+    """Return whether ROS is available; if not, print the reason.
+
+    Args:
+        command: Name of the command, for the message.
+        arguments: Arguments with node, topics, timeout and duration, as far as present.
+
+    Raises:
+        SettingError: The name of a node or topic, or a time is not valid.
+    """
     node = getattr(arguments, "node", None)
     if node is not None and not NAME.fullmatch(node):
         raise SettingError(f"node {node!r}; valid: a name such as /simulator", "node")
@@ -222,6 +245,7 @@ def _live(command: str, arguments: argparse.Namespace) -> bool:
 
 
 def _param(arguments: argparse.Namespace) -> int:
+    """Run `dyn param`; return the exit status, 1 without ROS."""
     if not _live("param", arguments):
         return 1
     from ros_nodes.tools import param
@@ -230,6 +254,7 @@ def _param(arguments: argparse.Namespace) -> int:
 
 
 def _lifecycle(arguments: argparse.Namespace) -> int:
+    """Run `dyn lifecycle`; return the exit status, 1 without ROS."""
     if not _live("lifecycle", arguments):
         return 1
     from ros_nodes.tools import lifecycle
@@ -238,6 +263,12 @@ def _lifecycle(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
+    """Run `dyn record`; return the exit status, 1 without ROS.
+
+    Raises:
+        SettingError: The output does not fit the storage, or an argument is not valid.
+        UnsupportedError: rosbags is not installed.
+    """
     if arguments.output.endswith(".mcap") and arguments.storage != "mcap":
         raise SettingError(
             f"--output {arguments.output} is one file of MCAP, which --storage"
@@ -255,18 +286,25 @@ def _record(arguments: argparse.Namespace) -> int:
 
 
 def _plot(arguments: argparse.Namespace) -> int:
+    """Run `dyn plot`; return the exit status."""
     from ros_nodes.tools import recordings
 
     return recordings.plot(arguments)
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
+    """Run `dyn evaluate`; return the exit status."""
     from ros_nodes.tools import recordings
 
     return recordings.evaluate_recording(arguments)
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    """Run or list the faults of `dyn check-node`; return the exit status.
+
+    Raises:
+        SettingError: There is no such fault, or the seed is negative.
+    """
     from ros_nodes.tools import fault_list
 
     chosen = fault_list.chosen(arguments.only)

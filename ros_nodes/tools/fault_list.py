@@ -1,4 +1,4 @@
-"""The faults of `dyn check-node`, one row each: what happens, and what must follow."""
+"""The faults of `dyn check-node`, one entry each: cause and required reaction."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from ros_nodes.tools.faults import (
 )
 
 ENCODER = 2 * math.pi / 4096  # step of an encoder of 12 bits [rad]
-SHORT = 0.05  # pause of a process that is shorter than state_timeout [s]
-ROW = 15  # states that are lost in a row
-BURST = 12  # states that come at once
-FLOOD = 50  # calls at once
+SHORT = 0.05  # pause of a process, shorter than state_timeout [s]
+ROW = 15  # number of consecutive lost states
+BURST = 12  # number of states sent at once
+FLOOD = 50  # number of calls at once
 
 
 def _fed(**changes: Any) -> Callable[[Any], object]:
-    """Return a fault of the joint states that the test stand sends."""
+    """Return a fault that changes `feed`, the joint states that the stand sends."""
 
     def inject(stand: Any) -> None:
         stand.feed = {**stand.feed, **changes}
@@ -51,7 +51,12 @@ def _fed(**changes: Any) -> Callable[[Any], object]:
 
 
 def _numbers(change: Callable[[np.ndarray, np.ndarray, int], Any]) -> Any:
-    """Return a fault of the numbers: a function of q, qd and the count of states."""
+    """Return a fault of the numbers of states.
+
+    Args:
+        change: Called with q, qd, (n,) each, and the index of the state since the
+            fault; returns the changed q and qd.
+    """
     return _fed(alter=change)
 
 
@@ -59,8 +64,8 @@ def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object
     """Return a fault of one number of one joint, which the seed chooses.
 
     Args:
-        field: q or qd.
-        value: What it becomes; with `once`, what is added to the first state.
+        field: "q" or "qd".
+        value: The wrong number; with `once`, the amount added to the first state.
         once: Whether only the first state is wrong.
     """
 
@@ -80,26 +85,30 @@ def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object
 
 
 def _without(stand: Any) -> None:
+    """Leave one joint out of the states."""
     left = [k for k in range(len(stand.names)) if k != stand.joint]
     _reorder(stand, left)
 
 
 def _shuffled(stand: Any) -> None:
+    """Send the joints of the states in random order."""
     _reorder(stand, stand.rng.permutation(len(stand.names)).tolist())
 
 
 def _twice(stand: Any) -> None:
+    """Send one joint twice in each state."""
     _reorder(stand, [*range(len(stand.names)), stand.joint])
 
 
 def _reorder(stand: Any, order: list[int]) -> None:
+    """Send the joints with the indices `order`, in this order."""
     names = [stand.feed["names"][k] for k in order]
     arrays = {key: np.asarray(stand.feed[key])[order] for key in ("q", "qd")}
     stand.feed = {**stand.feed, "names": names, **arrays}
 
 
 def _many_names(stand: Any) -> None:
-    """Send 5000 more joints, three times more slowly."""
+    """Send 5000 more joints, and only every third state."""
     feed, more = stand.feed, [f"other_{k}" for k in range(5000)]
     arrays = {x: np.append(feed[x], np.zeros(len(more))) for x in ("q", "qd")}
     names = [*feed["names"], *more]
@@ -107,6 +116,7 @@ def _many_names(stand: Any) -> None:
 
 
 def _signals(process: str, number: int) -> Callable[[Any], object]:
+    """Return a fault that sends a signal to a process."""
     return lambda stand: stand.send_signal(process, number)
 
 
@@ -126,6 +136,13 @@ def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
 
 
 def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
+    """Return a fault that suspends a process for a time.
+
+    Args:
+        seconds: Duration [s].
+        process: Executable of the node; empty: the controller.
+    """
+
     def inject(stand: Any) -> None:
         name = process or _CONTROL
         stand.send_signal(name, signal.SIGSTOP)
@@ -135,24 +152,34 @@ def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
 
 
 def _jumps(seconds: float) -> Callable[[Any], object]:
+    """Return a fault that moves simulated time by `seconds`."""
     return lambda stand: stand.move_clock(seconds)
 
 
 def _solver(kind: str, meaning: str, **changes: Any) -> Fault:
-    """Return a fault of the controller's process, see faulty_controller."""
+    """Return a fault of the controller's process, see faulty_controller.
+
+    Args:
+        kind: Key of faulty_controller.KINDS.
+        meaning: Description.
+        changes: Further fields of the Fault.
+    """
     names = {"blocking": "executor-blocked", "holding": "lock-held"}
     name = names.get(kind, f"solver-{kind}")
     return Fault(name, meaning, lambda s: s.fail(), solver=kind, **changes)
 
 
 def _bad_solver(kind: str, meaning: str) -> Fault:
-    """Return a solver that gives no effort: last good ones, then on_violation."""
+    """Return a fault of a solver without valid effort.
+
+    Last good efforts must follow, then on_violation.
+    """
     what = f"the controller's solver {meaning}"
     return _solver(kind, what, after="violation", says="ERROR: stopped: torque not")
 
 
 def _neighbour(kind: str) -> Callable[[Any], object]:
-    """Return what another process does for a while."""
+    """Return a fault by another process that runs for a while, see neighbours."""
     return lambda stand: stand.neighbour(kind)
 
 
@@ -164,7 +191,7 @@ _LATCHED: dict[str, Any] = {"guard": True, "after": "latch", "extra": 20.0,
 _LOST: dict[str, Any] = {"guard": True, "after": "lost", "says": "the guard is silent"}
 _IMPOSSIBLE: dict[str, Any] = {"needs": "limits", "says": "joint states refused"}
 _ON: dict[str, Any] = {"follows": GOES_ON}
-# While the robot is held, and while it moves.
+# Tried twice: while the robot is held, and while it moves.
 _TWICE: tuple[Fault, ...] = (
     Fault("silent-states", "joint states stop", _fed(on=False)),
     Fault("paused-states", f"joint states pause for {PAUSE:g} s",
@@ -351,20 +378,20 @@ _DROPPED = ("paused-states", "clock-back", "clock-ahead")
 
 
 def _moving(fault: Fault) -> Fault:
-    """Return a fault while a trajectory is followed."""
+    """Return a variant of a fault that happens while a trajectory is followed."""
     said = {**dict.fromkeys(_DROPPED, "trajectory dropped"), "clock-paused": "tracking"}
     says = said.get(fault.name, fault.says)
     return replace(fault, name=f"{fault.name}-{MOVING}", state=MOVING, says=says)
 
 
 def _inactive(fault: Fault) -> Fault:
-    """Return a fault of an inactive controller: no effort, whatever comes."""
+    """Return a variant of a fault for an inactive controller: no effort may follow."""
     return replace(fault, name=f"{fault.name}-{INACTIVE}", state=INACTIVE,
                    follows=QUIET, says="inactive")  # fmt: skip
 
 
 def _every() -> tuple[Fault, ...]:
-    """Return all faults; those of one mode, solver and state stand together."""
+    """Return all faults, grouped by mode and solver: a change restarts the nodes."""
     every = [
         *_TWICE,
         *_ONCE,
@@ -379,10 +406,10 @@ FAULTS: tuple[Fault, ...] = _every()
 
 
 def chosen(only: list[str] | None) -> list[Fault]:
-    """Return the faults of these names, or patterns of names; of none, all.
+    """Return the faults whose names match a name or pattern; all if there is none.
 
     Raises:
-        SettingError: There is no such fault.
+        SettingError: A name or pattern matches no fault.
     """
     names = [fault.name for fault in FAULTS]
     for name in only or ():

@@ -1,4 +1,4 @@
-"""What goes wrong on the test stand of `dyn check-node`."""
+"""Faults that the test stand of `dyn check-node` can cause."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ros_nodes.messages.guard_messages import TOPIC, beat_message
 from ros_nodes.tools.faults import COMMANDS, INACTIVE, PAUSE, PERIOD
 from ros_nodes.tools.stand import CONTROL, WATCHER, NodeStand
 
-# Transitions that a node does not have, by whether it is active.
+# Ids of transitions that are not available, by whether the node is active.
 WRONG = {True: (1, 2, 3, 77), False: (1, 4, 77)}
-ROUNDS = 5  # of transitions that are sent without waiting
+ROUNDS = 5  # number of restarts that are requested without waiting
 ESTOP, ENABLE = f"{CONTROL}/estop", f"{CONTROL}/enable"
 SET, GUARD_ESTOP = f"{CONTROL}/set_parameters", f"{WATCHER}/estop"
 SERVICES = {ESTOP: Trigger, ENABLE: SetBool, SET: SetParameters, GUARD_ESTOP: Trigger}
@@ -42,12 +42,12 @@ RESTART = (
 
 
 class FaultStand(NodeStand):
-    """A test stand on which something can go wrong.
+    """A test stand that can cause faults.
 
     Attributes:
-        slew: Largest change of each effort in a second [N·m/s | N/s].
-        elsewhere: Positions of another robot.
-        sound: Efforts that are right at places where a robot may be.
+        slew: Largest change of each effort in a second, (n,) [N·m/s | N/s].
+        elsewhere: Positions of another robot, (n,) [rad | m].
+        sound: Valid efforts for the positions of both robots, (n,) each [N·m | N].
     """
 
     slew: np.ndarray
@@ -65,15 +65,15 @@ class FaultStand(NodeStand):
         self.processes[name].popen.send_signal(number)
 
     def fail(self) -> None:
-        """Let the solver of the controller, or its executor, fail from now on."""
+        """Make the solver of the controller, or its executor, fail from now on."""
         self.send_signal(CONTROL, signal.SIGUSR1)
 
     def move_clock(self, seconds: float) -> None:
-        """Set simulated time."""
+        """Move simulated time by `seconds`."""
         self._simulated += seconds
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Do something after a time, once."""
+        """Call a function once after a time [s], unless `restore` is called before."""
 
         fault = self.restored
 
@@ -86,32 +86,32 @@ class FaultStand(NodeStand):
         self._more.append(lambda: self.live.node.destroy_timer(timer))
 
     def learn_efforts(self) -> None:
-        """Note the efforts of the robot that holds, here and in another place."""
+        """Record the efforts of a robot at rest at its own and the other position."""
         self.sound = []
         for q in (self.elsewhere, self.normal["q"]):
             self.feed = {**self.feed, "q": q}
             self.doing = "led elsewhere"
-            self._hold()  # activation: it then rests where it is
+            self._hold()  # an activation makes it rest at q
             self._await(partial(self.flowing, COMMANDS), "no effort", COMMANDS)
             self.sound.append(self.seen[COMMANDS][-1].values)
 
     def second_source(self) -> None:
-        """Send other joint states, too, between those that are right."""
+        """Send joint states of the robot `elsewhere` from a second publisher, too."""
         self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
 
     def other_joints(self, names: list[str], once: bool = False) -> None:
-        """Send states of other joints on the same topic."""
+        """Send states of other joints on the same topic; `once`: only one message."""
         self._say_states(names, np.zeros(len(names)), np.zeros(len(names)), once)
 
     def split_states(self) -> None:
-        """Send half of the joints, and the other ones from a second node."""
+        """Send half of the joints, and the other half from a second publisher."""
         feed, half = self.feed, len(self.names) // 2
         self._say_states(feed["names"][:half], feed["q"][:half], feed["qd"][:half])
         rest = {key: feed[key][half:] for key in ("names", "q", "qd")}
         self.feed = {**feed, **rest}
 
     def second_controller(self) -> None:
-        """Send the last effort, too."""
+        """Send the controller's last effort repeatedly from a second publisher."""
         data = Float64MultiArray(data=self.last)
         self._say(Float64MultiArray, EFFORTS, lambda: data)
 
@@ -124,7 +124,13 @@ class FaultStand(NodeStand):
     def _say_states(
         self, names: list[str], q: np.ndarray, qd: np.ndarray, once: bool = False
     ) -> None:
-        """Send joint states from another publisher."""
+        """Send joint states from another publisher until `restore`.
+
+        Args:
+            names: Names of the joints.
+            q, qd: Position and velocity by joint.
+            once: Whether only one message is sent.
+        """
 
         def make() -> JointState:
             message = JointState(name=names, position=q, velocity=qd)
@@ -136,7 +142,14 @@ class FaultStand(NodeStand):
     def _say(
         self, kind: Any, topic: str, make: Callable[[], Any], once: bool = False
     ) -> None:
-        """Publish messages at the period of the states, until `restore`."""
+        """Publish messages at the period of the states until `restore`, or only one.
+
+        Args:
+            kind: Message type.
+            topic: Name of the topic.
+            make: Returns the next message.
+            once: Whether only one message is sent, latched.
+        """
         node = self.live.node
         sender = node.create_publisher(kind, topic, LATCHED if once else 1)
         fault = self.restored
@@ -154,23 +167,25 @@ class FaultStand(NodeStand):
         ]
 
     def wrong_transitions(self) -> None:
-        """Ask for transitions that the controller cannot take now."""
+        """Request transitions that are not available in the controller's state."""
         for number in WRONG[self.doing != INACTIVE]:
             self._ask_change(number)
 
     def _ask_change(self, number: int) -> Any:
+        """Request a transition by its id; return the future of the response."""
         request = ChangeState.Request(transition=Transition(id=number))
         return self._transition.call_async(request)
 
     def pipelined_transitions(self) -> Callable[[], bool]:
-        """Ask for all transitions of a restart at once, again and again.
+        """Request all transitions of a restart at once, ROUNDS times.
 
         Returns:
-            Whether the last one was answered, and the robot is driven.
+            A function: whether the last request was answered and efforts flow again.
         """
         answers: list[Any] = []
 
         def ask(_: Any = None) -> None:
+            """Send one round of requests; the next follows its last response."""
             if len(answers) < ROUNDS:
                 last = [self._ask_change(number) for number in RESTART][-1]
                 answers.append(last)
@@ -186,14 +201,19 @@ class FaultStand(NodeStand):
         return over
 
     def flowing_again(self) -> bool:
-        """Return whether efforts flow; a controller that has ended sends none."""
+        """Return whether efforts flow, or the controller has ended and sends none."""
         running = self.processes[CONTROL].popen.poll() is None
         return self.flowing(COMMANDS) if running else True
 
     # ---- the guard
 
     def latched(self, act: Callable[[], object]) -> Callable[[], bool]:
-        """Call ~/estop of the guard, and do something while its stop is latched."""
+        """Call ~/estop of the guard, and call `act` while its stop is latched.
+
+        Returns:
+            A function: whether `act` was called and the guard has published diagnostics
+                since.
+        """
         self._call(GUARD_ESTOP, Trigger.Request())
         done: list[object] = []
 
@@ -211,12 +231,12 @@ class FaultStand(NodeStand):
         self._start(WATCHER)
 
     def start_guard(self) -> Callable[[], bool]:
-        """Start the guard; return whether efforts flow."""
+        """Start the guard; return a function: whether efforts flow."""
         self._start(WATCHER)
         return self.flowing_again
 
     def stray_word(self) -> None:
-        """Say that nothing is stopped, in the place of the guard."""
+        """Publish on the guard's topic ~/stopped that nothing is stopped."""
         word = Bool(data=False)
         self._say(Bool, f"{WATCHER}/stopped", lambda: word)
 
@@ -226,7 +246,7 @@ class FaultStand(NodeStand):
         self._say(type(beat), f"{WATCHER}/{TOPIC}", lambda: beat)
 
     def neighbour(self, kind: str) -> None:
-        """Have another process do something, see neighbours."""
+        """Start another process of a kind of neighbours.KINDS."""
         pairs = zip(self.names, self.normal["q"].tolist(), strict=True)
         places = [f"{name}={position!r}" for name, position in pairs]
         command = [sys.executable, "-m", "ros_nodes.tools.neighbours", kind, *places]
@@ -236,13 +256,17 @@ class FaultStand(NodeStand):
     # ---- services
 
     def _call(self, name: str, request: Any) -> Any:
-        """Call one of SERVICES; return the future answer."""
+        """Call a service of SERVICES; return the future of the response.
+
+        Raises:
+            DynError: The service is not available in time.
+        """
         client = self._clients[name]
         self._await(client.service_is_ready, f"no service {name}")
         return client.call_async(request)
 
     def slow(self) -> None:
-        """Let the solver be slow for a while."""
+        """Make the solver slow, and wait for a while."""
         self.fail()
         self.watch(2 * PAUSE)
 
@@ -252,15 +276,16 @@ class FaultStand(NodeStand):
         self._call(ESTOP, Trigger.Request())
 
     def enable(self, data: bool) -> None:
-        """Call ~/enable."""
+        """Call ~/enable with a value."""
         self.doing = "enabled by hand"
         self._call(ENABLE, SetBool.Request(data=data))
 
     def set_parameter(self, name: str, *values: float) -> Callable[[], bool]:
-        """Set a parameter of the controller, each value by a call of its own.
+        """Set a parameter of the controller to each value in turn, by separate calls.
 
         Returns:
-            Whether one of the calls was answered: in a flood others may be lost.
+            A function: whether one of the calls was answered; in a flood others may be
+                lost.
         """
         answers = []
         for value in values:
@@ -271,14 +296,20 @@ class FaultStand(NodeStand):
         return lambda: any(answer.done() for answer in answers)
 
     def refused(self, name: str, value: float) -> Callable[[], bool]:
-        """Set a parameter to a value that must be refused."""
+        """Set a parameter to a value that must be refused.
+
+        Returns:
+            A function: whether the answer has come; it raises a DynError if the value
+                was accepted.
+        """
         done = self.set_parameter(name, value)
 
         def over() -> bool:
             if not done():
                 return False
             if self._answers[0].result().results[0].successful:
-                self._more.append(lambda: self.end(CONTROL))  # it would stay so
+                # Else the parameter would stay set.
+                self._more.append(lambda: self.end(CONTROL))
                 raise DynError(f"{name} {value:g} was accepted")
             return True
 

@@ -1,4 +1,4 @@
-"""What a fault of `dyn check-node` is, and within which bounds it must be answered."""
+"""Description of a fault of `dyn check-node`, and time bounds of the reaction."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ros_nodes.running.watchdog import period_of
 
 ALONE, PAIR, CLOCK, KERNEL = "alone", "pair", "clock", "kernel"
 HOLDING, MOVING, INACTIVE = "holding", "moving", "inactive"
-UNGUARDED = "unguarded"  # it waits for a guard, and needs one
+UNGUARDED = "unguarded"  # inactive, waiting for a required guard
 STOPS, GOES_ON, RETURNS = "stops", "goes on", "returns"
 FOLLOWS = "follows"
 QUIET, SOUND = "quiet", "sound"
 COMMANDS, APPLIED = "commands", "applied"
-PERIOD = 0.004  # of the joint states that are sent [s]
-MARGIN = 0.1  # of communication and of a machine that has other work, too [s]
-PROMISED = 0.005  # after a timeout and two periods of its watchdog [s]
-STALL = 1.0  # that a solver stands still [s]
-SLOW = 0.02  # that a slow solver takes for each effort [s]
-DOUBT = 0.25  # until positions are doubted whose velocities differ a little [s]
-WRONG_LAW = 0.5  # until a wrong law has led the robot out of its envelope [s]
-BLOCKED = 2.0  # that an executor, or the interpreter's lock, is blocked [s]
-PAUSE = 0.5  # of joint states that come back [s]
-JUMP = 10.0  # of /clock [s]
-WATCHED = 0.5  # how long efforts are watched after the bound [s]
+PERIOD = 0.004  # period of the joint states that are sent [s]
+MARGIN = 0.1  # tolerance for communication and a busy machine [s]
+PROMISED = 0.005  # delay beyond a timeout and two watchdog periods [s]
+STALL = 1.0  # duration of a call of a stalled solver [s]
+SLOW = 0.02  # duration of a call of a slow solver [s]
+DOUBT = 0.25  # time until slightly contradictory velocities are refused [s]
+WRONG_LAW = 0.5  # time in which a wrong law leaves the envelope [s]
+BLOCKED = 2.0  # time for which executor or interpreter lock is blocked [s]
+PAUSE = 0.5  # duration of a pause of the joint states [s]
+JUMP = 10.0  # size of a jump of /clock [s]
+WATCHED = 0.5  # time for which efforts are watched after the bound [s]
 
 TABLES = {
     "computed_torque": CONTROLLER,
@@ -41,33 +41,35 @@ TABLES = {
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong.
+    """A fault, and the required reaction of the nodes.
 
     Attributes:
-        name: What --only takes.
-        meaning: What happens.
-        inject: Lets it happen on a FaultStand; may return a function that says whether
-            it is over, for which `extra` is the longest wait.
+        name: Name for --only.
+        meaning: Description of the fault.
+        inject: Causes the fault on a FaultStand; may return a function that tells
+            whether the fault is over, for which `extra` is the longest wait.
         mode: alone: the controller, to which the test stand sends joint states; pair:
             simulator and controller; clock: alone, in simulated time; kernel: no node.
-        solver: Way in which the controller's solver fails, see faulty_controller.
+        solver: Failure of the controller's solver, a key of faulty_controller.KINDS.
         follows: STOPS: the effort must become zero and stay so; GOES_ON: it must go on,
             unchanged while the robot is held; FOLLOWS: it must go on, and change by no
             more than effort_slew allows in two cycles; RETURNS: it may pause at zero,
-            and must come back; QUIET: there must be no effort; SOUND: each must be
-            zero, or what `prepare` has shown to be right.
-        after: What the bound consists of: a key of `bounds`.
-        watch: commands: what the controller sends; applied: what acts on the robot.
-        extra: Longer watch [s].
-        until: Part of a line of the controller's log until which the watch lasts.
-        says: What diagnostics must contain.
-        unsaid: What they must not contain.
-        logs: What the controller's log must contain once since its start.
-        needs: What a fault tests that parameters or the robot may lack: age, limits.
-        state: What the controller does before: it holds, moves, is inactive, or waits
-            for a guard that it needs.
+            and must come back; QUIET: there must be no effort; SOUND: each effort must
+            lie in the range of zero and the efforts recorded by `prepare`.
+        after: Key of `bounds` for the time of the reaction.
+        watch: commands: efforts that the controller sends; applied: efforts that act on
+            the robot.
+        extra: Additional time to watch [s].
+        until: Text in a line of the controller's log that ends the fault.
+        says: Text that diagnostics must contain.
+        unsaid: Text that diagnostics must not contain.
+        logs: Text that the controller's log must contain exactly once since its start.
+        needs: Feature that parameters or robot may lack, "age" or "limits"; then the
+            fault is left out.
+        state: State of the controller before the fault: it holds, moves, is inactive,
+            or waits for a required guard.
         guard: Whether the guard watches the controller.
-        prepare: Called before the fault.
+        prepare: Called with the FaultStand before the fault.
     """
 
     name: str
@@ -90,10 +92,12 @@ class Fault:
 
 
 def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return by kind the time after which the effort must be zero [s].
+    """Return the time after which the effort must be zero [s], by kind of fault.
+
+    The time is math.inf where the stop holds a position, with effort.
 
     Args:
-        parameters: Of the nodes, by name; those that are missing have their defaults.
+        parameters: Parameters by node; missing ones have their defaults.
     """
     every = {
         node: {field.name: field.default for field in table}
@@ -125,5 +129,9 @@ def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _answered(timeout: float) -> float:
-    """Return the time after which a watchdog has answered a silence [s]."""
+    """Return the time after which a watchdog has reacted to a silence [s].
+
+    Args:
+        timeout: Timeout of the watchdog [s].
+    """
     return timeout + 2 * period_of(timeout) + PROMISED

@@ -1,8 +1,8 @@
 """The controller's node with a solver that fails after a signal, for `dyn check-node`.
 
-The solvers `fails_by_raises`, `fails_by_nan` and so on, see KINDS, are inverse dynamics
-that is right until SIGUSR1 comes. With `fails_by_blocking` the solver stays right, and
-a callback blocks the executor once.
+The solvers `fails_by_raises`, `fails_by_nan` and so on, see KINDS, return correct
+inverse dynamics until SIGUSR1 comes. With `fails_by_blocking` the solver stays correct,
+and a callback blocks the executor once.
 """
 
 from __future__ import annotations
@@ -26,21 +26,27 @@ LOOK = 0.01  # period of the callback that blocks [s]
 
 
 def _raises(error: BaseException) -> Any:
+    """Raise an exception; an expression for lambdas."""
     raise error
 
 
 def _hangs(tau: np.ndarray, _: Any) -> None:
-    while True:  # for ever, outside the interpreter
+    """Never return, without the interpreter's lock."""
+    while True:  # CDLL releases the interpreter's lock
         ctypes.CDLL(None).sleep(1000)
 
 
 def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
+    """Return the effort after BLOCKED seconds with the interpreter's lock, once."""
     FailingSolver.failing = False  # once
+    # PyDLL, unlike CDLL, does not release the interpreter's lock.
     ctypes.PyDLL(None).usleep(int(1e6 * BLOCKED))
     return tau
 
 
 def _takes(seconds: float) -> Callable[[np.ndarray, Any], np.ndarray]:
+    """Return a failure that delays the correct effort by some seconds."""
+
     def act(tau: np.ndarray, _: Any) -> np.ndarray:
         time.sleep(seconds)
         return tau
@@ -49,13 +55,15 @@ def _takes(seconds: float) -> Callable[[np.ndarray, Any], np.ndarray]:
 
 
 def _writes(tau: np.ndarray, inputs: Sequence[Any]) -> np.ndarray:
+    """Overwrite the inputs, and return the correct effort."""
     for array in inputs[:3]:
         if array.flags.writeable:
             array[...] = 7.0
     return tau
 
 
-# What they return instead of the right effort, of that and of their inputs.
+# Failures by name: called with the correct effort and the solver's inputs; the result
+# replaces the effort.
 KINDS: dict[str, Callable[[np.ndarray, Sequence[Any]], Any]] = {
     "raises": lambda tau, _: _raises(RuntimeError("the solver fails on purpose")),
     "nan": lambda tau, _: np.full_like(tau, np.nan),
@@ -87,14 +95,14 @@ class FailingSolver(NumpySolver):
     """
 
     signature = INVERSE_DYNAMICS
-    failing = False  # of all of them
+    failing = False  # shared by all instances
 
     def __init__(self, kind: str) -> None:
         self.name, self._kind = f"fails_by_{kind}", kind
         self._exact: Any = None
 
     def solve(self, model: Any, *inputs: Any, **_: Any) -> Any:
-        """Return the joint forces, or fail."""
+        """Return the joint forces; after the signal, the result of the failure."""
         if self._exact is None:
             self._exact = dyn.solver("rnea").build(model, engine="graph")
         tau = np.asarray(self._exact(*inputs[:3]))
@@ -103,30 +111,34 @@ class FailingSolver(NumpySolver):
 
 @hookimpl
 def dyn_solvers() -> list[FailingSolver]:
-    """Offer the solvers."""
+    """Return one solver for each of KINDS."""
     return [FailingSolver(kind) for kind in KINDS]
 
 
 class Blocker:
-    """A callback of a node that blocks its executor once, after the signal."""
+    """A callback of a node that blocks its executor once, after the signal.
+
+    It is only added if the node's solver is `fails_by_blocking`.
+    """
 
     def __init__(self, node: Any) -> None:
         if node.value("inverse_dynamics.plugin_name") == "fails_by_blocking":
             node.every(LOOK, self.look)
 
     def look(self) -> None:
-        """Block."""
+        """Block for BLOCKED seconds if the signal has come."""
         if FailingSolver.failing:
             FailingSolver.failing = False
             time.sleep(BLOCKED)
 
 
 def _fail(*_: Any) -> None:
+    """Handle the signal: let all solvers fail from now on."""
     FailingSolver.failing = True
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node."""
+    """Run the node with the failing solvers; return the exit status."""
     signal.signal(signal.SIGUSR1, _fail)
     dyn.default_registry().register(sys.modules[__name__])
     computed_torque_node.ComputedTorqueNode.extensions.append(Blocker)

@@ -10,11 +10,16 @@ from lifecycle_msgs.srv import ChangeState, GetAvailableTransitions, GetState
 from dyn_core.errors import DynError, SettingError, unknown_name
 from ros_nodes.tools.live import Live, connect
 
-LONGEST = 60.0  # of a transition: configuring compiles [s]
+LONGEST = 60.0  # longest wait for a transition: configuring compiles [s]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a verb of `dyn lifecycle`; return the exit status."""
+    """Run a verb of `dyn lifecycle`; return the exit status.
+
+    Raises:
+        SettingError: The node does not exist, has no life cycle, or no such transition.
+        DynError: There is no node or no response in time, or a transition fails.
+    """
     with connect(arguments.timeout) as live:
         if arguments.node is None:
             return _all(live, arguments.verb)
@@ -26,7 +31,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
-    """Return the nodes that have a life cycle; of one alone, once it is known."""
+    """Return the names of the nodes with a life cycle, sorted, without hidden ones.
+
+    Args:
+        live: Connection to the nodes.
+        name: Return only this node, waiting for its service until the timeout; the list
+            is empty if it has none. Empty: all nodes.
+    """
     end, kind = "/get_state", "lifecycle_msgs/srv/GetState"
 
     def known() -> list[str]:
@@ -42,10 +53,13 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
 
 
 def _all(live: Live, verb: str) -> int:
-    """Print all lifecycle nodes, with `get` their states; 1 if there is none.
+    """Print all lifecycle nodes, for `get` with their states.
+
+    Returns:
+        Exit status: 0; 1 if there is no lifecycle node.
 
     Raises:
-        DynError: There is no node at all.
+        DynError: There is no node at all, or a node does not answer.
     """
     nodes = lifecycle_nodes(live)
     if not nodes and not live.nodes():
@@ -56,11 +70,13 @@ def _all(live: Live, verb: str) -> int:
 
 
 def _get(live: Live, node: str, _: argparse.Namespace) -> int:
+    """Print the state of a node; return 0."""
     print(_shown(state(live, node)))
     return 0
 
 
 def _list(live: Live, node: str, _: argparse.Namespace) -> int:
+    """Print the transitions that are available for a node; return 0."""
     for each in transitions(live, node):
         print(f"- {each.transition.label} [{each.transition.id}]")
         print(f"\tStart: {each.start_state.label}")
@@ -69,6 +85,12 @@ def _list(live: Live, node: str, _: argparse.Namespace) -> int:
 
 
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    """Perform the transition `arguments.transition`, a label or id; return 0.
+
+    Raises:
+        SettingError: It is not available in the present state.
+        DynError: It fails, or there is no response in time.
+    """
     wanted = arguments.transition
     known = [each.transition for each in transitions(live, node)]
     chosen = [x for x in known if wanted in (x.label, str(x.id))]
@@ -93,16 +115,25 @@ VERBS = {"get": _get, "list": _list, "set": _set}
 
 
 def state(live: Live, node: str) -> Any:
-    """Return the State of a node."""
+    """Return the lifecycle State message of a node.
+
+    Raises:
+        DynError: There is no such service, or no response in time.
+    """
     return live.call(GetState, f"{node}/get_state", GetState.Request()).current_state
 
 
 def transitions(live: Live, node: str) -> list[Any]:
-    """Return the transitions that a node can take now."""
+    """Return the descriptions of the transitions available for a node.
+
+    Raises:
+        DynError: There is no such service, or no response in time.
+    """
     kind = GetAvailableTransitions
     answer = live.call(kind, f"{node}/get_available_transitions", kind.Request())
     return list(answer.available_transitions)
 
 
 def _shown(current: Any) -> str:
+    """Return a state as text: label and id."""
     return f"{current.label} [{current.id}]"

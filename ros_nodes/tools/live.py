@@ -1,4 +1,4 @@
-"""A short-lived node that asks running nodes; every wait has an end."""
+"""A short-lived node that queries running nodes; every wait is bounded."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rclpy.signals import SignalHandlerOptions
 from dyn_core.errors import DynError, SettingError, nearest
 from ros_nodes.running.runtime import make_executor
 
-SETTLED = 0.5  # without a change for so long, the list of nodes is complete [s]
-ASKED = 3  # times that a question is sent: the first answer of a service may be lost
+SETTLED = 0.5  # time without a change after which the list of nodes is complete [s]
+ASKED = 3  # number of requests: the first response of a service may be lost
 
 
 class Live:
-    """A node that asks others.
+    """A node that queries other nodes.
 
     Attributes:
-        node: The node.
-        timeout: Longest wait for a node, and for an answer [s].
+        node: The rclpy node.
+        timeout: Longest wait for a node, and for a response [s].
     """
 
     def __init__(self, node: Any, timeout: float) -> None:
@@ -33,16 +33,19 @@ class Live:
         self._executor.add_node(node)
 
     def close(self) -> None:
-        """Leave the graph."""
+        """Leave the ROS graph: destroy executor and node."""
         self._executor.shutdown(timeout_sec=1.0)
         self.node.destroy_node()
 
     def spin(self, seconds: float = 0.02) -> None:
-        """Handle what comes, for a moment."""
+        """Process incoming events; wait for one up to `seconds`."""
         self._executor.spin_once(timeout_sec=seconds)
 
     def until(self, done: Callable[[], Any], seconds: float) -> bool:
-        """Return whether something holds within a time."""
+        """Spin until done() is true.
+
+        Return False if it is not true within `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while not done():
             if time.monotonic() > deadline:
@@ -51,16 +54,16 @@ class Live:
         return True
 
     def nodes(self) -> list[str]:
-        """Return the names of the nodes that are known now, without hidden ones."""
+        """Return the full names of the nodes known now, sorted, without hidden ones."""
         pairs = self.node.get_node_names_and_namespaces()
         names = (f"{space.rstrip('/')}/{name}" for name, space in pairs)
         return sorted(n for n in set(names) if not n.rpartition("/")[2].startswith("_"))
 
     def all_nodes(self, expected: bool = True) -> list[str]:
-        """Return the names of all nodes, once no more of them appear.
+        """Return the full names of all nodes, once no more of them appear.
 
         Args:
-            expected: Whether the first one is waited for until the timeout.
+            expected: Whether to wait for a first node until the timeout.
         """
         since = time.monotonic()
         deadline, names = since + self.timeout, self.nodes()
@@ -73,7 +76,7 @@ class Live:
         return names
 
     def none(self) -> DynError:
-        """Return the error where there are no nodes."""
+        """Return the error for a domain without nodes."""
         domain = os.environ.get("ROS_DOMAIN_ID", "0")
         return DynError(
             f"no nodes within {self.timeout:g} s in domain {domain} (ROS_DOMAIN_ID);"
@@ -81,10 +84,11 @@ class Live:
         )
 
     def require(self, name: str) -> str:
-        """Return the full name of a node once it is there.
+        """Return the full name of a node once it exists.
 
         Raises:
-            SettingError: It does not come in time; names those that are there.
+            SettingError: It does not appear in time; the message lists the existing
+                nodes.
         """
         name = full_name(name)
         if not self.until(lambda: name in self.nodes(), self.timeout):
@@ -99,18 +103,17 @@ class Live:
         seconds: float = 0.0,
         asked: int = ASKED,
     ) -> Any:
-        """Return the answer of a service.
+        """Return the response of a service.
 
         Args:
             kind: Type of the service.
-            name: Of the service.
-            request: What is asked.
-            seconds: Longest wait for the answer; 0: timeout.
-            asked: How often the question is sent at most; 1 where asking twice would
-                do it twice.
+            name: Name of the service.
+            request: Request message.
+            seconds: Longest wait for the response [s]; 0: timeout.
+            asked: Largest number of requests; 1 for requests that must not be repeated.
 
         Raises:
-            DynError: There is no such service, or no answer in time.
+            DynError: There is no such service, or no response in time.
         """
         client = self.node.create_client(kind, name)
         try:
@@ -131,7 +134,13 @@ class Live:
 
 
 def _missing(name: str, there: list[str], seconds: float) -> str:
-    """Return the sentence for a node that does not come."""
+    """Return the message for a node that does not appear.
+
+    Args:
+        name: Full name of the node.
+        there: Full names of the existing nodes.
+        seconds: Time that it was waited for [s].
+    """
     near = " or ".join(nearest(name, there))
     guess = f"; did you mean {near}?" if near else ""
     names = ", ".join(there) or "no nodes"
@@ -139,13 +148,16 @@ def _missing(name: str, there: list[str], seconds: float) -> str:
 
 
 def full_name(name: str) -> str:
-    """Return the name of a node with its namespace."""
+    """Return the name of a node with a leading slash."""
     return name if name.startswith("/") else f"/{name}"
 
 
 @contextmanager
 def connect(timeout: float) -> Iterator[Live]:
-    """Join the graph of nodes as a hidden node.
+    """Join the ROS graph as a hidden node; yield a Live, and leave at the end.
+
+    Args:
+        timeout: Longest wait for a node, and for a response [s].
 
     Raises:
         DynError: ROS 2 does not start.
@@ -158,7 +170,7 @@ def connect(timeout: float) -> Iterator[Live]:
             enable_rosout=False,
             start_parameter_services=False,
         )
-    except Exception as error:  # of rcl: the domain, the folder of logs, ...
+    except Exception as error:  # errors of rcl: domain, log folder, ...
         rclpy.try_shutdown()
         raise DynError(f"ROS 2 does not start: {' '.join(str(error).split())}") from (
             error

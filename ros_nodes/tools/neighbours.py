@@ -1,4 +1,4 @@
-"""Another process that takes processors or sends large messages, for `dyn check-node`.
+"""A process that loads a processor or sends large messages, for `dyn check-node`.
 
 python -m ros_nodes.tools.neighbours KIND [JOINT=POSITION ...]
 """
@@ -22,14 +22,18 @@ from ros_nodes.tools.live import connect
 
 TRAJECTORIES = "computed_torque/joint_trajectory"
 POINTS = 100_000
-STEP = 10**6  # between two points [ns]
-PATIENCE = 10.0  # for the controller [s]
+STEP = 10**6  # time between two points [ns]
+PATIENCE = 10.0  # longest wait for the controller [s]
 LASTING = 2.0  # duration of a flood, and of a load [s]
 GARBAGE = "<robot name='x'>" + "\U0001f9e8<" * 6_000_000  # 30 MB
 
 
 def trajectory(places: dict[str, str]) -> JointTrajectory:
-    """Return a trajectory of many points at one place."""
+    """Return a trajectory of POINTS points at one position.
+
+    Args:
+        places: Position as text, by joint name [rad | m].
+    """
     still = array("d", map(float, places.values()))
     message = JointTrajectory(joint_names=list(places))
     for k in range(1, POINTS + 1):
@@ -41,7 +45,17 @@ def trajectory(places: dict[str, str]) -> JointTrajectory:
 
 
 def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
-    """Send a message, again and again for a time."""
+    """Send a message once a subscriber exists, then repeatedly.
+
+    Args:
+        topic: Name of the topic.
+        message: The message.
+        qos: Quality of service of the publisher.
+        seconds: Duration of the repetition [s]; 0: the message is sent once.
+
+    Raises:
+        DynError: ROS 2 does not start.
+    """
     with connect(PATIENCE) as live:
         sender = live.node.create_publisher(type(message), topic, qos)
         live.until(lambda: sender.get_subscription_count() > 0, PATIENCE)
@@ -50,16 +64,18 @@ def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
         while time.monotonic() < end:
             sender.publish(message)
             live.spin(1e-3)
-        live.until(lambda: False, 1.0)  # what is in flight would be lost
+        live.until(lambda: False, 1.0)  # else messages in flight would be lost
 
 
 def _load(_: Any) -> None:
+    """Load a processor for LASTING seconds."""
     end = time.monotonic() + LASTING
     while time.monotonic() < end:
         pass
 
 
 def _noise() -> DiagnosticArray:
+    """Return a diagnostics message with 20 statuses."""
     status = [DiagnosticStatus(name=f"other: {k}", message="ok") for k in range(20)]
     return DiagnosticArray(status=status)
 
@@ -73,10 +89,14 @@ KINDS: dict[str, Callable[[dict[str, str]], object]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what the kind says."""
+    """Run one of KINDS; return 0.
+
+    Args:
+        arguments: Key of KINDS, then JOINT=POSITION for each joint.
+    """
     kind, *places = arguments
     if kind != "load":
-        os.nice(19)  # what is tested is the controller, not a machine that is busy
+        os.nice(19)  # the test is of the controller, not of a busy machine
     KINDS[kind](dict(pair.split("=") for pair in places))
     return 0
 

@@ -27,7 +27,12 @@ from ros_nodes.tools.parameter_values import (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a verb of `dyn param`; return the exit status."""
+    """Run a verb of `dyn param`; return the exit status.
+
+    Raises:
+        SettingError: The node or a parameter does not exist, or a value is refused.
+        DynError: There are no nodes, or there is no response in time.
+    """
     with connect(arguments.timeout) as live:
         if arguments.node is None:
             return _list_all(live)
@@ -39,7 +44,7 @@ def _list_all(live: Live) -> int:
     """Print the parameters of all nodes.
 
     Raises:
-        DynError: There is none.
+        DynError: There is no node, or a node does not answer.
     """
     nodes = live.all_nodes()
     if not nodes:
@@ -52,12 +57,18 @@ def _list_all(live: Live) -> int:
 
 
 def _list(live: Live, node: str, _: argparse.Namespace) -> int:
+    """Print the names of a node's parameters; return 0."""
     for name in parameter_names(live, node):
         print(f"  {name}")
     return 0
 
 
 def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    """Print the value of the parameter `arguments.name`; return 0.
+
+    Raises:
+        SettingError: There is no such parameter.
+    """
     _require(live, node, [arguments.name])
     value = values(live, node, [arguments.name])[arguments.name]
     print(value_line(value, arguments.hide_type))
@@ -65,6 +76,12 @@ def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    """Set the parameter `arguments.name` to `arguments.value`, a text; return 0.
+
+    Raises:
+        SettingError: There is no such parameter, the value does not fit its type, or
+            the node refuses it.
+    """
     name = arguments.name
     _require(live, node, [name])
     (descriptor,) = descriptors(live, node, [name])
@@ -84,6 +101,11 @@ def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    """Print the descriptors of `arguments.names`, by default of all; return 0.
+
+    Raises:
+        SettingError: There is no such parameter.
+    """
     known = parameter_names(live, node)
     wanted = arguments.names or known
     _check(node, wanted, known)
@@ -93,6 +115,7 @@ def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
 
 
 def _dump(live: Live, node: str, _: argparse.Namespace) -> int:
+    """Print all values of a node as YAML; return 0."""
     names = parameter_names(live, node)
     messages = values(live, node, names)
     set_ones = {k: value_of(x) for k, x in messages.items() if x.type != NOT_SET}
@@ -112,7 +135,11 @@ VERBS = {
 
 
 def parameter_names(live: Live, node: str) -> list[str]:
-    """Return the names of a node's parameters, in order."""
+    """Return the names of a node's parameters, sorted.
+
+    Raises:
+        DynError: There is no such service, or no response in time.
+    """
     answer = live.call(
         ListParameters, f"{node}/list_parameters", ListParameters.Request()
     )
@@ -120,11 +147,13 @@ def parameter_names(live: Live, node: str) -> list[str]:
 
 
 def values(live: Live, node: str, names: list[str]) -> dict[str, Any]:
-    """Return the ParameterValue of each name.
+    """Return the ParameterValue of each name; type NOT_SET for one without a value.
 
-    A node of rclpy answers with nothing at all where one of the names has no value, so
-    that halves are asked for until the ones without a value are alone.
+    Raises:
+        DynError: There is no such service, or no response in time.
     """
+    # A node of rclpy returns nothing at all if one of the names has no value, so that
+    # halves are requested until the names without a value are alone.
     request = GetParameters.Request(names=names)
     answer = live.call(GetParameters, f"{node}/get_parameters", request).values
     if len(answer) == len(names):
@@ -136,18 +165,23 @@ def values(live: Live, node: str, names: list[str]) -> dict[str, Any]:
 
 
 def descriptors(live: Live, node: str, names: list[str]) -> list[Any]:
-    """Return the ParameterDescriptor of each name."""
+    """Return the ParameterDescriptor of each name, in the order of the names.
+
+    Raises:
+        DynError: There is no such service, or no response in time.
+    """
     request = DescribeParameters.Request(names=names)
     answer = live.call(DescribeParameters, f"{node}/describe_parameters", request)
     return list(answer.descriptors)
 
 
 def _require(live: Live, node: str, names: list[str]) -> None:
-    """Refuse names of parameters that a node does not have."""
+    """Raise a SettingError if the node lacks one of the parameters."""
     _check(node, names, parameter_names(live, node))
 
 
 def _check(node: str, names: list[str], known: list[str]) -> None:
+    """Raise a SettingError for a name that is not in `known`."""
     for name in names:
         if name not in known:
             raise SettingError(unknown_name(f"parameter of {node}", name, known), name)

@@ -1,7 +1,7 @@
-"""Values of parameters: from messages, from what is typed, as lines and as YAML.
+"""Parameter values: from messages, from typed text, as lines and as YAML.
 
-The lines are those of `ros2 param`, so that scripts carry over; arrays are shown as
-lists. Nothing here needs ROS.
+The lines equal the output of `ros2 param`, so that scripts work with both; arrays are
+shown as lists. Nothing here needs ROS.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class ParameterKind(NamedTuple):
     """A type of a parameter.
 
     Attributes:
-        label: Its name, as `describe` prints it.
-        field: Field of a ParameterValue that holds it.
-        said: What `get` prints before a value.
-        python: Type of a value, or of an entry of an array.
+        label: Name that `describe` prints.
+        field: Field of a ParameterValue with the value.
+        said: Text that `get` prints before a value.
+        python: Type of a value, or of an element of an array.
     """
 
     label: str
@@ -46,16 +46,19 @@ KINDS: dict[int, ParameterKind] = {
     9: ParameterKind("string array", "string_array_value", "String values are:", str),
 }
 ARRAYS = (5, 6, 7, 8, 9)
-INTEGERS = range(-(2**63), 2**63)  # those that a parameter can have
+INTEGERS = range(-(2**63), 2**63)  # range of int64
 
 
 def label_of(number: int) -> str:
-    """Return the name of a type; `not set` of a parameter without one."""
+    """Return the name of a type by its number; "not set" for an unknown number."""
     return KINDS[number].label if number in KINDS else "not set"
 
 
 def value_of(message: Any) -> Any:
-    """Return the value of a ParameterValue: a number, a string, a list, or None."""
+    """Return the value of a ParameterValue: a scalar, a list, or None if not set.
+
+    Bytes are returned as integers.
+    """
     kind = KINDS.get(message.type)
     if kind is None:
         return None
@@ -66,7 +69,12 @@ def value_of(message: Any) -> Any:
 
 
 def value_line(message: Any, hide_type: bool = False) -> str:
-    """Return what `get` prints of a ParameterValue."""
+    """Return the line that `get` prints for a ParameterValue.
+
+    Args:
+        message: The ParameterValue.
+        hide_type: Whether to print the value only.
+    """
     kind, value = KINDS.get(message.type), value_of(message)
     if kind is None:
         return "None" if hide_type else "Parameter not set."
@@ -74,15 +82,19 @@ def value_line(message: Any, hide_type: bool = False) -> str:
 
 
 def typed_value(typed: str, number: int, name: str) -> tuple[int, Any]:
-    """Return type and value of what somebody typed for a parameter.
+    """Return the type and the value of text that was typed for a parameter.
 
     Args:
-        typed: A number, a word, or a list, as YAML has them.
-        number: Type of the parameter; 0 where it has none: then that of the value.
-        name: Of the parameter, for the message.
+        typed: Text: a number, a word, or a list in YAML.
+        number: Type of the parameter; 0 if it has none: then the type of the value is
+            used.
+        name: Name of the parameter, for the message.
+
+    Returns:
+        Number of the type, and the value for a ParameterValue.
 
     Raises:
-        SettingError: It is no value of this type.
+        SettingError: The text is no value of this type.
     """
     if number == 4:
         return number, typed
@@ -105,20 +117,21 @@ def typed_value(typed: str, number: int, name: str) -> tuple[int, Any]:
 
 
 def _an(label: str) -> str:
+    """Return a label with its indefinite article."""
     return f"{'an' if label[0] in 'aeiou' else 'a'} {label}"
 
 
 def _read(typed: str) -> Any:
-    """Return what YAML reads, or the string itself."""
+    """Return text as YAML reads it; the text itself if it is no scalar or list."""
     try:
         value = yaml.safe_load(typed)
     except (yaml.YAMLError, ValueError, LookupError, RecursionError):
-        return typed  # PyYAML raises what its conversions raise
+        return typed  # PyYAML passes on errors of its conversions
     return value if isinstance(value, (bool, int, float, str, list)) else typed
 
 
 def _likely(value: Any) -> int:
-    """Return the type of a value."""
+    """Return the type number for a value; a list with a float is a double array."""
     first = value[0] if isinstance(value, list) and value else value
     kinds = {bool: 1, int: 2, float: 3}
     if isinstance(value, list) and any(isinstance(x, float) for x in value):
@@ -128,9 +141,13 @@ def _likely(value: Any) -> int:
 
 
 def _converted(value: Any, kind: type) -> Any:
-    """Return a value as bool, int, float or str; what loses something is refused."""
+    """Return a value as bool, int, float or str.
+
+    Raises:
+        ValueError: The conversion would lose information, or the value is no number.
+    """
     if kind is float and not isinstance(value, bool):
-        return float(value)  # 1e-5 is a string to YAML
+        return float(value)  # YAML reads 1e-5 as a string
     if kind is str and isinstance(value, (bool, int, float)):
         return str(value)
     if type(value) is not kind or (kind is int and value not in INTEGERS):
@@ -139,7 +156,7 @@ def _converted(value: Any, kind: type) -> Any:
 
 
 def descriptor_lines(descriptor: Any) -> list[str]:
-    """Return what `describe` prints of a ParameterDescriptor."""
+    """Return the lines that `describe` prints for a ParameterDescriptor."""
     lines = [f"Parameter name: {descriptor.name}"]
     lines.append(f"  Type: {label_of(descriptor.type)}")
     if descriptor.description:
@@ -157,11 +174,11 @@ def descriptor_lines(descriptor: Any) -> list[str]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML as the parser of ROS reads it: strings in quotes, or `on` is a truth."""
+    """Writes YAML for the parser of ROS: text in quotes, else `on` is a boolean."""
 
 
 class _Quoted(str):
-    """A string that is written in quotes."""
+    """Text that is written in quotes."""
 
 
 _Dumper.add_representer(
@@ -175,13 +192,13 @@ def dumped(
 ) -> str:
     """Return parameters as YAML for --params-file.
 
-    YAML of ROS can say neither that a parameter has no value nor an empty array: such
+    YAML of ROS cannot express a parameter without a value or an empty array: such
     parameters are listed in comments.
 
     Args:
         node: Fully qualified name of the node.
-        values: By name with dots.
-        unset: Types of parameters without a value.
+        values: Values by name with dots.
+        unset: Type numbers of parameters without a value, by name.
     """
     missing = [f"{k}: not set ({label_of(n)})" for k, n in (unset or {}).items()]
     missing += [f"{k}: [] is left out" for k, x in values.items() if x == []]
@@ -198,13 +215,17 @@ def dumped(
 
 
 def _path(name: str, names: Mapping[str, Any]) -> Sequence[str]:
-    """Return the keys of a name; a name that is also a branch keeps its dots."""
+    """Return the nested keys for a parameter name.
+
+    A name with a prefix that is a parameter itself, or with an empty key, is not split.
+    """
     heads = name.split(".")
     stems = [".".join(heads[:k]) for k in range(1, len(heads))]
     return [name] if any(stem in names for stem in stems) or "" in heads else heads
 
 
 def _quoted(value: Any) -> Any:
+    """Return a value with all text as _Quoted."""
     if isinstance(value, list):
         return [_quoted(x) for x in value]
     return _Quoted(value) if isinstance(value, str) else value

@@ -18,7 +18,7 @@ def record_figure(record: JointRecord) -> Any:
 
 
 def evaluation_figure(evaluation: Evaluation) -> Any:
-    """Return measured and computed joint forces and residuals, a panel a joint."""
+    """Return a figure of measured and computed joint forces and residuals, by joint."""
     motion, model = evaluation.motion, evaluation.model
     rows = thinned(len(motion.t))
     panels = []

@@ -1,4 +1,4 @@
-"""`dyn record`: topics into a bag, as they come, in the form in which they come."""
+"""`dyn record`: writes topics into a bag, as serialized messages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ from ros_nodes.running.runtime import note_signals
 from ros_nodes.tools.live import Live, connect
 
 SEARCH = 0.2  # period of the search for new topics [s]
-DEPTH = 1000  # messages that may wait
+DEPTH = 1000  # depth of the queues
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Record until Ctrl-C or for a duration; 1 if nothing was recorded."""
+    """Record until a signal or for a duration.
+
+    Returns:
+        0; 1 if nothing was recorded or nothing came on a topic of --topics.
+
+    Raises:
+        SettingError: The output exists already, or its folder does not.
+        DynError: ROS 2 does not start, or rosbags is not installed.
+    """
     output, library = Path(arguments.output), rosbags()
     if output.exists():
         raise SettingError(f"{output} is there already; valid: a new name", "output")
@@ -55,8 +63,12 @@ class TopicRecorder:
     """Writes topics into a bag.
 
     Attributes:
-        counts: Messages by topic.
-        types: Types of the topics.
+        live: Connection to the nodes.
+        writer: Writer of the bag.
+        wanted: Full names of the topics to record; empty: all.
+        counts: Number of messages by topic.
+        types: Message types by topic.
+        seconds: Duration so far [s].
     """
 
     def __init__(self, live: Live, writer: Any, wanted: list[str]) -> None:
@@ -69,7 +81,12 @@ class TopicRecorder:
         self._refused: set[str] = set()
 
     def run(self, stop: list[int], duration: float | None) -> None:
-        """Record until a signal, or for so many seconds."""
+        """Record until a signal, or for a duration.
+
+        Args:
+            stop: Numbers of received signals; a handler appends to it.
+            duration: Duration [s]; None: until a signal.
+        """
         started, search = time.monotonic(), 0.0
         end = "Ctrl-C ends" if duration is None else f"{duration:g} s"
         print(f"recording, {end}", flush=True)
@@ -81,7 +98,7 @@ class TopicRecorder:
             self.seconds = time.monotonic() - started
 
     def _search(self) -> None:
-        """Subscribe to topics that have appeared."""
+        """Subscribe to new topics; report types that cannot be recorded."""
         node = self.live.node
         for topic, kinds in node.get_topic_names_and_types():
             unwanted = self.wanted and topic not in self.wanted
@@ -89,7 +106,7 @@ class TopicRecorder:
                 continue
             offers = node.get_publishers_info_by_topic(topic)
             if not offers:
-                continue  # nobody speaks yet
+                continue  # no publisher yet
             message = _message_class(kinds[0])
             if message is None or kinds[0] not in self._store.fielddefs:
                 self._refused.add(topic)
@@ -102,7 +119,14 @@ class TopicRecorder:
             self._subscribe(topic, kinds[0], message, offers)
 
     def _subscribe(self, topic: str, kind: str, message: Any, offers: Any) -> None:
-        """Record a topic from now on, with the quality that is offered."""
+        """Record a topic from now on, with the QoS that its publishers offer.
+
+        Args:
+            topic: Full name of the topic.
+            kind: Name of the message type.
+            message: Message class.
+            offers: Information on the publishers.
+        """
         connection = self.writer.add_connection(topic, kind, typestore=self._store)
         self.types[topic], self.counts[topic] = kind, 0
 
@@ -116,7 +140,11 @@ class TopicRecorder:
         print(f"  {topic} ({kind})", flush=True)
 
     def report(self, output: Path) -> int:
-        """Print how many messages came by topic; return 1 if none did."""
+        """Print the number of messages by topic.
+
+        Returns:
+            0; 1 if there is no message, or none on one of the wanted topics.
+        """
         silent = [x for x in self.wanted if not self.counts[x]]
         total = sum(self.counts.values())
         print(f"{output}: {total} messages in {self.seconds:.1f} s")
@@ -142,7 +170,7 @@ def _message_class(kind: str) -> Any:
 
 
 def _quality(offers: Any) -> QoSProfile:
-    """Return the best quality that all publishers offer."""
+    """Return the strictest QoS that all publishers offer."""
     reliable = all(
         x.qos_profile.reliability == ReliabilityPolicy.RELIABLE for x in offers
     )

@@ -1,4 +1,4 @@
-"""`dyn evaluate` and `dyn plot`: recordings against a model, and as pictures."""
+"""`dyn evaluate` and `dyn plot`: recordings compared with a model, and as pictures."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ from dyn_core.reports import (
 from dyn_core.reports.write import check_report
 from ros_nodes.tools import plots
 
-TABLE = ".parameters.csv"  # ends the name of a file of parameters
-PICTURE = ".parameters.png"  # and of a picture of them
-FRICTION = ".friction.png"  # and of one of joint friction over speed
-ACCOUNT = ("only", "robust", "delay", "folds")  # with them the whole result is printed
-OPTIONS = (*ACCOUNT, "friction", "urdf", "report")  # of an identification
+TABLE = ".parameters.csv"  # suffix of a file of parameters
+PICTURE = ".parameters.png"  # suffix of a plot of parameters
+FRICTION = ".friction.png"  # suffix of a plot of joint friction over speed
+ACCOUNT = ("only", "robust", "delay", "folds")  # print the whole result
+OPTIONS = (*ACCOUNT, "friction", "urdf", "report")  # need --identify
 
 
 def plot(arguments: argparse.Namespace) -> int:
-    """Draw a recording; return the exit status."""
+    """Draw a recording; return the exit status 0.
+
+    Raises:
+        DynError: The recording cannot be read, or the picture not written.
+    """
     check_plot(arguments.output)
     topics = arguments.joint_states, arguments.commands
     path = Path(arguments.recording)
@@ -47,7 +51,7 @@ def plot(arguments: argparse.Namespace) -> int:
 
 
 def _robot(arguments: argparse.Namespace) -> Model:
-    """Return the robot of `dyn evaluate`, locked joints and parameters as given."""
+    """Return the robot of `dyn evaluate`, with joints locked and parameters applied."""
     model = load_robot(arguments)
     locked = named_numbers("lock", arguments.lock)
     model = model.lock(locked) if locked else model
@@ -55,7 +59,14 @@ def _robot(arguments: argparse.Namespace) -> Model:
 
 
 def evaluate_recording(arguments: argparse.Namespace) -> int:
-    """Compare measured and computed joint forces; return the exit status."""
+    """Compare measured and computed joint forces; return the exit status 0.
+
+    With --identify, the robot is identified from the recording.
+
+    Raises:
+        SettingError: An option has no effect or a folder does not exist.
+        DynError: A file cannot be read, or the identified parameters are impossible.
+    """
     if arguments.plot:
         check_plot(arguments.plot)
     if arguments.report:
@@ -85,7 +96,14 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
 
 
 def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation:
-    """Identify the robot, write and print what it is; return what is left then."""
+    """Identify the robot, and write and print the result.
+
+    Returns:
+        The evaluation of the identified robot.
+
+    Raises:
+        DynError: No physical robot has the identified parameters.
+    """
     name, recording = arguments.identify, arguments.recording
     names = ("only", "friction", "friction_speed")
     options = {name: getattr(arguments, name) for name in names}

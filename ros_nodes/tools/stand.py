@@ -1,4 +1,4 @@
-"""A test stand for the controller's node: it starts nodes, feeds them and listens."""
+"""Test stand of the controller's node: starts nodes, sends states, records efforts."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ from ros_nodes.tools.faults import (
 from ros_nodes.tools.live import Live
 from ros_nodes.tools.neighbours import TRAJECTORIES
 
-PATIENCE = 30.0  # for efforts to flow, and for answers [s]
-FLOWING = 20  # efforts that show that they do
-WAY, TIME = 0.05, 30.0  # of a slow trajectory [rad | m, s]
-SENT = 5  # times that it is sent
-OUTSET = 1e4  # of simulated time [s]
+PATIENCE = 30.0  # longest wait for efforts and responses [s]
+FLOWING = 20  # number of efforts, none zero, after which they flow
+WAY, TIME = 0.05, 30.0  # displacement and duration of a slow trajectory [rad | m, s]
+SENT = 5  # number of attempts to send it
+OUTSET = 1e4  # first simulated time [s]
 LEVELS = ("OK", "WARN", "ERROR", "STALE")
 CONTROL, ROBOT = COMPUTED_TORQUE.executable, SIMULATOR.executable
 WATCHER = GUARD.executable
 
 
 class SeenEffort(NamedTuple):
-    """An effort that was seen.
+    """A received effort.
 
     Attributes:
-        t: When [s].
-        values: By joint [N·m | N].
+        t: Time of receipt, monotonic [s].
+        values: Effort of each joint, (n,) [N·m | N].
     """
 
     t: float
@@ -63,20 +63,29 @@ class SeenEffort(NamedTuple):
 
 
 class NodeStand:
-    """Nodes under test.
+    """The nodes under test, and a node that sends joint states to them.
 
     Attributes:
-        names: Joints.
-        joint: Number of the joint at which faults are.
-        rng: Of the seed.
-        feed: What the joint states are like: names, q, qd; on; alter, which returns the
-            numbers of one state of q, qd and its count; age and pace of the stamps [s],
-            whether they are stamped; times that each is sent; lost, which says whether
-            one of a count is; burst, the number that is sent at once; jitter [s].
-        last: The last effort before `begin`.
+        live: Connection to the nodes.
+        names: Names of the n joints.
+        params: Parameter file of the nodes.
+        joint: Index of the joint with faults.
+        rng: Random number generator.
+        normal: The feed without faults.
+        feed: Properties of the sent joint states: names, q, qd; on: whether states are
+            sent; alter: function of q, qd and the state's index that returns the
+            numbers to send; age and pace (step) of the stamps [s]; stamped: whether
+            there are stamps; times: copies of each state; lost: function of the index,
+            whether the state is lost; burst: number of states sent at once; jitter:
+            largest delay [s].
+        last: Last effort before `begin`, (n,).
         restored: Number of calls of `restore`.
-        seen: Efforts by COMMANDS or APPLIED.
-        said: Level and message of the diagnostics by node.
+        seen: Received efforts, by COMMANDS or APPLIED.
+        said: Level and message of the last diagnostics by node.
+        processes: Processes by executable.
+        mode, solver, unguarded: As the present fault needs them.
+        doing: State of the controller: HOLDING, MOVING, INACTIVE, or another word after
+            a fault.
     """
 
     def __init__(
@@ -87,6 +96,15 @@ class NodeStand:
         params: str,
         seed: int,
     ) -> None:
+        """Create the stand; no node is started.
+
+        Args:
+            live: Connection to the nodes.
+            names: Names of the n joints.
+            q: Positions of the robot, (n,) [rad | m].
+            params: Parameter file of the nodes.
+            seed: Seed of the random number generator.
+        """
         self.live, self.names, self.params = live, names, params
         self.rng = np.random.default_rng(seed)
         self.joint = int(self.rng.integers(len(names)))
@@ -117,24 +135,27 @@ class NodeStand:
         self._sender: Any = None
         node.create_timer(PERIOD, self._send)
 
-    # ---- what comes and goes
+    # ---- messages
 
     def _on_command(self, message: Float64MultiArray) -> None:
+        """Record an effort of the controller."""
         efforts = np.array(message.data)
         self.seen[COMMANDS].append(SeenEffort(time.monotonic(), efforts))
 
     def _on_state(self, message: JointState) -> None:
+        """Record an effort that acts on the robot."""
         efforts = np.array(message.effort)
-        if efforts.size:  # of the simulator
+        if efforts.size:  # the stand itself sends states without efforts
             self.seen[APPLIED].append(SeenEffort(time.monotonic(), efforts))
 
     def _on_said(self, message: DiagnosticArray) -> None:
+        """Record diagnostics."""
         for status in message.status:
             who = status.name.partition(":")[0].rpartition("/")[2]
             self.said[who] = status.level[0], status.message
 
     def _send(self) -> None:
-        """Send a joint state, if the test stand is to send them."""
+        """Publish /clock in mode clock, and a joint state if the feed is on."""
         feed = self.feed
         if self.mode == CLOCK and feed["pace"]:
             self._simulated += feed["pace"]
@@ -168,10 +189,10 @@ class NodeStand:
     # ---- modes
 
     def ensure(self, fault: Fault) -> None:
-        """Start what a fault needs, and wait until the controller is in its state.
+        """Start the nodes that a fault needs, and bring the controller to its state.
 
         Raises:
-            DynError: It does not come there.
+            DynError: The controller does not reach the state.
         """
         self.restore()
         mode, before = fault.mode, self.mode
@@ -189,7 +210,7 @@ class NodeStand:
         if mode == PAIR:
             self._destroy_sender()
             self.end(ROBOT)
-            if self.doing != INACTIVE:  # a controller that saw it fall may have stopped
+            if self.doing != INACTIVE:  # it may have stopped as the arm fell
                 self.doing = "fallen"
         else:
             self.end(ROBOT)
@@ -206,7 +227,7 @@ class NodeStand:
             self.doing = HOLDING
         elif self.doing != fault.state or fault.state == MOVING:
             self._hold()
-        if mode == PAIR:  # once someone carries it: an arm that falls fast is stopped
+        if mode == PAIR:  # controller first: a fast falling arm is stopped
             self._await(lambda: any(": active " in x for x in self.log()), "not active")
             self._start(ROBOT)
         self._reach(fault.state)
@@ -215,17 +236,17 @@ class NodeStand:
             self._await(lambda: "torque stands" in self._last_said(WATCHER), "no guard")
 
     def _hold(self) -> None:
-        """Have a controller that runs hold: what was before is forgotten."""
+        """Make a running controller hold: a new activation clears earlier stops."""
         if self.doing == HOLDING:
             return
-        if self.doing == INACTIVE:  # a stop of that time outlasts this activation
+        if self.doing == INACTIVE:  # a stop while inactive outlasts this activation
             self._change(Transition.TRANSITION_ACTIVATE)
         self._change(Transition.TRANSITION_DEACTIVATE)
         self._change(Transition.TRANSITION_ACTIVATE)
         self.doing = HOLDING
 
     def _reach(self, state: str) -> None:
-        """Lead a controller that holds, or is in a state already, to the state."""
+        """Bring a controller that holds, or is in `state` already, to the state."""
         if self.doing == state == INACTIVE:
             return
         self._drive()
@@ -236,10 +257,13 @@ class NodeStand:
         self.doing = state
 
     def _drive(self) -> None:
-        """Wait until efforts flow, of the law and not of a stop.
+        """Wait until efforts of the control law flow, not of a stop.
 
-        A simulated arm falls until its efforts arrive; where that takes long, it is too
-        fast for the envelope of the controller, which then starts again.
+        A simulated arm falls until its efforts arrive; if that takes long, it is too
+        fast for the envelope of the controller, which is then activated again.
+
+        Raises:
+            DynError: No effort flows in time, or the controller stops each time.
         """
         for _ in range(SENT):
             for kind in (COMMANDS, APPLIED) if self.mode == PAIR else (COMMANDS,):
@@ -258,7 +282,11 @@ class NodeStand:
     def _move(self) -> None:
         """Send a slow trajectory until it is followed: the first one may be lost.
 
-        One is refused while an arm that fell moves into a stop: it holds again first.
+        It is refused while an arm that fell moves into a stop; the controller is then
+        activated again.
+
+        Raises:
+            DynError: No trajectory is followed.
         """
         self._await(lambda: self._leader.get_subscription_count() > 0, "no subscriber")
         before = len(self.log())
@@ -279,7 +307,13 @@ class NodeStand:
     def lead(
         self, names: list[str] | None = None, way: float = -WAY, stamp: int = 0
     ) -> None:
-        """Send a slow trajectory of these joints, by default all of the robot."""
+        """Send a slow trajectory with one point.
+
+        Args:
+            names: Names of the joints; None: all of the robot.
+            way: Displacement of each joint [rad | m].
+            stamp: Seconds of the header's stamp; 0: start now.
+        """
         places = np.array(self.normal["q"]) + way
         positions = places[: len(names)] if names else places
         point = JointTrajectoryPoint(positions=positions)
@@ -289,7 +323,11 @@ class NodeStand:
         self._leader.publish(message)
 
     def _change(self, transition: int) -> None:
-        """Have the controller change its state."""
+        """Request a transition of the controller by its id, and wait for the response.
+
+        Raises:
+            DynError: It fails, or there is no response in time.
+        """
         request = ChangeState.Request(transition=Transition(id=transition))
         self._await(self._transition.service_is_ready, "no service of transitions")
         future = self._transition.call_async(request)
@@ -298,7 +336,16 @@ class NodeStand:
             raise DynError(f"transition {transition} failed: {self.log()[-1]}")
 
     def _await(self, done: Callable[[], Any], what: str, kind: str = "") -> None:
-        """Wait until something holds, for efforts from now on."""
+        """Wait until a condition holds.
+
+        Args:
+            done: The condition.
+            what: Beginning of the error message.
+            kind: COMMANDS or APPLIED: efforts that are cleared before; empty: none.
+
+        Raises:
+            DynError: The condition does not hold within PATIENCE.
+        """
         if kind:
             self.seen[kind].clear()
         if not self.live.until(done, PATIENCE):
@@ -307,12 +354,12 @@ class NodeStand:
             raise DynError(f"{what} within {PATIENCE:g} s: {said}")
 
     def flowing(self, kind: str) -> bool:
-        """Return whether the last efforts are not zero."""
+        """Return whether the last FLOWING efforts of a kind are not zero."""
         last = self.seen[kind][-FLOWING:]
         return len(last) == FLOWING and all(x.values.any() for x in last)
 
     def restore(self) -> None:
-        """Undo what a fault left behind; processes that ended stay so."""
+        """Undo the effects of a fault; processes that have ended are not restarted."""
         self.restored += 1
         for resource in self._more:
             resource()
@@ -324,12 +371,13 @@ class NodeStand:
         self._late.clear()
 
     def _destroy_sender(self) -> None:
+        """Destroy the publisher of joint states, if there is one."""
         if self._sender is not None:
             self.live.node.destroy_publisher(self._sender)
             self._sender = None
 
     def _start(self, name: str) -> bool:
-        """Start a node if it does not run; return whether it was started."""
+        """Start a node if it is not running; return whether it was started."""
         process = self.processes.get(name)
         if process is not None and process.popen.poll() is None:
             return False
@@ -348,7 +396,7 @@ class NodeStand:
         return True
 
     def end(self, name: str) -> None:
-        """End a node if it runs."""
+        """End a node if it runs, also if it is suspended."""
         process = self.processes.pop(name, None)
         if process is not None:
             if process.popen.poll() is None:
@@ -356,15 +404,15 @@ class NodeStand:
             process.end()
 
     def end_all(self) -> None:
-        """End all nodes."""
+        """Undo the effects of a fault and end all nodes."""
         self.restore()
         for name in list(self.processes):
             self.end(name)
 
-    # ---- what is seen
+    # ---- observations
 
     def begin(self) -> float:
-        """Forget what was seen and said; return the time [s]."""
+        """Clear recorded efforts and diagnostics; return the time, monotonic [s]."""
         self.said.clear()
         self._count = 0
         for effort in self.seen[COMMANDS][-1:]:
@@ -375,7 +423,7 @@ class NodeStand:
         return time.monotonic()
 
     def _waits(self) -> dict[str, int]:
-        """Return for how long each thread has waited for a processor so far [ns]."""
+        """Return the wait of each thread for a processor so far [ns], by /proc path."""
         waits = {}
         numbers = [os.getpid(), *(x.popen.pid for x in self.processes.values())]
         for number in numbers:
@@ -387,26 +435,30 @@ class NodeStand:
     def longest_pause(self) -> float:
         """Return the longest time that a thread has waited for a processor [s].
 
-        Since `begin`, of the threads of all processes here; 0 where the system does not
-        say it.
+        It counts from `begin`, over the threads of all processes of the stand; 0 if the
+        system does not report it.
         """
         before, now = self._waited, self._waits()
         waited = (ns - before.get(path, 0) for path, ns in now.items())
         return 1e-9 * max(waited, default=0)
 
     def log(self) -> list[str]:
-        """Return what the controller has printed so far."""
+        """Return the lines that the controller has printed so far."""
         return self.processes[CONTROL].lines
 
     def watch(self, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
-        """Listen for a time, or until something holds."""
+        """Receive messages for a time [s], or until a condition holds."""
         self.live.until(done, seconds)
 
     def _last_said(self, name: str) -> str:
+        """Return the last diagnostics message of a node; empty if there is none."""
         return self.said.get(name, (0, ""))[1]
 
     def worst_said(self) -> str:
-        """Return the most serious diagnostics of the nodes: who, level and message."""
+        """Return the most serious diagnostics as text: node, level and message.
+
+        ERROR precedes WARN, and WARN precedes OK and STALE; "-" without diagnostics.
+        """
         said: Mapping[str, tuple[int, str]] = self.said
         if not said:
             return "-"
