@@ -119,6 +119,8 @@ def _quadratic_maps(joint: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return position_rate and velocity_of of a joint as tensors, quadratic in (q, 1).
 
         rate[a] = sum T[a, b, c, d] v[b] x[c] x[d],   x = (q, 1)
+
+    The joint functions are of degree 2 in q at most, so that this is exact.
     """
     n = joint.nq
     rate = _tensor(joint.position_rate, n, joint.nv)
