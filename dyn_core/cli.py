@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: argparse printed help or a usage error.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if arguments == ["--version"]:  # scripts ask for it often: nothing is loaded
+    if arguments == ["--version"]:  # frequent in scripts, hence without imports
         print(version_line())
         return 0
     # The import is deferred, so that --version stays quick.

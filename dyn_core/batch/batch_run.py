@@ -27,7 +27,7 @@ from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
 from dyn_core.errors import BatchError, SettingError, warn
 
-Show = Callable[[int, int], Any]  # called with the rows that were done before, and now
+Show = Callable[[int, int], Any]  # rows done before this run, rows done
 
 
 class BatchRun:
@@ -231,7 +231,13 @@ class BatchRun:
     def _outcomes(
         self, client: Any, workers: int, missing: list[Chunk]
     ) -> Iterator[tuple[int, ChunkOutcome]]:
-        """Iterate over (index, ChunkOutcome) of the missing chunks, as they finish."""
+        """Iterate over (index, ChunkOutcome) of the missing chunks, as they finish.
+
+        Args:
+            client: Client of a Dask scheduler; None for threads.
+            workers: Maximum number of threads; engines other than native use one.
+            missing: Chunks to be computed.
+        """
         if not missing:
             return iter(())
         program = self.program

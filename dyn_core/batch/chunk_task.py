@@ -17,18 +17,18 @@ from dyn_core.engines.results import make_result
 from dyn_core.errors import RowError
 
 # A strip fits in a core's cache: its rows are converted, then used at once.
-STRIP = 2 << 20  # bytes of inputs and results
-LANES = 512  # rows of chunks and strips are multiples of it
-CHUNK = 64 << 20  # bytes of inputs and results of a chunk
+STRIP = 2 << 20  # maximum size of inputs and results of a strip [bytes]
+LANES = 512  # rows of chunks and strips are a multiple of it
+CHUNK = 64 << 20  # maximum size of inputs and results of a chunk [bytes]
 LIGHT_CHUNK = 1 << 30  # the same if only strips of them are in memory
-LEAST, CHUNKS = 16384, 32  # least rows of a chunk; chunks of a small batch
+LEAST, CHUNKS = 16384, 32  # minimum rows of a chunk; chunks of a small batch
 BY_PYTHON = {"native": None, "graph": (512, 4096)}  # rows of strip and chunk by engine
 # The same for engines that compute one row at a time in Python.
 ROW_BY_ROW = (16, 512)
 
 
 class Stopped(Exception):
-    """The work was ended from outside."""
+    """The chunk was stopped from outside, see ChunkTask.run."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def sizes(
     grain = int(np.lcm(grain, rows.grain))
     if (
         grain > 4 * chunk
-    ):  # files of a store that are larger than a chunk are read twice
+    ):  # a file much larger than a chunk is read several times instead
         grain = 1
     if grain == 1:
         grain = strip if chunk >= strip else LANES
@@ -149,7 +149,7 @@ class ChunkTask:
             bad = self._call(inputs, out, a)
             failed += bad
             if self.summed:
-                sums = checksums(out, sums)  # while they lie in the cache
+                sums = checksums(out, sums)  # while the results are in the cache
             if self.reduction is not None:
                 value = self._reduced(value, out, bad, a)
         outcome = ChunkOutcome(tuple(joined(failed)), value, sums=sums)
@@ -249,7 +249,7 @@ def _error(
     error = program.failure(int(state[bad[0]]), bad.tolist())
     try:
         program(*inputs)
-    except RowError as detailed:  # names the input as well
+    except RowError as detailed:  # has the name of the input, too
         error = detailed
     rows = bad if error.rows is None else error.rows
     return error.of_rows(np.add(rows, first).tolist())

@@ -98,7 +98,7 @@ def on_cluster(
     """
     try:
         client.wait_for_workers(1, timeout=WAIT)
-    except Exception as error:  # its own TimeoutError, by release
+    except Exception as error:  # the type of timeout error depends on the release
         raise BatchError(f"no worker came within {WAIT:.0f} s: {error}") from error
     yield from _ClusterRun(client, task, chunks, journal).outcomes()
 
@@ -125,7 +125,7 @@ class _ClusterRun:
         self.client, self.task, self.chunks = client, task, iter(chunks)
         self.facts = task_facts(task, journal)
         self.packed = packed(self.facts)
-        self.send_all = False  # workers see no files
+        self.send_all = False  # set once a worker does not see the input files
         returned = task.reduction is None and self.facts.results is None
         sent = any(
             where is None and x.rows is not None
@@ -185,7 +185,7 @@ class _ClusterRun:
                 message = f"a worker cannot do {where}: {error}"
                 raise BatchError(f"{message}; valid: the same modules everywhere")
             raise error
-        with _heard():  # waits where the worker died with it, and it is done again
+        with _heard():  # waits if a worker died and the chunk is computed again
             outcome: ChunkOutcome = future.result()
         return outcome
 

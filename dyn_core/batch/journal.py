@@ -99,7 +99,7 @@ class Journal:
         """
         self.header["token"] = secrets.token_hex(8)
         if os.path.exists(self.path):
-            self._open()  # nobody writes it
+            self._open()  # raises if another process writes it
             self.close()
         fresh = f"{self.path}.{self.header['token']}"
         try:

@@ -32,7 +32,7 @@ TITLES = {
     "arithmetic": "arithmetic",
 }
 PACKAGES = "dyn_core", "dyn_plugins"
-_UNCHANGED = "threads", "wait"  # build options that change no bit
+_UNCHANGED = "threads", "wait"  # build options that do not affect results
 _DIGITS = 12
 _FUNCTIONS = "sin", "cos", "arcsin", "arccos", "arctan2", "exp", "log", "tanh"
 _SCALARS = math.sin, math.cos, math.exp, math.log, math.tanh

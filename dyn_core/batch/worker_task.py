@@ -185,7 +185,7 @@ def _source(facts: TaskFacts, k: int) -> Any:
             if known.rows == facts.rows and known.fingerprint() == facts.contents[k]:
                 return known
         except OSError:
-            pass  # it lies elsewhere
+            pass  # another machine: the rows are sent
     return SentSource(port.name, facts.rows)
 
 

@@ -128,7 +128,7 @@ def library(
     kernels = _kernels(program, name, constants or {}, hessian, status)
     if kernels.plain:
         return _linked(Path(folder), kernels)
-    if hessian:  # unrolled by CasADi they are megabytes, which compile for minutes
+    if hessian:  # CasADi unrolls them to megabytes of C, which compile for minutes
         raise UnsupportedError(
             f"{kernels.name}: a library of a robot with quaternions has no second"
             " derivatives; valid: hessian=False, or function(program, hessian=True)"

@@ -166,7 +166,13 @@ class ChainRule:
         return total.sum(0) if total.ndim > x.ndim else total
 
     def _matrix(self, slope: Any, output: Port, port: Port) -> Any:
-        """Return a slope as matrices (..., size of the output, size of the input)."""
+        """Return a slope as matrices (..., size of the output, size of the input).
+
+        Args:
+            slope: Derivative (..., *output, *input).
+            output, port: Ports of the output and of the input; positions have nv
+                tangents.
+        """
         rows, columns = self._tangent[output.name], self._tangent[port.name]
         lead = slope.ndim - len(rows) - len(columns)
         sizes = prod(rows), prod(columns)

@@ -17,7 +17,7 @@ import numpy as np
 from dyn_core.model import Model
 from dyn_core.spatial import Vector
 
-_RATE, _VELOCITY = 0, 1  # which of _quadratic_maps
+_RATE, _VELOCITY = 0, 1  # indices into the result of _quadratic_maps
 
 
 class PositionRates:
@@ -62,7 +62,10 @@ class PositionRates:
         return q / xp.sqrt((q * q) @ same + outside)
 
     def velocity(self, xp: Any, q: Any, rate: Any) -> Any:
-        """Return the velocity (..., nv) of a position rate (..., nq) at unit q."""
+        """Return the velocity (..., nv) of a position rate (..., nq) at unit q.
+
+        `xp`: numpy, jax.numpy or torch; so in the next methods.
+        """
         return self._converted(xp, q, rate, _VELOCITY, False)
 
     def rate(self, xp: Any, q: Any, velocity: Any) -> Any:

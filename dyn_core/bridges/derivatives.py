@@ -182,7 +182,13 @@ def _read(source: Source, output: str) -> Slope:
 
 
 def _block(source: Source, output: str, rows: slice, columns: slice) -> Slope:
-    """Return a function of Values that returns a block of a Source's matrix."""
+    """Return a function of Values that returns a block of a Source's matrix.
+
+    Args:
+        source: Source of the matrix.
+        output: Name of the matrix.
+        rows, columns: Slices of the block.
+    """
     return lambda v: v(source)[output][..., rows, columns]
 
 

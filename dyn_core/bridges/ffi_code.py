@@ -78,7 +78,8 @@ def checked(inputs, strides, outputs, row, state):
 def note(inputs, strides, outputs, row, state, states):
     """Write the status of a row to `states`, if not 0; fill a failed row with NaN.
 
-    Returns 0.
+    `state` is the status of the kernel; NaN and infinity are checked if FINITE. Returns
+    0.
     """
     if FINITE:
         state = checked(inputs, strides, outputs, row, state)
@@ -101,7 +102,13 @@ def note(inputs, strides, outputs, row, state, states):
 
 
 def run_row(inputs, strides, outputs, row, states, scratch):
-    """Run the scalar kernel on one row; record its status."""
+    """Run the scalar kernel on one row; record its status.
+
+    The arguments of this and the next functions are: `inputs`, `outputs`: addresses of
+    the tables of arrays; `strides`: distance between rows of each input [bytes], 0 if
+    shared; `row`: index of the row; `rows`: number of rows, -1 for one state; `states`:
+    address of the statuses (int32), or 0; `scratch`: address of the scratch memory.
+    """
     sources, targets, k = room(8 * N_IN + 8), room(8 * N_OUT + 8), 0
     while k < N_IN:
         store(sources + 8 * k, load(inputs + 8 * k) + load(strides + 8 * k) * row)

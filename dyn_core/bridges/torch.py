@@ -121,7 +121,7 @@ class TorchFunction:
                 return None
             try:
                 arrays.append(x.numpy())
-            except (RuntimeError, TypeError):  # not on the CPU, or the view of -x
+            except (RuntimeError, TypeError):  # not on the CPU, or a lazy negation
                 return None
         return arrays
 
@@ -181,7 +181,7 @@ class TorchFunction:
 
         Autograd may save the tensor. Raises ShapeError if it does not fit the Port.
         """
-        if torch.compiler.is_compiling():  # which cannot look into the checks
+        if torch.compiler.is_compiling():  # the compiler cannot trace the checks
             return torch.as_tensor(value, dtype=self._dtype)
         return torch.from_numpy(np.array(as_array(port, value, self.program.dtype)))
 
@@ -189,7 +189,7 @@ class TorchFunction:
         return type(self), (self.program, self._status)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TorchFunction:
-        return self  # nothing in it changes, and each has operations of its own
+        return self  # immutable; a copy would register its operations again
 
     def __repr__(self) -> str:
         return f"<function of PyTorch: {self.program!r}>"

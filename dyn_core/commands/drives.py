@@ -143,7 +143,7 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
         inverse_dynamics=name,
         engine=arguments.engine,
         effort_limits=dict.fromkeys(_without_limit(model), UNLIMITED),
-        rules=Rules(good_samples=1),  # a simulated state is good from the first on
+        rules=Rules(good_samples=1),  # simulated states need no time to settle
     )
     if arguments.reference is None:
         return Drive(controller, f"{meaning}, at the start")

@@ -167,7 +167,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(done: int, count: int, condition: float) -> None:
-    """Print the progress in place on a terminal."""
+    """Print the progress in place on a terminal.
+
+    Args:
+        done, count: Number of motions that are optimised, and of all.
+        condition: Best condition number.
+    """
     end = "\n" if done == count else ""
     message = f"\r{done} of {count} optimised, condition number {condition:.4g}"
     print(message, end=end, file=sys.stderr, flush=True)

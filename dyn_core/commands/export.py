@@ -60,6 +60,10 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 def _choice(
     parser: argparse.ArgumentParser, name: str, valid: tuple[str, ...], what: str
 ) -> None:
+    """Add the option `name` with one of the `valid` values.
+
+    The first is the default.
+    """
     parser.add_argument(
         name, default=valid[0], metavar="|".join(valid),
         help=f"{what} (default: %(default)s)",
@@ -84,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.folder:
         raise ShapeError("folder", "where the files go ('.': here)", "an empty name")
     place = Path(os.path.abspath(arguments.folder)).parent
-    if not place.is_dir():  # a folder is made, those above it are not
+    if not place.is_dir():  # the folder is created, but not its parents
         raise SettingError(
             f"folder {arguments.folder!r}; there is no such folder as {place}", "folder"
         )

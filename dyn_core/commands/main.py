@@ -64,7 +64,7 @@ def run(argv: list[str]) -> int:
             return _run(argv)
         finally:
             if sys.stdout is not None:
-                sys.stdout.flush()  # a full disk shows here, not when Python ends
+                sys.stdout.flush()  # reports a full disk here, not at exit
     except DynError as error:
         return _failed(str(error))
     except BrokenPipeError:
@@ -272,7 +272,7 @@ def _show_warning(
 def _info(arguments: argparse.Namespace) -> int:
     check = "error" if arguments.strict else "warn"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # all of them are printed below
+        warnings.simplefilter("ignore", ModelWarning)  # `describe` prints them
         model = load_robot(arguments, check=check)
     for line in describe(model):
         print(line)
@@ -338,6 +338,15 @@ def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    """Test solvers against the laws of their problems.
+
+    Return 1 if one is broken, else 0.
+
+    Raises:
+        PluginError: The plugin of that name failed to load.
+        SolverNotFound: There is no such solver or plugin.
+        UnsupportedError: The engine is unknown, or --robot has no effect.
+    """
     registry = default_registry()
     names = registry.names(references=True)
     owners = {arguments.name, normalized(arguments.name)}
@@ -378,7 +387,7 @@ def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
         yield from conformance.report(solver, models, engine)
     except (Exception, SystemExit) as error:
         if isinstance(error, PluginError) and error.plugin is None:
-            raise  # nobody offers its problem, or a law of it
+            raise  # the problem itself, or one of its laws, is missing
         reason = f"{type(error).__name__}: {' '.join(shown(error, str).split())}"
         yield f"  FAIL {solver.name} [{solver.origin}]: {reason}"
 

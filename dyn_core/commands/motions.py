@@ -38,6 +38,13 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser, what: str, solver: str) -> None:
+    """Add the arguments that both commands share.
+
+    Args:
+        parser: Parser of the command.
+        what: Help text of its input file.
+        solver: Name of the default solver.
+    """
     add_robot(parser)
     parser.add_argument("motion", help=what)
     parser.add_argument(

@@ -152,7 +152,7 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
             "world",
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # all of them are in the record
+        warnings.simplefilter("ignore", ModelWarning)  # the record has them
         result = simulate(
             model, drive.controller, world=world, duration=duration, begin=drive.begin,
             **settings,

@@ -199,7 +199,13 @@ class Interface:
     def with_memory(
         self, scratch: int, stack: int = 0, batch_scratch: int = 0, lanes: int = 0
     ) -> Interface:
-        """Return a copy with the memory of the functions for one target [bytes]."""
+        """Return a copy with the memory of the functions for one target.
+
+        Args:
+            scratch, batch_scratch: Scratch memory of each function [bytes].
+            stack: Upper bound of the stack [bytes].
+            lanes: Rows that the batch computes at once.
+        """
         return replace(
             self, scratch=scratch, stack=stack, batch_scratch=batch_scratch, lanes=lanes
         )

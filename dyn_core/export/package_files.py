@@ -200,7 +200,14 @@ def readme(
 
 
 def _command(x: Interface, target: Target, form: str, binary: str) -> str:
-    """Return the shell command that compiles the check program."""
+    """Return the shell command that compiles the check program.
+
+    Args:
+        x: Interface of the export.
+        target: Target of the code.
+        form: "object", "shared" or "c".
+        binary: Name of the file that is linked or compiled.
+    """
     link = target.link if form == "object" else "cc main.c {object} -lm"
     if form == "shared":
         link = f"cc main.c -L. -l{x.prefix} -Wl,-rpath,."

@@ -121,6 +121,10 @@ def _state(
 
 
 def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
+    """Return a value of one input: its default, a random position, pose or vector.
+
+    Times are _STEP.
+    """
     if port.name in program.defaults:
         return program.defaults[port.name]
     model = program.model

@@ -25,7 +25,10 @@ def effort_limits(record: MotionRecord) -> np.ndarray:
 
 
 def motion_figure(record: MotionRecord, title: str = "") -> Any:
-    """Return a figure of all columns of a motion over time."""
+    """Return a figure of all columns of a motion over time, with effort limits.
+
+    Raises UnsupportedError if matplotlib is not installed, as all functions here.
+    """
     kinds = ("q", "qd", "qdd", "tau", "command", "q_ref")
     columns = {kind: getattr(record, kind) for kind in kinds}
     names = {kind: record.names(kind) for kind in kinds}

@@ -66,7 +66,10 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
 
 
 def _crop(taken: Path, output: Path) -> None:
-    """Write a picture without the empty rows at its end."""
+    """Write a picture without the rows at its end that have the background's colour.
+
+    A margin of 24 pixels remains.
+    """
     from matplotlib import image
 
     pixels = image.imread(taken)

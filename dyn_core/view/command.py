@@ -136,7 +136,11 @@ def robot_of_run(arguments: argparse.Namespace) -> Model:
 
 
 def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None) -> int:
-    """Show a scene in a browser until Ctrl-C; return 0."""
+    """Show a scene in a browser until Ctrl-C, and play its run; return 0.
+
+    Raises:
+        UnsupportedError, SettingError: As of a Viewer.
+    """
     done = ended()
     with Viewer(scene, run, arguments.host, arguments.port) as viewer:
         announce(viewer, scene)

@@ -57,7 +57,7 @@ def read_mesh(path: Path) -> list[MeshPiece]:
         pieces = [_piece(path, mesh) for mesh in scene.dump() if hasattr(mesh, "faces")]
     except UnsupportedError as error:
         raise UnsupportedError(f"mesh {path}: {error}") from error
-    except Exception as error:  # of trimesh, for a file of any content
+    except Exception as error:  # trimesh raises any type for a damaged file
         reason = "it is damaged, or of a kind that trimesh does not read"
         raise UnsupportedError(f"mesh {path} cannot be read: {reason}") from error
     pieces = [piece for piece in pieces if len(piece.triangles.faces)]

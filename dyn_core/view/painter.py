@@ -267,7 +267,7 @@ def _keep_nearest(
     """
     nearer = z < depth[pixel]
     pixel, z, number = pixel[nearer], z[nearer], number[nearer]
-    order = np.argsort(-z, kind="stable")  # of equal pixels the last one stays
+    order = np.argsort(-z, kind="stable")  # the last of equal pixels is stored
     depth[pixel[order]] = z[order]
     front[pixel[order]] = chosen[number[order]]
 
@@ -286,7 +286,7 @@ def _ground(
     sky = (1 - share) * np.array(SKY_TOP) + share * np.array(SKY_LOW)
     sky = np.broadcast_to(sky, (lens.height, lens.width, 3)).copy()
     step = grid_step(camera.size)
-    pixel = np.where(np.isfinite(depth), depth, 1.0) / lens.focus  # length of one [m]
+    pixel = np.where(np.isfinite(depth), depth, 1.0) / lens.focus  # subpixel on the floor [m]
     apart = np.abs(place / step - np.round(place / step)) * step
     line = np.clip(1.0 - (apart - 0.004 * step) / (1.5 * pixel[..., None]), 0, 1)
     distance = np.linalg.norm(place - camera.target[:2], axis=-1)

@@ -176,7 +176,13 @@ def of_record(model: Model, record: JointRecord) -> Replay:
 
 
 def of_points(scene: VisualScene, t: np.ndarray, states: np.ndarray) -> Replay:
-    """Return the replay of a planar system's points, (rows, 2 n) [m]."""
+    """Return the replay of a planar system.
+
+    Args:
+        scene: Scene of the system.
+        t: Times, not decreasing, (rows,) [s].
+        states: Coordinates x, y of all points, (rows, 2 n) [m].
+    """
     names = [f"{axis}{k}" for k in range(states.shape[1] // 2) for axis in "xy"]
     return Replay(scene, t, states, {"place [m]": (names, states)})
 

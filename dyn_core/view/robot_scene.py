@@ -68,7 +68,7 @@ class RobotScene(VisualScene):
                 model,
                 frames=[links[i] for i in self._shown],
                 inputs=["time"] if model.driven else [],
-                engine="graph",  # ready at once
+                engine="graph",  # needs no compilation
             )
         self.joints = tuple(_force_names(model))
         by_entry = [(model.v_slices[i].start, i) for i in model.independent]
@@ -250,7 +250,7 @@ def _links(model: Model) -> list[str]:
 
 
 def _force_names(model: Model) -> list[str]:
-    """Return a name for each entry of tau."""
+    """Return a name for each entry of tau: JOINT, or JOINT[0], JOINT[1], ..."""
     names = [""] * model.nv
     for i in model.independent:
         count = model.joint[i].nv

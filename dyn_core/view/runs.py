@@ -101,7 +101,7 @@ def sweep(scene: VisualScene) -> Replay:
             moved = [*values[:k], x + reach * side, *values[k + 1 :]]
             try:
                 state = scene.state(moved, k)
-            except ArithmeticError:  # a loop that cannot be closed
+            except ArithmeticError:  # InfeasibleError: a loop cannot be closed
                 pass
             states.append(state)
     t = np.arange(len(states)) / PER_SECOND

@@ -108,7 +108,7 @@ def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def rod(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
-    """Return a capsule whose axis connects two points [m]."""
+    """Return a capsule whose axis connects two points, (3,) [m]."""
     length = float(np.linalg.norm(np.subtract(end, start)))
     return capsule(radius, length).moved(along(start, end, 0.5))
 

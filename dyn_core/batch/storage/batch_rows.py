@@ -101,7 +101,10 @@ class GeneratedRows(BatchRows):
     def loaded(
         self, first: int, last: int, sent: Sequence[Any] = ()
     ) -> Callable[[int, int], list[np.ndarray]]:
-        """Return `rows`, which generates rows on demand; all arguments are ignored."""
+        """Return the method `rows`, which generates rows on demand.
+
+        All arguments are ignored: no rows are loaded in advance.
+        """
         return self.rows
 
     def rows(self, first: int, last: int) -> list[np.ndarray]:

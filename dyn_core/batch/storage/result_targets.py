@@ -60,7 +60,7 @@ class Targets:
 
     def __init__(self, arrays: Sequence[Any], files: Sequence[str] = ()) -> None:
         self.arrays = tuple(arrays)
-        self._files = tuple(files)  # mapped ones that we made
+        self._files = tuple(files)  # paths of mapped files made here
         stored = [zarr_rows(x) for x in arrays if not isinstance(x, np.ndarray)]
         self.grain = int(np.lcm.reduce(stored)) if stored else 1
 
@@ -82,7 +82,7 @@ class Targets:
         try:
             for array, result in zip(self.arrays, results, strict=True):
                 array[first:last] = result
-        except Exception as error:  # each store and release of zarr has its own
+        except Exception as error:  # the type depends on store and release
             raise BatchError(
                 f"out: rows {first} to {last - 1} cannot be written: {error}; what is"
                 " done is kept; valid: the same call where they can, or another path"
@@ -92,7 +92,7 @@ class Targets:
         """Return the checksum of rows of each output; None if they cannot be read."""
         try:
             rows = [np.asarray(x[first:last]) for x in self.arrays]
-        except Exception:  # each release and codec of zarr has its own
+        except Exception:  # the type depends on codec and release
             return None
         return checksums(rows, (0,) * len(rows))
 
@@ -195,24 +195,26 @@ class ResultFiles:
         ]
 
     def exists(self) -> bool:
-        """Return whether something is there already.
+        """Return whether a file, folder or zarr store of the result exists.
 
         Raises:
-            BatchError: The server of a URL does not say so.
+            BatchError: The store of a URL cannot be read.
+            UnsupportedError: The library for the URL is not installed.
         """
         if not self.remote:
             return any(map(os.path.lexists, self.names))
         store, place = self._store()
         try:
             return bool(store.exists(place))
-        except Exception as error:  # each protocol has its own
+        except Exception as error:  # the type depends on the protocol
             raise BatchError(f"out: '{self.path}' cannot be read: {error}") from error
 
     def _store(self) -> tuple[Any, str]:
-        """Return the file system of a URL, and the place in it.
+        """Return the fsspec file system of a URL, and the path in it.
 
         Raises:
-            UnsupportedError: The library of that protocol is not installed.
+            UnsupportedError: fsspec or the library for the protocol is not installed,
+                or the URL is not valid.
         """
         fsspec = library("fsspec", f"out='{self.path}'")
         try:
@@ -282,7 +284,7 @@ class ResultFiles:
                     for name, shape in zip(self.names, shapes, strict=True)
                 ]
             )  # fmt: skip
-        except Exception as error:  # each protocol and release of zarr has its own
+        except Exception as error:  # depends on protocol and release of zarr
             raise BatchError(f"out: '{self.path}' cannot be made: {error}") from error
 
     def _mapped(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Targets:
@@ -316,7 +318,7 @@ class ResultFiles:
                     kind = array.shape, array.dtype
                 else:
                     kind, same, start = _npy_header(name)
-            except Exception as error:  # each release of zarr has its own
+            except Exception as error:  # the type depends on the release of zarr
                 raise BatchError(
                     f"'{name}' cannot be continued: {error}; valid: resume=False begins"
                     " anew"

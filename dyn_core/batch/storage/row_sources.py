@@ -179,7 +179,7 @@ def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
     if isinstance(value, np.memmap) and value.dtype.kind in "fiub":
         return MappedSource(port, value)
     if isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value):
-        return RowSource(port, value)  # of any strides and dtype: never converted whole
+        return RowSource(port, value)  # converted only strip by strip
     return RowSource(port, as_array(port, value, dtype))
 
 
@@ -223,14 +223,14 @@ def referred(reference: Reference, mode: str = "r") -> Any:
         whole = np.memmap(name, np.uint8, mode)  # type: ignore[call-overload]
         try:
             rows = np.ndarray(shape, dtype, whole, offset, strides)
-        except (TypeError, ValueError) as error:  # the file is shorter
+        except (TypeError, ValueError) as error:  # the file is too short
             raise OSError(f"{name}: {error}") from error
         return rows
     if kind == "zarr":
         zarr = library("zarr", "an array in zarr's format")
         try:
             return zarr.open_array(parts[0], mode=mode)
-        except Exception as error:  # each release has its own
+        except Exception as error:  # the type depends on the release of zarr
             raise OSError(f"{parts[0]}: {error}") from error
     return parts[0]
 

@@ -23,7 +23,7 @@ from dyn_core.export.c.c_operations import (
 )
 from dyn_core.export.object_code import fused
 
-# Without optimisation GCC calls fma of the C library in place of the instruction.
+# Without optimisation GCC calls the C library's fma instead of the instruction.
 _HARDWARE = """(!defined(__GNUC__) || defined(__OPTIMIZE__)) \\
     && (defined(FP_FAST_FMA{0}) || defined(__FMA__) || defined(__AVX512F__) \\
     || defined(__aarch64__) || (defined(__riscv_flen) && __riscv_flen >= {1}) \\
@@ -42,7 +42,7 @@ static {real} P_real{end}({whole} x)
     return both.real;
 }}
 """
-# GCC 12 makes of -(x y + z) one instruction, whose zeros have another sign.
+# GCC 12 fuses -(x y + z) into one instruction, whose zeros have another sign.
 _MINUS = """#if defined(__GNUC__) && !defined(__clang__)
 static {real} P_minus{end}({real} x)
 {{

@@ -128,7 +128,7 @@ class CInstructions:
 
         `table` is ignored: a source has only one.
         """
-        del table  # there is one
+        del table  # a source has only one table
         return self.call("word", "whole", byte)
 
 

@@ -109,7 +109,7 @@ class CSource(NamedTuple):
 
 
 def c_source(program: NativeProgram, interface: Interface, exact: bool = True) -> str:
-    """Return a Program as C99; arguments and errors as in write_c."""
+    """Return the text of a Program as C99; arguments and errors as in write_c."""
     return write_c(program, interface, exact).text
 
 

@@ -149,7 +149,7 @@ def _unit(x: Interface, port: PortInterface) -> str:
     Alternatives are resolved if all joints are of one type.
     """
     units = set(x.position_units if "nq" in port.axes else x.velocity_units)
-    alternatives = port.unit.split(" | ")  # of joints that turn, that slide
+    alternatives = port.unit.split(" | ")  # for rotating and sliding joints
     if len(alternatives) == 2 and len(units) == 1 and units <= {"rad", "m"}:
         return alternatives[units == {"m"}]
     return port.unit
@@ -207,7 +207,7 @@ def _macros(x: Interface, batch: bool) -> list[str]:
     for title, names in groups:
         lines.append(f"/* {title}. */")
         for name, value in names:
-            if name not in known:  # the first of a name that occurs twice
+            if name not in known:  # C identifiers of two joints may be equal
                 lines.append(f"#define {x.macro}_{name} {value}")
             known.add(name)
     return lines
@@ -298,6 +298,7 @@ def _address(port: PortInterface, rows: bool) -> str:
 
 
 def _tables(x: Interface, inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
+    """Return C code that fills the tables `in` and `out` with these expressions."""
     return [
         f"    const {x.real} *in[{len(inputs) or 1}];",
         f"    {x.real} *out[{len(outputs) or 1}];",

@@ -81,6 +81,15 @@ _RESULTS = (
 
 
 def _cycle_of(name: str, law: Signature, meaning: str) -> Signature:
+    """Return the Signature of a cycle.
+
+    Its inputs are the inputs of the law and the ports of the controller.
+
+    Args:
+        name: Name of the cycle.
+        law: Signature of its law.
+        meaning: Meaning of the law's effort.
+    """
     return Signature(
         name,
         (*law.inputs, *_LIVE),
@@ -136,9 +145,10 @@ def control_cycle(
             default, as in a Controller.
 
     Raises:
-        UnsupportedError: An unknown name, a robot with driven joints or joints of
-            several coordinates, or a dtype other than float64.
-        SettingError: A rule is "hold", which needs a caller, or a bound is not valid.
+        UnsupportedError: An unknown name, a robot with driven joints, or a dtype other
+            than float64.
+        SettingError: A joint has several coordinates, on_stale or on_violation is
+            "hold", or a bound is not valid.
     """
     if name not in CYCLES:
         known = ", ".join(CYCLES)

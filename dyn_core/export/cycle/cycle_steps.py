@@ -53,7 +53,7 @@ STATE_NUMBERS = (
     "sent_at",  # its time [s]
     "braking",  # whether it was the effort of a ramp
     "failures",  # consecutive efforts that were not finite
-    "fault",  # number of what stopped, see laws.fault_names
+    "fault",  # number of the fault that stopped the robot, see fault_names
     "value",  # of the fault
     "bound",  # of the fault
 )

@@ -57,7 +57,7 @@ class HostKernel:
         outputs = [self._memory(rows, port.size) for port in kernel.outputs]
         status = np.zeros(rows, np.int32)
         addresses = [array.ctypes.data for array in (*inputs, *outputs, status)]
-        for block in range(max(1, -(-rows // self.block))):  # none is inside if empty
+        for block in range(max(1, -(-rows // self.block))):  # at least one, as on a GPU
             for thread in range(self.block):
                 self._thread(thread, block, self.block)
                 self._run(*addresses, rows)
@@ -71,6 +71,10 @@ class HostKernel:
     def _laid_out(
         self, name: str, array: np.ndarray, rows: int, size: int
     ) -> np.ndarray:
+        """Return an input in the layout and dtype of the kernel.
+
+        Raises ShapeError unless the array has `rows` rows of `size` entries.
+        """
         if len(array) != rows or array.size != rows * size:
             raise ShapeError(name, f"{rows} rows of {size}", str(array.shape))
         flat = np.asarray(array, self.kernel.dtype).reshape(rows, size)

@@ -23,7 +23,7 @@ from dyn_core.export.gpu.ports import GLOBAL, StatePorts, StateTables
 LOCAL = "ptr addrspace(5)"  # a pointer to the memory of one thread
 WRITTEN_OUT = 1000  # maximum multiplications of an unrolled product
 BLOCK = 128  # maximum threads of a block
-# A pointer that a function of a kernel gets is one to the memory of the thread, but for
+# Pointer arguments of functions refer to the memory of the thread, except for
 # tables of constants.
 _HEAD = re.compile(r"^(define internal void @[^(]*\()([^{]*)(\)[^{)]*) \{$", re.M)
 _CALL = re.compile(r"^  call void @(?!llvm)[^(]*\(.*\)$", re.M)
@@ -102,7 +102,7 @@ def gpu_kernel(
         *_table("in", inputs, real, by_entries),
         *_table("out", outputs, real, by_entries),
     ]
-    if emitter.products.written:  # entries of matrices that are zero are not stored
+    if emitter.products.written:  # zero entries of matrices are never stored
         lines.append(
             f"  call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 {memory}, i1 false)"
         )
@@ -118,7 +118,14 @@ def gpu_kernel(
 
 
 def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list[str]:
-    """Return code for the table of some ports: their addresses at this state, and n."""
+    """Return code that fills the table of some ports: addresses at this state, and n.
+
+    Args:
+        name: "in" or "out".
+        sizes: Sizes of the ports.
+        real: LLVM type of a number.
+        by_entries: Whether the layout is "entries".
+    """
     lines = []
     for k, size in enumerate(sizes):
         far = "%i"
@@ -141,7 +148,13 @@ def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list
 def _verdict(
     outputs: Sequence[int], real: str, whole: str, by_entries: bool
 ) -> list[str]:
-    """Return code that writes the status of a state, and NaN outputs if it failed."""
+    """Return code that writes the status of a state, and NaN outputs if it failed.
+
+    Args:
+        outputs: Sizes of the outputs.
+        real, whole: LLVM types of a number and of its bits.
+        by_entries: Whether the layout is "entries".
+    """
     nan = constant(float("nan"), "real", 1)
     how = "trunc i64 %number to i32" if whole == "i64" else "add i32 %number, 0"
     lines = [

@@ -22,7 +22,7 @@ from dyn_core.errors import CompileError
 REGISTERS = 65536  # registers of a multiprocessor
 WARPS = 64  # maximum warps of a multiprocessor of sm_80, sm_90 and sm_100
 _PARTS = 4  # parts of a multiprocessor; each has a quarter of the registers
-_WARP, _GROUP = 32, 8  # threads of a warp; registers come in groups of 8 by thread
+_WARP, _GROUP = 32, 8  # threads of a warp; registers are allocated in groups of 8
 
 
 @dataclass(frozen=True)

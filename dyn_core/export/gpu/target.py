@@ -80,6 +80,7 @@ def emit(ir: str, arch: str) -> str:
 
 
 def _parsed(ir: str) -> Any:
+    """Return the parsed module; raise CompileError if LLVM rejects it."""
     import llvmlite.binding as llvm
 
     try:

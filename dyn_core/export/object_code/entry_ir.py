@@ -161,7 +161,7 @@ def _settle(interface: Interface, checked: bool) -> str:
                 ]
                 bad = f"%{name}_some{k}"
             last = f"%after{number}"
-            if code == NOT_FINITE_RESULT:  # other reasons come first
+            if code == NOT_FINITE_RESULT:  # earlier statuses take precedence
                 lines += [
                     f"  %good = icmp eq i64 {before}, 0",
                     f"  %both = and i1 %good, {bad}",

@@ -73,7 +73,7 @@ def kernels(
     single = str(program.dtype) == "float32"
     one = Lanes(1) if single else 1
     vector = target.vector
-    # Products of matrices are written for vectors of two lanes or more.
+    # Matrix products need vectors of at least two lanes.
     alone = scalar_kernel(
         graph, *sizes, fused, target.pack, max(vector, 2), one, zeroed=False
     )
@@ -106,7 +106,7 @@ def portable(ir: str, target: Target, *roots: str) -> str:
     """
     if not target.fused:
         ir = with_exact_fma(ir)
-    elif "float64" not in target.dtypes:  # where float32 calls it, for angles far away
+    elif "float64" not in target.dtypes:  # float32 code needs it for large angles
         ir = ir.replace("@llvm.fma.f32(", "@kept.fma.f32(")
         ir = with_exact_fma(ir).replace("@kept.fma.f32(", "@llvm.fma.f32(")
     if not target.floors:

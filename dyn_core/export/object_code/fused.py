@@ -31,14 +31,18 @@ _SIGN = -(2**63)
 _EXPONENT = 2047 << 52
 _LEAST, _MOST = 2.0**-960, 2.0**990  # range without scaling
 _APART = 120  # maximum difference of exponents: beyond it only signs matter
-_TINY = -1300  # exponent of a scale from which everything is zero
+_TINY = -1300  # smaller exponents give zero anyway
 _FMA = re.compile(r"@llvm\.fma\.(v(\d+))?f(32|64)\(")
 _FLOOR = re.compile(r"@llvm\.floor\.(v(\d+))?f(32|64)\(")
 _DECLARED = "declare [^\n]*@llvm\\.{}\\.[^\n]*\n"
 
 
 def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return the condition that x y + z needs no scaling."""
+    """Return the condition that x y + z needs no scaling.
+
+    b: Instructions or CInstructions, which the expressions are appended to; so in all
+    functions of this file. x, y, z: their values.
+    """
     product = b.intrinsic("fabs", x * y)
     result = product.compare("gt", _LEAST) & product.compare("lt", _MOST)
     for number in (x, y, z):
@@ -98,7 +102,10 @@ def floor(b: Any, x: Any) -> Any:
 
 
 def _with_sign(size: Any, x: Any, bits: int) -> Any:
-    """Return |size| with the sign of x; both have this many bits plus a sign."""
+    """Return a number with the magnitude of `size` and the sign of x.
+
+    `bits`: number of bits of a value without its sign, 31 or 63.
+    """
     sign = -(2**bits)
     return ((size.bits() & ~sign) | (x.bits() & sign)).bits()
 
@@ -201,7 +208,10 @@ def _lanes(match: re.Match[str]) -> int:
 
 
 def _with_declared(ir: str, name: str, widths: Sequence[int]) -> str:
-    """Return a module that declares the intrinsic `name` of one argument."""
+    """Return a module that declares the intrinsic `name` of one argument.
+
+    `widths`: numbers of lanes that it is called with.
+    """
     for width in widths:
         of = kind("real", width)
         line = f"declare {of} @llvm.{name}.{suffix(width)}({of})"

@@ -161,7 +161,7 @@ def _contents(data: bytes) -> tuple[int, int, tuple[str, ...]]:
     """
     if data[:4] == b"\0asm":
         return wasm.sizes(data)
-    if data[:4] != b"\x7fELF":  # of macOS or Windows
+    if data[:4] != b"\x7fELF":  # Mach-O or COFF: sizes are not analysed
         return len(data), 0, ()
     loaded = [s for s in elf.sections(data) if s.flags & 2]
     code = sum(s.size for s in loaded if s.flags & 4)

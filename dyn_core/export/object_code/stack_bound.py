@@ -100,7 +100,7 @@ def _deepest(frames: Mapping[str, StackFrame], entries: Sequence[str]) -> int:
         if name not in frames:
             return 0
         if name not in known:
-            known[name] = 0  # nothing recurses
+            known[name] = 0  # ends a search in case of recursion
             below = max(map(depth, frames[name].calls), default=0)
             known[name] = frames[name].size + below
         return known[name]

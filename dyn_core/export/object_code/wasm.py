@@ -1,7 +1,11 @@
-"""Return the stand-alone module of an object.
+"""WebAssembly objects, and their conversion to stand-alone modules.
 
-Raises:
-    CompileError: The object calls functions that it does not define.
+An object imports memory, stack pointer and table. A module has its own, with the
+constants from address BASE on, then the stack. It exports its `memory`, the functions,
+`__heap_base` (the first address that callers may use) and the address of the interface
+table. No linker is needed, since there is only one object.
+
+Source: WebAssembly Core Specification 2.0; Tool Conventions, Linking.
 """
 
 from __future__ import annotations
@@ -114,7 +118,10 @@ def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
 
 
 def symbols(data: bytes) -> list[WasmSymbol]:
-    """Return the functions and constants that an object defines or needs."""
+    """Return the functions and constants that an object defines or imports.
+
+    Raises StopIteration if the object has no section "linking".
+    """
     content = next(x for _, name, x in sections(data) if name == "linking")
     reader, every = _WasmReader(content), list[WasmSymbol]()
     reader.number()  # version
@@ -177,10 +184,10 @@ def _numbered(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def module(data: bytes) -> bytes:
-    """Return a module that stands alone, of an object.
+    """Return the stand-alone module of an object.
 
     Raises:
-        CompileError: The object calls functions that it does not have.
+        CompileError: The object calls functions that it does not define.
     """
     missing = _missing(data)
     if missing:

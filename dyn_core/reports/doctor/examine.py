@@ -105,7 +105,10 @@ def doctor(
 
 
 def _report(examined: _Examined, samples: int, seed: int, meshes: bool) -> RobotReport:
-    """Return the report of all checks that apply to a robot as far as it was read."""
+    """Return the report of all checks that apply to a robot as far as it was read.
+
+    `samples`, `seed`, `meshes`: as in `doctor`.
+    """
     model, facts, origin, met = examined
     messages, figures, notes = [*met], dict[str, str](), list[str]()
     if facts is not None:

@@ -199,7 +199,10 @@ def _name(element: Element | None, key: str = "name", default: str = "") -> str:
 
 
 def _floats(element: Element | None, key: str, count: int) -> tuple[float, ...] | None:
-    """Return the numbers of an attribute; None unless there are `count` finite ones."""
+    """Return the finite numbers of an XML attribute.
+
+    None if the element or attribute is missing, or has not `count` finite numbers.
+    """
     try:
         text = "" if element is None else element.get(key, "")
         values = tuple(float(x) for x in text.split())

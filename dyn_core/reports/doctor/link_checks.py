@@ -13,7 +13,7 @@ from dyn_core.reports.doctor.report import Met
 from dyn_core.reports.doctor.solids import LinkSolid, Solids
 
 MANY_TIMES = 10.0  # ratio to a uniform box from which inertia is improbable
-HEAVIEST, LIGHTEST = 25_000.0, 1.0  # density of a body [kg/m³]
+HEAVIEST, LIGHTEST = 25_000.0, 1.0  # plausible densities of a body [kg/m³]
 ROCK = 3000.0  # maximum of mass / reach³ of a whole robot [kg/m³]
 SLACK, SLACK_LENGTH = 0.1, 0.005  # tolerance of a centre: part of the box; [m]
 SMALLEST_REACH = 0.05  # minimum reach for checks relative to it [m]

@@ -45,7 +45,7 @@ class SampledMotions(NamedTuple):
 
 
 def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
-    """Return a robot with random positions within its limits."""
+    """Return a robot with random positions within its limits, and no results yet."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random(rng) for _ in range(samples)])
     return SampledMotions(model, q.reshape(samples, model.nq), {}, [])

@@ -7,7 +7,7 @@ from dyn_core.reports.doctor.report import RobotFinding, RobotReport
 from dyn_core.validation.quoting import html_text
 
 # Vermilion, orange and blue of Okabe and Ito: distinct for all colour vision.
-# A shape says the same as the colour.
+# The sign's shape repeats the information of its colour.
 _SIGNS = {ERROR: "✖", WARNING: "▲", HINT: "●"}
 _STYLE = """
 :root { --error: #c04a00; --warning: #a87400; --hint: #0072b2; --good: #007a58;

@@ -55,7 +55,7 @@ def start_server(host: str, port: int, label: str) -> Any:
     viser = viser_module()
     _check_free(host, port)
     with _STARTING, _guarded(host) as guarded:
-        with contextlib.redirect_stdout(io.StringIO()):  # the address in a box
+        with contextlib.redirect_stdout(io.StringIO()):  # hides the printed address
             server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
     if not guarded:
         stop_server(server)

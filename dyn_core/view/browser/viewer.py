@@ -65,7 +65,7 @@ class Viewer:
         self.scene, self.replay, self._movable = scene, replay, sliders
         self.server = start_server(host, port, scene.name)
         self._lock = threading.RLock()
-        self._following = False  # sliders that follow the state move nothing
+        self._following = False  # True while sliders are set from the state
         self.address = f"http://{host}:{self.server.get_port()}"
         self.time, self.playing, self.speed = 0.0, False, 1.0
         self.state = scene.start() if replay is None else replay.state(0.0)
