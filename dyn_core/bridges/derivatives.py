@@ -149,7 +149,7 @@ class Derivatives:
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of the input `name`.
 
-        Raise StopIteration if there is none.
+        Raises StopIteration if there is none.
         """
         return next(port.shape for port in self.program.inputs if port.name == name)
 

@@ -104,7 +104,7 @@ def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
 def _weight(model: Model, arguments: argparse.Namespace) -> Any:
     """Return the law of gravity compensation.
 
-    Raise SettingError for a floating base.
+    Raises SettingError for a floating base.
     """
     kinds = {model.joint_kind(name) for name in model.joint_names}
     if "floating" in kinds:

@@ -340,7 +340,7 @@ def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
 def _check(arguments: argparse.Namespace) -> int:
     """Test solvers against the laws of their problems.
 
-    Return 1 if one is broken, else 0.
+    Returns 1 if one is broken, else 0.
 
     Raises:
         PluginError: The plugin of that name failed to load.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-REPEATS, SPAN = 21, 4e-3
+REPEATS, SPAN = 21, 4e-3  # repeats, and duration of each [s]
 LOOP = "for {names}, in states: {statement}"
 
 
@@ -31,7 +31,7 @@ def per_call(
     """
     code = LOOP.format(names=names, statement=statement)
     timer = timeit.Timer(code, globals={**space, "states": states}, timer=clock)
-    once = max(timer.timeit(1), timer.timeit(1), 1e-7)
+    once = max(timer.timeit(1), timer.timeit(1), 1e-7)  # a divisor
     number = max(1, int(SPAN / once))
     seconds = median(timer.repeat(REPEATS, number)) / number
     return seconds / len(states)

@@ -324,7 +324,7 @@ def _digest(file: Path) -> str:
 def _earlier(manifest: Path) -> dict[str, str]:
     """Return the digests of the files of an earlier export, by name.
 
-    Empty if unreadable.
+    It is empty if the manifest is missing or unreadable.
     """
     try:
         facts = json.loads(manifest.read_text(encoding="utf-8"))

@@ -147,5 +147,6 @@ def _doubtful(program: NativeProgram, rng: np.random.Generator) -> Iterator[np.n
         yield _state(program, rng, position=lambda q: 2.0 * q)
         yield _state(program, rng, position=lambda q: 1e-3 * q)
         yield _state(program, rng, position=lambda q: q + _FAR[str(program.dtype)])
+    # 1e200: products overflow
     for number in (1.0, -1.0, 1e200, np.inf, np.nan):
         yield np.full_like(usual, number)

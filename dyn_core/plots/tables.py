@@ -78,7 +78,7 @@ def plot_ranges(
     Raises:
         UnsupportedError: matplotlib is not installed.
     """
-    scale = np.maximum(np.maximum(np.abs(values), np.abs(before)), 1e-12)
+    scale = np.maximum(np.maximum(np.abs(values), np.abs(before)), 1e-12)  # not 0
     rows = np.arange(len(names))
     figure, axes = new_figure(figsize=(9.0, 1.7 + _ROW * max(len(names), 3)))
     axis = axes[0, 0]

@@ -108,7 +108,7 @@ def frame_times(duration: float, fps: float, speed: float) -> np.ndarray:
     for name, value in (("fps", fps), ("speed", speed)):
         if not (np.isfinite(value) and value > 0):
             raise SettingError(f"{name} {value}; valid: finite and > 0", name)
-    count = int(np.floor(duration * fps / speed + 1e-9)) + 1
+    count = int(np.floor(duration * fps / speed + 1e-9)) + 1  # despite rounding
     if count > MOST_PICTURES:
         raise SettingError(
             f"a film of {count} pictures; valid: up to {MOST_PICTURES}: a lower --fps"

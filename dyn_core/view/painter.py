@@ -50,7 +50,7 @@ class _Lens:
         right /= np.linalg.norm(right)
         self.axes = np.array([right, np.cross(right, forward), forward])
         self.focus = height / (2 * np.tan(VIEW_ANGLE / 2))
-        self.near = 1e-3 * camera.size
+        self.near = 1e-3 * camera.size  # nearer points are not projected
 
     def project(self, points: np.ndarray) -> np.ndarray:
         """Return column, row and depth of points, (n, 3).
@@ -229,7 +229,7 @@ def _fragments(
     area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (
         c[:, 0] - a[:, 0]
     )
-    area = np.where(np.abs(area) > 1e-12, area, np.nan)
+    area = np.where(np.abs(area) > 1e-12, area, np.nan)  # edge-on: covers no pixel
 
     def weight(p: np.ndarray, q: np.ndarray) -> np.ndarray:
         share: np.ndarray = (
@@ -286,7 +286,7 @@ def _ground(
     sky = (1 - share) * np.array(SKY_TOP) + share * np.array(SKY_LOW)
     sky = np.broadcast_to(sky, (lens.height, lens.width, 3)).copy()
     step = grid_step(camera.size)
-    pixel = np.where(np.isfinite(depth), depth, 1.0) / lens.focus  # subpixel on the floor [m]
+    pixel = np.where(np.isfinite(depth), depth, 1.0) / lens.focus  # one [m]
     apart = np.abs(place / step - np.round(place / step)) * step
     line = np.clip(1.0 - (apart - 0.004 * step) / (1.5 * pixel[..., None]), 0, 1)
     distance = np.linalg.norm(place - camera.target[:2], axis=-1)
@@ -304,6 +304,7 @@ def grid_step(size: float) -> float:
     """
     wanted = size / 6
     power = 10.0 ** np.floor(np.log10(wanted))
+    # 1 + 1e-9: despite rounding, e.g. of the power of ten
     best = max(k for k in (1.0, 2.0, 5.0) if k * power <= wanted * (1 + 1e-9))
     return float(best * power)
 

@@ -44,7 +44,7 @@ class PlanarScene(VisualScene):
         self.cart, self.ground = cart, tuple(ground)
         self.masses = None if masses is None else np.asarray(masses, float)
         self.count = len(points)
-        self.size = max(float(self.lengths.sum()), 1e-3)
+        self.size = max(float(self.lengths.sum()), 1e-3)  # one point has no size
         links = [f"link {k + 1}" for k in range(self.count - 1)]
         super().__init__(name, ["ground", *links, "first point"])
         self._start = points.ravel()
@@ -150,6 +150,7 @@ class PlanarScene(VisualScene):
 def _level(plane: HalfPlane) -> float | None:
     """Return the height of a half-plane that is level ground [m], else None."""
     nx, ny = (float(x) for x in plane.z)
+    # 1e-9: the normal is a unit vector, so this tilt is a rounding error
     return float(plane.z0[1]) if abs(nx) < 1e-9 and ny > 0 else None
 
 

@@ -59,6 +59,7 @@ class Replay:
 
     def row(self, time: float) -> int:
         """Return the index of the last row at or before a time since the start [s]."""
+        # a time that was computed from a row's time must find this row despite rounding
         after = int(np.searchsorted(self.t - self.t[0], time + 1e-9, side="right"))
         return min(max(after - 1, 0), len(self.t) - 1)
 

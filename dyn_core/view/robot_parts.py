@@ -257,6 +257,7 @@ def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
     pose = np.eye(4)
     pose[:3, :3], pose[:3, 3] = axes, [float(x) for x in inertia.c]
     sums = (moments.sum() - 2 * moments) / (2 * m)
+    # sums can be zero or negative for impossible inertias; callers take roots
     smallest = 1e-6 * float(np.abs(sums).max())
     return pose, np.maximum(sums, max(smallest, 1e-10))
 

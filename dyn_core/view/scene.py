@@ -187,7 +187,7 @@ class VisualScene(ABC):
             high = np.maximum(high, points.max(axis=0))
         if not np.isfinite([low, high]).all():
             low, high = np.full(3, -0.5), np.full(3, 0.5)
-        size = max(float(np.linalg.norm(high - low)), 1e-3)
+        size = max(float(np.linalg.norm(high - low)), 1e-3)  # a point has no size
         target, toward = (low + high) / 2, np.asarray(self.toward, float)
         place = target + 1.6 * size * toward / np.linalg.norm(toward)
         return Camera(place, target, size, self._floor(float(low[2]), size))

@@ -228,7 +228,7 @@ def fault_names(model: Model) -> tuple[str, ...]:
 def state_places(nv: int) -> dict[str, slice]:
     """Return the slice of `state` of each variable.
 
-    Numbers first, then joint vectors.
+    Numbers come first, then joint vectors.
     """
     places = {name: slice(k, k + 1) for k, name in enumerate(STATE_NUMBERS)}
     start = len(STATE_NUMBERS)

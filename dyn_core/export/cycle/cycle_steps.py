@@ -414,7 +414,7 @@ class Cycle:
 
         It is zero for joints where their signs differ.
         """
-        dt = maximum(self.t - self.seen, 1e-9)
+        dt = maximum(self.t - self.seen, 1e-9)  # no division by zero
         rates = []
         for moved, v in zip(change, self.qd_now, strict=True):
             smaller = minimum(absolute(moved) / dt, absolute(v))

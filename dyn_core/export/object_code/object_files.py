@@ -87,7 +87,7 @@ def _compiled(
 ) -> bytes:
     """Return the modules of an export as one object.
 
-    Raise CompileError if LLVM fails.
+    Raises CompileError if LLVM fails.
     """
     import llvmlite.binding as llvm
 

@@ -68,7 +68,7 @@ def _axis(joint: JointFacts) -> Problems:
         return
     shown = " ".join(f"{x:g}" for x in joint.axis)
     length = math.hypot(*joint.axis)
-    if length < 1e-9:
+    if length < 1e-9:  # divisor below
         yield "zero-axis", f"axis {shown}"
         return
     if abs(length - 1) > 1e-3:

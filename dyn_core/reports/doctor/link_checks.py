@@ -88,6 +88,7 @@ def _impossible(link: LinkFacts) -> Iterator[Met]:
             yield Met("moments-without-mass", _named(link), what)
         return
     square = float(link.centre @ link.centre)
+    # Moments about the link's origin lose digits in the shift to the centre of mass.
     slack = TRIANGLE * max(np.abs(moments).max(), 1e-3 * link.mass * square, 1e-300)
     if low < -slack:
         what = f"principal moments {shown} kg·m²: one is negative"

@@ -97,7 +97,7 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
         return
     scale = 1 / np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(H * scale[:, :, None] * scale[:, None, :])
-    conditions = values[:, -1] / np.maximum(values[:, 0], 1e-300)
+    conditions = values[:, -1] / np.maximum(values[:, 0], 1e-300)  # may be 0
     worst = int(np.argmax(conditions))
     middle = float(np.median(conditions))
     motions.figures["condition of the scaled H"] = (
@@ -175,7 +175,7 @@ def _tips(motions: SampledMotions) -> Iterator[Met]:
             continue
         J = solver("jacobian").build(model, frame=names[0], engine=ENGINE)(q)
         J = J[:, :, columns]
-        length = max(float(np.abs(J[:, 3:]).max()), 1e-9)
+        length = max(float(np.abs(J[:, 3:]).max()), 1e-9)  # rad become comparable to m
         J = np.concatenate([J[:, :3] * length, J[:, 3:]], axis=1)
         sizes = np.linalg.svd(J, compute_uv=False)
         ratios = sizes[:, -1] / sizes[:, 0]

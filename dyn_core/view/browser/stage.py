@@ -98,6 +98,7 @@ class Stage:
             section_color=(164, 173, 184),
             fade_distance=9.0 * view.size,
             shadow_opacity=0.25,
+            # below the floor, behind surfaces that lie on it
             position=(0.0, 0.0, view.floor - 1e-3 * view.size),
         )
 

@@ -162,6 +162,7 @@ class Viewer:
                 lambda event: self.show_state(actions[event.target.value]())
             )
             for k, slider in enumerate(self.scene.sliders):
+                # the step below is a power of ten of the span, which must be positive
                 span = max(slider.high - slider.low, 1e-9)
                 start = round(float(np.clip(slider.start, slider.low, slider.high)), 6)
                 control = gui.add_slider(
@@ -238,6 +239,7 @@ class Viewer:
                 self._sliders, self.scene.sliders, standing, strict=False
             ):
                 shown = float(np.clip(x, slider.low, slider.high))
+                # only changes are sent to the browsers
                 if abs(control.value - shown) > 1e-6:
                     control.value = shown
         finally:
@@ -308,6 +310,7 @@ class Viewer:
         with self._lock:
             self.time = float(np.clip(when, 0.0, self.replay.duration))
             self.state = self.replay.state(self.time)
+            # half a step of the slider
             if abs(self._line.value - self.time) > 5e-4:
                 self._following = True
                 self._line.value = self.time
