@@ -188,7 +188,9 @@ class ChunkTask:
     def _call(
         self, inputs: list[np.ndarray], out: list[np.ndarray], first: int
     ) -> list[Run]:
-        """Compute a strip into `out`; return its failed rows as runs.
+        """Compute a strip into `out`.
+
+        Return its failed rows as runs, [] if there are none.
 
         Args:
             inputs: Inputs of the strip.

@@ -14,8 +14,9 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
     """Context manager of a function that raises KeyboardInterrupt after a Ctrl-C.
 
     Python ignores a KeyboardInterrupt that is raised while an object is deleted, as
-    objects of Dask often are. The function does nothing on other threads than the main
-    one, and if the program has a SIGINT handler of its own.
+    objects of Dask often are: call the function regularly to raise it again. It does
+    nothing on other threads than the main one, and if the program has a SIGINT handler
+    of its own.
     """
     usual = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()

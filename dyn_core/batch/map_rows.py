@@ -70,15 +70,16 @@ def map_rows(
             arguments; default: the ufunc of `reduce`, or np.add. Values are combined in
             the order of the rows.
         count: Number of rows that the function generates.
-        chunk_rows: Number of rows of a chunk; None: 64 MiB of inputs and results, or
-            1 GiB if only strips of them are in memory (generated or mapped inputs with
-            a reduction or mapped result files).
+        chunk_rows: Number of rows of a chunk; None: on engine native at most 64 MiB
+            of inputs and results, or 1 GiB if only strips of them are in memory
+            (generated inputs with a reduction, mapped inputs with a reduction or .npy
+            results); on other engines about 512 or 4096 rows.
         scheduler: "threads" of this process; "processes" of this machine; the address
             of a Dask scheduler (tcp://host:8786), or a distributed.Client.
         workers: Number of threads or processes; None: threads of the Program, else all
             cores.
-        journal: Path of the journal; needed for a reduction, a URL, or arrays that
-            outlive the process.
+        journal: Path of the journal; None: beside a result file. A reduction, a URL and
+            arrays of the caller have a journal only with a path.
         resume: Whether to continue the run of an existing journal; False: start anew.
         progress: Whether a terminal shows rows, rate and remaining time after two
             seconds; or a function that is called with the rows done and all rows.

@@ -142,7 +142,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(kept: Any) -> Any:
-    """Return the reduced value of the JSON data of `packed`."""
+    """Return the reduced value of the JSON data of `packed`; None for None."""
     if kept is None:
         return None
     if "mapping" in kept:

@@ -102,7 +102,14 @@ def c_source(function: Any) -> str:
 
 
 def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
-    """Return the first kernel as a function; the next ones compute its Jacobian."""
+    """Return the first kernel as a CasADi function with a custom Jacobian.
+
+    The next kernels compute the Jacobian; the last one has no Jacobian of its own.
+
+    Args:
+        rates: Conversions of the robot.
+        externals: CasADi functions: values, slopes, then second derivatives if any.
+    """
     ca = casadi_module()
     function, *others = externals
     names, results = function.name_in(), function.name_out()

@@ -82,6 +82,9 @@ class JaxFunction:
 
     Attributes:
         program: The Program.
+
+    Raises:
+        UnsupportedError: As in `function`.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
@@ -242,7 +245,7 @@ class _JaxOperation:
 
 
 def _coordinates(program: Program[Any]) -> Any:
-    """Return the PositionRates; raise UnsupportedError if there is no robot."""
+    """Return the PositionRates of the robot; raise UnsupportedError without one."""
     if program.signature.system != "robot":
         raise UnsupportedError(
             f"{program.recipe.solver.name} is for a {program.signature.system};"

@@ -63,6 +63,9 @@ class TorchFunction:
 
     Attributes:
         program: The Program.
+
+    Raises:
+        UnsupportedError: The Program is not of a robot.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:

@@ -186,7 +186,7 @@ class TorchOperation:
             ctx.mark_non_differentiable(state)
 
     def _saved(self, ctx: Any) -> tuple[Sequence[Any], Sequence[Any], Any]:
-        """Return inputs, results and status of a call; no status requested: None."""
+        """Return inputs, results and status (None if not requested) of a call."""
         saved, count = ctx.saved_tensors, len(self.program.inputs)
         end = count + len(self.program.outputs)
         state = saved[end] if self._status else None

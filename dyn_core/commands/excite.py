@@ -179,7 +179,7 @@ def _show(done: int, count: int, condition: float) -> None:
 
 
 def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
-    """Return the position of typed joints; others stay neutral. None for None."""
+    """Return the position typed as JOINT=VALUE, other joints neutral; or None."""
     return None if typed is None else model.position(named_numbers("start", typed))
 
 

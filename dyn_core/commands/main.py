@@ -120,7 +120,10 @@ def _failed(message: str, status: int = 1) -> int:
 
 
 def _show_every_character() -> None:
-    """Replace characters that a terminal's encoding lacks by ASCII substitutes."""
+    """Replace characters that a terminal's encoding lacks by ASCII substitutes.
+
+    The handler applies to stdout and stderr.
+    """
 
     def ascii_form(error: UnicodeError) -> tuple[str, int]:
         if not isinstance(error, UnicodeEncodeError):
@@ -137,7 +140,7 @@ def _show_every_character() -> None:
 def _base(letter: str) -> str:
     """Return a letter without its diacritics.
 
-    A question mark if it has no ASCII form.
+    It is a question mark if the letter has no ASCII form.
     """
     parts = unicodedata.normalize("NFKD", letter)
     return "".join(x for x in parts if x.isascii()) or "?"

@@ -134,9 +134,9 @@ def comparison_sections(
 
 
 def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSection:
-    """Return a table of settings, a column for each run.
+    """Return the section of settings, a table with a column for each run.
 
-    Equal rows are in a second table.
+    Rows that are equal for all runs are in a second table.
     """
     columns = [_facts(record) for record in records]
     keys = list(dict.fromkeys(key for column in columns for key in column))

@@ -126,7 +126,7 @@ class Painter:
 
 
 def _gathered(surfaces: list[Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return all corners (n, 3), the colour 0..1 and the corners of each triangle."""
+    """Return all corners (n, 3), the colours (m, 3) 0..1 and the triangles (m, 3)."""
     starts = np.cumsum([0, *(len(x.triangles.vertices) for x in surfaces)])
     corners = [np.zeros((0, 3)), *(x.triangles.vertices for x in surfaces)]
     faces, colors = [np.zeros((0, 3), int)], [np.zeros((0, 3))]

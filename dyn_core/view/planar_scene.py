@@ -94,7 +94,10 @@ class PlanarScene(VisualScene):
         return part.name.startswith("ground/")
 
     def _floor(self, lowest: float, size: float) -> float:
-        """Return the height of the highest level ground, else below `lowest` [m]."""
+        """Return the height of the highest level ground.
+
+        Else just below `lowest` [m].
+        """
         levels = [_level(plane) for plane in self.ground]
         flat = [level for level in levels if level is not None]
         return max(flat) if flat else lowest - 0.02 * size
@@ -262,7 +265,7 @@ class ObjectScene(PlanarScene):
         return self.points(values).ravel()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the coordinates of the last call of `state`.
+        """Return the coordinates last passed to the method `state`.
 
         The argument is ignored.
         """

@@ -322,9 +322,9 @@ def _placed(item: Geometry) -> np.ndarray:
 
 
 def _rgb(color: tuple[float, ...] | None) -> tuple[Color | None, float]:
-    """Return a colour 0..255 and its opacity of RGBA 0..1.
+    """Return a colour 0..255 and its opacity 0..1, from RGBA 0..1.
 
-    (None, 1) without a colour.
+    Without a colour they are None and 1.
     """
     if color is None:
         return None, 1.0

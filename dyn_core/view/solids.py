@@ -70,7 +70,7 @@ def box(size: Sizes) -> Triangles:
 
 
 def ball(radius: float, around: int = AROUND) -> Triangles:
-    """Return a ball about the origin; `around`: corners of its equator."""
+    """Return a ball about the origin [m]; `around`: corners of its equator."""
     return _turned(_arc(radius, 0.0, np.pi, around // 2), around)
 
 
@@ -101,14 +101,20 @@ def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a cone about z, its base at the origin and its tip at z = length [m]."""
+    """Return a cone about z, its base at the origin and its tip at z = length [m].
+
+    `radius` is of the base, `around` the number of its corners.
+    """
     side = np.array([(0.0, length), (radius, 0.0)])
     foot = np.array([(radius, 0.0), (0.0, 0.0)])
     return joined([_turned(side, around), _turned(foot, around)])
 
 
 def rod(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
-    """Return a capsule whose axis connects two points, (3,) [m]."""
+    """Return a capsule between two points, (3,) [m].
+
+    The points are the ends of its cylinder; both caps extend `radius` beyond them.
+    """
     length = float(np.linalg.norm(np.subtract(end, start)))
     return capsule(radius, length).moved(along(start, end, 0.5))
 

@@ -336,12 +336,15 @@ class ResultFiles:
 
 
 def _rows_of_a_file(chunk_rows: int, count: int) -> int:
-    """Return the rows of a file of a zarr array: one chunk, from 1 to all rows."""
+    """Return the rows of a file of a zarr array: `chunk_rows`, from 1 to `count`."""
     return max(min(chunk_rows, count), 1)
 
 
 def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
-    """Return (shape, dtype) of a .npy file, whether in C order, and data offset."""
+    """Return (shape, dtype) of a .npy file, whether it is in C order, and its offset.
+
+    The offset of the data is in bytes.
+    """
     with open(name, "rb") as file:
         np.lib.format.read_magic(file)
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)

@@ -23,7 +23,12 @@ class CPlace(Protocol):
 
 
 class PortEntries:
-    """Flat inputs or outputs behind a table of pointers."""
+    """Flat inputs or outputs behind a table of pointers.
+
+    Args:
+        table: Name of the table in C.
+        sizes: Number of values of each port.
+    """
 
     def __init__(self, table: str, sizes: Sequence[int]) -> None:
         self.entries = [
@@ -86,7 +91,10 @@ class CGraphs:
         return f"    {name}(in, out, s, status);"
 
     def in_parts(self, what: str, statements: Sequence[str]) -> list[str]:
-        """Add functions of at most CHUNK independent statements; return their calls."""
+        """Add functions of at most CHUNK independent statements; return their calls.
+
+        `what` is a part of their names.
+        """
         parts = [statements[k : k + CHUNK] for k in range(0, len(statements), CHUNK)]
         return [self.function(what, part) for part in parts]
 
@@ -105,7 +113,13 @@ class CGraphs:
 
 
 class _CWriter:
-    """A writer of the Schedule of one Graph."""
+    """A writer of the Schedule of one Graph.
+
+    Args:
+        graphs: Writer of the source.
+        graph: Graph.
+        inputs, outputs: Memory of its inputs and outputs.
+    """
 
     def __init__(
         self, graphs: CGraphs, graph: Graph, inputs: CPlace, outputs: CPlace
@@ -123,7 +137,10 @@ class _CWriter:
         self.values: dict[int, CValue] = {}
 
     def _end(self, what: str) -> list[str]:
-        """Finish the current function; return its call, or [] if it is empty."""
+        """Finish the current function; return its call, or [] if it is empty.
+
+        `what` is a part of its name.
+        """
         lines = self.code.lines
         self._new()
         return [self.graphs.function(what, lines)] if lines else []
@@ -195,7 +212,7 @@ class _CWriter:
             self._deliver(k)
 
     def _deliver(self, k: int) -> None:
-        """Store node k in its outputs; set the status if it is a failed condition."""
+        """Write the stores of node k to outputs, and its check if it is a condition."""
         for index in self.schedule.ends.get(k, ()):
             self._store(self.outputs.entry(index), k)
         number = self.schedule.conditions.get(k)
@@ -207,7 +224,7 @@ class _CWriter:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation."""
+        """Write one operation; its result becomes a value of the current function."""
         op, x, b = step.op, step.operands, self.code
         if op == "sincos":
             self._sincos(step)

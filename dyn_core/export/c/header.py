@@ -146,7 +146,8 @@ def _wrapped(head: str, parts: Sequence[str], indent: str, end: str = "") -> lis
 def _unit(x: Interface, port: PortInterface) -> str:
     """Return the unit of a port.
 
-    Alternatives are resolved if all joints are of one type.
+    Of alternatives such as "rad | m", the unit of this robot is chosen if all its
+    joints have the same one.
     """
     units = set(x.position_units if "nq" in port.axes else x.velocity_units)
     alternatives = port.unit.split(" | ")  # for rotating and sliding joints
@@ -216,7 +217,7 @@ def _macros(x: Interface, batch: bool) -> list[str]:
 def _limits(x: Interface) -> list[tuple[str, list[tuple[str, object]]]]:
     """Return titled groups of macros of the robot's limits.
 
-    Missing limits have none.
+    Joints without a limit have no macro for it.
     """
     groups: list[tuple[str, list[tuple[str, object]]]] = []
     for kind, unit in (

@@ -478,17 +478,14 @@ def _kind(name: str) -> float:
 
 
 def _place(cycle: Cycle, name: str) -> float:
-    """Return the number of a fault of FAULTS.
-
-    They follow the bounds of the envelope.
-    """
+    """Return the number of a fault of FAULTS, counted after the envelope's bounds."""
     return float(value_count(cycle.model) + 1 + FAULTS.index(name))
 
 
 def displacement(q: Any, q_next: Any, wrapped: Sequence[bool]) -> Any:
-    """Return the displacement from q to q_next.
+    """Return the displacement from q to q_next (nv,).
 
-    Angles of wrapped joints to [-pi, pi).
+    Differences of wrapped joints are in [-pi, pi).
     """
     change = [b - a for a, b in zip(q, q_next, strict=True)]
     return Vector(

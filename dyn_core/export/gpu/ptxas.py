@@ -120,9 +120,14 @@ def _children() -> float:
 
 
 def _resources(report: str, code: int, seconds: float) -> Resources:
-    """Return the Resources in the report of ptxas.
+    """Return the Resources in a report of ptxas.
 
-    Spills are summed over its functions.
+    Spills are summed over all functions.
+
+    Args:
+        report: Output of ptxas -v on stderr.
+        code: Size of the file with the machine code [bytes].
+        seconds: Processor time of the assembler [s].
     """
     spills = [
         sum(int(x) for x in re.findall(rf"(\d+) bytes spill {what}", report))

@@ -49,7 +49,12 @@ class WasmSymbol(NamedTuple):
 
 @dataclass
 class _WasmReader:
-    """A reader of bytes, integers and names, with a current position."""
+    """A reader of bytes, integers (LEB128) and names.
+
+    Attributes:
+        data: Bytes that are read.
+        place: Index of the next byte.
+    """
 
     data: bytes
     place: int = 0
@@ -232,10 +237,7 @@ def _vector(entries: list[bytes]) -> bytes:
 
 
 def _elements(content: bytes) -> int:
-    """Return the number of functions in the table.
-
-    Its first entry, null, is not counted.
-    """
+    """Return the number of functions in the table, without its null entry."""
     if not content:
         return 0
     reader = _WasmReader(content)

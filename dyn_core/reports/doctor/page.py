@@ -122,9 +122,9 @@ def _count(report: RobotReport, severity: str) -> str:
 
 
 def _row(pair: tuple[str, str]) -> str:
-    """Return a table row of owner and fact.
+    """Return a table row with the cells owner and fact.
 
-    One cell if the owner is the whole robot.
+    A finding about the whole robot has only one cell.
     """
     owner, fact = map(html_text, pair)
     if not owner:

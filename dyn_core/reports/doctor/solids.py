@@ -96,7 +96,7 @@ class Solids:
 def hull_volume(points: np.ndarray) -> float:
     """Return the volume of the convex hull of points (n, 3) [m³].
 
-    0 if they are flat.
+    It is 0 for points in one plane.
     """
     from scipy.spatial import ConvexHull, QhullError
 

@@ -171,9 +171,10 @@ class Stage:
             self._arrows.visible = shown
 
     def _paint(self, wanted: dict[int, colors.Color]) -> None:
-        """Set colours of bodies.
+        """Set the colours of bodies.
 
-        Bodies without an entry have the colours of their parts.
+        Args:
+            wanted: Colours by body; other bodies have the colours of their parts.
         """
         if wanted == self._colors:
             return

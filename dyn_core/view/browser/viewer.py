@@ -294,10 +294,7 @@ class Viewer:
             self.stage.place(self.scene.poses(self.state), shares, forces)
 
     def play(self, playing: bool) -> None:
-        """Start or pause the replay.
-
-        A replay at its end restarts. Requires a replay.
-        """
+        """Start or pause the replay; at its end it restarts. Requires a replay."""
         with self._lock:
             if playing and self.replay and self.time >= self.replay.duration:
                 self.seek(0.0)
@@ -323,7 +320,7 @@ class Viewer:
     def advance(self, seconds: float) -> None:
         """Advance a running replay by some seconds of real time.
 
-        Pause it at its end.
+        The replay is paused at its end. Without a running replay nothing happens.
         """
         if self.replay is None or not self.playing:
             return
