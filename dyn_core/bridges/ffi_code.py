@@ -76,10 +76,10 @@ def checked(inputs, strides, outputs, row, state):
 
 
 def note(inputs, strides, outputs, row, state, states):
-    """Write the status of a row to `states`, if not 0; fill a failed row with NaN.
+    """Write the status of a row to `states`; fill a failed row with NaN.
 
-    `state` is the status of the kernel; NaN and infinity are checked if FINITE. Returns
-    0.
+    `state` is the status of the kernel; with FINITE, NaN and infinity count as
+    failures, too. Nothing is written to `states` if it is 0. Returns 0.
     """
     if FINITE:
         state = checked(inputs, strides, outputs, row, state)

@@ -53,7 +53,11 @@ class Solids:
         self._files: dict[Path, np.ndarray] = {}
 
     def of(self, link: LinkFacts) -> LinkSolid | None:
-        """Return the extent of a link's shapes; None without readable shapes."""
+        """Return the extent of a link's shapes, or None.
+
+        None if the link has no shapes, if one cannot be read, whose reason goes to
+        `unread`, or if it has a mesh and meshes are not read.
+        """
         clouds: dict[str, list[np.ndarray]] = {}
         for shape in link.geometry:
             if shape.shape == "mesh" and not self.meshes:

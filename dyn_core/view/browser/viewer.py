@@ -215,7 +215,10 @@ class Viewer:
         return move
 
     def move(self, values: list[float], moved: int | None = None) -> None:
-        """Show the state of the sliders' values; an error becomes a note in the panel.
+        """Show the state of the sliders' values.
+
+        If loops cannot be closed, the state does not change, and the panel shows the
+        error.
 
         Args:
             values: Value of each slider.
