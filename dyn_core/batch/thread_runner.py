@@ -18,7 +18,7 @@ class ChunkWork(Protocol[Outcome]):
     def run(
         self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
     ) -> Outcome:
-        """Process the rows first to last - 1; see ChunkTask.run."""
+        """Process rows first to last - 1; arguments as in ChunkTask.run."""
 
 
 def on_threads(

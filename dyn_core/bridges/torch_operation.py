@@ -180,7 +180,7 @@ class TorchOperation:
         return tuple(results), (0,) * len(results)
 
     def _keep(self, ctx: Any, inputs: Any, output: Any) -> None:
-        """Save inputs and results for the derivatives."""
+        """Save inputs and results of a call in its context, for the derivatives."""
         ctx.save_for_backward(*inputs, *output)
         for state in output[len(self.program.outputs) :]:
             ctx.mark_non_differentiable(state)

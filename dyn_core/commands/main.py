@@ -161,7 +161,7 @@ def _commands(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPars
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser with all subcommands, including those of plugins.
+    """Return the parser with all subcommands, including plugin commands.
 
     The commands of a plugin that fails are left out; the registry records the failure.
     """

@@ -185,7 +185,16 @@ def write_film(
 
 
 def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> None:
-    """Write the picture of a state as PNG; raise UnsupportedError without Pillow."""
+    """Write the picture of a state as PNG.
+
+    Args:
+        scene: Scene.
+        path: File that ends with .png.
+        state: State of the scene, (n,).
+
+    Raises:
+        UnsupportedError: Pillow is not installed.
+    """
     pillow().fromarray(Picture3D(scene).draw(state)).save(path, optimize=True)
 
 

@@ -142,7 +142,7 @@ class VisualScene(ABC):
 
     @abstractmethod
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-        """Return the state at a share, 0..1, of the path from a to b."""
+        """Return the state at `share`, 0..1, of the path from a to b."""
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Return a random state within the ranges of the sliders.

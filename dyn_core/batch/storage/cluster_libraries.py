@@ -15,7 +15,7 @@ def library(name: str, purpose: str) -> Any:
 
     Args:
         name: Module name.
-        purpose: Begin of the error message: the feature that needs it.
+        purpose: Feature that needs it, the start of the error message.
 
     Raises:
         UnsupportedError: It is not installed; says how to install it.

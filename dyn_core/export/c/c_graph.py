@@ -99,7 +99,10 @@ class CGraphs:
         return [self.function(what, part) for part in parts]
 
     def graph(self, graph: Graph, inputs: CPlace, outputs: CPlace) -> list[str]:
-        """Add the functions of a Graph; return the calls that run them in order."""
+        """Add the functions of a Graph; return the calls that run them in order.
+
+        `inputs`, `outputs`: memory of its flat inputs and outputs.
+        """
         return _CWriter(self, graph, inputs, outputs).calls()
 
     def begin(self) -> list[str]:

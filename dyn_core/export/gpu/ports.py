@@ -39,7 +39,10 @@ class StatePorts:
         return self._entry(code, self.count, "i64") if self.by_entries else "1"
 
     def _entry(self, code: FunctionCode, number: int, of: str) -> str:
-        """Return an entry of the table of type `of`, loaded once in each function."""
+        """Return entry `number` of the table, loaded once in each function.
+
+        `of`: LLVM type of the entry.
+        """
         name = code.pointers.get((self.table, number))
         if name is None:
             place = code.new(f"getelementptr i64, ptr {self.table}, i64 {number}")

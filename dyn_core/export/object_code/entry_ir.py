@@ -123,7 +123,7 @@ def _loop(head: str, body: Sequence[str], carried: str, end: str) -> str:
 
 
 def _port(table: str, k: int, name: str) -> list[str]:
-    """Return code that loads address k of a table into %NAMEk."""
+    """Return code that loads entry k of the pointer table `table` into %NAMEk."""
     return [
         f"  %{name}_at{k} = getelementptr ptr, ptr {table}, i64 {k}",
         f"  %{name}{k} = load ptr, ptr %{name}_at{k}",
@@ -275,7 +275,10 @@ def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
 
 
 def _together(interface: Interface, kernels: Kernels, settles: bool) -> list[str]:
-    """Return code that computes all rows with lanes, and then checks suspect rows."""
+    """Return code that computes all rows with lanes, and then checks suspect rows.
+
+    Without lanes it is a jump to the loop over single rows. `settles` is ignored.
+    """
     if not kernels.lanes:
         return ["  br label %each"]
     call = (
