@@ -10,11 +10,22 @@ from dyn_core.commands.version import version_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a subcommand; return the exit status: 0 good, 1 failed, 2 wrong usage."""
+    """Run a subcommand; return the exit status: 0 good, 1 failed, 2 wrong usage.
+
+    Args:
+        argv: Arguments without the program's name; None: sys.argv.
+
+    Returns:
+        The exit status, also 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: argparse printed help or a usage error.
+    """
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if arguments == ["--version"]:  # scripts ask for it often: nothing is loaded
+    if arguments == ["--version"]:  # frequent in scripts, hence without imports
         print(version_line())
         return 0
+    # The import is deferred, so that --version stays quick.
     return int(import_module("dyn_core.commands.main").run(arguments))
 
 

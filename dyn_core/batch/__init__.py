@@ -1,10 +1,10 @@
-"""Batches that fit nowhere: rows from memory, files or functions, chunk by chunk.
+"""Batch evaluation of a Program on more rows than fit in memory, chunk by chunk.
 
 `map_rows(program, ...)`, or `program.map(...)`, runs a Program over NumPy arrays,
-memory maps, zarr and Dask arrays, or over rows that a function makes, on threads, on
-processes of this machine or on a Dask scheduler elsewhere. A journal beside the result
-lets the same call continue after a kill. Dask and zarr are the extra `cluster`; they
-are imported where they are used.
+memory maps, zarr and Dask arrays, or over rows that a function generates, on threads,
+on processes of this machine or on a Dask scheduler elsewhere. A journal beside the
+result lets the same call continue after a kill. Dask and zarr are the extra `cluster`;
+they are imported on first use.
 """
 
 from dyn_core.batch.failed_rows import FailedRows

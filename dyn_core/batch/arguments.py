@@ -1,4 +1,4 @@
-"""What is asked of a batch, checked before anything is computed."""
+"""Checks of the arguments of map_rows, made before anything is computed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,14 @@ VALID = (
 def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
     """Return the number of threads or processes.
 
+    Args:
+        scheduler: Argument of map_rows.
+        workers: Argument of map_rows; None: the threads of the Program, else all cores.
+        program: Program that is evaluated.
+
     Raises:
-        SettingError: The scheduler or the number is none.
+        SettingError: `scheduler` is not valid, `workers` is not a whole number of at
+            least 1, or `workers` is given for a Dask scheduler.
     """
     known = isinstance(scheduler, str) and (
         scheduler in ("threads", "processes") or "://" in scheduler
@@ -45,7 +51,10 @@ def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
 
 
 def _whole(name: str, value: Any) -> int:
-    """Return a whole number from 1."""
+    """Return a setting as int; 1e9 is accepted.
+
+    Raises SettingError if `value` is not a whole number of at least 1.
+    """
     good = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if isinstance(value, float) and value.is_integer():
         good = True  # such as 1e9
@@ -57,11 +66,17 @@ def _whole(name: str, value: Any) -> int:
 def checked_rows(
     program: Program[Any], args: Sequence[Any], named: Mapping[str, Any], count: Any
 ) -> BatchRows:
-    """Return the inputs.
+    """Return the inputs of a batch as BatchRows, or GeneratedRows for a function.
+
+    Args:
+        program: Program that is evaluated.
+        args, named: Inputs by position and by name, or one function of the row range.
+        count: Number of rows that the function generates; None for arrays.
 
     Raises:
-        ShapeError: An input does not fit.
-        SettingError: A function of rows without their number, or a number without it.
+        ShapeError: An input does not fit its Port, no input has rows, the numbers of
+            rows differ, or other inputs stand beside the function.
+        SettingError: A function without `count`, or `count` without a function.
     """
     functions = [x for x in args if callable(x) and not hasattr(x, "dtype")]
     if not functions:
@@ -86,10 +101,17 @@ def checked_rows(
 def checked_chunk_rows(
     asked: Any, usual: int, rows: BatchRows, targets_grain: int
 ) -> int:
-    """Return the rows of a chunk.
+    """Return the number of rows of a chunk.
+
+    Args:
+        asked: Argument chunk_rows of map_rows; None: `usual`.
+        usual: Default number of rows of a chunk.
+        rows: Inputs of the batch.
+        targets_grain: Rows that each file of a zarr array in `out` has; 1 otherwise.
 
     Raises:
-        SettingError: Two chunks would write one file of a zarr array.
+        SettingError: `asked` is not a whole number of at least 1, or not a multiple of
+            `targets_grain`, so that two chunks would write one file of a zarr array.
     """
     chunk = usual if asked is None else _whole("chunk_rows", asked)
     if chunk % targets_grain and chunk < rows.count:
@@ -99,7 +121,7 @@ def checked_chunk_rows(
 
 
 def require_other_files(rows: BatchRows, files: ResultFiles | None) -> None:
-    """Refuse results in a file that an input is read from."""
+    """Raise SettingError if a result would be written to the file of an input."""
     for known in rows.sources if files is not None else ():
         for name in files.names if files is not None and known.file else ():
             if os.path.realpath(name) == os.path.realpath(known.file):
@@ -108,7 +130,7 @@ def require_other_files(rows: BatchRows, files: ResultFiles | None) -> None:
 
 
 def require_other_memory(rows: BatchRows, targets: Targets) -> None:
-    """Refuse results in memory that an input is read from."""
+    """Raise ShapeError if a result array may share memory with an input."""
     for known in rows.sources:
         for array in targets.arrays:
             if array is known.array or (

@@ -1,4 +1,4 @@
-"""A batch that is done once: its chunks, files, journal, and what comes of them."""
+"""One run of a batch: its chunks, result files and journal, and the final value."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
 from dyn_core.errors import BatchError, SettingError, warn
 
-Show = Callable[[int, int], Any]  # called with the rows that were done before, and now
+Show = Callable[[int, int], Any]  # rows done before this run, rows done
 
 
 class BatchRun:
-    """Chunks to do, and where their results go.
+    """The state of one batch: its chunks, and the destination of their results.
 
     Attributes:
-        program, rows, reduction, status: As of a ChunkTask.
-        targets: Where results go, None for a reduction.
-        journal: That of the run, or None.
-        strip, chunk: Rows of a strip and of a chunk.
-        runs: Chunks that are done, with their rows that failed.
+        program, rows, reduction, status: As in ChunkTask.
+        targets: Arrays that results are written to; None for a reduction.
+        journal: Journal of the run, or None.
+        strip, chunk: Number of rows of a strip and of a chunk.
+        runs: Failed rows of each finished chunk, by the chunk's index.
     """
 
     def __init__(
@@ -60,15 +60,17 @@ class BatchRun:
     def place(
         self, out: Any, files: ResultFiles | None, chunk_rows: Any, near: bool
     ) -> None:
-        """Choose the chunks, and check the arrays that results go to.
+        """Choose the sizes of strips and chunks, and check the arrays of `out`.
 
         Args:
-            out, chunk_rows: As of map_rows.
-            files: Those of a path.
+            out, chunk_rows: As in map_rows.
+            files: Result files if `out` is a path, else None.
             near: Whether all workers see the files of this machine.
 
         Raises:
-            ShapeError, SettingError: They do not fit.
+            ShapeError: An array of `out` has another shape or dtype, or shares memory
+                with an input.
+            SettingError: `out` is no array, or `chunk_rows` is not valid.
         """
         program, count, grain = self.program, self.rows.count, 1
         if out is not None and files is None:
@@ -87,10 +89,17 @@ class BatchRun:
     def journaled(
         self, path: Any, files: ResultFiles | None, resume: bool
     ) -> Iterator[None]:
-        """Open the journal and the files, if there are any; close the journal.
+        """Open the journal and the result files, if there are any; close the journal.
+
+        Args:
+            path: Argument `journal` of map_rows; None: beside the result file.
+            files: Result files if `out` is a path, else None.
+            resume: Whether to continue the run of an existing journal.
 
         Raises:
-            BatchError: They are of another run, or cannot be written.
+            BatchError: The journal or a file belongs to another run, is damaged, or
+                cannot be read or written; or the result exists without a journal.
+            SettingError: The journal is a URL, or results in memory have a journal.
         """
         if files is not None and path is None and not files.remote:
             path = beside(files.path)
@@ -132,7 +141,7 @@ class BatchRun:
             journal.close()
 
     def _header(self) -> dict[str, Any]:
-        """Return what a journal keeps of what was asked."""
+        """Return the journal's header as JSON data: program facts, sizes and inputs."""
         program, reduction = self.program, self.reduction
         dtype = str(program.dtype)
         return {
@@ -146,12 +155,18 @@ class BatchRun:
         }
 
     def results(self, client: Any, workers: int, show: Show) -> Any:
-        """Do the chunks that are missing; return what map_rows returns.
+        """Compute the missing chunks; return the result of map_rows.
 
         Args:
-            client: That of a Dask scheduler, None for threads.
-            workers: Threads.
-            show: Called after each chunk.
+            client: Client of a Dask scheduler; None for threads.
+            workers: Number of threads.
+            show: Called after each chunk with the number of rows done before this run,
+                and the number of rows done.
+
+        Raises:
+            BatchError: The journal has failed rows and `status` is False, or a file, a
+                worker or the scheduler is lost.
+            RowError: Rows fail and `status` is False.
         """
         before = self._recovered(workers)
         done = before
@@ -171,7 +186,10 @@ class BatchRun:
         return self._value(), self._failed()
 
     def _recovered(self, workers: int) -> int:
-        """Take over what the journal has; return how many rows are done."""
+        """Load the finished chunks of the journal; return how many rows they have.
+
+        Raises BatchError if some of these rows failed and `status` is False.
+        """
         self._drop_changed_chunks(workers)
         journal = {} if self.journal is None else self.journal.done
         for k, chunk in sorted(journal.items()):
@@ -185,7 +203,7 @@ class BatchRun:
         return sum(map(self._size, self.runs))
 
     def _drop_changed_chunks(self, workers: int) -> None:
-        """Forget chunks whose results are not what the journal says; warn of them."""
+        """Drop finished chunks whose results differ from their checksums; warn once."""
         if self.journal is None or self.targets is None or not self.journal.done:
             return
         done, changed = self.journal.done, []
@@ -213,7 +231,13 @@ class BatchRun:
     def _outcomes(
         self, client: Any, workers: int, missing: list[Chunk]
     ) -> Iterator[tuple[int, ChunkOutcome]]:
-        """Return chunks as they are done."""
+        """Iterate over (index, ChunkOutcome) of the missing chunks, as they finish.
+
+        Args:
+            client: Client of a Dask scheduler; None for threads.
+            workers: Maximum number of threads; engines other than native use one.
+            missing: Chunks to be computed.
+        """
         if not missing:
             return iter(())
         program = self.program
@@ -231,7 +255,7 @@ class BatchRun:
         return on_threads(task, missing, min(workers, len(missing)))
 
     def _value(self) -> Any:
-        """Return the results, or the value of the reduction."""
+        """Return the result arrays, or the value of the reduction."""
         if self.targets is None:
             return self._fold.value
         arrays = self.targets.arrays
@@ -245,10 +269,9 @@ class BatchRun:
 
 
 def _journal_path(path: Any) -> str:
-    """Return the path of a journal.
+    """Return the path of a journal as str.
 
-    Raises:
-        SettingError: It is a URL: lines are added to a file, and written at once.
+    Raises SettingError if it is a URL: lines must be appended and flushed at once.
     """
     name = os.fspath(path)
     if is_url(name):

@@ -1,4 +1,4 @@
-"""The work of a chunk: rows converted, computed, written or reduced, strip by strip."""
+"""The work of one chunk: convert, compute, and write or reduce its rows in strips."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
 from dyn_core.errors import RowError
 
-# A strip is what lies in a core's cache: numbers that are converted, then used at once.
-STRIP = 2 << 20  # bytes of inputs and results
-LANES = 512  # rows of chunks and strips are multiples of it
-CHUNK = 64 << 20  # bytes of inputs and results of a chunk
-LIGHT_CHUNK = 1 << 30  # the same where only strips of them are in memory
-LEAST, CHUNKS = 16384, 32  # rows of a chunk; chunks of a batch that is not that large
-BY_PYTHON = {"native": None, "graph": (512, 4096)}  # rows of strip and chunk
+# A strip fits in a core's cache: its rows are converted, then used at once.
+STRIP = 2 << 20  # maximum size of inputs and results of a strip [bytes]
+LANES = 512  # rows of chunks and strips are a multiple of it
+CHUNK = 64 << 20  # maximum size of inputs and results of a chunk [bytes]
+LIGHT_CHUNK = 1 << 30  # the same if only strips of them are in memory
+LEAST, CHUNKS = 16384, 32  # minimum rows of a chunk; chunks of a small batch
+BY_PYTHON = {"native": None, "graph": (512, 4096)}  # rows of strip and chunk by engine
+# The same for engines that compute one row at a time in Python.
 ROW_BY_ROW = (16, 512)
 
 
 class Stopped(Exception):
-    """The work was ended from outside."""
+    """The chunk was stopped from outside, see ChunkTask.run."""
 
 
 @dataclass(frozen=True)
 class ChunkOutcome:
-    """What became of a chunk.
+    """The outcome of a chunk.
 
     Attributes:
-        failed: Rows whose status is not 0.
-        value: What its results were reduced to; None where they are kept.
-        results: Results that are not written yet, one array for each output.
-        sums: Checksum of the results of each output; empty where none are asked for.
+        failed: Runs of rows whose status is not 0.
+        value: Value of the reduction over the chunk; None without a reduction.
+        results: Results that are not written yet, one array for each output; else None.
+        sums: CRC-32 checksum of the results of each output; empty if not needed.
     """
 
     failed: tuple[Run, ...]
@@ -50,15 +51,16 @@ class ChunkOutcome:
 def sizes(
     program: Program[Any], rows: BatchRows, grain: int, light: bool
 ) -> tuple[int, int]:
-    """Return rows of a strip and of a chunk.
+    """Return the number of rows of a strip and of a chunk.
 
-    They depend on nothing but the Program and the batch, so that a run gives the same
-    bits on any machine.
+    They depend only on the Program and the batch, so that a run gives the same bits on
+    any machine.
 
     Args:
-        program, rows: What is done with which rows.
-        grain: Rows of the results that must be written together.
-        light: Whether only strips of inputs and results are in memory.
+        program: Program that is evaluated.
+        rows: Inputs of the batch.
+        grain: Number of rows of the results that must be written together.
+        light: Whether only strips of inputs and results are in memory, not chunks.
     """
     by_python = BY_PYTHON.get(program.engine, ROW_BY_ROW)
     item = program.dtype.itemsize
@@ -72,7 +74,7 @@ def sizes(
     grain = int(np.lcm(grain, rows.grain))
     if (
         grain > 4 * chunk
-    ):  # files of a store that are larger than a chunk are read twice
+    ):  # a file much larger than a chunk is read several times instead
         grain = 1
     if grain == 1:
         grain = strip if chunk >= strip else LANES
@@ -84,15 +86,15 @@ def _whole(rows: int, step: int) -> int:
 
 
 class ChunkTask:
-    """Everything that a chunk needs.
+    """Everything that the computation of a chunk needs.
 
     Attributes:
-        program: The Program, which runs on the thread that asks.
-        rows: Its inputs.
-        targets: Where results go; None where they are returned.
-        reduction: What they are reduced to instead, or None.
-        strip: Rows of a strip.
-        status: Whether rows that fail are noted; else they raise.
+        program: Program, which runs on the calling thread.
+        rows: Inputs of the batch.
+        targets: Arrays that results are written to; None: results are returned.
+        reduction: Reduction that replaces the results, or None.
+        strip: Number of rows of a strip.
+        status: Whether failed rows are recorded; False: they raise an error.
         summed: Whether checksums of the results are needed.
     """
 
@@ -117,20 +119,22 @@ class ChunkTask:
         sent: Sequence[Any] = (),
         stopped: Callable[[], bool] = lambda: False,
     ) -> ChunkOutcome:
-        """Do a chunk.
+        """Compute the rows of one chunk, strip by strip.
 
         Args:
-            first, last: Its first row, and the one behind its last.
-            sent: Inputs that came with the task.
-            stopped: Whether to end; asked before each strip.
+            first, last: Range of its rows, last excluded.
+            sent: Inputs that came with the task, one for each input; None for others.
+            stopped: Returns whether to stop; called before each strip.
 
         Raises:
-            Stopped: It was asked to end.
-            RowError: Rows failed, and are not to be noted; has their indices.
+            Stopped: `stopped` returned True.
+            RowError: Rows failed and `status` is False; has their indices in the batch.
+            BatchError: Results cannot be written.
+            UnseenRows: This process does not see the file of an input.
         """
         rows = self.rows.loaded(first, last, sent)
         memory = None if self.targets is None else self.targets.views(first, last)
-        strips = self.reduction is not None  # whose memory is used again and again
+        strips = self.reduction is not None  # result buffers of one strip are reused
         results = memory or self._memory(self.strip if strips else last - first)
         buffers: dict[int, np.ndarray] = {}
         failed: list[Run] = []
@@ -145,7 +149,7 @@ class ChunkTask:
             bad = self._call(inputs, out, a)
             failed += bad
             if self.summed:
-                sums = checksums(out, sums)  # while they lie in the cache
+                sums = checksums(out, sums)  # while the results are in the cache
             if self.reduction is not None:
                 value = self._reduced(value, out, bad, a)
         outcome = ChunkOutcome(tuple(joined(failed)), value, sums=sums)
@@ -163,7 +167,13 @@ class ChunkTask:
     def _fit(
         self, k: int, array: np.ndarray, buffers: dict[int, np.ndarray]
     ) -> np.ndarray:
-        """Return rows as the Program reads them, converted into memory in the cache."""
+        """Return rows of input k in the dtype and memory layout of the Program.
+
+        Args:
+            k: Index of the input.
+            array: Its rows, or a value that all rows share.
+            buffers: Conversion buffers by index of the input, reused by all strips.
+        """
         flags, dtype = array.flags, self.program.dtype
         if array.dtype == dtype and flags.c_contiguous and flags.aligned:
             return array
@@ -178,7 +188,18 @@ class ChunkTask:
     def _call(
         self, inputs: list[np.ndarray], out: list[np.ndarray], first: int
     ) -> list[Run]:
-        """Compute a strip; return its rows that failed."""
+        """Compute a strip into `out`.
+
+        Return its failed rows as runs, [] if there are none.
+
+        Args:
+            inputs: Inputs of the strip.
+            out: Arrays of the outputs.
+            first: Index of the strip's first row in the batch.
+
+        Raises:
+            RowError: Rows failed and `status` is False.
+        """
         program = self.program
         into: Any = out[0] if len(out) == 1 else tuple(out)
         state: Any = program(*inputs, out=into, status=True)[1]
@@ -194,7 +215,14 @@ class ChunkTask:
     def _reduced(
         self, value: Any, out: list[np.ndarray], bad: list[Run], first: int
     ) -> Any:
-        """Return the value with that of a strip, whose failed rows are left out."""
+        """Return the reduced value with a strip added; failed rows are left out.
+
+        Args:
+            value: Value of the strips before, or None.
+            out: Results of the strip.
+            bad: Failed rows of the strip, as runs of indices in the batch.
+            first: Index of the strip's first row in the batch.
+        """
         if bad:
             good = np.ones(len(out[0]), bool)
             for a, b, _ in bad:
@@ -215,21 +243,25 @@ def _error(
     state: np.ndarray,
     first: int,
 ) -> RowError:
-    """Return the error of rows of a strip, with their numbers in the batch."""
+    """Return the RowError of the failed rows `bad` of a strip.
+
+    `first` is added to its row indices, which are then relative to the batch. The
+    Program is called again without a status, since its own error also names the input.
+    """
     error = program.failure(int(state[bad[0]]), bad.tolist())
     try:
         program(*inputs)
-    except RowError as detailed:  # names the input as well
+    except RowError as detailed:  # has the name of the input, too
         error = detailed
     rows = bad if error.rows is None else error.rows
     return error.of_rows(np.add(rows, first).tolist())
 
 
 class ChunkSums:
-    """The checksums of chunks that are done.
+    """A task that computes the checksums of finished chunks.
 
     Attributes:
-        targets: Where their results are.
+        targets: Arrays with the results.
     """
 
     def __init__(self, targets: Targets) -> None:
@@ -238,7 +270,10 @@ class ChunkSums:
     def run(
         self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
     ) -> tuple[int, ...] | None:
-        """Return the checksum of each output; None if a chunk cannot be read."""
+        """Return the checksum of each output; None if the rows cannot be read.
+
+        `sent` and `stopped` are ignored.
+        """
         return self.targets.sums(first, last)
 
 

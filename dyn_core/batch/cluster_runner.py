@@ -1,7 +1,7 @@
-"""Chunks of a batch on a Dask cluster: processes of this machine, or workers elsewhere.
+"""Chunks of a batch on a Dask cluster: processes of this machine, or remote workers.
 
-Dask does the chunks of a worker that died once more. A chunk that is written twice has
-the same bits, and the journal has it once.
+Dask computes the chunks of a dead worker again. A chunk that is written twice has the
+same bits, and the journal records it once.
 """
 
 from __future__ import annotations
@@ -25,25 +25,27 @@ from dyn_core.batch.thread_runner import Chunk
 from dyn_core.batch.worker_task import packed, run_chunk, task_facts
 from dyn_core.errors import BatchError
 
-ANSWER = 10.0  # for the scheduler [s]
-WAIT = 30.0  # for its first worker [s]
+ANSWER = 10.0  # timeout for the scheduler's answer [s]
+WAIT = 30.0  # timeout for its first worker [s]
 LOST = "the scheduler is lost; what is done is kept"
-COUNT = 1.0  # time after which the workers are counted anew [s]
-CLOSE = 0.4  # for workers to end, which are ended otherwise after that [s]
-AHEAD = 2, 4  # chunks of a worker's thread; of chunks that bring and return no rows
+COUNT = 1.0  # period after which the workers are counted again [s]
+CLOSE = 0.4  # timeout for a clean end of the workers [s]
+AHEAD = 2, 4  # chunks in flight for a thread; if they bring and return no rows
 
 
 @contextmanager
 def connected(scheduler: Any, workers: int) -> Iterator[Any]:
-    """Return a Client of the scheduler that is asked for; close what was opened.
+    """Context manager of a Client of the requested scheduler.
+
+    A Client that is passed in is yielded and stays open; others are closed at the end.
 
     Args:
-        scheduler: "processes", an address, or a Client.
-        workers: Processes, where they are started here.
+        scheduler: "processes", the address of a scheduler, or a distributed.Client.
+        workers: Number of processes for "processes"; ignored otherwise.
 
     Raises:
         UnsupportedError: Dask is not installed.
-        BatchError: Nobody answers there.
+        BatchError: No scheduler answers within 10 s, or the address is not valid.
     """
     distributed = library("distributed", f"scheduler={scheduler!r}")
     if made_by(scheduler, "distributed") and hasattr(scheduler, "submit"):
@@ -81,21 +83,29 @@ def connected(scheduler: Any, workers: int) -> Iterator[Any]:
 def on_cluster(
     client: Any, task: ChunkTask, chunks: Iterable[Chunk], journal: Journal | None
 ) -> Iterator[tuple[int, ChunkOutcome]]:
-    """Return chunks as they are done.
+    """Iterate over (index, ChunkOutcome) of the chunks, in order of completion.
+
+    Args:
+        client: Client of the scheduler.
+        task: Task of each chunk.
+        chunks: Chunks to be computed.
+        journal: Journal of the run, or None; workers use it to recognise shared files.
 
     Raises:
-        BatchError: All workers, or the scheduler, are lost.
+        BatchError: No worker comes within 30 s, a chunk kills several workers, a worker
+            cannot import the code, or the scheduler is lost.
+        RowError: Rows fail and the task records no status.
     """
     try:
         client.wait_for_workers(1, timeout=WAIT)
-    except Exception as error:  # its own TimeoutError, by release
+    except Exception as error:  # the type of timeout error depends on the release
         raise BatchError(f"no worker came within {WAIT:.0f} s: {error}") from error
     yield from _ClusterRun(client, task, chunks, journal).outcomes()
 
 
 @contextmanager
 def _heard() -> Iterator[None]:
-    """Say in words that the scheduler does not answer any more."""
+    """Context manager that raises BatchError if the scheduler does not answer."""
     try:
         yield
     except (OSError, TimeoutError, CancelledError, asyncio.CancelledError) as error:
@@ -103,7 +113,7 @@ def _heard() -> Iterator[None]:
 
 
 class _ClusterRun:
-    """Chunks that go out to workers, and come back."""
+    """The submission of chunks to workers, and the collection of their outcomes."""
 
     def __init__(
         self,
@@ -115,7 +125,7 @@ class _ClusterRun:
         self.client, self.task, self.chunks = client, task, iter(chunks)
         self.facts = task_facts(task, journal)
         self.packed = packed(self.facts)
-        self.send_all = False  # workers see no files
+        self.send_all = False  # set once a worker does not see the input files
         returned = task.reduction is None and self.facts.results is None
         sent = any(
             where is None and x.rows is not None
@@ -126,7 +136,13 @@ class _ClusterRun:
         self.most, self.counted = 0, -np.inf
 
     def outcomes(self) -> Iterator[tuple[int, ChunkOutcome]]:
-        """Return chunks as they are done."""
+        """Iterate over (index, ChunkOutcome) in order of completion.
+
+        The remaining chunks are cancelled if the iteration ends early.
+
+        If a worker cannot see the files of the inputs, this chunk and all later ones
+        are sent with their rows.
+        """
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop
         )
@@ -150,7 +166,11 @@ class _ClusterRun:
                 self.client.cancel(list(self.waiting), asynchronous=False)
 
     def _result(self, future: Any, chunk: Chunk) -> ChunkOutcome:
-        """Return what a worker did."""
+        """Return the ChunkOutcome of a finished future.
+
+        Raises BatchError if the chunk was cancelled, killed its workers, or needs a
+        module that the worker lacks; other errors of the worker are raised unchanged.
+        """
         k, first, last = chunk
         where = f"chunk {k} (rows {first} to {last - 1})"
         if future.status == "cancelled":
@@ -165,12 +185,12 @@ class _ClusterRun:
                 message = f"a worker cannot do {where}: {error}"
                 raise BatchError(f"{message}; valid: the same modules everywhere")
             raise error
-        with _heard():  # waits where the worker died with it, and it is done again
+        with _heard():  # waits if a worker died and the chunk is computed again
             outcome: ChunkOutcome = future.result()
         return outcome
 
     def _fill(self, completed: Any) -> None:
-        """Let every thread of the workers have chunks."""
+        """Submit chunks until each thread of the workers has several of them."""
         now = time.monotonic()
         if now - self.counted > COUNT:
             with _heard():
@@ -184,9 +204,9 @@ class _ClusterRun:
             self._submit(chunk, completed)
 
     def _submit(self, chunk: Chunk, completed: Any) -> None:
-        """Send a chunk out, with rows that workers cannot read themselves.
+        """Submit a chunk, with the rows that workers cannot read themselves.
 
-        They are part of the task: where a worker dies, another one gets them.
+        The rows are part of the task: if a worker dies, the next one gets them.
         """
         _, first, last = chunk
         sources = enumerate(self.task.rows.sources)
@@ -200,7 +220,11 @@ class _ClusterRun:
         completed.add(future)
 
     def _sent(self, j: int, source: RowSource, first: int, last: int) -> Any:
-        """Return rows of an input to be sent with a task; None if it reads them."""
+        """Return rows of input j to be sent with a task; None if the worker reads them.
+
+        None also if all rows share the value. Rows of a Dask array are returned as a
+        future.
+        """
         if source.rows is None:
             return None
         if isinstance(source, DaskSource):

@@ -1,4 +1,4 @@
-"""Rows of a batch whose status is not 0."""
+"""Rows of a batch whose status is not 0, and the reasons."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-Run = tuple[int, int, str]  # first row, the one behind the last, why
+Run = tuple[int, int, str]  # first row, row behind the last, reason
 
 
 @dataclass(frozen=True)
 class FailedRows:
-    """Rows that failed, and why; their results are NaN.
+    """The rows of a batch that failed, and why; their results are NaN.
 
     Attributes:
-        count: Rows of the batch.
-        runs: Rows beside each other that failed for one reason, in order: the first,
-            the one behind the last, and the reason.
+        count: Number of rows of the batch.
+        runs: Runs of adjacent rows that failed for one reason, in ascending order:
+            first row, row behind the last, reason.
     """
 
     count: int
@@ -25,13 +25,13 @@ class FailedRows:
 
     @property
     def rows(self) -> np.ndarray:
-        """The indices of the rows, in order."""
+        """Indices of the failed rows, ascending."""
         parts = [np.arange(first, last) for first, last, _ in self.runs]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     @property
     def mask(self) -> np.ndarray:
-        """One truth value for each row of the batch: True where it failed."""
+        """Boolean array (count,): True for the failed rows."""
         mask = np.zeros(self.count, bool)
         for first, last, _ in self.runs:
             mask[first:last] = True
@@ -39,7 +39,7 @@ class FailedRows:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many rows failed for each reason."""
+        """Number of failed rows for each reason."""
         counts: dict[str, int] = {}
         for first, last, why in self.runs:
             counts[why] = counts.get(why, 0) + last - first
@@ -54,12 +54,12 @@ class FailedRows:
 
 
 def runs_of(rows: Sequence[int], reasons: Sequence[str]) -> list[Run]:
-    """Return rows, in order, as runs of one reason."""
+    """Return ascending row indices, with one reason each, as runs."""
     return joined((row, row + 1, why) for row, why in zip(rows, reasons, strict=True))
 
 
 def joined(runs: Iterable[Run]) -> list[Run]:
-    """Return runs, in order, those beside each other with one reason made one."""
+    """Return ascending runs, with adjacent runs of the same reason merged."""
     result: list[Run] = []
     for first, last, why in runs:
         if result and result[-1][1] == first and result[-1][2] == why:

@@ -1,4 +1,4 @@
-"""Ctrl-C that is not lost where code of others catches or forgets it."""
+"""A Ctrl-C that is not lost where foreign code catches or ignores it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from types import FrameType
 
 @contextmanager
 def kept_interrupts() -> Iterator[Callable[[], None]]:
-    """Return a function that raises KeyboardInterrupt where one came before.
+    """Context manager of a function that raises KeyboardInterrupt after a Ctrl-C.
 
-    Python forgets one that comes while an object is deleted, as those of Dask often
-    are. Where somebody else listens to the signal, and on other threads, nothing is
-    done.
+    Python ignores a KeyboardInterrupt that is raised while an object is deleted, as
+    objects of Dask often are: call the function regularly to raise it again. It does
+    nothing on other threads than the main one, and if the program has a SIGINT handler
+    of its own.
     """
     usual = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()

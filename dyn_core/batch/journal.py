@@ -1,11 +1,11 @@
-"""The journal beside a result: what was asked, and which chunks are done.
+"""The journal beside a result: the request, and the chunks that are finished.
 
-The first line says what was asked; each other one names a chunk that is done, with the
-rows that failed, the checksums of its results and, in a reduction, its value. A line is
-written in one piece after the results of its chunk, so that a process that is killed
-loses the chunks it was at, and nothing else; half a line at the end of the file is
-dropped. Each line ends with a checksum of itself and of the mark of its run: a line
-that is damaged, or of another journal, is refused.
+The first line is a header with the request; each other line names a finished chunk,
+with its failed rows, the checksums of its results and, in a reduction, its value. A
+line is written in one piece after the results of its chunk, so that a process that is
+killed loses only the chunks in progress; an incomplete last line is dropped. Each line
+ends with a checksum of itself and of the token of its run: a line that is damaged, or
+of another journal, is refused.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dyn_core.errors import BatchError
 
 try:
     import fcntl
-except ImportError:  # such as on Windows: nobody is kept from a run that goes on
+except ImportError:  # such as on Windows: a journal in use is not locked
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 2
-LONGEST = 1 << 20  # bytes of a first line
-# What stands in the first line, and what it is called where it differs.
+LONGEST = 1 << 20  # maximum length of a header [bytes]
+# Keys of the header, and their titles in messages about differences.
 HEADER_TITLES = {
     "format": "format of the journal",
     **TITLES,
@@ -40,12 +40,12 @@ HEADER_TITLES = {
 
 
 class DoneChunk(NamedTuple):
-    """What a journal says of a chunk that is done.
+    """The entry of a journal for a finished chunk.
 
     Attributes:
-        failed: Rows that failed.
-        value: What its results were reduced to, as JSON keeps it.
-        sums: Checksum of its results, one for each output; empty in a reduction.
+        failed: Runs of failed rows.
+        value: Value of the reduction over the chunk, as JSON data; None without one.
+        sums: CRC-32 checksum of the results of each output; empty in a reduction.
     """
 
     failed: tuple[Run, ...]
@@ -54,12 +54,12 @@ class DoneChunk(NamedTuple):
 
 
 class Journal:
-    """The journal of a run; closed at its end.
+    """The journal of a run; its file is open between begin or resume, and close.
 
     Attributes:
-        path: File.
-        header: What was asked.
-        done: Chunks that are done.
+        path: Absolute path of the file.
+        header: Request of the run.
+        done: Finished chunks, by index.
     """
 
     def __init__(self, path: str, header: Mapping[str, Any]) -> None:
@@ -69,10 +69,10 @@ class Journal:
 
     @staticmethod
     def read_header(path: str) -> dict[str, Any] | None:
-        """Return what the run was asked whose journal this is; None if there is none.
+        """Return the header of a journal; None if there is no file.
 
         Raises:
-            BatchError: The file is no journal.
+            BatchError: The file cannot be read, or its first line is no header.
         """
         try:
             with open(path, "rb") as file:
@@ -92,10 +92,14 @@ class Journal:
             ) from error
 
     def begin(self) -> None:
-        """Begin anew: the file has a header, and no chunk is done."""
+        """Replace the file by one with the header alone, and a new token.
+
+        Raises:
+            BatchError: Another process writes the journal, or it cannot be written.
+        """
         self.header["token"] = secrets.token_hex(8)
         if os.path.exists(self.path):
-            self._open()  # nobody writes it
+            self._open()  # raises if another process writes it
             self.close()
         fresh = f"{self.path}.{self.header['token']}"
         try:
@@ -110,10 +114,14 @@ class Journal:
         self._open()
 
     def resume(self, kept: Mapping[str, Any]) -> None:
-        """Continue the run whose header this is.
+        """Continue a run: read its finished chunks, and drop an incomplete last line.
+
+        Args:
+            kept: Header of the existing journal, see read_header.
 
         Raises:
-            BatchError: It was asked something else (says what), or it is going on.
+            BatchError: The headers differ (says where), a line is damaged, or another
+                process writes the journal.
         """
         differences = list(_differences(kept, self.header))
         if differences:
@@ -136,7 +144,7 @@ class Journal:
         self._file.seek(end)
 
     def _take(self, number: int, line: bytes) -> None:
-        """Take over a chunk that is done."""
+        """Add the finished chunk of a line; raise BatchError if the line is damaged."""
         try:
             k, runs, value, sums = _content(line, self.header["token"])
             failed = tuple((a, b, str(why)) for a, b, why in runs)
@@ -148,6 +156,7 @@ class Journal:
             ) from error
 
     def _open(self) -> None:
+        """Open and lock the file; raise BatchError if another process has locked it."""
         self._file = open(self.path, "r+b", buffering=0)
         if fcntl is not None:
             try:
@@ -160,29 +169,32 @@ class Journal:
         self._file.seek(0, os.SEEK_END)
 
     def add(self, k: int, chunk: DoneChunk) -> None:
-        """Note a chunk that is done: its results are written."""
+        """Append a finished chunk; its results must be written already.
+
+        Raises BatchError if the journal has chunk k already.
+        """
         if k in self.done:
             raise BatchError(f"chunk {k} was done twice")
         self.done[k] = chunk
         self._file.write(_line([k, *chunk], self.header["token"]))
 
     def close(self) -> None:
-        """Close the file; it stays."""
+        """Close the file; it is not removed."""
         if self._file is not None:
             self._file.close()
 
 
 def _line(content: Any, mark: str) -> bytes:
-    """Return a line of a journal: JSON, and a checksum of it and of a run's mark."""
+    """Return a line: JSON, and a checksum of it and of the run's token `mark`."""
     text = json.dumps(content)
     return f"{text} {zlib.crc32((mark + text).encode()):08x}\n".encode()
 
 
 def _content(line: bytes, mark: str) -> Any:
-    """Return the content of a line.
+    """Return the JSON content of a line.
 
     Raises:
-        ValueError: It is no whole line of that run.
+        ValueError: The checksum differs: the line is damaged or of another run.
     """
     text, _, end = line.rpartition(b" ")
     if end != b"%08x\n" % zlib.crc32(mark.encode() + text):
@@ -191,7 +203,7 @@ def _content(line: bytes, mark: str) -> Any:
 
 
 def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
-    """Return what two headers differ in, in words."""
+    """Iterate over the differences between two headers, in words."""
     yield from fact_differences(kept, asked, HEADER_TITLES)
     inputs = kept.get("inputs", {}), asked.get("inputs", {})
     for name in {**inputs[0], **inputs[1]}:
@@ -207,5 +219,5 @@ def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[
 
 
 def beside(path: str) -> str:
-    """Return the path of the journal of a result."""
+    """Return the absolute path of the journal of a result: its path with .journal."""
     return os.path.abspath(path) + ".journal"

@@ -1,4 +1,4 @@
-"""A Program over all rows of a batch: the one call, whatever runs it."""
+"""Evaluation of a Program over all rows of a batch, on any scheduler: map_rows."""
 
 from __future__ import annotations
 
@@ -41,53 +41,58 @@ def map_rows(
         map_rows(rnea, Q, Qd, Qdd, out="tau.npy")            a file; so is "tau.zarr"
         map_rows(rnea, states, count=1e9, reduce=np.maximum) rows that a function makes
 
-    Inputs are NumPy arrays, memory maps, zarr and Dask arrays, by position or name; one
-    without the batch axis is shared by all rows. None is copied or converted whole. In
-    their place one function of the row range, called as function(first, last), may
-    return all inputs of these rows; which ranges it is asked for depends on the
-    Program, count and chunk_rows alone.
+    Inputs are NumPy arrays, memory maps, zarr and Dask arrays, by position or name; an
+    input without the batch axis is shared by all rows. No input is copied or converted
+    as a whole. Instead of arrays, one function of the row range, called as
+    function(first, last), may return all inputs of these rows; its ranges depend only
+    on the Program, count and chunk_rows.
 
     A result in a file has a journal beside it, with the name of the file and .journal.
-    After Ctrl-C or a kill the same call does the chunks that are missing. It reads
-    those that are done: rows that differ from their checksum in the journal are
-    computed again, with a warning. A journal of other arguments, code or arithmetic is
-    refused; the error says what differs. Files of inputs are compared in some places,
-    not whole.
+    After Ctrl-C or a kill the same call computes the missing chunks. It reads the
+    finished ones: rows that differ from their checksum in the journal are computed
+    again, with a warning. A journal of other arguments, code or arithmetic is refused;
+    the error says which. Input files are compared in some samples, not as a whole.
 
     Args:
-        program: What is computed.
-        args, named: Its inputs, or the function.
+        program: Program to be evaluated.
+        args, named: Inputs of the Program, or the function of the row range.
         out: None: new arrays in memory. A path ending in .npy, or in .zarr (a group for
             several outputs); another path is a folder with a .npy for each output. A
-            URL that ends in .zarr, such as s3://bucket/x.zarr, which has a journal if
-            `journal` names one. Or arrays, zarr arrays, of the right shape and dtype.
-        status: Whether rows that fail are returned, instead of raising an error; their
+            URL that ends in .zarr, such as s3://bucket/x.zarr, which has a journal only
+            if `journal` names one. Or arrays, zarr arrays, of the right shape and
+            dtype.
+        status: Whether failed rows are returned instead of raising an error; their
             results are NaN, and a reduction leaves them out.
-        reduce: Results are not kept but reduced: by a ufunc over the rows, such as
-            np.maximum, or by a function of the results of some rows, which returns
+        reduce: None, or a reduction that replaces the results: a ufunc over the rows,
+            such as np.maximum, or a function of the results of some rows, which returns
             numbers or arrays (one, a tuple, a mapping).
-        combine: How two such values become one, a ufunc or a function of two; default:
-            that ufunc, or np.add. It is done in the order of the rows.
-        count: How many rows the function can make.
-        chunk_rows: Rows that are done at a time; None: 64 MiB of inputs and results,
-            1 GiB where these are made and reduced, or in files that are mapped here.
+        combine: How two reduced values are combined: a ufunc or a function of two
+            arguments; default: the ufunc of `reduce`, or np.add. Values are combined in
+            the order of the rows.
+        count: Number of rows that the function generates.
+        chunk_rows: Number of rows of a chunk; None: on engine native at most 64 MiB
+            of inputs and results, or 1 GiB if only strips of them are in memory
+            (generated inputs with a reduction, mapped inputs with a reduction or .npy
+            results); on other engines about 512 or 4096 rows.
         scheduler: "threads" of this process; "processes" of this machine; the address
             of a Dask scheduler (tcp://host:8786), or a distributed.Client.
-        workers: Threads or processes; None: those of the Program, else all cores.
-        journal: Its path, also for a reduction and for arrays that outlive the process.
-        resume: Whether to continue where a journal is; False: begin anew.
+        workers: Number of threads or processes; None: threads of the Program, else all
+            cores.
+        journal: Path of the journal; None: beside a result file. A reduction, a URL and
+            arrays of the caller have a journal only with a path.
+        resume: Whether to continue the run of an existing journal; False: start anew.
         progress: Whether a terminal shows rows, rate and remaining time after two
             seconds; or a function that is called with the rows done and all rows.
 
     Returns:
-        The results: an array, or a named tuple of several; of a reduction, its value.
-        With status, also the FailedRows.
+        The results: an array, or a named tuple of several; for a reduction its value.
+        With status=True a pair with the FailedRows.
 
     Raises:
         ShapeError, SettingError: An argument does not fit.
         BatchError: The journal is of another run or damaged, a worker would compute
             other bits, or a file or the cluster is lost.
-        RowError: Rows failed; has their indices. What is done is kept.
+        RowError: Rows failed; has their indices. Finished chunks stay in the journal.
         UnsupportedError: The extra `cluster` is needed, and not installed.
     """
     workers = arguments.checked_workers(scheduler, workers, program)
@@ -122,7 +127,11 @@ def map_rows(
 def _files(
     out: Any, program: Program[Any], reduction: Reduction | None
 ) -> ResultFiles | None:
-    """Return files for a path, None for all else."""
+    """Return the result files if `out` is a path, else None.
+
+    Raises SettingError if `out` is not valid, has no folder, or is given for a
+    reduction.
+    """
     if reduction is not None and out is not None:
         message = "a reduction returns its value; valid: journal= to resume it, no out"
         raise SettingError(message, "out")
@@ -135,7 +144,15 @@ def _files(
 
 @contextmanager
 def _progress(count: int, wanted: Any) -> Iterator[Callable[[int, int], Any]]:
-    """Return a function that is called with the rows done, before and now."""
+    """Context manager of a function (rows done before this run, rows done).
+
+    Args:
+        count: Number of rows of the batch.
+        wanted: Argument `progress` of map_rows.
+
+    Raises:
+        SettingError: `wanted` is neither a bool nor a function.
+    """
     if callable(wanted):
         yield lambda before, done: wanted(done, count)
         return

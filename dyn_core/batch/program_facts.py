@@ -1,9 +1,9 @@
-"""What decides the bits of a batch, as words that processes and journals compare.
+"""Facts that decide the bits of a batch, as strings to compare.
 
 Two processes compute the same bits if they run the same code of this library, the same
-Program of the same robot, and the same arithmetic. The number of a release says little
-of it: two checkouts have one, and one release rounds differently without a fused
-multiply-add or without machine code.
+Program of the same robot, and the same arithmetic. A release number is not enough: two
+checkouts may share one, and one release rounds differently without a fused multiply-add
+or without machine code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dyn_core.model import Model
 from dyn_core.recordings.runs import model_hash
 from dyn_core.sharing import once
 
-# The facts of a Program, and what each is called where two differ.
+# Keys of the facts of a Program, and their titles in messages about differences.
 TITLES = {
     "library": "release of dyn_ros",
     "program": "Program",
@@ -32,14 +32,14 @@ TITLES = {
     "arithmetic": "arithmetic",
 }
 PACKAGES = "dyn_core", "dyn_plugins"
-_UNCHANGED = "threads", "wait"  # build options that change no bit
+_UNCHANGED = "threads", "wait"  # build options that do not affect results
 _DIGITS = 12
 _FUNCTIONS = "sin", "cos", "arcsin", "arccos", "arctan2", "exp", "log", "tanh"
 _SCALARS = math.sin, math.cos, math.exp, math.log, math.tanh
 
 
 def program_facts(program: Program[Any]) -> dict[str, str]:
-    """Return what decides the bits of a Program's results, by the names of TITLES."""
+    """Return the facts that decide the bits of the results, by the keys of TITLES."""
     model = program.model
     robot = model_hash(model) if isinstance(model, Model) else ""
     return {
@@ -53,7 +53,13 @@ def program_facts(program: Program[Any]) -> dict[str, str]:
 def fact_differences(
     there: Mapping[str, Any], here: Mapping[str, Any], titles: Mapping[str, str]
 ) -> Iterator[str]:
-    """Return the facts that differ, in words."""
+    """Iterate over the differing facts, as text "title: ... there, ... here".
+
+    Args:
+        there: Facts of the other process or of the journal.
+        here: Facts of this process.
+        titles: Keys that are compared, and their titles.
+    """
     for key, title in titles.items():
         if there.get(key) != here.get(key):
             yield f"{title}: {there.get(key)} there, {here.get(key)} here"
@@ -77,9 +83,10 @@ def release() -> str:
 
 
 def arithmetic(engine: str) -> str:
-    """Return how an engine computes here: what decides how its numbers round.
+    """Return a description of the arithmetic of an engine on this machine.
 
-    What writes machine code is part of the library's files.
+    It decides how numbers round. The code generator needs no mention: it is among the
+    source files of `release`.
     """
     if engine != "native":
         return f"NumPy {np.__version__}, functions {_numpy_functions()}"
@@ -90,9 +97,9 @@ def arithmetic(engine: str) -> str:
 
 @once
 def _numpy_functions() -> str:
-    """Return a digest of results of NumPy and Python.
+    """Return a digest of results of functions and matrix products of NumPy and Python.
 
-    Their functions and products have other bits with other libraries and processors.
+    Their bits differ between libraries and processors.
     """
     x = np.linspace(0.01, 0.99, 501)
     matrix = np.cos(np.arange(1600.0)).reshape(40, 40) + 40 * np.eye(40)
@@ -108,7 +115,10 @@ def _numpy_functions() -> str:
 
 
 def _digest(program: Program[Any]) -> str:
-    """Return digits that stand for the algorithm, its options and its engine."""
+    """Return a digest of the algorithm, its ports, its build options and its engine.
+
+    Options that change no bit (threads, wait) are left out.
+    """
     facts: list[Any] = [program.engine, str(program.dtype), _algorithm(program)]
     facts += [(port.name, port.shape) for port in (*program.inputs, *program.outputs)]
     for name, choice in sorted(program.recipe.choices.items()):
@@ -119,7 +129,7 @@ def _digest(program: Program[Any]) -> str:
 
 
 def _algorithm(program: Program[Any]) -> str:
-    """Return a digest of the operations; of the code where no Graph says them all."""
+    """Return a digest of the operations, or of the code if no Graph has them all."""
     facts = getattr(program, "facts", None)
     if facts is not None:
         return str(facts.graph)
@@ -131,7 +141,10 @@ def _algorithm(program: Program[Any]) -> str:
 
 
 def code_digest(function: Any) -> str:
-    """Return the name of a function, and digits that stand for its code."""
+    """Return the name of a function and a digest of its bytecode, names and constants.
+
+    The name alone for callables without bytecode, such as ufuncs.
+    """
     name = getattr(function, "__qualname__", None) or getattr(
         function, "__name__", type(function).__name__
     )

@@ -1,4 +1,4 @@
-"""Reductions of a batch: results to a small value, and such values to one."""
+"""Reductions of a batch: from results to a small value, and from two values to one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ Combine = Callable[[Any, Any], Any]
 
 
 class Reduction:
-    """How results become a small value.
+    """A reduction of results to a small value.
 
     Attributes:
-        function: A ufunc that reduces over the rows, such as np.maximum, or a function
-            of the results of some rows; it returns numbers or arrays, one, several in a
-            tuple, or in a mapping.
-        combine: A ufunc for each of them, or a function of two such values.
+        function: A ufunc of two arguments that reduces over the rows, such as
+            np.maximum, or a function of the results of some rows; it returns numbers or
+            arrays, one, several in a tuple, or in a mapping.
+        combine: A ufunc that combines two values entry by entry, or a function of two
+            such values. Default: the ufunc of `function`, or np.add.
+
+    Raises:
+        SettingError: An argument is no function, or the ufunc has not two arguments.
     """
 
     def __init__(self, function: Any, combine: Any = None) -> None:
@@ -39,7 +43,10 @@ class Reduction:
         self.combine = (function if ufunc else np.add) if combine is None else combine
 
     def __call__(self, results: Any) -> Any:
-        """Return the value of some rows."""
+        """Return the value of the results of some rows.
+
+        Raises SettingError if the function returns anything but real numbers.
+        """
         if not isinstance(self.function, np.ufunc):
             return _checked(self.function(results))
         if isinstance(results, tuple):
@@ -48,7 +55,10 @@ class Reduction:
         return self.function.reduce(results, axis=0)
 
     def add(self, before: Any, value: Any) -> Any:
-        """Return the value of all rows so far and of the next; either may be None."""
+        """Return the value `before` combined with the next one; None is neutral.
+
+        Raises SettingError if the function returns anything but real numbers.
+        """
         if before is None or value is None:
             return value if before is None else before
         if not isinstance(self.combine, np.ufunc):
@@ -61,7 +71,7 @@ class Reduction:
         return _like(value, [self.combine(x, y) for x, y in pairs])
 
     def facts(self) -> dict[str, str]:
-        """Return what a journal keeps."""
+        """Return the names and digests of both functions, for the journal."""
         return {
             "reduce": code_digest(self.function),
             "combine": code_digest(self.combine),
@@ -69,10 +79,10 @@ class Reduction:
 
 
 class OrderedFold:
-    """Values of chunks that come in any order, made one in the order of the rows.
+    """Combination of the chunks' values in the order of the rows, whatever comes first.
 
     Attributes:
-        value: That of all chunks before the first that is missing.
+        value: Combined value of all chunks before the first missing one; None at first.
     """
 
     def __init__(self, reduction: Reduction | None) -> None:
@@ -81,7 +91,7 @@ class OrderedFold:
         self._next = 0
 
     def add(self, k: int, value: Any) -> None:
-        """Add the value of chunk k."""
+        """Add the value of the chunk with index k; ignored without a reduction."""
         if self.reduction is None:
             return
         self._ahead[k] = value
@@ -92,7 +102,7 @@ class OrderedFold:
 
 
 def _checked(value: Any) -> Any:
-    """Return a value in memory of its own: that of the results is used again."""
+    """Return a copy of a reduced value: the result buffers are reused."""
     if isinstance(value, Mapping):
         return {str(k): _copied(x) for k, x in value.items()}
     if isinstance(value, tuple | list):
@@ -101,6 +111,7 @@ def _checked(value: Any) -> Any:
 
 
 def _copied(part: Any) -> Any:
+    """Return a copy of a number or array; raise SettingError if it is not real."""
     try:
         array = np.array(part)
     except ValueError:  # ragged
@@ -119,7 +130,7 @@ def _like(value: Any, parts: list[Any]) -> Any:
 
 
 def packed(value: Any) -> Any:
-    """Return a value as JSON can keep it, bit for bit."""
+    """Return a reduced value as JSON data, bit for bit; None for None."""
     if value is None:
         return None
     if isinstance(value, Mapping):
@@ -131,7 +142,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(kept: Any) -> Any:
-    """Return the value that was packed."""
+    """Return the reduced value of the JSON data of `packed`; None for None."""
     if kept is None:
         return None
     if "mapping" in kept:

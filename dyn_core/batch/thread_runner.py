@@ -7,38 +7,40 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-Chunk = tuple[int, int, int]  # number, first row, the one behind its last
+Chunk = tuple[int, int, int]  # index, first row, row behind the last
 Outcome = TypeVar("Outcome", covariant=True)
-LOOK = 0.1  # time after which the main thread looks for Ctrl-C [s]
+LOOK = 0.1  # timeout of the main thread, which then handles Ctrl-C [s]
 
 
 class ChunkWork(Protocol[Outcome]):
-    """What is done with chunks; see ChunkTask."""
+    """A task that processes chunks, such as ChunkTask and ChunkSums."""
 
     def run(
         self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
     ) -> Outcome:
-        """Do a chunk."""
+        """Process rows first to last - 1; arguments as in ChunkTask.run."""
 
 
 def on_threads(
     task: ChunkWork[Outcome], chunks: Collection[Chunk], workers: int
 ) -> Iterator[tuple[int, Outcome]]:
-    """Return chunks as they are done; where this ends early, so do all threads.
+    """Iterate over (index, outcome) of the chunks, in order of completion.
 
-    The main thread waits for simple queues alone: Ctrl-C within `futures.wait` may
-    leave locks behind, for which the threads would wait forever.
+    If the iteration ends early, or a chunk raises an error, all threads are stopped and
+    joined; the error is raised here.
 
     Args:
-        task: What a chunk needs; its Program runs on the thread that calls it.
-        chunks: What is to be done; a single one, on the calling thread.
-        workers: Threads.
+        task: Task that processes the chunks; its run is called on the threads.
+        chunks: Chunks to be processed; a single one on the calling thread.
+        workers: Number of threads.
     """
     if len(chunks) == 1:  # a thread costs more than a small chunk
         for k, first, last in chunks:
             yield k, task.run(first, last, (), lambda: False)
         return
     ended: list[bool] = []  # not empty: all threads end
+    # SimpleQueue, not futures.wait: Ctrl-C within the latter may leave locks behind,
+    # for which the threads would wait forever.
     wanted: SimpleQueue[Chunk | None] = SimpleQueue()
     done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
     threads = [
@@ -83,7 +85,10 @@ def _work(
     done: SimpleQueue[tuple[int, Any]],
     ended: list[bool],
 ) -> None:
-    """Run chunks until there is none, or all threads end."""
+    """Process chunks from the queue `wanted` until None comes or `ended` is not empty.
+
+    Outcomes, and errors as objects, go to the queue `done`.
+    """
     while (chunk := wanted.get()) is not None and not ended:
         k, first, last = chunk
         try:

@@ -1,8 +1,8 @@
-"""What a worker of a cluster does: a task as it is sent, and its chunks.
+"""The cluster's side of a batch: a task in transferable form, and its chunks.
 
-A task has all it needs in a few kilobytes: the Program, and where its inputs and
-results lie. A worker that sees those files reads and writes them itself; others are
-sent their rows, and send results back.
+A task is a few kilobytes: the Program, and references to its inputs and results. A
+worker that sees those files reads and writes them itself; others are sent their rows,
+and send results back.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _OPENING = Lock()
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """A ChunkTask as it is sent: what another process needs to make it.
+    """A ChunkTask in transferable form: the data another process needs to rebuild it.
 
     Attributes:
-        program, generated, reduction, strip, status, summed: As of the task; generated
-            rows are made where the chunk is done.
-        rows: How many rows the batch has.
-        values: Inputs that all rows share, by their place.
-        references, contents: How inputs are found, None for those that are sent; what
-            they hold.
-        results: How the targets are found; None where results are sent back.
-        journal, token: File and mark of this run: who does not see them does not see
-            its results either.
+        program, reduction, strip, status, summed: As in ChunkTask.
+        generated: GeneratedRows, evaluated on the worker; None if inputs are arrays.
+        rows: Number of rows of the batch.
+        values: Inputs that all rows share, by index.
+        references: Reference of each input's file; None for inputs that are sent.
+        contents: Fingerprint of each input with a reference; else empty.
+        results: References of the targets; None if results are sent back.
+        journal, token: Path and token of the journal: a worker that does not see them
+            does not see the result files either.
     """
 
     program: Program[Any]
@@ -75,7 +75,7 @@ class TaskFacts:
 
 
 def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
-    """Return a task as it is sent."""
+    """Return a ChunkTask in transferable form."""
     sources = task.rows.sources
     references = tuple(None if x.rows is None else x.reference() for x in sources)
     results = None if task.targets is None else task.targets.references()
@@ -102,7 +102,10 @@ def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
 
 
 def packed(facts: TaskFacts) -> bytes:
-    """Return a task as bytes: what decides its bits, then what only equals can read."""
+    """Return a task as a pickle of its program facts and the cloudpickled task.
+
+    The facts come first, since only a worker with the same library can load the task.
+    """
     content = library("cloudpickle", "a cluster").dumps(facts)
     return pickle.dumps((program_facts(facts.program), content))
 
@@ -110,28 +113,33 @@ def packed(facts: TaskFacts) -> bytes:
 def run_chunk(
     packed: bytes, first: int, last: int, sent: Sequence[Any]
 ) -> ChunkOutcome:
-    """Do a chunk, in a worker.
+    """Compute a chunk, on a worker.
 
     Args:
-        packed: TaskFacts, as `packed` returns them.
-        first, last: Its first row, and the one behind its last.
-        sent: Inputs that were sent; None for those that it reads itself.
+        packed: TaskFacts as bytes, see `packed`.
+        first, last: Range of its rows, last excluded.
+        sent: Inputs that were sent, one for each input; None for those it reads itself.
 
     Raises:
-        UnseenRows: It does not see the file of an input that was not sent.
-        BatchError: It would compute other bits; says what differs.
+        UnseenRows: The worker does not see the file of an input that was not sent.
+        BatchError: It would compute other bits (says what differs), or results cannot
+            be written.
+        RowError: Rows failed and the task records no status.
     """
     with _OPENING:
         task = _task(packed)
     if task.program.engine == "native":
         return task.run(first, last, sent)
-    with _OPENING:  # notes of rows that failed are kept in the Program
+    with _OPENING:  # such a Program stores the failed rows in itself
         return task.run(first, last, sent)
 
 
 @lru_cache(maxsize=4)
 def _task(packed: bytes) -> ChunkTask:
-    """Return what a worker needs for the chunks of a run."""
+    """Return the ChunkTask of a run; cached, so that all its chunks share one.
+
+    Raises BatchError if this worker would compute other bits.
+    """
     asked, content = pickle.loads(packed)
     _require_equal({"library": asked["library"]}, {"library": release()})
     facts: TaskFacts = pickle.loads(content)
@@ -151,7 +159,7 @@ def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
     """Require that results of this worker have the bits of the others.
 
     Raises:
-        BatchError: They would not; says what differs.
+        BatchError: The facts differ; says where.
     """
     titles = {key: title for key, title in TITLES.items() if key in asked}
     differences = list(fact_differences(here, asked, titles))
@@ -164,7 +172,10 @@ def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
 
 
 def _source(facts: TaskFacts, k: int) -> Any:
-    """Return an input as a worker sees it."""
+    """Return input k: a shared value, a file that this worker sees, or a SentSource.
+
+    A file must have the expected number of rows and fingerprint.
+    """
     port, where = facts.program.inputs[k], facts.references[k]
     if k in facts.values:
         return RowSource(port, facts.values[k])
@@ -174,12 +185,15 @@ def _source(facts: TaskFacts, k: int) -> Any:
             if known.rows == facts.rows and known.fingerprint() == facts.contents[k]:
                 return known
         except OSError:
-            pass  # it lies elsewhere
+            pass  # another machine: the rows are sent
     return SentSource(port.name, facts.rows)
 
 
 def _targets(facts: TaskFacts) -> Targets | None:
-    """Return where a worker writes results; None if it sends them back."""
+    """Return the Targets a worker writes to; None if it sends results back.
+
+    None also if this worker does not see the journal of the run, or its result files.
+    """
     if facts.results is None:
         return None
     try:

@@ -4,8 +4,8 @@
     from dyn_core.bridges import torch as dyn_torch  needs the extra `torch`
     from dyn_core.bridges import casadi              needs the extra `casadi`, and cc
 
-All call the machine code of a Program; none writes its algorithm again in
-operations of its own. Derivatives come from Programs, too (derivatives.py), and the
-chain rule puts them together (chain_rule.py); positions with quaternions are vectors of
-nq numbers there (coordinates.py). Nothing in the core imports this package.
+All call the machine code of a Program; none implements its algorithm again. Derivatives
+are computed by Programs, too (derivatives.py), and combined by the chain rule
+(chain_rule.py); positions with quaternions are vectors of nq numbers (coordinates.py).
+Nothing in the core imports this package.
 """

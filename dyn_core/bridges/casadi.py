@@ -7,13 +7,13 @@
 
 `library` writes a shared library of the exported kernels with the functions that
 casadi.external looks for, so that CasADi in C++ or MATLAB loads it, too. Jacobians are
-those of the library's analytic derivatives; entries that are zero for every state, as
-the tree of the robot says, are left out of their sparsity. With hessian=True functions
-of inverse and forward dynamics have second derivatives; without them let Ipopt take
-hessian_approximation "limited-memory".
+computed by the library's analytic derivatives; entries that are zero for every state,
+by the structure of the robot, are left out of their sparsity. With hessian=True
+functions of inverse and forward dynamics have second derivatives; without them let
+Ipopt use hessian_approximation "limited-memory".
 
-Positions are plain vectors of nq numbers. Where there are quaternions among them, the
-function scales these to unit length first (casadi_positions.py), as the other bridges.
+Positions are plain vectors of nq numbers. Quaternions among them are scaled to unit
+length by the function (casadi_positions.py), as in the other bridges.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from dyn_core.export.object_code.object_files import compile_object
 from dyn_core.export.targets import target_of
 from dyn_core.model import Model
 
-# Inputs whose slopes are entries of one Program's outputs.
+# Inputs whose derivatives are all outputs of one Program.
 _BY = ("q", "qd", "qdd", "tau")
 
 
@@ -63,21 +63,24 @@ def function(
     """Return a casadi.Function of a Program.
 
     Args:
-        program: Of the engine native.
-        name: Of the function; default: SOLVER_ROBOT.
-        constants: Values of inputs that are none of the function, such as dt.
-        hessian: Whether it has second derivatives, too: of inverse and forward
+        program: Program of the engine native, for a robot without loops, in float64.
+        name: Name of the function; default: SOLVER_ROBOT.
+        constants: Values of inputs that the function does not have, such as dt, by
+            name.
+        hessian: Whether it has second derivatives, too: for inverse and forward
             dynamics. Without them CasADi says "Derivatives cannot be calculated for
-            jac_NAME" where it is asked for a Hessian.
-        status: Whether it has one more result, `status`: 0, or what
-            program.failure(number) says; results and derivatives of such states are
+            jac_NAME" when a Hessian is requested.
+        status: Whether it has one more result, `status`: 0, or a number that
+            program.failure(number) explains; results and derivatives of such states are
             NaN. Without it CasADi raises a RuntimeError where a state fails, and Ipopt
             tries a shorter step.
-        options: Of casadi.external.
+        options: Options of casadi.external.
 
     Raises:
-        UnsupportedError: casadi is not installed, or an input has no derivative and is
-            not among the constants; the message says which inputs have one.
+        UnsupportedError: casadi is not installed, the Program is of another kind, or an
+            input has no derivative and is not among the constants; the message says
+            which inputs have one.
+        ShapeError: A constant is no input, or has another shape.
         CompileError: There is no C compiler to link with, or it fails.
     """
     casadi = casadi_positions.casadi_module()
@@ -92,7 +95,7 @@ def function(
 
 
 def normalize(model: Model, q: Any) -> Any:
-    """Return a position with quaternions of unit length, as an expression of CasADi.
+    """Return a position with quaternions scaled to unit length, as a CasADi expression.
 
     Args:
         model: Robot.
@@ -116,12 +119,16 @@ def library(
 
     Args:
         program, name, constants, hessian, status: As for `function`.
-        folder: Where; it is made.
+        folder: Folder of the library; it is created.
+
+    Raises:
+        UnsupportedError: `hessian` for a robot with quaternions, or as for `function`.
+        ShapeError, CompileError: As for `function`.
     """
     kernels = _kernels(program, name, constants or {}, hessian, status)
     if kernels.plain:
         return _linked(Path(folder), kernels)
-    if hessian:  # unrolled by CasADi they are megabytes, which compile for minutes
+    if hessian:  # CasADi unrolls them to megabytes of C, which compile for minutes
         raise UnsupportedError(
             f"{kernels.name}: a library of a robot with quaternions has no second"
             " derivatives; valid: hessian=False, or function(program, hessian=True)"
@@ -138,13 +145,15 @@ def library(
 
 @dataclass(frozen=True)
 class _LibraryParts:
-    """What a library is made of.
+    """The components of a library.
 
     Attributes:
-        name: Of the function that is wanted.
-        plain: Whether positions have no quaternions, so that it is the first kernel.
+        name: Name of the function.
+        plain: Whether positions have no quaternions; the first kernel is then the
+            function itself.
         functions: Names of the kernels: values, slopes, second derivatives.
-        objects, sources: Files of machine code and of C.
+        objects: Object files by name.
+        sources: C files by name.
     """
 
     name: str
@@ -161,7 +170,10 @@ def _kernels(
     hessian: bool,
     status: bool,
 ) -> _LibraryParts:
-    """Return the kernels of a Program and of its derivatives."""
+    """Return the compiled kernels of a Program and of its derivatives.
+
+    The arguments, and the errors, are those described in `function`.
+    """
     prefix = interface_of(program, name).prefix
     assert isinstance(program, NativeProgram)
     _check(program)
@@ -169,7 +181,7 @@ def _kernels(
     inputs = [Input(p.name, (p.size, 1)) for p in program.inputs if p.name not in fixed]
     results = [_whole(program, k) for k in range(len(program.outputs))]
     plain = coordinates(program.model).plain
-    names = [prefix, f"jac_{prefix}", f"jac_jac_{prefix}"]  # that CasADi looks for
+    names = [prefix, f"jac_{prefix}", f"jac_jac_{prefix}"]  # CasADi looks for these
     if not plain:
         names = [f"{prefix}_{x}" for x in ("values", "slopes", "curvatures")]
     functions = [CasadiFunction(names[0], program, inputs, results, status, status)]
@@ -187,7 +199,7 @@ def _kernels(
 
 
 def _check(program: NativeProgram) -> None:
-    """Refuse a Program that CasADi cannot call, or that has no derivatives here."""
+    """Raise UnsupportedError for a robot with loops or a dtype other than float64."""
     model, what = program.model, program.recipe.solver.name
     if not isinstance(model, Model) or model.loops:
         raise UnsupportedError(f"{what}: valid for CasADi: robots without loops")
@@ -199,7 +211,10 @@ def _check(program: NativeProgram) -> None:
 
 
 def _constants(program: Program[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the constants as flat arrays, checked."""
+    """Return the constants as flat float64 arrays, by name.
+
+    Raises ShapeError if a name is no input of the Program, or a shape differs.
+    """
     ports = {port.name: port for port in program.inputs}
     fixed = {}
     for name, value in values.items():
@@ -215,14 +230,15 @@ def _constants(program: Program[Any], values: Mapping[str, Any]) -> dict[str, An
 def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunction:
     """Return the Jacobian of a function.
 
-    Its outputs are the derivatives of each output by each input, matrices as vectors
-    column by column; of positions and by positions in nv numbers, their displacements.
+    Its outputs are the derivatives of each output by each input, with matrices
+    flattened column by column. For positions, both outputs and inputs, derivatives are
+    taken in tangent displacements of nv numbers.
 
     Args:
-        function: What is differentiated.
-        name: Of the Jacobian.
-        plain: Whether CasADi looks for it: then its inputs are those of the function
-            and its outputs, which are not read; else those of the function alone.
+        function: Function to be differentiated.
+        name: Name of the Jacobian.
+        plain: Whether CasADi calls it directly: then its inputs are the inputs of the
+            function and its outputs, which are not read; else the inputs alone.
 
     Raises:
         UnsupportedError: There is no solver of these derivatives.
@@ -254,7 +270,7 @@ def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunctio
             slopes[f"jac_{y.name}_{x.name}"] = rows
     for x in function.inputs if function.status else ():
         slopes[f"jac_{STATUS}_{x.name}"] = np.full((1, widths.get(x.name, x.size)), -1)
-    (derivative,) = used  # _check_inputs leaves what one Program computes
+    (derivative,) = used  # _check_inputs admits inputs of one Program only
     program = derivative.program
     assert isinstance(program, NativeProgram)
     outputs = [Input(f"out_{y.name}", y.shape, read=False) for y in function.results]
@@ -265,7 +281,7 @@ def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunctio
 
 
 def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
-    """Refuse a function with an input that it cannot be differentiated by."""
+    """Raise UnsupportedError if an input that is read has no derivative."""
     what = function.program.recipe.solver.name
     by = [x for x in _BY if any(x == name for _, name in derivatives.slopes)]
     if not by:
@@ -283,7 +299,7 @@ def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
 
 
 def _numbers(program: Program[Any]) -> dict[str, np.ndarray]:
-    """Return for each output the numbers of its entries among those of all outputs."""
+    """Return, for each output, the indices of its entries across all outputs."""
     numbers, start = {}, 0
     for port in program.outputs:
         numbers[port.name] = start + np.arange(port.size).reshape(port.shape)
@@ -292,7 +308,7 @@ def _numbers(program: Program[Any]) -> dict[str, np.ndarray]:
 
 
 def _whole(program: NativeProgram, number: int) -> Result:
-    """Return an output of a Program as a result: a vector, or a matrix."""
+    """Return output `number` of a Program as a Result: a column vector, or a matrix."""
     port = program.outputs[number]
     entries = _numbers(program)[port.name]
     if entries.ndim != 2:
@@ -301,12 +317,13 @@ def _whole(program: NativeProgram, number: int) -> Result:
 
 
 def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
-    """Return a result; where it is a matrix, without what is zero for every state.
+    """Return a Result; entries of a matrix that are zero for every state are left out.
 
     Args:
-        program: Its kernel.
-        name: Of the result.
-        numbers: Of its entries among those of all outputs; -1 where one is zero.
+        program: Program whose kernel computes it.
+        name: Name of the result.
+        numbers: Index of each entry across all outputs of the Program, see _numbers; -1
+            for a zero.
     """
     some = int(numbers.max(initial=0))
     starts = np.cumsum([0, *(port.size for port in program.outputs)])
@@ -330,7 +347,10 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
 
 
 def _linked(folder: Path, kernels: _LibraryParts) -> Path:
-    """Compile sources and link them with the kernels; return the library's path."""
+    """Compile the sources and link them with the kernels; return the library's path.
+
+    Raises CompileError if there is no C compiler, or it fails.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"lib{kernels.name}.so"
     texts = {file: text.encode() for file, text in kernels.sources.items()}

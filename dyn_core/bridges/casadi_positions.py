@@ -1,13 +1,14 @@
-"""Functions of CasADi around kernels of robots whose positions have quaternions.
+"""CasADi functions around the kernels of robots whose positions have quaternions.
 
-The kernels take positions of unit length, and their slopes are by displacements of nv
-numbers. Around them stand expressions of CasADi, which it differentiates itself:
+The kernels accept positions of unit length, and their slopes are derivatives by
+tangent displacements of nv numbers. CasADi expressions around them, which it
+differentiates itself, convert both:
 
     f(q) = kernel(u),   u = normalized(q)
     df(u)/du = slopes(u) V(u),   V(u): velocities (nv) from rates of positions (nq)
 
 so that derivatives are by the nq numbers of q, to any order that the kernels have. The
-slope of an output that is a position y is R(y) times that of its displacement.
+slope of an output that is a position y is R(y) times the slope of its displacement.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dyn_core.model import Model
 
 
 def casadi_module() -> Any:
-    """Return CasADi, or say how it is installed."""
+    """Return the module casadi; raise UnsupportedError if it is not installed."""
     try:
         import casadi
     except ImportError as error:
@@ -34,14 +35,20 @@ def casadi_module() -> Any:
 
 
 def normalized(rates: PositionRates, q: Any) -> Any:
-    """Return a position (nq) with unit quaternions; as PositionRates.normalized."""
+    """Return a position (nq) with unit quaternions; see PositionRates.normalized."""
     ca = casadi_module()
     same, outside = (ca.sparsify(ca.DM(x)) for x in rates.lengths)
     return q / ca.sqrt(ca.mtimes(same, q * q) + outside)
 
 
 def _converting(rates: PositionRates, q: Any, to_velocity: bool) -> Any:
-    """Return V(q), velocities from rates, or R(q), rates from velocities."""
+    """Return V(q) (nv, nq), velocities from rates, or R(q) (nq, nv), the reverse.
+
+    Args:
+        rates: Conversions of the robot.
+        q: Unit position (nq), a CasADi expression.
+        to_velocity: True: V(q); False: R(q).
+    """
     ca = casadi_module()
     blocks, last = [], 0
     for of_q, of_v, rate, velocity in rates.joints:
@@ -60,14 +67,15 @@ def _converting(rates: PositionRates, q: Any, to_velocity: bool) -> Any:
 def around(
     model: Model, name: str, kernels: Sequence[str], path: str, options: Any
 ) -> Any:
-    """Return a casadi.Function of any positions around kernels of unit ones.
+    """Return a casadi.Function of any position around kernels that need unit positions.
 
     Args:
         model: Robot.
-        name: Of the function.
-        kernels: Functions of the library: values, slopes, curvatures if there are some.
-        path: Of the library.
-        options: Of the function.
+        name: Name of the function.
+        kernels: Names of the library's functions: values, slopes, then second
+            derivatives if it has them.
+        path: Path of the library.
+        options: Options of the function.
     """
     ca = casadi_module()
     externals = [ca.external(kernel, path) for kernel in kernels]
@@ -84,7 +92,7 @@ def around(
 
 
 def c_source(function: Any) -> str:
-    """Return a function and its Jacobian in C, as casadi.external looks for them."""
+    """Return C code of a function and its Jacobian, to be loaded by casadi.external."""
     generator = casadi_module().CodeGenerator(function.name())
     generator.add(function)
     generator.add(function.jacobian())
@@ -94,7 +102,14 @@ def c_source(function: Any) -> str:
 
 
 def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
-    """Return the first kernel as a function whose Jacobian is in the next ones."""
+    """Return the first kernel as a CasADi function with a custom Jacobian.
+
+    The next kernels compute the Jacobian; the last one has no Jacobian of its own.
+
+    Args:
+        rates: Conversions of the robot.
+        externals: CasADi functions: values, slopes, then second derivatives if any.
+    """
     ca = casadi_module()
     function, *others = externals
     names, results = function.name_in(), function.name_out()
@@ -128,7 +143,7 @@ def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
 
 
 def _is_position(name: str, x: Any, rates: PositionRates) -> bool:
-    """Return whether an input is a position: of all that are differentiated by, `q`."""
+    """Return whether an input is a position; among differentiable inputs, only `q`."""
     return name == "q" and x.size1() == rates.nq
 
 

@@ -1,4 +1,4 @@
-"""The functions in C that casadi.external looks for, around an exported kernel.
+"""The C functions that casadi.external looks for, around an exported kernel.
 
 For a function F: F itself, F_n_in, F_n_out, F_name_in, F_name_out, F_sparsity_in,
 F_sparsity_out and F_work. All memory is CasADi's: the function may run in several
@@ -32,10 +32,10 @@ static void *aligned(double *w) {{
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a function in C.
+    """One input of a C function.
 
     Attributes:
-        name: In CasADi.
+        name: Name in CasADi.
         shape: Rows and columns.
         read: Whether the kernel reads it.
     """
@@ -51,7 +51,7 @@ class Input:
 
     @property
     def sparsity(self) -> tuple[int, ...]:
-        """As CasADi reads it: all entries, or none."""
+        """Sparsity in CasADi's format: dense if the input is read, else empty."""
         if self.read:
             return (*self.shape, 1)
         return (*self.shape, *[0] * (self.shape[1] + 1))
@@ -59,15 +59,15 @@ class Input:
 
 @dataclass(frozen=True)
 class Result:
-    """One output of a function in C: entries of an output of a kernel.
+    """One output of a C function: entries of an output of a kernel.
 
     Attributes:
-        name: In CasADi.
+        name: Name in CasADi.
         shape: Rows and columns.
-        output: Number of the kernel's output.
-        places: Entries of that output, column by column; others are zero.
-        kept: Numbers of those entries in the result, column by column.
-        rows, starts: Their rows, and where each column starts (compressed columns).
+        output: Index of the kernel's output.
+        places: Indices into that flat output, column by column; other entries are zero.
+        kept: Indices of the same entries in the flat result, column by column.
+        rows, starts: Row of each entry, and start of each column (compressed columns).
     """
 
     name: str
@@ -80,7 +80,7 @@ class Result:
 
     @property
     def sparsity(self) -> tuple[int, ...]:
-        """As CasADi reads it."""
+        """Sparsity in CasADi's format: dense, or compressed columns."""
         if len(self.rows) == self.shape[0] * self.shape[1]:
             return (*self.shape, 1)
         return (*self.shape, *self.starts, *self.rows)
@@ -88,14 +88,14 @@ class Result:
 
 @dataclass(frozen=True)
 class CasadiFunction:
-    """One function in C.
+    """One C function around a kernel.
 
     Attributes:
-        name: Of the function; its kernel is NAME_kernel.
-        program: Of the kernel.
-        inputs, results: Of the function. An input of the kernel that is none of them is
-            a constant, or zero.
-        marks: Whether a state that fails has NaN for results, and the function goes on;
+        name: Name of the function; its kernel is NAME_kernel.
+        program: Program of the kernel.
+        inputs, results: Of the function. Other inputs of the kernel are constants, or
+            zero.
+        marks: Whether results of a failed state are NaN and the function returns 0;
             else it returns 1.
         status: Whether the status is one more result, the last.
     """
@@ -111,12 +111,12 @@ class CasadiFunction:
 def source(
     function: CasadiFunction, fixed: Mapping[str, np.ndarray], scratch: int
 ) -> str:
-    """Return the functions that CasADi looks for.
+    """Return the C code of the functions that CasADi looks for.
 
     Args:
-        function: What they are for.
-        fixed: Values of inputs of the kernel that are constants.
-        scratch: Bytes that the kernel needs.
+        function: Function to be written.
+        fixed: Values of inputs of the kernel that are constants, by name.
+        scratch: Scratch memory of the kernel [bytes].
     """
     name, inputs, results = function.name, function.inputs, function.results
     constants, body, numbers = _body(function, fixed)
@@ -151,10 +151,10 @@ def source(
 def _body(
     function: CasadiFunction, fixed: Mapping[str, np.ndarray]
 ) -> tuple[list[str], list[str], int]:
-    """Return constants and statements, and how many numbers of w they use.
+    """Return constants and statements, and the number of doubles of w they use.
 
-    An input that is null is zero, an output that is null is not wanted. In w lie zeros,
-    and the kernel's outputs where they cannot be written to their place at once.
+    A null input is zero, a null output is not wanted. The buffer w starts with zeros,
+    followed by the kernel's outputs that cannot be written to their results directly.
     """
     name, program = function.name, function.program
     order = {x.name: k for k, x in enumerate(function.inputs)}
@@ -206,13 +206,13 @@ def _body(
 
 
 def _names(name: str, names: Sequence[str]) -> list[str]:
-    """Return a function that returns a name by number."""
+    """Return the lines of a C function that returns a name by its index."""
     cases = [f'    case {k}: return "{x}";' for k, x in enumerate(names)]
     return _by_number(f"const char *{name}", cases)
 
 
 def _patterns(name: str, patterns: Sequence[tuple[int, ...]]) -> list[str]:
-    """Return a function that returns a sparsity by number."""
+    """Return the lines of a C function that returns a sparsity by its index."""
     cases = []
     for k, pattern in enumerate(patterns):
         numbers = ", ".join(map(str, pattern))

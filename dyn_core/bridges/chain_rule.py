@@ -1,10 +1,10 @@
-"""Rates and gradients of a Program from the slopes of derivatives.py, in any library.
+"""Chain rule for a Program, from the slopes of derivatives.py, with any array library.
 
     rate of an output     = sum over inputs of slope times rate of the input
     gradient by an input  = sum over outputs of cotangent times slope
 
-Arrays are of NumPy, PyTorch or JAX, of one state or with an axis of rows. Positions are
-vectors of nq numbers here (coordinates.py).
+Arrays are of NumPy, PyTorch or JAX, for one state or with a leading batch axis.
+Positions are vectors of nq numbers here (coordinates.py).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class ChainRule:
     """The derivatives of one Program with arrays of one library.
 
     Args:
-        program: The Program.
+        program: Program to be differentiated.
         derivatives: Its slopes.
         xp: numpy, torch or jax.numpy.
-        dtype: Of the Program, as the library names it.
+        dtype: Dtype of the Program, in the library's own type.
         call: Returns the outputs of a Source by name, from its inputs by name.
     """
 
@@ -50,7 +50,7 @@ class ChainRule:
         self._call = call
 
     def values(self, inputs: Sequence[Any]) -> Values:
-        """Return the results of derivative Programs for inputs of the Program."""
+        """Return the lazy results of the derivative Programs at these inputs."""
         named = {p.name: x for p, x in zip(self._inputs, inputs, strict=True)}
         return Values(self._call, named, self._zeros)
 
@@ -61,7 +61,16 @@ class ChainRule:
         results: Sequence[Any],
         rates: Sequence[Any],
     ) -> list[Any]:
-        """Return the rate of each result, from those of the inputs; None: no motion."""
+        """Return the rate of each output (forward mode).
+
+        Args:
+            values: Results of `values` at the same inputs.
+            inputs, results: Inputs and outputs of the Program.
+            rates: Rate of each input; None for an input that does not change.
+
+        Raises:
+            UnsupportedError: An input that changes has no derivative.
+        """
         xp, convert = self._xp, self._coordinates
         moved = [
             (port, convert.velocity(xp, x, r) if port.kind == "position" else r)
@@ -79,6 +88,14 @@ class ChainRule:
     def _rate(
         self, output: Port, y: Any, moved: Sequence[tuple[Port, Any]], values: Values
     ) -> Any:
+        """Return the rate of one output, in tangent coordinates.
+
+        Args:
+            output: Port of the output.
+            y: Value of the output.
+            moved: Port and tangent rate of each input that changes.
+            values: Results of derivative Programs.
+        """
         shape = self._tangent[output.name]
         total = self._zeros((*y.shape[: y.ndim - len(output.shape)], *shape))
         for port, rate in moved:
@@ -100,9 +117,16 @@ class ChainRule:
         cotangents: Sequence[Any],
         wanted: Sequence[bool],
     ) -> list[Any]:
-        """Return the gradient by each wanted input, from the cotangents of the results.
+        """Return the gradient by each wanted input (reverse mode); else None.
 
-        A cotangent that is None is zero; a gradient that is not wanted is None.
+        Args:
+            values: Results of `values` at the same inputs.
+            inputs, results: Inputs and outputs of the Program.
+            cotangents: Cotangent of each output; None is zero.
+            wanted: Whether the gradient by each input is needed.
+
+        Raises:
+            UnsupportedError: A wanted input has no derivative.
         """
         inner = [
             self._coordinates.adjoint_rate(self._xp, y, c)
@@ -118,6 +142,11 @@ class ChainRule:
     def _gradient(
         self, port: Port, x: Any, cotangents: Sequence[Any], values: Values
     ) -> Any:
+        """Return the gradient by the input `port` with value x.
+
+        It is zero if no output depends on the input, and summed over the batch axis if
+        x has none.
+        """
         total = None
         for output, c in zip(self._outputs, cotangents, strict=True):
             slope = self._derivatives.slope(output.name, port.name)
@@ -137,7 +166,13 @@ class ChainRule:
         return total.sum(0) if total.ndim > x.ndim else total
 
     def _matrix(self, slope: Any, output: Port, port: Port) -> Any:
-        """Return a slope as matrices (..., size of the output, size of the input)."""
+        """Return a slope as matrices (..., size of the output, size of the input).
+
+        Args:
+            slope: Derivative (..., *output, *input).
+            output, port: Ports of the output and of the input; positions have nv
+                tangents.
+        """
         rows, columns = self._tangent[output.name], self._tangent[port.name]
         lead = slope.ndim - len(rows) - len(columns)
         sizes = prod(rows), prod(columns)

@@ -1,9 +1,10 @@
 """Positions as plain vectors of nq numbers, where velocities have nv.
 
 Derivatives of the library are along tangent displacements dq of nv numbers (see
-docs/conventions.md). Outside they are by the nq numbers of q, as if quaternions were
-scaled to unit length first: a gradient is orthogonal to its quaternion, and agrees with
-differences of any kind. Robots without quaternions have nq = nv and nothing changes.
+docs/conventions.md). The bridges convert them to derivatives by the nq numbers of q, as
+if quaternions were scaled to unit length first: a gradient is orthogonal to its
+quaternion, and agrees with finite differences of any kind. For robots without
+quaternions nq = nv, and nothing is converted.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ import numpy as np
 from dyn_core.model import Model
 from dyn_core.spatial import Vector
 
-_RATE, _VELOCITY = 0, 1  # which of _quadratic_maps
+_RATE, _VELOCITY = 0, 1  # indices into the result of _quadratic_maps
 
 
 class PositionRates:
     """Conversions between rates of positions and velocities, for arrays of any library.
 
     Attributes:
-        nq, nv: Numbers of a position, of a velocity.
+        nq, nv: Numbers of position and velocity coordinates.
         plain: Whether no joint has a quaternion: then all conversions do nothing.
-        joints: Of each joint with one its places in positions and in velocities, and
-            the tensors of its rates and of its velocities; see _quadratic_maps.
+        joints: For each joint with a quaternion its slices of positions and of
+            velocities, and the tensors of its rates and of its velocities; see
+            _quadratic_maps.
     """
 
     def __init__(self, model: Model) -> None:
@@ -49,36 +51,47 @@ class PositionRates:
 
     @property
     def lengths(self) -> tuple[np.ndarray, np.ndarray]:
-        """The matrix A and vector b with which a position is q / sqrt(A q² + b)."""
+        """Matrix A (nq, nq) and vector b (nq) of the scaling q / sqrt(A q² + b)."""
         return self._same, self._outside
 
     def normalized(self, xp: Any, q: Any) -> Any:
-        """Return q (..., nq) with unit quaternions; xp: jax.numpy or torch."""
+        """Return q (..., nq) with unit quaternions; xp: numpy, jax.numpy or torch."""
         if self.plain:
             return q
         same, outside = _arrays(xp, q, self._same, self._outside)
         return q / xp.sqrt((q * q) @ same + outside)
 
     def velocity(self, xp: Any, q: Any, rate: Any) -> Any:
-        """Return the velocity (..., nv) at which positions have a rate (..., nq)."""
+        """Return the velocity (..., nv) of a position rate (..., nq) at unit q.
+
+        `xp`: numpy, jax.numpy or torch; so in the next methods.
+        """
         return self._converted(xp, q, rate, _VELOCITY, False)
 
     def rate(self, xp: Any, q: Any, velocity: Any) -> Any:
-        """Return the rate (..., nq) of unit positions at a velocity (..., nv)."""
+        """Return the position rate (..., nq) of a velocity (..., nv) at unit q."""
         return self._converted(xp, q, velocity, _RATE, False)
 
     def adjoint_velocity(self, xp: Any, q: Any, gradient: Any) -> Any:
-        """Return a gradient by positions (..., nq) from one by displacements."""
+        """Convert a gradient by displacements (..., nv) to positions (..., nq)."""
         return self._converted(xp, q, gradient, _VELOCITY, True)
 
     def adjoint_rate(self, xp: Any, q: Any, gradient: Any) -> Any:
-        """Return a gradient by displacements (..., nv) from one by positions."""
+        """Convert a gradient by positions (..., nq) to displacements (..., nv)."""
         return self._converted(xp, q, gradient, _RATE, True)
 
     def _converted(
         self, xp: Any, q: Any, values: Any, which: int, adjoint: bool
     ) -> Any:
-        """Multiply by a map of _quadratic_maps, or by its transpose."""
+        """Multiply values by a map of _quadratic_maps, or by its transpose.
+
+        Args:
+            xp: Array library.
+            q: Positions (..., nq).
+            values: Rates, velocities or gradients (..., nq) or (..., nv).
+            which: _RATE or _VELOCITY.
+            adjoint: Whether to multiply by the transpose.
+        """
         if self.plain:
             return values
         parts, last = [], 0
@@ -96,21 +109,21 @@ class PositionRates:
 
 @lru_cache(maxsize=64)
 def coordinates(model: Model) -> PositionRates:
-    """Return the PositionRates of a robot."""
+    """Return the PositionRates of a robot; cached."""
     return PositionRates(model)
 
 
 def _arrays(xp: Any, like: Any, *constants: np.ndarray) -> list[Any]:
-    """Return constants as arrays of a library, of the dtype of another array."""
+    """Return constants as arrays of the library xp, with the dtype of `like`."""
     return [xp.asarray(constant, dtype=like.dtype) for constant in constants]
 
 
 def _quadratic_maps(joint: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return position_rate and velocity_of of a joint as tensors of (q, 1) and (q, 1).
+    """Return position_rate and velocity_of of a joint as tensors, quadratic in (q, 1).
 
         rate[a] = sum T[a, b, c, d] v[b] x[c] x[d],   x = (q, 1)
 
-    Both are of second degree in q at most, so that values at few positions say all.
+    The joint functions are of degree 2 in q at most, so that this is exact.
     """
     n = joint.nq
     rate = _tensor(joint.position_rate, n, joint.nv)
@@ -118,7 +131,13 @@ def _quadratic_maps(joint: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tensor(function: Any, n: int, inputs: int) -> np.ndarray:
-    """Return the coefficients of a function (q, x), linear in x, quadratic in q."""
+    """Return the coefficients of a function (q, x), linear in x and quadratic in q.
+
+    Args:
+        function: Takes q and x as Vectors; returns the entries of a vector.
+        n: Size of q.
+        inputs: Size of x.
+    """
 
     def matrix(q: np.ndarray) -> np.ndarray:
         columns = np.eye(inputs).tolist()
@@ -127,6 +146,7 @@ def _tensor(function: Any, n: int, inputs: int) -> np.ndarray:
             [[float(x) for x in function(start, Vector(e))] for e in columns]
         )
 
+    # A polynomial of degree 2 is determined by its values at 0, ±e_c and e_c + e_d.
     unit = np.eye(n)
     constant = matrix(np.zeros(n))
     up = [matrix(e) - constant for e in unit]

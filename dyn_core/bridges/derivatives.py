@@ -1,8 +1,9 @@
-"""Which Programs return the derivatives of a Program, and how they are read.
+"""Derivative Programs of a Program, and access to their outputs.
 
-Nothing here knows JAX or PyTorch: arrays are of any library with `@`, slices, `reshape`
-and `swapaxes`. Derivatives are by tangent displacements (coordinates.py). Those of
-inverse and forward dynamics have derivatives themselves, which makes second ones.
+Independent of JAX and PyTorch: arrays are of any library with `@`, slices, `reshape`
+and `swapaxes`. Derivatives are by tangent displacements (coordinates.py). The
+derivative Programs of inverse and forward dynamics have derivatives themselves, which
+makes second derivatives.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver
 
 _NOT_PASSED = ("inputs", "matrices")
-# Of a link's parameters, those that joint forces are linear in, one at a time.
+# Parameters of a link in each of which joint forces are linear.
 _LINEAR = ("mass", "inertia", "payload", "armature")
-# Outputs without derivatives: constants for all that differentiates.
+# Outputs without derivatives, which are treated as constants.
 CONSTANT = ("impulse", "gap", "residuals", "iterations", "status", "modes")
-# What is said of derivatives that are none of a Program's, by its kind.
+# Reasons in messages about unknown derivatives, by the kind of problem.
 _UNKNOWN = {
     "step_derivatives": "second derivatives of steps are not known; valid: a step that"
     " is written around a function of forward dynamics (aba), which has them",
@@ -37,9 +38,11 @@ class Derivatives:
     """Slopes of a Program: the derivative of each output by each input.
 
     Attributes:
-        slopes: By (output, input): a function of Values, the derivative of shape
-            (..., *output, *input), sizes of tangents for positions.
-        values: Outputs that come with the derivatives, as functions of Values.
+        program: Program to be differentiated.
+        slopes: By (output, input): a function of Values that returns the derivative
+            (..., *output, *input); positions have the size of their tangents, nv.
+        values: Outputs that the derivative Programs compute as well, as functions of
+            Values.
     """
 
     def __init__(self, program: Program[Any]) -> None:
@@ -47,7 +50,7 @@ class Derivatives:
         self.slopes: dict[tuple[str, str], Slope] = {}
         self.values: dict[str, Slope] = {}
         self._refused: str | None = None
-        self._zero: set[str] = set()  # inputs that change nothing
+        self._zero: set[str] = set()  # inputs whose derivatives are zero
         make = _KINDS.get(program.signature.name)
         if make is None:
             self._refused = _UNKNOWN.get(
@@ -57,10 +60,10 @@ class Derivatives:
             make(self)
 
     def slope(self, output: str, name: str) -> Slope | None:
-        """Return a slope; None where it is zero.
+        """Return the slope of an output by the input `name`; None if it is zero.
 
         Raises:
-            UnsupportedError: There is none.
+            UnsupportedError: No solver computes it.
         """
         if output in CONSTANT or name in self._zero:
             return None
@@ -77,7 +80,13 @@ class Derivatives:
         )
 
     def source(self, name: str, drop: tuple[str, ...] = (), **options: Any) -> Source:
-        """Return the Source of a solver, built as the Program was."""
+        """Return the Source of another solver, built with the options of the Program.
+
+        Args:
+            name: Name of the solver.
+            drop: Inputs of the Program that it does not get.
+            options: Further build options, which take precedence.
+        """
 
         def make() -> Program[Any]:
             what = solver(name)
@@ -91,7 +100,7 @@ class Derivatives:
         return Source(make)
 
     def _choices(self, what: Any) -> dict[str, Any]:
-        """Return the choices of the Program's build that another solver takes."""
+        """Return the build options of the Program that apply to the solver `what`."""
         recipe = self.program.recipe
         chosen = {**getattr(recipe.solver, "changed_options", {}), **recipe.choices}
         common = {field.name for field in fields(BuildOptions)} - {*_NOT_PASSED}
@@ -104,19 +113,20 @@ class Derivatives:
         return {key: value for key, value in chosen.items() if key in names}
 
     def of_loops(self, name: str) -> str:
-        """Return the name of a solver for this robot: another where it has loops."""
+        """Return the solver's name for this robot: with "_loops" if it has loops."""
         return f"{name}_loops" if self.program.model.loops else name
 
     def parameters(self) -> list[str]:
-        """Return the inputs that are parameters of the robot."""
+        """Return the names of inputs that are parameters of the robot."""
         known = {port.name for port in self.program.signature.inputs}
         return [x.name for x in self.program.inputs if x.name not in known]
 
     def by_parameters(self) -> dict[str, Source]:
-        """Return the Source of derivatives of joint forces by each parameter.
+        """Return the Sources of derivatives of joint forces, by parameter.
 
-        Where a link's parameter is an input, no solver differentiates by it; joint
-        forces are linear in some, whose derivative is the same at any value.
+        Joint forces are linear in some parameters of a link (_LINEAR), so that their
+        derivative is the same at any value. No solver differentiates by the others,
+        which are left out.
         """
         sources = {}
         for path in self.parameters():
@@ -127,23 +137,29 @@ class Derivatives:
         return sources
 
     def by_forces(self) -> Source | None:
-        """Return the Source of derivatives of joint forces by forces on bodies."""
+        """Return the Source of the derivatives of joint forces by f_ext.
+
+        None if the Program has no f_ext, or f_ext is not in body coordinates.
+        """
         frame = self.program.recipe.choices.get("f_ext_frame", "body")
         if frame != "body" or not self.has("f_ext"):
             return None
         return self.source("id_force_jacobian")
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of an input."""
+        """Return the shape of the input `name`.
+
+        Raises StopIteration if there is none.
+        """
         return next(port.shape for port in self.program.inputs if port.name == name)
 
     def has(self, name: str) -> bool:
-        """Return whether the Program has an input."""
+        """Return whether the Program has the input `name`."""
         return any(port.name == name for port in self.program.inputs)
 
 
 def _is_optional(what: Any, name: str) -> bool:
-    """Return whether an input of the Program must be asked for in another build."""
+    """Return whether the build of solver `what` must be asked for the input `name`."""
     ports = {port.name: port for port in what.signature.inputs}
     return ports[name].optional if name in ports else "." in name or name in _GLOBAL
 
@@ -156,32 +172,46 @@ def _ignored(what: Any, path: str) -> bool:
 
 
 def _flat(matrix: Any) -> Any:
-    """Return a derivative by (nb, 6) forces with one axis for them."""
+    """Return a derivative (..., nb, 6) by forces on bodies as (..., 6 nb)."""
     return matrix.reshape((*matrix.shape[:-2], -1))
 
 
 def _read(source: Source, output: str) -> Slope:
-    """Return the function that reads an output."""
+    """Return a function of Values that returns an output of a Source."""
     return lambda v: v(source)[output]
 
 
 def _block(source: Source, output: str, rows: slice, columns: slice) -> Slope:
-    """Return the function that reads a part of a matrix."""
+    """Return a function of Values that returns a block of a Source's matrix.
+
+    Args:
+        source: Source of the matrix.
+        output: Name of the matrix.
+        rows, columns: Slices of the block.
+    """
     return lambda v: v(source)[output][..., rows, columns]
 
 
 def _by_parameter(first: Source, by: Source) -> Slope:
-    """Return the derivative of accelerations: forces that are missing accelerate."""
+    """Return the slope of accelerations by a parameter p: -Hinv dtau/dp.
+
+    Args:
+        first: Source with qdd and Hinv.
+        by: Source of the derivative of joint forces, evaluated at that qdd.
+    """
     return lambda v: -v(first)["Hinv"] @ v(by, qdd=v(first)["qdd"])["dtau_dp"]
 
 
 def _of_port(slope: Slope, shape: tuple[int, ...]) -> Slope:
-    """Return a derivative by a port; by a number without the axis of its one entry."""
+    """Return the slope in the shape of an input.
+
+    The last axis is dropped for a scalar.
+    """
     return slope if shape else lambda v: slope(v)[..., 0]
 
 
 def _by_forces(first: Source, forces: Source) -> Slope:
-    """Return the derivative of accelerations by forces on bodies, (..., nv, nb, 6)."""
+    """Return the slope of accelerations by forces on bodies, (..., nv, nb, 6)."""
 
     def slope(v: Values) -> Any:
         by = v(forces)["dtau_df_ext"]

@@ -1,11 +1,11 @@
-"""A handler of XLA's foreign function interface: compiled, never run as Python.
+"""A handler for XLA's foreign function interface: compiled, never run as Python.
 
-The language is that of python_to_llvm.py. XLA calls `handler` with a call frame that
-names the memory of inputs and results; it runs the kernels of one Program, whose
-addresses and sizes are constants (ffi_handler.py). Rows whose status is not 0
-(engines/status.py) are filled with NaN. Nothing here keeps memory between calls, so
-that threads may call it at once; kernels ask for scratch memory that begins as zeros
-(product_arrays.py).
+The language is the Python subset of python_to_llvm.py. XLA calls `handler` with a call
+frame that names the memory of inputs and results; it runs the kernels of one Program,
+whose addresses and sizes are constants (ffi_handler.py). Rows whose status is not 0
+(engines/status.py) are filled with NaN. No memory persists between calls, so that
+threads may call it at once; kernels ask for scratch memory that is initially zero
+(product_arrays.py). All names of memory are addresses.
 
 Source: the C interface, xla/ffi/api/c_api.h in the headers of jaxlib: its structures
 only grow at their ends within major version 0.
@@ -29,11 +29,11 @@ DTYPE, DATA, AXES, LENGTHS = 16, 24, 32, 40
 EXECUTE, ERROR_CREATE, ERROR_SIZE, INTERNAL = 3, 48, 28, 13
 # XLA_FFI_Metadata_Extension and XLA_FFI_Metadata.
 KIND, METADATA_KIND, METADATA, VERSION_PLACE, TRAITS, STATE_TYPE = 8, 1, 24, 24, 32, 40
-CHUNK = 256  # rows whose status is kept at a time
+CHUNK = 256  # rows whose status is buffered at a time
 
 
 def failure(frame, message):
-    """Return an error of XLA with a message."""
+    """Return an error object of XLA with a message."""
     memory = room(32)
     store(memory, ERROR_SIZE)
     store(memory + 8, 0)
@@ -43,7 +43,7 @@ def failure(frame, message):
 
 
 def describe(metadata):
-    """Say which version of the interface this is written for."""
+    """Write the version of the interface this handler is written for; return 0."""
     store(metadata + VERSION_PLACE, VERSION)
     zero = room(8)
     store(zero, 0)
@@ -54,7 +54,11 @@ def describe(metadata):
 
 
 def checked(inputs, strides, outputs, row, state):
-    """Return the status of a row with what is not finite; inputs come first."""
+    """Return the status of a row after a check for NaN and infinity.
+
+    An input that is not finite comes first, then `state` if it is not 0, then a result
+    that is not finite.
+    """
     k = 0
     while k < N_IN:
         data = load(inputs + 8 * k) + load(strides + 8 * k) * row
@@ -72,7 +76,11 @@ def checked(inputs, strides, outputs, row, state):
 
 
 def note(inputs, strides, outputs, row, state, states):
-    """Write the status of a row where it is wanted; fill a row that failed with NaN."""
+    """Write the status of a row to `states`; fill a failed row with NaN.
+
+    `state` is the status of the kernel; with FINITE, NaN and infinity count as
+    failures, too. Nothing is written to `states` if it is 0. Returns 0.
+    """
     if FINITE:
         state = checked(inputs, strides, outputs, row, state)
     number = room(8)
@@ -94,7 +102,13 @@ def note(inputs, strides, outputs, row, state, states):
 
 
 def run_row(inputs, strides, outputs, row, states, scratch):
-    """Run one row."""
+    """Run the scalar kernel on one row; record its status.
+
+    The arguments of this and the next functions are: `inputs`, `outputs`: addresses of
+    the tables of arrays; `strides`: distance between rows of each input [bytes], 0 if
+    shared; `row`: index of the row; `rows`: number of rows, -1 for one state; `states`:
+    address of the statuses (int32), or 0; `scratch`: address of the scratch memory.
+    """
     sources, targets, k = room(8 * N_IN + 8), room(8 * N_OUT + 8), 0
     while k < N_IN:
         store(sources + 8 * k, load(inputs + 8 * k) + load(strides + 8 * k) * row)
@@ -108,7 +122,7 @@ def run_row(inputs, strides, outputs, row, states, scratch):
 
 
 def run_chunks(inputs, strides, outputs, rows, states, scratch):
-    """Run at least WIDTH rows, some hundred at a time."""
+    """Run at least WIDTH rows, about CHUNK rows at a time; return 0."""
     status, first = room(8 * (CHUNK + WIDTH)), 0
     while first < rows:
         last = first + CHUNK
@@ -129,7 +143,7 @@ def run_chunks(inputs, strides, outputs, rows, states, scratch):
 
 
 def run_rows(inputs, strides, outputs, rows, states):
-    """Run at least WIDTH rows in scratch memory of their own, which begins as zeros."""
+    """Run at least WIDTH rows in zeroed scratch memory; return 0 or NO_MEMORY."""
     if BATCH_LARGE:
         memory = calloc(1, BATCH_SCRATCH + 64)
         if memory == 0:
@@ -145,7 +159,7 @@ def run_rows(inputs, strides, outputs, rows, states):
 
 
 def run_few(inputs, strides, outputs, rows, states, scratch):
-    """Run one state (rows < 0), or some rows one by one."""
+    """Run one state (rows < 0), or rows one by one with the scalar kernel; return 0."""
     if rows < 0:
         state = call(SCALAR, inputs, outputs, scratch)
         return note(inputs, strides, outputs, 0, state, states)
@@ -157,7 +171,7 @@ def run_few(inputs, strides, outputs, rows, states, scratch):
 
 
 def run(inputs, strides, outputs, rows, states):
-    """Run one state or rows; return 0, or the message that memory is out."""
+    """Run one state (rows < 0) or rows; return 0 or NO_MEMORY."""
     if rows >= WIDTH:
         return run_rows(inputs, strides, outputs, rows, states)
     if SCALAR_LARGE:
@@ -175,7 +189,7 @@ def run(inputs, strides, outputs, rows, states):
 
 
 def unfit(frame):
-    """Return the message for a call that is not as expected, or 0."""
+    """Return the message for an unexpected frame, array count or dtype, or 0."""
     if load(frame) < FRAME_SIZE or load32(frame + STAGE) != EXECUTE:
         return BAD_FRAME
     if load(frame + N_ARGS) != N_IN or load(frame + N_RETS) < N_OUT:
@@ -189,7 +203,7 @@ def unfit(frame):
 
 
 def execute(frame):
-    """Run the kernels on the memory that a call frame names."""
+    """Run the kernels on the memory that a call frame names; return 0 or NO_MEMORY."""
     inputs, strides = room(8 * N_IN + 8), room(8 * N_IN + 8)
     outputs, rows, states, k = room(8 * N_OUT + 8), -1, 0, 0
     while k < N_IN:
@@ -212,7 +226,7 @@ def execute(frame):
 
 
 def handler(frame):
-    """Answer a call of XLA: 0, or an error."""
+    """Answer a call of XLA; return 0 or an error object."""
     extension = load(frame + EXTENSION)
     if extension != 0:
         if load32(extension + KIND) == METADATA_KIND:

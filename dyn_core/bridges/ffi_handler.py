@@ -1,4 +1,4 @@
-"""Handlers of XLA's foreign function interface, made by LLVM: no compiler is needed."""
+"""Handlers for XLA's foreign function interface, compiled by LLVM."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dyn_core.engines.llvm.call import python_to_llvm
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import UnsupportedError
 
-MAJOR = 0  # of the interface, in which structures only grow at their ends
-LEAST_MINOR, NEWEST_MINOR = 1, 3  # the newest that the tests ran with
-_STACK = 32768  # most bytes of scratch memory on the stack of a thread
+MAJOR = 0  # version of the interface; structures only grow at their ends
+LEAST_MINOR, NEWEST_MINOR = 1, 3  # the newest version that was tested
+_STACK = 32768  # maximum scratch memory on the stack of a thread [bytes]
 _REALS = {"float64": 12, "float32": 11}  # XLA_FFI_DataType
 _MESSAGES = {
     "BAD_FRAME": "the call frame of XLA is not as in its interface 0.1 to 0.3",
@@ -37,7 +37,8 @@ def require_version(include: str | Path) -> int:
         include: Folder of jaxlib's headers.
 
     Raises:
-        UnsupportedError: Another major version, or one that is too old.
+        UnsupportedError: The header is missing, the major version differs, or the minor
+            version is too old.
     """
     header = Path(include) / "xla" / "ffi" / "api" / "c_api.h"
     try:
@@ -56,10 +57,10 @@ def require_version(include: str | Path) -> int:
 
 
 def target_name(program: Program[Any]) -> str:
-    """Return a name that stands for the machine code of a Program and its ports.
+    """Return a name that identifies the machine code of a Program and its ports.
 
     Raises:
-        UnsupportedError: It has no machine code.
+        UnsupportedError: The Program is not of engine native.
     """
     if not isinstance(program, NativeProgram):
         solver = program.recipe.solver.name
@@ -74,16 +75,22 @@ def target_name(program: Program[Any]) -> str:
 
 
 def _scratch(name: str, size: int) -> dict[str, int]:
-    """Return the constants about the scratch memory of a kernel."""
+    """Return the constants NAME_SCRATCH [bytes] and NAME_LARGE of a kernel.
+
+    LARGE is 1 if the scratch memory is too large for the stack.
+    """
     return {f"{name}_SCRATCH": size, f"{name}_LARGE": int(size > _STACK)}
 
 
 class CallHandler:
-    """Machine code that XLA calls in place of a Program.
+    """Machine code that XLA calls instead of a Program.
 
     Attributes:
-        pointer: To the handler.
-        name: Of the target; see target_name.
+        pointer: Address of the handler.
+        name: Name of the target; see target_name.
+
+    Raises:
+        UnsupportedError: The Program has no machine code.
     """
 
     def __init__(self, program: Any, minor: int) -> None:
@@ -116,12 +123,16 @@ class CallHandler:
         self.pointer = ctypes.c_void_p(self._loaded.address("handler"))
 
     def _keep(self, memory: Any) -> int:
-        """Keep memory as long as the handler lives; return its address."""
+        """Keep memory alive as long as the handler; return its address."""
         self._kept.append(memory)
         return ctypes.addressof(memory)
 
     def _ports(self, name: str, ports: Any, item: int) -> dict[str, int]:
-        """Return the constants about inputs or outputs."""
+        """Return the constants of inputs ("IN") or outputs ("OUT").
+
+        They are the count, and the addresses of the numbers of axes and of the sizes
+        [bytes].
+        """
         count = len(ports)
         axes = (ctypes.c_int64 * (count + 1))(*(len(port.shape) for port in ports))
         sizes = (ctypes.c_int64 * (count + 1))(*(item * port.size for port in ports))

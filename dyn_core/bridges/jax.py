@@ -7,8 +7,8 @@
     jax.jit(jax.grad(lambda q: rnea(q, qd, qdd).sum()))(q)
 
 XLA calls the machine code of the Program by its foreign function interface
-(ffi_code.py). A batch, or `vmap`, is one call of the kernel for rows; inputs that all
-rows share are not copied. docs/bridges.md says what derivatives are by, and what runs
+(ffi_code.py). A batch, or `vmap`, is one call of the batch kernel; inputs that all rows
+share are not copied. docs/bridges.md explains the derivatives, and which code runs
 where.
 """
 
@@ -41,7 +41,7 @@ except ImportError as error:
         "this bridge needs JAX, which is not installed: pip install 'dyn_ros[jax]'"
     ) from error
 
-_HANDLERS: dict[str, ffi_handler.CallHandler] = {}  # XLA may call them until the end
+_HANDLERS: dict[str, ffi_handler.CallHandler] = {}  # XLA may call them until exit
 _REGISTERING = Lock()
 
 
@@ -49,25 +49,27 @@ def function(program: Program[Any], status: bool = False) -> JaxFunction:
     """Return a Program as a function of JAX arrays.
 
     Args:
-        program: Of engine native. One of float64 needs `jax_enable_x64`; without it,
-            build with dtype="float32".
-        status: Whether calls return (results, status), int32: 0, or what
-            program.failure(number) says. Results and derivatives of failed rows are
-            NaN either way.
+        program: Program of engine native, of a robot. A Program of float64 needs
+            `jax_enable_x64`; without it, build with dtype="float32".
+        status: Whether calls return (results, status); the status is int32: 0, or a
+            number that program.failure(number) explains. Results and derivatives of
+            failed rows are NaN either way.
 
     Raises:
-        UnsupportedError: The Program has no machine code, or JAX is set to float32.
+        UnsupportedError: The Program has no machine code or is not of a robot, JAX is
+            set to float32, or its version is not supported.
     """
     return JaxFunction(program, status)
 
 
 def export_checks() -> list[Any]:
-    """Return what jax.export must be told to serialise functions of this process.
+    """Return the safety checks that jax.export must disable to serialise our functions.
 
         jax.export.export(f, disabled_checks=export_checks())(q).serialize()
 
-    Code that calls a Program names its machine code, which is not part of the file. Who
-    loads it makes the same functions first, on such a machine, with this release.
+    The exported file refers to machine code by name and does not contain it. The
+    process that loads it must create the same functions first, on the same kind of
+    machine, with this release.
     """
     return [jax.export.DisabledSafetyCheck.custom_call(name) for name in _HANDLERS]
 
@@ -75,11 +77,14 @@ def export_checks() -> list[Any]:
 class JaxFunction:
     """A Program that JAX can trace, batch and differentiate.
 
-    Inputs go by position or name, as with the Program; with a batch axis, or shared by
-    all rows; a parameter that is left out has the value of the model.
+    Inputs are passed by position or name, as with the Program, with a batch axis or
+    shared by all rows; an omitted parameter has the value of the model.
 
     Attributes:
         program: The Program.
+
+    Raises:
+        UnsupportedError: As in `function`.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
@@ -92,7 +97,14 @@ class JaxFunction:
         self.__name__ = program.recipe.solver.name
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Evaluate; see the class."""
+        """Return the outputs: an array, or a named tuple of several.
+
+        With status=True a pair of the outputs and the status. Failed rows are NaN.
+
+        Raises:
+            ShapeError: An input has another shape, a larger dtype, or no real numbers.
+            UnsupportedError: JAX was set to float32 in the meantime.
+        """
         _demand_x64(self.program)
         ports, dtype = self.program.inputs, self.program.dtype
         values: Sequence[Any] = args
@@ -105,7 +117,7 @@ class JaxFunction:
         )
         if any(isinstance(x, jax.core.Tracer) for x in arrays):
             *results, state = self._over(axes)(*arrays)
-        else:  # one by one, the operations of a call would cost a hundred times more
+        else:  # without jit, the operations of a call would cost a hundred times more
             if axes not in self._compiled:
                 self._compiled[axes] = jax.jit(self._over(axes))
             *results, state = self._compiled[axes](*arrays)
@@ -113,11 +125,11 @@ class JaxFunction:
         return (value, state) if self._status else value
 
     def _over(self, axes: tuple[int | None, ...]) -> Callable[..., Any]:
-        """Return the call for inputs with and without an axis of rows."""
+        """Return the call for these batch axes (0 or None for each input)."""
         return self._run if set(axes) <= {None} else jax.vmap(self._run, in_axes=axes)
 
     def _run(self, *arrays: Any) -> Any:
-        """Run one state, its quaternions scaled to unit length."""
+        """Evaluate one state, with quaternions scaled to unit length."""
         ports = self.program.inputs
         unit = [
             self._coordinates.normalized(jnp, x) if port.kind == "position" else x
@@ -133,7 +145,7 @@ class JaxFunction:
 
 
 class _JaxOperation:
-    """A Program as an operation with a rule of derivatives; positions are unit."""
+    """A Program as a primitive with a derivative rule; positions must be unit."""
 
     def __init__(self, program: Program[Any], status: bool) -> None:
         self.program, self._status = program, status
@@ -151,7 +163,7 @@ class _JaxOperation:
         return self._differentiable(*arrays)
 
     def _batchable(self, rows: int | None) -> Any:
-        """Return the call for one state or for rows, with its rule of batches."""
+        """Return the call with its vmap rule, for one state if `rows` is None."""
 
         @custom_vmap
         def call(*arrays: Any) -> Any:
@@ -175,7 +187,15 @@ class _JaxOperation:
     def _rows(
         self, port: Port, x: Any, batched: int | None, size: int, rows: int | None
     ) -> Any:
-        """Return an input with one axis of rows, or without where all share it."""
+        """Return an input with one axis of size * rows; unchanged if all rows share it.
+
+        Args:
+            port: Port of the input.
+            x: Input.
+            batched: Not None if its first axis is the axis of vmap.
+            size: Size of the axis of vmap.
+            rows: Number of rows of the call within vmap; None for one state.
+        """
         of_rows = x.ndim - len(port.shape) - (batched is not None)
         if rows is None or (batched is None and not of_rows):
             return x
@@ -196,12 +216,12 @@ class _JaxOperation:
         return tuple(jax.ffi.ffi_call(self._target, results)(*arrays))
 
     def _rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Return values and tangents: the sum of slopes times tangents of inputs."""
+        """Return outputs and tangents, the sums of slopes times input tangents."""
         values = self._chain.values(primals)
         rates = [None if isinstance(t, SymbolicZero) else t for t in tangents]
         *results, state = self._differentiable(*primals)
         if any(x is not None for x in rates) and not self._status:
-            # where the derivatives bring the values, XLA leaves out that call
+            # derivative Programs return these values, too: XLA drops the unused call
             known = self._derivatives.values
             results = [
                 known[port.name](values) if port.name in known else x
@@ -225,6 +245,7 @@ class _JaxOperation:
 
 
 def _coordinates(program: Program[Any]) -> Any:
+    """Return the PositionRates of the robot; raise UnsupportedError without one."""
     if program.signature.system != "robot":
         raise UnsupportedError(
             f"{program.recipe.solver.name} is for a {program.signature.system};"
@@ -234,7 +255,7 @@ def _coordinates(program: Program[Any]) -> Any:
 
 
 def _demand_x64(program: Program[Any]) -> None:
-    """Refuse a Program of float64 where JAX makes float32 of all numbers."""
+    """Raise UnsupportedError for a float64 Program if JAX computes in float32."""
     if program.dtype == np.float64 and not jax.config.jax_enable_x64:
         raise UnsupportedError(
             f"{program.recipe.solver.name} is built for float64, and JAX is set to"
@@ -244,7 +265,10 @@ def _demand_x64(program: Program[Any]) -> None:
 
 
 def _registered(program: Program[Any]) -> str:
-    """Return the name of XLA's target of a Program, made where it is new."""
+    """Return the name of the Program's XLA target; it is registered on first use.
+
+    Raises UnsupportedError if there is no machine code, or jaxlib is not supported.
+    """
     minor = ffi_handler.require_version(jax.ffi.include_dir())
     name = ffi_handler.target_name(program)
     with _REGISTERING:
@@ -256,7 +280,12 @@ def _registered(program: Program[Any]) -> str:
 
 
 def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
-    """Return an array of a Port's shape, with or without a batch axis."""
+    """Return an argument as an array of a Port's shape, with or without a batch axis.
+
+    Raises:
+        ShapeError: It has masked entries, no real numbers, a larger floating-point type
+            than `dtype`, or another shape.
+    """
     if isinstance(value, np.ndarray):
         if np.ma.is_masked(value):
             wanted = "an array without masked entries"

@@ -1,6 +1,6 @@
-"""Programs that return derivatives, built when needed, and their results at one state.
+"""Programs that return derivatives, built on first use, and their results at one state.
 
-Nothing here knows JAX or PyTorch: arrays are of any library.
+Independent of JAX and PyTorch: arrays are of any library.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Arrays = Mapping[str, Any]
 
 @dataclass(eq=False)
 class Source:
-    """A Program that returns derivatives, built when it is first needed.
+    """A Program that returns derivatives, built on first use.
 
     Attributes:
-        make: Builds it.
+        make: Builds the Program.
     """
 
     make: Callable[[], Program[Any]]
 
     @cached_property
     def program(self) -> Program[Any]:
-        """The Program."""
+        """The Program; building it may raise the errors of a build."""
         return self.make()
 
 
@@ -36,7 +36,7 @@ class Values:
 
     Args:
         call: Returns the outputs of a Source by name, from its inputs by name.
-        inputs: Of the Program that is differentiated.
+        inputs: Inputs of the differentiated Program, by name.
         zeros: Returns an array of zeros of a shape.
     """
 
@@ -50,7 +50,14 @@ class Values:
         self._known: dict[Source, Arrays] = {}
 
     def __call__(self, source: Source, **others: Any) -> Arrays:
-        """Return the outputs of a Source; inputs that the Program lacks are zeros."""
+        """Return the outputs of a Source by name.
+
+        Args:
+            source: Source to be evaluated.
+            others: Inputs that override the Program's inputs of the same name; inputs
+                found in neither are zero. Ignored if the Source has been evaluated
+                before.
+        """
         if source not in self._known:
             arrays = {
                 port.name: others[port.name]

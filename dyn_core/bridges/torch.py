@@ -7,7 +7,7 @@
     tau.sum().backward()
 
 Each Program becomes a custom operation on CPU tensors, which share their memory with
-the arrays of the Program, in and out. docs/bridges.md says what derivatives are by.
+the Program's input and output arrays. docs/bridges.md explains the derivatives.
 """
 
 from __future__ import annotations
@@ -44,10 +44,13 @@ def function(program: Program[Any], status: bool = False) -> TorchFunction:
     """Return a Program as a function of CPU tensors.
 
     Args:
-        program: Of any engine.
-        status: Whether calls return (results, status), int64: 0, or what
-            program.failure(number) says, with NaN in results and derivatives of such
-            rows. Without it a row that fails raises its error.
+        program: Program of any engine, of a robot.
+        status: Whether calls return (results, status); the status is int64: 0, or a
+            number that program.failure(number) explains, with NaN in results and
+            derivatives of such rows. Without it a failed row raises its error.
+
+    Raises:
+        UnsupportedError: The Program is not of a robot.
     """
     return TorchFunction(program, status)
 
@@ -55,11 +58,14 @@ def function(program: Program[Any], status: bool = False) -> TorchFunction:
 class TorchFunction:
     """A Program that PyTorch can differentiate, batch and compile around.
 
-    Inputs go by position or name, as with the Program; with a batch axis, or shared by
-    all rows; a parameter that is left out has the value of the model.
+    Inputs are passed by position or name, as with the Program, with a batch axis or
+    shared by all rows; an omitted parameter has the value of the model.
 
     Attributes:
         program: The Program.
+
+    Raises:
+        UnsupportedError: The Program is not of a robot.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
@@ -74,7 +80,7 @@ class TorchFunction:
         self._dtype = DTYPES[program.dtype.name]
         self._names = tuple(port.name for port in program.outputs)
         self._coordinates = coordinates(program.model)
-        # Where positions go in as they are, plain tensors may; no call has -1 inputs.
+        # Without quaternions arrays need no conversion; else -1, which no call matches.
         self._count = len(self._ports) if self._coordinates.plain else -1
         self._single = len(self._names) == 1 and not status
         self._defaults = {
@@ -83,7 +89,15 @@ class TorchFunction:
         }
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Evaluate; see the class."""
+        """Return the outputs: a tensor, or a named tuple of several.
+
+        With status=True a pair of the outputs and the status.
+
+        Raises:
+            ShapeError: An input has another shape, a larger dtype, no real numbers, or
+                is not on the CPU; or names are missing or unknown.
+            RowError: A row fails, and the function returns no status.
+        """
         arrays = None if named else self._arrays(args)
         if arrays is not None:
             results = self._operation.of_arrays(arrays)
@@ -98,9 +112,9 @@ class TorchFunction:
         return (value, results[-1]) if self._status else value
 
     def _arrays(self, args: Sequence[Any]) -> list[np.ndarray] | None:
-        """Return the arrays of plain tensors, None where more must be looked after.
+        """Return the NumPy arrays of plain tensors, without any conversion; else None.
 
-        The Program checks their shapes.
+        None if an input needs a conversion or a derivative. The Program checks shapes.
         """
         if len(args) != self._count or not is_plain():
             return None
@@ -110,23 +124,30 @@ class TorchFunction:
                 return None
             try:
                 arrays.append(x.numpy())
-            except (RuntimeError, TypeError):  # not on the CPU, or the view of -x
+            except (RuntimeError, TypeError):  # not on the CPU, or a lazy negation
                 return None
         return arrays
 
     def _bound(self, args: Sequence[Any], named: dict[str, Any]) -> Sequence[Any]:
-        """Return the arguments in the order of the inputs."""
+        """Return the arguments in the order of the inputs, with defaults.
+
+        Raises ShapeError if names are missing, unknown or given twice.
+        """
         if len(args) == len(self._ports) and not named:
             return args
         names = [port.name for port in self._ports]
         values = {**self._defaults, **dict(zip(names, args, strict=False)), **named}
         twice = set(names[: len(args)]) & set(named)
         if len(args) > len(names) or twice or set(values) != set(names):
-            self.program._bind(args, named)  # says what is wrong
+            self.program._bind(args, named)  # raises the error
         return [values[name] for name in names]
 
     def _tensor(self, port: Port, value: Any) -> Any:
-        """Return an argument as a CPU tensor of the Program's dtype, checked."""
+        """Return an argument as a CPU tensor of the Program's dtype.
+
+        Quaternions of a position are scaled to unit length. Raises ShapeError if the
+        argument does not fit the Port.
+        """
         fits = type(value) is Tensor and value.dtype is self._dtype and value.is_cpu
         if not fits or port.shape not in (value.shape, value.shape[1:]):
             value = self._converted(port, value)
@@ -135,7 +156,12 @@ class TorchFunction:
         return value
 
     def _converted(self, port: Port, value: Any) -> Any:
-        """Return an argument as `_tensor` does, or say what does not fit."""
+        """Return an argument as a CPU tensor of the Program's dtype.
+
+        Raises:
+            ShapeError: It is on another device, has no real numbers, a larger
+                floating-point type than the Program, or another shape.
+        """
         if not isinstance(value, Tensor):
             value = self._from_array(port, value)
         if value.device.type != "cpu":
@@ -154,8 +180,11 @@ class TorchFunction:
         return value.to(self._dtype)
 
     def _from_array(self, port: Port, value: Any) -> Any:
-        """Return what is no tensor as a tensor of its own: autograd may keep it."""
-        if torch.compiler.is_compiling():  # which cannot look into the checks
+        """Return an argument other than a tensor as a tensor of its own memory.
+
+        Autograd may save the tensor. Raises ShapeError if it does not fit the Port.
+        """
+        if torch.compiler.is_compiling():  # the compiler cannot trace the checks
             return torch.as_tensor(value, dtype=self._dtype)
         return torch.from_numpy(np.array(as_array(port, value, self.program.dtype)))
 
@@ -163,7 +192,7 @@ class TorchFunction:
         return type(self), (self.program, self._status)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TorchFunction:
-        return self  # nothing in it changes, and each has operations of its own
+        return self  # immutable; a copy would register its operations again
 
     def __repr__(self) -> str:
         return f"<function of PyTorch: {self.program!r}>"

@@ -1,8 +1,8 @@
 """A Program as an operation of PyTorch: of plain tensors, autograd, vmap, the compiler.
 
-Which way a call goes is said by TorchOperation.__call__. Where nothing of PyTorch but
-autograd looks on, values and first derivatives are computed with NumPy's arrays on the
-memory of the tensors: an operation of PyTorch costs more than a kernel.
+TorchOperation.__call__ chooses between these. If only autograd records a call, values
+and first derivatives are computed with NumPy arrays on the memory of the tensors: an
+operation of PyTorch costs more than a kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dyn_core.problems import Port
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 _NUMBERS = itertools.count()
-try:  # not public: without them every call goes the long way
+try:  # not public: without them no call is plain
     _transforms = torch._C._are_functorch_transforms_active
     _modes = torch._C._len_torch_dispatch_stack
     _KNOWN = forward_ad._current_level == -1
@@ -34,7 +34,7 @@ except AttributeError:  # pragma: no cover
 def is_plain() -> bool:
     """Return whether nothing but autograd's backward may record a call.
 
-    There is then no compiler, transform of torch.func, dual number or mode of dispatch.
+    There is then no compiler, torch.func transform, dual number or dispatch mode.
     """
     return (
         not torch.compiler.is_compiling()
@@ -46,11 +46,12 @@ def is_plain() -> bool:
 
 
 class TorchOperation:
-    """A Program as a custom operation with derivatives; positions are unit.
+    """A Program as a custom operation with derivatives; positions must be unit.
 
     Args:
-        program: Of a robot.
-        status: Whether calls return the status behind the results, and fail with NaN.
+        program: Program of a robot.
+        status: Whether calls return the status behind the results, with NaN in failed
+            rows; else such rows raise an error.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
@@ -80,11 +81,11 @@ class TorchOperation:
         self._recorded, self._transformed = _recorded(self), _transformed(self)
 
     def __call__(self, *tensors: Any) -> tuple[Any, ...]:
-        """Return the outputs, and the status where it was asked for.
+        """Return the outputs, followed by the status if it was requested.
 
-        The compiler and modes of dispatch take the custom operation as one node with
-        its own backward; the transforms of torch.func ask for an autograd.Function with
-        rules of its own, and pay for it in each call.
+        The compiler and dispatch modes see the custom operation as one node with its
+        own backward; the transforms of torch.func need an autograd.Function with rules
+        of its own, which is slower in each call.
         """
         if is_plain():
             if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
@@ -96,11 +97,15 @@ class TorchOperation:
         return results if self._status else results[:-1]
 
     def run(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the outputs of tensors without looking at their derivatives."""
+        """Return the outputs of tensors without recording derivatives."""
         return self.of_arrays([x.numpy(force=True) for x in tensors])
 
     def of_arrays(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        """Return the outputs, which have the memory of the Program's arrays."""
+        """Return the outputs as tensors on the memory of the Program's arrays.
+
+        They are followed by the status if it was requested; else a failed row raises
+        RowError.
+        """
         if not self._status:
             values = self.program(*arrays)
             if type(values) is np.ndarray:
@@ -110,7 +115,7 @@ class TorchOperation:
         return (*self._tensors(values), torch.as_tensor(state, dtype=torch.int64))
 
     def _tensors(self, values: Any) -> tuple[Any, ...]:
-        """Return what the Program returned as tensors."""
+        """Return the return value of the Program as a tuple of tensors."""
         parts = (values,) if len(self.program.outputs) == 1 else values
         return tuple(
             torch.from_numpy(x)
@@ -120,21 +125,21 @@ class TorchOperation:
         )
 
     def _with_status(self, *tensors: Any) -> tuple[Any, ...]:
-        """Return outputs and status, which is 0 where it was not asked for."""
+        """Return outputs and status; the status is 0 if it was not requested."""
         results = self.run(tensors)
         if self._status:
             return results
         return (*results, torch.zeros(self._lead(tensors), dtype=torch.int64))
 
     def _lead(self, tensors: Sequence[Any]) -> tuple[int, ...]:
-        """Return the batch axis of a call, as a tuple of no or one size."""
+        """Return the batch axis of a call: () or (number of rows,)."""
         for port, x in zip(self.program.inputs, tensors, strict=True):
             if x.dim() > len(port.shape):
                 return (x.shape[0],)
         return ()
 
     def _shapes(self, *tensors: Any) -> Any:
-        """Return empty results: what the compiler asks for."""
+        """Return uninitialised results of the right shapes, for the compiler."""
         lead = self._lead(tensors)
         results = [
             torch.empty((*lead, *port.shape), dtype=self._dtype)
@@ -148,7 +153,16 @@ class TorchOperation:
     def _rows_of(
         self, call: Any, info: Any, in_dims: Sequence[Any], tensors: Sequence[Any]
     ) -> Any:
-        """Call with one axis of rows for the axes of a vmap and of a batch."""
+        """Call with one merged axis of rows for the axes of a vmap and of a batch.
+
+        Returns the outputs and their vmap axes, all 0.
+
+        Args:
+            call: Operation to be called.
+            info: Information of PyTorch's vmap rule; has batch_size.
+            in_dims: Axis of the vmap in each input, or None.
+            tensors: Inputs.
+        """
         size, rows = info.batch_size, None
         moved = []
         for port, x, axis in zip(self.program.inputs, tensors, in_dims, strict=True):
@@ -166,27 +180,35 @@ class TorchOperation:
         return tuple(results), (0,) * len(results)
 
     def _keep(self, ctx: Any, inputs: Any, output: Any) -> None:
-        """Keep what the derivatives are taken of."""
+        """Save inputs and results of a call in its context, for the derivatives."""
         ctx.save_for_backward(*inputs, *output)
         for state in output[len(self.program.outputs) :]:
             ctx.mark_non_differentiable(state)
 
     def _saved(self, ctx: Any) -> tuple[Sequence[Any], Sequence[Any], Any]:
-        """Return inputs and results of a call, and its status if it was asked for."""
+        """Return inputs, results and status (None if not requested) of a call."""
         saved, count = ctx.saved_tensors, len(self.program.inputs)
         end = count + len(self.program.outputs)
         state = saved[end] if self._status else None
         return saved[:count], saved[count:end], state
 
     def _forward(self, ctx: Any, rates: Sequence[Any]) -> Any:
-        """Return the rate of each output from those of the inputs, None where still."""
+        """Return the rate of each output, and None for the status.
+
+        Args:
+            ctx: Saved tensors of the call.
+            rates: Rate of each input; None for an input that does not change.
+        """
         inputs, results, state = self._saved(ctx)
         values = self._chain.values(inputs)
         outward = self._chain.rates(values, inputs, results, rates)
         return (*self._failed_to_nan(outward, state), None)
 
     def _failed_to_nan(self, tensors: Sequence[Any], state: Any) -> Sequence[Any]:
-        """Return tensors of the outputs' shapes, NaN in rows whose status is not 0."""
+        """Return tensors with NaN in rows whose status is not 0.
+
+        None entries stay None; without a status nothing changes.
+        """
         if state is None:
             return tensors
         good = torch.where(state == 0, 1.0, torch.nan).to(self._dtype)
@@ -196,7 +218,10 @@ class TorchOperation:
         ]
 
     def _backward(self, ctx: Any, *cotangents: Any) -> Any:
-        """Return the sum over outputs of cotangents times slopes, by each input."""
+        """Return the gradient by each input, None if it needs none.
+
+        It is the sum over outputs of cotangents times slopes.
+        """
         inputs, results, state = self._saved(ctx)
         cotangents = tuple(self._failed_to_nan(cotangents[: len(results)], state))
         wanted = ctx.needs_input_grad
@@ -215,7 +240,7 @@ class TorchOperation:
         )
 
     def _of_source(self, source: Source, tensors: dict[str, Any]) -> dict[str, Any]:
-        """Return the outputs of a derivative Program, which has derivatives itself."""
+        """Return the outputs of a derivative Program by name, differentiable."""
         operation = self._sources.get(source)
         if operation is None:
             operation = TorchOperation(source.program, self._status)
@@ -227,7 +252,7 @@ class TorchOperation:
     def _arrays_of_source(
         self, source: Source, arrays: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the outputs of a derivative Program as arrays of NumPy."""
+        """Return the outputs of a derivative Program by name, as NumPy arrays."""
         program = source.program
         inputs = [arrays[port.name] for port in program.inputs]
         if self._status:
@@ -242,7 +267,10 @@ class TorchOperation:
 def _arrays(
     inputs: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any], list[Any]] | None:
-    """Return the arrays of tensors, None for none; None where some are not plain."""
+    """Return the NumPy arrays of three lists of tensors; None if a tensor is not plain.
+
+    Entries that are None stay None.
+    """
 
     def read(tensors: Sequence[Any]) -> list[Any]:
         return [None if x is None else x.numpy(force=True) for x in tensors]
@@ -251,12 +279,20 @@ def _arrays(
         return None
     try:
         return read(inputs), read(results), read(cotangents)
-    except RuntimeError:  # cotangents with an axis that PyTorch keeps to itself
+    except RuntimeError:  # cotangents with a hidden axis of PyTorch
         return None
 
 
 def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:
-    """Return an input with one axis of rows, or without where all share it."""
+    """Return an input with one axis of size * rows, or unchanged if all rows share it.
+
+    Args:
+        port: Port of the input.
+        x: Input, with the axis of vmap in front.
+        axis: Axis of the vmap in the original input; None if it has none.
+        size: Size of the axis of vmap.
+        rows: Number of rows of the batch within vmap; None for one state.
+    """
     of_rows = x.dim() > len(port.shape) + (axis is not None)
     if rows is None or (axis is None and not of_rows):
         return x
@@ -268,7 +304,7 @@ def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:
 
 
 def _recorded(operation: TorchOperation) -> Any:
-    """Return the autograd.Function of calls that are plain."""
+    """Return the autograd.Function of plain calls, see is_plain."""
 
     class Recorded(torch.autograd.Function):
         @staticmethod
@@ -285,7 +321,7 @@ def _recorded(operation: TorchOperation) -> Any:
 
 
 def _transformed(operation: TorchOperation) -> Any:
-    """Return the autograd.Function of calls within transforms."""
+    """Return the autograd.Function of calls within transforms of torch.func."""
 
     class Transformed(torch.autograd.Function):
         @staticmethod

@@ -1,1 +1,1 @@
-"""Commands on motions and runs: sim, id, fd, report, excite, export."""
+"""Commands of `dyn`, except those defined beside their subject."""

@@ -1,4 +1,4 @@
-"""The command `dyn bench`: its benchmarks lie in a clone's tests, not in the wheel."""
+"""The command `dyn bench`: its benchmarks are in a clone's tests, not in the wheel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HELP = "measure solvers beside their peers, in a clone"
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand, with its options where the benchmarks are there."""
+    """Add the subcommand; without the benchmarks it only explains why it fails."""
     tests = _tests()
     if tests is None:
         parser = subparsers.add_parser(
@@ -33,7 +33,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _tests() -> Path | None:
-    """Return the folder of tests of a clone: the installed one, or the working one."""
+    """Return the folder of tests of the installed or current clone, or None."""
     for root in (Path(dyn_core.__file__).parents[1], Path.cwd()):
         if (root / "tests" / "bench" / "bench_command.py").is_file():
             return root / "tests"
@@ -41,7 +41,7 @@ def _tests() -> Path | None:
 
 
 def _refuse(arguments: argparse.Namespace) -> int:
-    """Refuse to measure where only the wheel is installed."""
+    """Raise UnsupportedError: without a clone there are no benchmarks."""
     raise UnsupportedError(
         "`dyn bench` measures with programs of the folder tests/bench, which no wheel"
         " has; valid: run it in a clone of the repository"

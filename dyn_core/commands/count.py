@@ -1,4 +1,4 @@
-"""The command `dyn count`: operations of a solver's algorithm, and how they grow."""
+"""The command `dyn count`: operations of a solver's algorithm, and their growth."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _HOW = {
 
 
 def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]:
-    """Count what a solver's algorithm does for a robot, at a random state.
+    """Return the number of operations of a solver for a robot, at a random state.
 
     Args:
         which: TracedSolver.
         model: Robot.
-        how: literal or folded (solving/operation_counts.py).
+        how: "literal" or "folded" (solving/operation_counts.py).
 
     Source: RBD5-1.1.
     """
@@ -42,7 +42,12 @@ def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]
 
 
 def growth(which: Solver, how: str, sizes: Sequence[int] = SIZES) -> list[str]:
-    """Return a table of counts on chains of revolute joints, and the order that fits.
+    """Return a table of counts on chains of revolute joints, and the fitted order.
+
+    Args:
+        which: TracedSolver.
+        how: "literal" or "folded".
+        sizes: Numbers of joints.
 
     Source: RBD5-1.2.
     """
@@ -90,7 +95,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Count and print."""
+    """Count and print; return 0."""
     how = "literal" if arguments.literal else "folded"
     which = solver(arguments.solver)
     model = load_robot(arguments)

@@ -1,4 +1,4 @@
-"""What drives the robot of `dyn sim`: a law, or the joint forces of a file."""
+"""The source of joint forces in `dyn sim`: a control law, or a recorded file."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dyn_core.solving.registry import solver
 
 LAWS = ("none", "gravity", "computed_torque")
 GAINS = (400.0, 40.0)
-UNLIMITED = 1e9  # of motors of which the robot's file says no limit [N·m | N]
+UNLIMITED = 1e9  # limit of motors without one in the robot's file [N·m | N]
 
 
 class Drive(NamedTuple):
-    """A controller for `simulate`, and what goes with it.
+    """A controller for `simulate`, with settings that suit it.
 
     Attributes:
         controller: Function or object, or None for no force.
-        meaning: What a report calls it.
-        begin: Starts a trajectory, or None.
-        q0, qd0: Start that suits it, or None.
-        duration: Of the file that it follows [s]; 0 without one.
+        meaning: Its name in a report.
+        begin: Starts a trajectory at a time [s], or None.
+        q0, qd0: Suitable initial state, or None.
+        duration: Duration of its file [s]; 0 without one.
     """
 
     controller: Any
@@ -42,10 +42,10 @@ class Drive(NamedTuple):
 
 
 def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
-    """Return what the options of `dyn sim` ask for.
+    """Return the Drive that the options of `dyn sim` ask for.
 
     Raises:
-        SettingError: Options that change nothing beside others, or a bad file.
+        SettingError: Options have no effect in combination, or a file is not valid.
     """
     law = arguments.controller
     if arguments.torques is not None and law != "none":
@@ -72,17 +72,21 @@ def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
 
 
 def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
-    """Return what applies the joint forces of each row until the next one.
+    """Return a Drive that applies the joint forces of each row until the next one.
 
-    Before the first row there are none; those of the last row stay.
+    The forces of the first and of the last row continue before and after the motion.
 
     Args:
-        motion: With joint forces; times start at zero when they are applied.
-        name: Of its file.
-        period: Of the run [s]; rows count from a thousandth of it earlier on.
+        motion: Motion with joint forces; its times are shifted to start at zero.
+        name: Name of its file.
+        period: Period of the run [s]; each row is applied a thousandth of it early.
+
+    Raises:
+        SettingError: The motion has no row, or its first row is not finite.
     """
     if not len(motion.t):
         raise SettingError(f"{name}: the motion has no row", "torques")
+    # A row counts a thousandth of a period early: rounding must not delay it by one.
     times, tau = motion.t - motion.t[0] - 1e-3 * period, motion.column("tau")
 
     def law(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
@@ -98,7 +102,10 @@ def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
 
 
 def _weight(model: Model, arguments: argparse.Namespace) -> Any:
-    """Return the law that carries the weight."""
+    """Return the law of gravity compensation.
+
+    Raises SettingError for a floating base.
+    """
     kinds = {model.joint_kind(name) for name in model.joint_names}
     if "floating" in kinds:
         raise SettingError(
@@ -122,7 +129,10 @@ def _weight(model: Model, arguments: argparse.Namespace) -> Any:
 
 
 def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
-    """Return the controller that follows a motion, or stays at the start."""
+    """Return the controller that follows a motion, or stays at the start.
+
+    Raises SettingError if the motion is not valid.
+    """
     kp, kd = arguments.gains or GAINS
     meaning = f"computed torque, kp {kp:g} 1/s², kd {kd:g} 1/s"
     name = "rnea_loops" if model.loops else "rnea"
@@ -133,7 +143,7 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
         inverse_dynamics=name,
         engine=arguments.engine,
         effort_limits=dict.fromkeys(_without_limit(model), UNLIMITED),
-        rules=Rules(good_samples=1),  # a simulated state is good from the first on
+        rules=Rules(good_samples=1),  # simulated states need no time to settle
     )
     if arguments.reference is None:
         return Drive(controller, f"{meaning}, at the start")
@@ -155,5 +165,5 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
 
 
 def _without_limit(model: Model) -> list[str]:
-    """Return the joints of which the robot's file says no effort limit."""
+    """Return the joints without an effort limit in the robot's file."""
     return [x for x in model.joint_names if not model.effort_limit[model.v_slice(x)][0]]

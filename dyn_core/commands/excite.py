@@ -1,4 +1,4 @@
-"""`dyn excite`: a motion that shows the parameters of a robot, for identification."""
+"""The command `dyn excite`: an exciting motion for the identification of a robot."""
 
 from __future__ import annotations
 
@@ -106,7 +106,14 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Design a motion, print what it is, write the files."""
+    """Design a motion, print its properties, write the files.
+
+    Returns 1 if limits are violated, and then writes no motion; else 0.
+
+    Raises:
+        SettingError, ModelError, UnsupportedError: An argument or the robot is not
+            valid.
+    """
     if arguments.out is not None:
         check_file(arguments.out)
     if arguments.motion is not None:
@@ -160,19 +167,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(done: int, count: int, condition: float) -> None:
-    """Show progress on a terminal."""
+    """Print the progress in place on a terminal.
+
+    Args:
+        done, count: Number of motions that are optimised, and of all.
+        condition: Best condition number.
+    """
     end = "\n" if done == count else ""
     message = f"\r{done} of {count} optimised, condition number {condition:.4g}"
     print(message, end=end, file=sys.stderr, flush=True)
 
 
 def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
-    """Return positions by joint; joints that are not named stay neutral."""
+    """Return the position typed as JOINT=VALUE, other joints neutral; or None."""
     return None if typed is None else model.position(named_numbers("start", typed))
 
 
 def lines_of(result: Excitation) -> list[str]:
-    """Return what a motion is: condition numbers, loads of the joints, what broke."""
+    """Return lines about a motion: condition number, joint loads, violated limits."""
     series, limits = result.series, result.limits
     lines = [
         f"{series.duration:g} s, {series.harmonics} harmonics, {len(result.t)} points:"
@@ -206,7 +218,7 @@ def lines_of(result: Excitation) -> list[str]:
 
 
 def _distances(result: Excitation) -> list[str]:
-    """Return how far links stay apart, and what was checked of pairs that are close."""
+    """Return lines about the distances of links, and how close pairs were checked."""
     if not result.pairs and not result.near:
         return ["no pairs of collision shapes: nothing is known of self-collision"]
     lines = []

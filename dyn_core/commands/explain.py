@@ -1,7 +1,7 @@
-"""The command `dyn explain`: what a solver costs on a robot, and where.
+"""The command `dyn explain`: the cost of a solver on a robot, by line of the algorithm.
 
-The algorithm is traced once more, and each operation noted with the line that asked for
-it. Costs are cycles of a batch kernel, roughly: how often an operation can begin.
+The algorithm is traced once more, and each operation is recorded with the line that
+caused it. Costs are approximate cycles of a batch kernel: reciprocal throughputs.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _PASSED = ("dyn_core.numbers.scalar", "dyn_core.engines", "dyn_core.spatial", __
 
 @dataclass
 class Origins:
-    """Which lines of an algorithm the operations of its Graph come from.
+    """The lines of an algorithm that cause the operations of its Graph.
 
     Attributes:
-        graph: The traced Graph.
+        graph: Traced Graph.
         kinds: Number of operations by kind.
-        functions: Cost by function, `file:name`.
-        lines: Cost by line, `file:number`, with the line itself.
+        functions: Cost by function, `file: name`.
+        lines: Cost by line, `file:number`, with its text.
     """
 
     graph: Graph
@@ -55,24 +55,24 @@ class Origins:
 
     @property
     def flops(self) -> int:
-        """Additions, multiplications, divisions and roots."""
+        """Number of additions, subtractions, multiplications, divisions and roots."""
         return sum(self.kinds[op] for op in FLOPS)
 
     @property
     def cost(self) -> float:
-        """All costs."""
+        """Sum of all costs."""
         return sum(self.functions.values())
 
 
 class _Noting(Tracer):
-    """A Tracer that notes who asked for each node first."""
+    """A Tracer that records the line of the algorithm that first created each node."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.noted: dict[int, tuple[str, int, str]] = {}
 
     def record(self, op: str, operands: Sequence[Any]) -> Any:
-        """Record an operation and note its place in the algorithm."""
+        """Record an operation and its line in the algorithm."""
         before = len(self.builder.graph.nodes)
         result = super().record(op, operands)
         for node in range(before, len(self.builder.graph.nodes)):
@@ -81,7 +81,7 @@ class _Noting(Tracer):
 
 
 def _asked() -> tuple[str, int, str]:
-    """Return file, line and function of the algorithm that runs now."""
+    """Return file, line and function of the algorithm that is running."""
     frame = sys._getframe(2)
     while frame.f_back is not None:
         if not frame.f_globals.get("__name__", "").startswith(_PASSED):
@@ -92,7 +92,7 @@ def _asked() -> tuple[str, int, str]:
 
 
 def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> Origins:
-    """Trace a function of `width` numbers and note where its operations arise."""
+    """Trace a function of `width` numbers and attribute its operations to lines."""
     tracer = _Noting(width)
     outputs = function(tracer.inputs)
     tracer.builder.graph.outputs = [tracer.lift(x) for x in outputs]
@@ -115,7 +115,12 @@ def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> O
 
 
 def report(program: Any, top: int = 12) -> list[str]:
-    """Return what a Program consists of, where that arises, and what it takes."""
+    """Return operations, machine code, times and the most expensive lines of a Program.
+
+    Args:
+        program: Traced Program.
+        top: Number of functions and of lines that are listed.
+    """
     result = origins(program.function, sum(port.size for port in program.inputs))
     kinds = ", ".join(f"{op} {n}" for op, n in result.kinds.most_common())
     lines = [
@@ -137,7 +142,7 @@ def report(program: Any, top: int = 12) -> list[str]:
 
 
 def _machine_code(program: NativeProgram) -> list[str]:
-    """Return what the kernels of a Program are, and measure them."""
+    """Return sizes and compile times of the kernels, and measured times of a call."""
     program.prepare(batch=True)
     lines = []
     for variant, kernel in zip(("scalar", "batch"), program.kernels(), strict=True):
@@ -160,7 +165,13 @@ def _machine_code(program: NativeProgram) -> list[str]:
 
 
 def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
-    """Draw values for an input."""
+    """Return random values for an input; parameters have their defaults.
+
+    Args:
+        port: Port of the input.
+        program: Program with the input.
+        lead: Leading axes: () or (rows,).
+    """
     if port.name in program.defaults:
         return np.broadcast_to(program.defaults[port.name], (*lead, *port.shape)).copy()
     rng = np.random.default_rng(7)
@@ -189,7 +200,13 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Explain."""
+    """Print the report, the Graph, LLVM IR or assembly; return 0.
+
+    Raises:
+        SettingError: --top is less than 1, or has no effect.
+        UnsupportedError: The solver needs --frame, is not traced, or there is no
+            machine code on this computer.
+    """
     variant = arguments.ir or arguments.assembly
     top = 12 if arguments.top is None else arguments.top
     if top < 1:

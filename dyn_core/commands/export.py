@@ -1,4 +1,4 @@
-"""`dyn export`: a solver for a robot as machine code or C source."""
+"""The command `dyn export`: a solver for a robot as machine code or C source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dyn_core.solving.registry import default_registry
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add `export`."""
+    """Add the subcommand."""
     listed = "\n".join(f"  {x.name:12} {x.meaning}" for x in TARGETS.values())
     listed += (
         f"\n  {', '.join(gpu.ARCHITECTURES)}: PTX for NVIDIA's GPUs, experimental:"
@@ -61,6 +61,10 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 def _choice(
     parser: argparse.ArgumentParser, name: str, valid: tuple[str, ...], what: str
 ) -> None:
+    """Add the option `name` with one of the `valid` values.
+
+    The first is the default.
+    """
     parser.add_argument(
         name, default=valid[0], metavar="|".join(valid),
         help=f"{what} (default: %(default)s)",
@@ -68,7 +72,13 @@ def _choice(
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write an export and print what it is."""
+    """Write an export, print its files and memory, and return 0.
+
+    Raises:
+        UnsupportedError: An argument is not valid, or the solver cannot be exported.
+        ShapeError, SettingError: The folder is not valid or cannot be written.
+        CompileError: There is no compiler, or it fails.
+    """
     for name, valid in (  # refused before the robot is read
         ("target", (*TARGETS, *gpu.ARCHITECTURES)), ("variant", VARIANTS),
         ("form", FORMS), ("multiply_add", MULTIPLY_ADD),
@@ -79,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.folder:
         raise ShapeError("folder", "where the files go ('.': here)", "an empty name")
     place = Path(os.path.abspath(arguments.folder)).parent
-    if not place.is_dir():  # a folder is made, those above it are not
+    if not place.is_dir():  # the folder is created, but not its parents
         raise SettingError(
             f"folder {arguments.folder!r}; there is no such folder as {place}", "folder"
         )
@@ -119,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_for_gpu(arguments: argparse.Namespace) -> None:
-    """Refuse what no kernel for GPUs has: it is PTX, with rows, named as its solver."""
+    """Raise UnsupportedError for options that have no effect on a GPU kernel."""
     for name, default in (
         ("form", FORMS[0]), ("variant", VARIANTS[0]), ("name", None),
         ("multiply_add", MULTIPLY_ADD[0]),
@@ -133,7 +143,7 @@ def _refuse_for_gpu(arguments: argparse.Namespace) -> None:
 
 
 def _read(text: str) -> Any:
-    """Return a value of an option: true, false, a number, a name, or a list of them."""
+    """Return the value of an option: a bool, a number, a name, or a list of those."""
     if text[:1] == "[" or "," in text:
         return [_read(x) for part in text.strip("[]").split(",") if (x := part.strip())]
     if text in ("true", "false"):
@@ -147,7 +157,7 @@ def _read(text: str) -> Any:
 
 
 def summary(result: Export) -> list[str]:
-    """Return what was exported, for people."""
+    """Return lines about an export: ports, memory, undefined symbols, files."""
     x = result.interface
     lines = [f"{x.prefix}: {x.solver} for '{x.robot}', target {result.target}"]
     for title, ports in (("in", x.inputs), ("out", x.outputs)):

@@ -48,19 +48,23 @@ from dyn_core.solving.registry import BUILT_IN, LEFT_OUT, default_registry, norm
 from dyn_core.solving.solver import Solver
 from dyn_core.testing import conformance, derivative_check
 
-INTERRUPTED = 130  # exit status after Ctrl-C, that of a shell
+INTERRUPTED = 130  # exit status after Ctrl-C, as of a shell
 _ASCII = {"·": "*", "²": "^2", "³": "^3", "°": " deg", "±": "+-", "µ": "u", "→": "->"}
 
 
 def run(argv: list[str]) -> int:
-    """Run a subcommand; return the exit status: 0 good, 1 failed, 2 wrong usage."""
+    """Run a subcommand; return the exit status.
+
+    It is 0 for success, 1 for a failure, 2 for wrong usage and 130 after Ctrl-C.
+    DynError and OSError become messages on stderr.
+    """
     _show_every_character()
     try:
         try:
             return _run(argv)
         finally:
             if sys.stdout is not None:
-                sys.stdout.flush()  # a full disk shows here, not when Python ends
+                sys.stdout.flush()  # reports a full disk here, not at exit
     except DynError as error:
         return _failed(str(error))
     except BrokenPipeError:
@@ -75,7 +79,10 @@ def run(argv: list[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    """Parse the command line and run its subcommand."""
+    """Parse the command line and run its subcommand; return the exit status.
+
+    Raises PluginError if the command of a plugin fails unexpectedly.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", LEFT_OUT, RuntimeWarning)
         whole = parser()
@@ -106,14 +113,17 @@ def _run(argv: list[str]) -> int:
 
 
 def _failed(message: str, status: int = 1) -> int:
-    """Say what is wrong and return the exit status."""
-    with suppress(OSError):  # nobody reads it
+    """Print an error message to stderr; return the exit status."""
+    with suppress(OSError):  # stderr may be closed
         print(f"dyn: {message}", file=sys.stderr)
     return status
 
 
 def _show_every_character() -> None:
-    """Let a terminal that lacks a character show its name in ASCII instead."""
+    """Replace characters that a terminal's encoding lacks by ASCII substitutes.
+
+    The handler applies to stdout and stderr.
+    """
 
     def ascii_form(error: UnicodeError) -> tuple[str, int]:
         if not isinstance(error, UnicodeEncodeError):
@@ -128,27 +138,33 @@ def _show_every_character() -> None:
 
 
 def _base(letter: str) -> str:
-    """Return a letter without its marks, a question mark if it has no form in ASCII."""
+    """Return a letter without its diacritics.
+
+    It is a question mark if the letter has no ASCII form.
+    """
     parts = unicodedata.normalize("NFKD", letter)
     return "".join(x for x in parts if x.isascii()) or "?"
 
 
 def _drop_output() -> None:
-    """Send what is still to be written nowhere: its reader is gone."""
+    """Discard buffered output: the reader has closed the pipe."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
-        pass  # no file behind the stream: nothing is written when Python ends
+        pass  # the stream has no file descriptor, so nothing is flushed at exit
 
 
 def _commands(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the subcommands, or the verbs of a subcommand, by name."""
+    """Return the subcommands of a parser by name; empty if it has none."""
     below = [x for x in whole._actions if isinstance(x, argparse._SubParsersAction)]
     return {name: each for x in below for name, each in x.choices.items()}
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser with all subcommands, those of plugins too."""
+    """Return the parser with all subcommands, including plugin commands.
+
+    The commands of a plugin that fails are left out; the registry records the failure.
+    """
     whole = argparse.ArgumentParser(
         "dyn",
         description="Robot dynamics from a robot's file.",
@@ -172,7 +188,10 @@ def parser() -> argparse.ArgumentParser:
 def _add_commands(
     subparsers: argparse._SubParsersAction, hook: pluggy.HookImpl
 ) -> None:
-    """Add a plugin's subcommands, all of them or, where one is bad, none."""
+    """Add all subcommands of a plugin, or none if one of them is not valid.
+
+    Raises PluginError if a name is in use, or a command has no action.
+    """
     apart = argparse.ArgumentParser("dyn")
     added = apart.add_subparsers()
     hook.function(*[added] * len(hook.argnames))
@@ -188,13 +207,13 @@ def _add_commands(
                 " valid: set_defaults(run=function)",
                 who,
             )
-    apart.format_help()  # words that cannot be shown would spoil `dyn --help`
+    apart.format_help()  # raises here, not in `dyn --help`
     subparsers.choices.update(added.choices)
     subparsers._choices_actions += added._choices_actions
 
 
 def _runs(command: argparse.ArgumentParser) -> bool:
-    """Check that a subcommand, or each one below it, says what it runs."""
+    """Return whether a subcommand, or each subcommand of it, has a function to run."""
     if callable(command.get_default("run")):
         return True
     below = [x for x in command._actions if isinstance(x, argparse._SubParsersAction)]
@@ -246,7 +265,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning; of a robot in one line, without the line of the program."""
+    """Print a warning; a ModelWarning in one line, without file and line number."""
     said = f"dyn: warning: {message}\n"
     if not issubclass(category, ModelWarning):
         said = warnings.formatwarning(message, category, filename, lineno, line)
@@ -256,7 +275,7 @@ def _show_warning(
 def _info(arguments: argparse.Namespace) -> int:
     check = "error" if arguments.strict else "warn"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # all of them are printed below
+        warnings.simplefilter("ignore", ModelWarning)  # `describe` prints them
         model = load_robot(arguments, check=check)
     for line in describe(model):
         print(line)
@@ -264,7 +283,10 @@ def _info(arguments: argparse.Namespace) -> int:
 
 
 def _help(arguments: argparse.Namespace) -> int:
-    """Print the help page of a command, a solver or a kind of problem."""
+    """Print the help page of a command, a solver or a kind of problem; return 0.
+
+    Raises UnsupportedError if the name is unknown.
+    """
     whole, registry, name = parser(), default_registry(), arguments.name
     commands = _commands(whole)
     problems = {problem.name: problem for problem in registry.problems()}
@@ -286,7 +308,7 @@ def _help(arguments: argparse.Namespace) -> int:
 
 
 def _plugins(arguments: argparse.Namespace) -> int:
-    """Print the solvers by problem, a sentence for each."""
+    """Print the solvers by problem; return 1 if a plugin failed to load, else 0."""
     registry = default_registry()
     problems = registry.problems()
     if arguments.problem is not None:
@@ -301,7 +323,10 @@ def _plugins(arguments: argparse.Namespace) -> int:
 
 
 def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
-    """Return a problem and its solvers, a line for each; with sources, two."""
+    """Return a problem and its solvers, with one line for each solver.
+
+    With `sources` each solver has a second line, its module and its literature source.
+    """
     lines = [f"{problem.name}: {problem.meaning}".rstrip(": ")]
     width = max(map(len, names))
     for name in names:
@@ -316,6 +341,15 @@ def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    """Test solvers against the laws of their problems.
+
+    Returns 1 if one is broken, else 0.
+
+    Raises:
+        PluginError: The plugin of that name failed to load.
+        SolverNotFound: There is no such solver or plugin.
+        UnsupportedError: The engine is unknown, or --robot has no effect.
+    """
     registry = default_registry()
     names = registry.names(references=True)
     owners = {arguments.name, normalized(arguments.name)}
@@ -348,17 +382,20 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
-    """Return the lines of a solver's report; what it or a law raises is a failure."""
+    """Yield the lines of a solver's conformance report; errors become FAIL lines.
+
+    Raises PluginError if the error is not caused by a plugin's solver.
+    """
     try:
         yield from conformance.report(solver, models, engine)
     except (Exception, SystemExit) as error:
         if isinstance(error, PluginError) and error.plugin is None:
-            raise  # nobody offers its problem, or a law of it
+            raise  # the problem itself, or one of its laws, is missing
         reason = f"{type(error).__name__}: {' '.join(shown(error, str).split())}"
         yield f"  FAIL {solver.name} [{solver.origin}]: {reason}"
 
 
 def _owners(origin: str) -> tuple[str, ...]:
-    """Return distribution and module of an origin `distribution (module)`."""
+    """Return distribution, module and package of an origin `distribution (module)`."""
     distribution, _, module = origin.rstrip(")").partition(" (")
     return distribution, module, module.partition(".")[0]

@@ -1,4 +1,4 @@
-"""`dyn id` and `dyn fd`: dynamics of the rows of a file."""
+"""The commands `dyn id` and `dyn fd`: inverse and forward dynamics of a file's rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILE = "NPZ, CSV or bag (MCAP, SQLite, folder)"
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add `id` and `fd`."""
+    """Add the subcommands `id` and `fd`."""
     inverse = subparsers.add_parser("id", help="joint forces of a recorded motion")
     _add_common(inverse, f"{FILE} with positions; velocities and accelerations that it"
                 " has not are estimated", "rnea")  # fmt: skip
@@ -38,6 +38,13 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser, what: str, solver: str) -> None:
+    """Add the arguments that both commands share.
+
+    Args:
+        parser: Parser of the command.
+        what: Help text of its input file.
+        solver: Name of the default solver.
+    """
     add_robot(parser)
     parser.add_argument("motion", help=what)
     parser.add_argument(
@@ -60,7 +67,7 @@ def _add_common(parser: argparse.ArgumentParser, what: str, solver: str) -> None
 
 
 def run_inverse(arguments: argparse.Namespace) -> int:
-    """Write and print the joint forces of a motion."""
+    """Compute, print and write the joint forces of a motion; return 0."""
     check_arguments(arguments)
     model = load_robot(arguments)
     motion = read_motion(arguments.motion, model, arguments.joint_states)
@@ -72,7 +79,7 @@ def run_inverse(arguments: argparse.Namespace) -> int:
 
 
 def run_forward(arguments: argparse.Namespace) -> int:
-    """Write and print the accelerations of states."""
+    """Compute, print and write the accelerations of states; return 0."""
     check_arguments(arguments)
     model = load_robot(arguments)
     states = read_motion(arguments.motion, model, arguments.joint_states)
@@ -84,10 +91,11 @@ def run_forward(arguments: argparse.Namespace) -> int:
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    """Refuse files that cannot be written, and engines that are none.
+    """Check the output files and the engine, before time is spent on the computation.
 
     Raises:
-        SettingError, UnsupportedError: In words.
+        SettingError: A file cannot be written there.
+        UnsupportedError: The engine is unknown, or matplotlib is not installed.
     """
     if arguments.out is not None:
         check_output(arguments.out)
@@ -100,7 +108,14 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 def _finish(
     arguments: argparse.Namespace, result: MotionRecord, kind: str, title: str
 ) -> int:
-    """Print what was computed by joint, and write the files."""
+    """Print a table of the results by joint, and write the files; return 0.
+
+    Args:
+        arguments: Arguments of the command.
+        result: Motion with the results.
+        kind: Computed column, "tau" or "qdd".
+        title: Title of the plot.
+    """
     print("\n".join(summary(result, kind)))
     for note in result.notes:
         print(f"note: {note}")
@@ -113,7 +128,7 @@ def _finish(
 
 
 def summary(record: MotionRecord, kind: str) -> list[str]:
-    """Return a table of a kind of column: root mean square, largest size, when."""
+    """Return a table of a column by joint: root mean square, maximum and its time."""
     names, units, array = record.names(kind), record.units(kind), record.column(kind)
     width = max(map(len, (*names, "joint")), default=5)
     lines = [

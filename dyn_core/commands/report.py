@@ -1,4 +1,4 @@
-"""`dyn report`: runs as one HTML file, compared where there are several."""
+"""The command `dyn report`: runs as one HTML file; several runs are compared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,13 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report."""
+    """Write the report, and a picture of it if requested; return 0.
+
+    Raises:
+        SettingError: A file cannot be read or written, or a run has no row.
+        UnsupportedError: A picture was requested, and there is no browser or
+            matplotlib.
+    """
     check_report(arguments.out, "out")
     records = [read_motion(path) for path in arguments.runs]
     for path, record in zip(arguments.runs, records, strict=True):

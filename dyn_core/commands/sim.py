@@ -1,4 +1,4 @@
-"""`dyn sim`: a robot in one process, driven by a law or by recorded joint forces."""
+"""The command `dyn sim`: simulation with a law or recorded joint forces."""
 
 from __future__ import annotations
 
@@ -93,7 +93,12 @@ def _add_drive(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Simulate, print what happened, write the files."""
+    """Simulate, print a summary, write the files; return 0.
+
+    Raises:
+        SettingError, ModelError, UnsupportedError: An argument, file or the robot is
+            not valid.
+    """
     check_arguments(arguments)
     if arguments.report is not None:
         check_report(arguments.report)
@@ -115,7 +120,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
-    """Return the run."""
+    """Return the recorded run.
+
+    Raises SettingError if options have no effect in combination, or a start is not
+    valid.
+    """
     drive = drive_of(model, arguments)
     q0 = start_of(model, "q0", arguments.q0)
     qd0 = start_of(model, "qd0", arguments.qd0)
@@ -143,7 +152,7 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
             "world",
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # all of them are in the record
+        warnings.simplefilter("ignore", ModelWarning)  # the record has them
         result = simulate(
             model, drive.controller, world=world, duration=duration, begin=drive.begin,
             **settings,
@@ -162,10 +171,15 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
 
 
 def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
-    """Return a start as it is typed: by joint, or all numbers in order; None: none.
+    """Return typed initial positions or velocities; None if there are none.
+
+    Args:
+        model: Robot.
+        name: "q0" or "qd0".
+        typed: JOINT=VALUE for some joints, or all numbers in order.
 
     Raises:
-        SettingError: A joint or number will not do.
+        SettingError: A joint is unknown, or a number missing or not finite.
     """
     if typed is None:
         return None
@@ -196,7 +210,7 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
 
 
 def lines_of_run(record: MotionRecord) -> list[str]:
-    """Return what a run came to: rows, energy, contacts, what was refused or late."""
+    """Return a summary of a run: rows, energy, times, contacts, counters, warnings."""
     lines = [f"{record.facts['robot']}: {len(record.t)} rows"]
     series = record.series
     if len(record.t):

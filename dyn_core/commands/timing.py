@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-REPEATS, SPAN = 21, 4e-3
+REPEATS, SPAN = 21, 4e-3  # repeats, and duration of each [s]
 LOOP = "for {names}, in states: {statement}"
 
 
@@ -19,26 +19,26 @@ def per_call(
     space: Mapping[str, Any],
     clock: Callable[[], float] = time.process_time,
 ) -> float:
-    """Return the seconds of a statement, the loop over the states included.
+    """Return the time of a statement [s], including the loop over states.
 
     Args:
-        statement: Python, in terms of names and space.
-        states: What the names stand for, one after the other: nobody gains by
-            remembering the last state.
+        statement: Python statement in terms of `names` and `space`.
+        states: Values of the names, used in turn, so that caching the last one is no
+            advantage.
         names: Names, separated by commas.
         space: Other names of the statement.
         clock: CPU time for one thread; time.perf_counter for several.
     """
     code = LOOP.format(names=names, statement=statement)
     timer = timeit.Timer(code, globals={**space, "states": states}, timer=clock)
-    once = max(timer.timeit(1), timer.timeit(1), 1e-7)
+    once = max(timer.timeit(1), timer.timeit(1), 1e-7)  # a divisor
     number = max(1, int(SPAN / once))
     seconds = median(timer.repeat(REPEATS, number)) / number
     return seconds / len(states)
 
 
 def once(function: Callable[[], Any]) -> float:
-    """Return the seconds that a function takes, by the clock on the wall."""
+    """Return the wall time of one call of a function [s]."""
     start = time.perf_counter()
     function()
     return time.perf_counter() - start

@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def version_line() -> str:
-    """Return the name and version of the installed distribution."""
+    """Return name and version of the installed distribution, or that it is missing."""
     try:
         return f"dyn_ros {version('dyn_ros')}"
     except PackageNotFoundError:

@@ -1,6 +1,6 @@
 """Programs outside Python: machine code and C source with a header, for any target.
 
-interface.py says what an export offers; folder.py what is written.
+interface.py defines the interface of an export; folder.py writes its files.
 """
 
 from dyn_core.export.folder import Export, export

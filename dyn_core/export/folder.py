@@ -1,4 +1,4 @@
-"""The folder of an export: what is written, and that nothing else is overwritten."""
+"""The folder of an export: its files, which never replace files of other origin."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _FORMAT = "dyn_ros export"  # first entry of the manifest
 
 @dataclass(frozen=True)
 class Export:
-    """What was exported.
+    """The files of an export.
 
     Attributes:
-        folder: Where.
+        folder: Folder of the files.
         files: Names of the files in it.
-        binary: The one that is linked or compiled.
-        interface: What a caller must know.
-        target, variant, form, multiply_add: As they were asked for.
-        code, constants: Bytes of instructions and of constants; 0 for C source.
-        undefined: Symbols that must come from elsewhere.
+        binary: Name of the file that is linked or compiled.
+        interface: Interface for callers.
+        target, variant, form, multiply_add: As in `export`.
+        code, constants: Size of instructions and of constants [bytes]; 0 for C source.
+        undefined: Symbols that other objects must define.
     """
 
     folder: Path
@@ -72,21 +72,24 @@ def export(
     """Write a Program as machine code or C source, with header and test vector.
 
     Args:
-        program: Of the engine native.
-        folder: Where; it is made. Files of earlier exports are replaced, others never.
+        program: Program of the engine native.
+        folder: Folder of the files; it is created. Files of earlier exports are
+            replaced, others never.
         target: One of TARGETS.
-        variant: "scalar" for one state, "batch" for rows besides.
+        variant: "scalar" for one state, "batch" for a function of many rows, too.
         form: "object", "shared" (needs a C compiler here) or "c".
-        name: Of the functions in C; default: SOLVER_ROBOT.
-        multiply_add: On a target without fused multiply-add: "exact" computes it,
+        name: Name of the functions in C; default: SOLVER_ROBOT.
+        multiply_add: On a target without fused multiply-add: "exact" emulates it,
             for the bits of Python; "unfused" rounds twice, which is faster.
         checked: Whether inputs and results that are not finite, and quaternions not of
             unit length, have a status, as in a Program that is built with finite=True.
-            Whole controllers (controller_cycle.py) answer such inputs, never checked.
+            Ignored for whole controllers (controller_cycle.py), which handle such
+            inputs themselves.
 
     Raises:
-        UnsupportedError: Something is not valid, or the Program is no machine code.
-        SettingError: The folder holds other files of these names, or cannot be written.
+        UnsupportedError: An argument is not valid, the Program is not of engine native,
+            or the target does not support it.
+        SettingError: The folder has other files of these names, or cannot be written.
         CompileError: There is no compiler, or it fails.
     """
     for what, value, valid in (
@@ -134,7 +137,7 @@ def export(
 
 
 def _built(program: Program[Any], finite: bool) -> Program[Any]:
-    """Return the Program, built again where it checks what it should not, or not."""
+    """Return the Program, built again if its option `finite` is another."""
     if program.finite == finite:
         return program
     recipe = program.recipe
@@ -153,7 +156,16 @@ def _contents(
     form: str,
     exact: bool,
 ) -> dict[str, bytes]:
-    """Return the files of an export by name, the one to link or compile first."""
+    """Return the files of an export by name, the file to link or compile first.
+
+    Args:
+        program: Program that is exported.
+        made: Its machine code or C source.
+        target: Target of the code.
+        batch: Whether there is a function for rows.
+        form: "object", "shared" or "c".
+        exact: Whether results have the bits of Python.
+    """
     x, binary = made.interface, made.name
     vector = test_vector(program)
     packages = package_files.for_build_systems(x, target, form, binary)
@@ -170,7 +182,7 @@ def _contents(
 
 
 def _vector_json(x: Interface, vector: TestVector) -> str:
-    """Return the test vector, numbers as bits in hexadecimal digits."""
+    """Return the test vector as JSON; numbers are hexadecimal digits of their bits."""
     states = [
         {"in": bits(a), "out": bits(b), "status": int(c)}
         for a, b, c in zip(vector.inputs, vector.outputs, vector.status, strict=True)
@@ -202,7 +214,20 @@ def _binary(
     form: str,
     exact: bool,
 ) -> _Binary:
-    """Return the file that is linked, loaded or compiled."""
+    """Return the file that is linked, loaded or compiled.
+
+    Args:
+        program: Program that is exported.
+        interface: Its interface.
+        target: Target of the code.
+        batch: Whether there is a function for rows.
+        form: "object", "shared" or "c".
+        exact: Whether multiply-adds round once.
+
+    Raises:
+        UnsupportedError: The target does not support the dtype or the form.
+        CompileError: There is no compiler, or it fails.
+    """
     prefix = interface.prefix
     if form == "c":
         source, interface = c_file(program, interface, batch, exact)
@@ -244,7 +269,14 @@ def shared_library(made: ObjectFile, target: Target) -> bytes:
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> None:
-    """Write files, each of them whole or not; the manifest, which lists them, last.
+    """Write each file atomically, the manifest, which lists their digests, last.
+
+    Unchanged files of an earlier export that are not among `contents` are removed.
+
+    Args:
+        folder: Folder of the files; it is created.
+        contents: Contents by name.
+        manifest: Name of the manifest, which is among `contents`.
 
     Raises:
         SettingError: Another file has one of the names, or was changed since an export
@@ -276,7 +308,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
                 raise
         for name in known.keys() - contents.keys():
             if (folder / name).exists() and _digest(folder / name) == known[name]:
-                os.unlink(folder / name)  # of another form
+                os.unlink(folder / name)  # of an earlier export of another form
     except OSError as error:
         reason = why_unread(error)
         raise SettingError(f"{folder} cannot be written: {reason}", "folder") from error
@@ -290,7 +322,10 @@ def _digest(file: Path) -> str:
 
 
 def _earlier(manifest: Path) -> dict[str, str]:
-    """Return the digests of the files of an earlier export, by name."""
+    """Return the digests of the files of an earlier export, by name.
+
+    It is empty if the manifest is missing or unreadable.
+    """
     try:
         facts = json.loads(manifest.read_text(encoding="utf-8"))
         return dict(facts["files"]) if facts["format"] == _FORMAT else {}

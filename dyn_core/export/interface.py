@@ -1,7 +1,8 @@
 """The interface of an exported Program: one table that drives every binding.
 
-What it says, header, C source, test vector, CMake package and the bindings of other
-languages repeat. The C functions of an export named PREFIX, version 1 of the interface:
+Header, C source, test vector, CMake package and the bindings of other languages are
+generated from it. The C functions of an export named PREFIX, version 1 of the
+interface:
 
     int64_t PREFIX(const REAL *const *in, REAL *const *out, void *scratch);
         One state. in, out: tables of pointers to the ports, in the order of the
@@ -10,25 +11,25 @@ languages repeat. The C functions of an export named PREFIX, version 1 of the in
                          REAL *const *out, int64_t *status,
                          int64_t first, int64_t last, void *scratch);
         Rows first..last-1 of arrays (rows, ...); any number of rows. strides: bytes
-        from row to row of each input, 0 where all rows share it. status: one number
-        for each row, from row 0 on. Returns how many rows failed. Only in exports of
-        the variant "batch".
+        from row to row of each input, 0 if all rows share it. status: one number
+        for each row, from row 0 on. Returns the number of failed rows. Only in
+        exports of the variant "batch".
     const dyn_interface PREFIX_interface;
         The table as constants of C, for programs that load a library by name.
 
 Rules of both functions:
 
-1.  REAL is double, or float where the Program is of float32.
+1.  REAL is double, or float for a Program of float32.
 2.  scratch: memory of the caller, of PREFIX_SCRATCH bytes (PREFIX_BATCH_SCRATCH for
-    the batch), aligned to ALIGNMENT bytes. What is in it before does not matter. One
-    for each thread: the functions keep nothing else, and allocate nothing.
+    the batch), aligned to ALIGNMENT bytes, with any content. Each thread needs its
+    own: the functions have no other memory, and allocate none.
 3.  Inputs, outputs and scratch do not overlap.
-4.  A status other than 0 names what did not hold (`statuses`). All outputs of that
-    state are then NaN, as in Python with status=True. No caller may take them for a
-    result.
+4.  A status other than 0 is the number of a failed condition (`statuses`). All outputs
+    of that state are then NaN, as in Python with status=True, so that no caller can
+    use them as a result.
 5.  Inputs and results that are NaN or infinite have the status NOT_FINITE_INPUT or
-    NOT_FINITE_RESULT, but in exports with checked=False. Statuses are those of Python:
-    engines/status.py.
+    NOT_FINITE_RESULT, except in exports with checked=False. The numbers are defined
+    in engines/status.py.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ from dyn_core.problems import Port
 from dyn_core.recordings.runs import model_hash
 
 ABI = 1  # version of the functions and of the table
-ALIGNMENT = 64  # of scratch memory [bytes]
-LICENSE = "Apache-2.0"  # of the text of exports, by its name in SPDX
-_DIGITS = 16  # of a hash
+ALIGNMENT = 64  # alignment of scratch memory [bytes]
+LICENSE = "Apache-2.0"  # SPDX name of the licence of exported text
+_DIGITS = 16  # length of a hash
 _AXES = ("nq", "nv", "nb")
-# Names that a port may not have in C and C++, and those of other arguments.
+# Reserved words of C and C++, and names of other arguments.
 _TAKEN = frozenset(
     "alignas alignof and asm auto bitand bitor bool break case catch char class compl"
     " concept const constexpr continue decltype default delete do double else enum"
@@ -67,7 +68,7 @@ _TAKEN = frozenset(
     " volatile while xor status scratch in out first last rows strides".split()
 )
 
-# Functions of the kernels, and names in the program that checks them.
+# Functions of the kernels, and names in the check program.
 _INNER = frozenset(
     "scalar batch main row port k start sizes value memory numbers different worst got"
     " compare wanted units whole largest failed reported".split()
@@ -79,14 +80,14 @@ class PortInterface:
     """One input or output.
 
     Attributes:
-        name: As in Python.
-        c_name: As an identifier of C, unique among all ports.
-        shape: Sizes; () for a number.
+        name: Name in Python.
+        c_name: Identifier in C, unique among all ports.
+        shape: Sizes of the axes; () for a number.
         size: Number of entries.
         unit: SI unit; alternatives by a bar, parts by a semicolon.
         kind: One of dyn_core.problems.ports.KINDS.
-        meaning: A short noun phrase, with the frame where there is one.
-        axes: For each axis nq, nv or nb where it counts coordinates or bodies, else "".
+        meaning: A short noun phrase, with the frame if there is one.
+        axes: For each axis nq, nv or nb if it counts coordinates or bodies, else "".
     """
 
     name: str
@@ -104,9 +105,9 @@ class CoordinateLimits:
     """Limits of a coordinate; None where the robot has none.
 
     Attributes:
-        lower, upper: Of the position [rad | m].
-        velocity: Largest size [rad/s | m/s].
-        effort: Largest size [N·m | N].
+        lower, upper: Limits of the position [rad | m].
+        velocity: Maximum absolute velocity [rad/s | m/s].
+        effort: Maximum absolute effort [N·m | N].
     """
 
     lower: float | None = None
@@ -117,7 +118,7 @@ class CoordinateLimits:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a caller outside Python must know of a Program.
+    """The interface of a Program for callers outside Python.
 
     Attributes:
         prefix: Name of the functions in C.
@@ -128,14 +129,15 @@ class Interface:
         inputs, outputs: Ports in the order of the call.
         dtype: float64 or float32.
         finite: Whether inputs and results are checked for NaN and infinity.
-        statuses: What each status from 1 on says: SingularError: joint elbow, ...
+        statuses: Message of each status from 1 on, such as SingularError: joint elbow.
         positions, velocities: Names of the coordinates: joint, or joint.0, joint.1, ...
         position_units, velocity_units: rad, m or 1; see Coordinates.
         bodies: Names of the moving bodies.
         library: Version of this library.
-        limits: Of the robot, one for each velocity coordinate.
-        scratch, batch_scratch: Bytes that a call needs; 0 where it is not exported.
-        stack: Bytes of stack that a call needs at most (stack_bound.py).
+        limits: Limits of the robot, one for each velocity coordinate.
+        scratch, batch_scratch: Scratch memory of a call of each function [bytes]; 0 if
+            it is not exported.
+        stack: Upper bound of the stack of a call [bytes] (stack_bound.py).
         lanes: Rows that the batch computes at once; 0 without a batch.
     """
 
@@ -169,7 +171,7 @@ class Interface:
 
     @property
     def macro(self) -> str:
-        """Beginning of the names of its macros."""
+        """Prefix of the names of its macros."""
         return self.prefix.upper()
 
     @property
@@ -183,7 +185,7 @@ class Interface:
         return tuple(p.size for p in self.inputs), tuple(p.size for p in self.outputs)
 
     def sentence(self, status: int) -> str:
-        """Return what a status says."""
+        """Return the message of a status; unknown numbers have one, too."""
         known = {0: "no error", **NOT_FINITE}
         if 1 <= status <= len(self.statuses):
             return self.statuses[status - 1]
@@ -191,13 +193,19 @@ class Interface:
 
     @property
     def notice(self) -> tuple[str, ...]:
-        """Lines that each file has: its licence, and which robot it is of."""
+        """Lines at the head of each file: licence, model hash and kernel hash."""
         return notice(self.model_hash, self.kernel_hash)
 
     def with_memory(
         self, scratch: int, stack: int = 0, batch_scratch: int = 0, lanes: int = 0
     ) -> Interface:
-        """Return it with the memory that the functions of one target need."""
+        """Return a copy with the memory of the functions for one target.
+
+        Args:
+            scratch, batch_scratch: Scratch memory of each function [bytes].
+            stack: Upper bound of the stack [bytes].
+            lanes: Rows that the batch computes at once.
+        """
         return replace(
             self, scratch=scratch, stack=stack, batch_scratch=batch_scratch, lanes=lanes
         )
@@ -207,11 +215,12 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
     """Return the interface of a Program.
 
     Args:
-        program: Of the engine native.
-        name: Of its functions in C; default: SOLVER_ROBOT.
+        program: Program of the engine native.
+        name: Name of its functions in C; default: SOLVER_ROBOT.
 
     Raises:
-        UnsupportedError: The Program is no machine code, or the name is no identifier.
+        UnsupportedError: The Program is of another engine, or the name is no C
+            identifier or reserved.
     """
     if not isinstance(program, NativeProgram):
         raise UnsupportedError(
@@ -252,7 +261,12 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
 
 
 def notice(model: str, kernel: str = "") -> tuple[str, ...]:
-    """Return the lines that each file of an export has: its licence, hashes."""
+    """Return the lines at the head of each file of an export: licence and hashes.
+
+    Args:
+        model: Hash of the robot; empty for other systems.
+        kernel: Hash of the kernel; empty: it is left out.
+    """
     of_kernel = f", kernel {kernel}" if kernel else ""
     return (
         f"SPDX-License-Identifier: {LICENSE}",
@@ -261,17 +275,27 @@ def notice(model: str, kernel: str = "") -> tuple[str, ...]:
 
 
 def hash_of(model: Any) -> str:
-    """Return the hash of a robot, of all its numbers; of other systems none."""
+    """Return the hash of a robot and all its numbers; empty for other systems."""
     return model_hash(model) if isinstance(model, Model) else ""
 
 
 def identifier(text: str) -> str:
-    """Return a text as an identifier of C: letters, digits and underscores."""
+    """Return a text as a C identifier: other characters become underscores."""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     return f"_{name}" if name[:1].isdigit() else name or "_"
 
 
 def _prefix(name: str | None, default: str, ports: set[str]) -> str:
+    """Return the name of the functions in C.
+
+    Args:
+        name: Name that was asked for, or None.
+        default: Text of the default name.
+        ports: Names of the ports in C.
+
+    Raises:
+        UnsupportedError: `name` is no C identifier, or reserved.
+    """
     if name is None:
         return identifier(default)
     if name != identifier(name) or name in _TAKEN | _INNER | ports:
@@ -283,7 +307,14 @@ def _prefix(name: str | None, default: str, ports: set[str]) -> str:
 
 
 def _port(port: Port, symbolic: Port | None, taken: set[str]) -> PortInterface:
-    """Return a Port's interface; its name in C is added to those taken."""
+    """Return the interface of a Port.
+
+    Args:
+        port: Port with sizes.
+        symbolic: The same Port of the Signature, with names of sizes; None if it has
+            none.
+        taken: C names in use; the name of this port is added.
+    """
     c_name, number = identifier(port.name), 1
     while c_name in taken:
         number += 1
@@ -305,7 +336,10 @@ def _port(port: Port, symbolic: Port | None, taken: set[str]) -> PortInterface:
 
 
 def _limits(model: Model) -> tuple[CoordinateLimits, ...]:
-    """Return the limits of a robot by velocity coordinate."""
+    """Return the limits of a robot, one for each velocity coordinate.
+
+    An effort limit of 0 and infinite limits become None.
+    """
     efforts = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
     rows = zip(model.lower, model.upper, model.velocity_limit, efforts, strict=True)
     return tuple(
@@ -315,7 +349,7 @@ def _limits(model: Model) -> tuple[CoordinateLimits, ...]:
 
 
 def _kernel_hash(program: NativeProgram) -> str:
-    """Return the digest of the Graph, and of what its numbers stand for."""
+    """Return a digest of Graph, ports and dtype, 16 hexadecimal digits."""
     digest = hashlib.sha256(program.graph.digest())
     ports: Iterable[Port] = (*program.inputs, *program.outputs)
     what = [(p.name, p.shape, p.unit) for p in ports]

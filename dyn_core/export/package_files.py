@@ -1,4 +1,4 @@
-"""Files by which other build systems find an export: CMake, pkg-config, a README."""
+"""Files for users of an export: CMake package, pkg-config file and README."""
 
 from __future__ import annotations
 
@@ -125,15 +125,16 @@ print(status, np.frombuffer(result, "{dtype}"))
 def for_build_systems(
     x: Interface, target: Target, form: str, binary: str
 ) -> dict[str, str]:
-    """Return files for CMake and pkg-config by name, those that are of use.
+    """Return the files for CMake and pkg-config by name, as far as they apply.
 
-    A module of WebAssembly is linked by nobody, and pkg-config knows no C source.
+    There are none for a WebAssembly module, which is never linked, and no pkg-config
+    file for C source.
 
     Args:
         x: Interface of the export.
-        target: What for.
-        form: object, shared or c.
-        binary: Its file.
+        target: Target of the code.
+        form: "object", "shared" or "c".
+        binary: Name of the file that is linked or compiled.
     """
     if target.is_wasm and form == "shared":
         return {}
@@ -161,13 +162,14 @@ def readme(
     size: int,
     packages: Collection[str],
 ) -> str:
-    """Return the README.
+    """Return the README in Markdown.
 
     Args:
         x: Interface of the export.
-        target: What for.
-        form: object, shared or c.
-        binary: Its file, of `size` bytes.
+        target: Target of the code.
+        form: "object", "shared" or "c".
+        binary: Name of the file that is linked or compiled.
+        size: Its size [bytes].
         packages: Names of the files for build systems.
     """
     module = target.is_wasm and form == "shared"
@@ -198,7 +200,14 @@ def readme(
 
 
 def _command(x: Interface, target: Target, form: str, binary: str) -> str:
-    """Return the command that compiles the check program."""
+    """Return the shell command that compiles the check program.
+
+    Args:
+        x: Interface of the export.
+        target: Target of the code.
+        form: "object", "shared" or "c".
+        binary: Name of the file that is linked or compiled.
+    """
     link = target.link if form == "object" else "cc main.c {object} -lm"
     if form == "shared":
         link = f"cc main.c -L. -l{x.prefix} -Wl,-rpath,."
@@ -206,7 +215,7 @@ def _command(x: Interface, target: Target, form: str, binary: str) -> str:
 
 
 def _hosts(x: Interface, binary: str) -> str:
-    """Return how hosts of WebAssembly call a module."""
+    """Return the README section about calls of a WebAssembly module."""
     inputs, outputs = x.sizes
     double = x.dtype == "float64"
     facts = {

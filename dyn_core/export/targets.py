@@ -1,4 +1,4 @@
-"""Targets: what machine code can be made for, one row each."""
+"""The targets of machine code, one row each."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _LINUX = "unknown-linux-gnu"
 
 @dataclass(frozen=True)
 class Target:
-    """What code is made for.
+    """A target of machine code.
 
     Attributes:
         name: As in target=.
         meaning: A short noun phrase.
-        triple, cpu, features: As LLVM names them.
+        triple, cpu, features: In LLVM's notation.
         fused: Whether multiply-add is an instruction.
-        floors: Whether rounding down is an instruction, for all numbers it has.
-        pack: Sines and cosines taken at once for a single state.
+        floors: Whether rounding down is an instruction, for all its dtypes.
+        pack: Number of sines and cosines computed at once for a single state.
         vector: Lanes of a float64 vector.
-        abi: Name of the calling convention where the triple leaves it open.
-        relocation: pic, or static where nothing is loaded at run time.
-        dtypes: Numbers that it computes with in hardware.
-        link: How a program takes the object in.
+        abi: Name of the calling convention if the triple does not decide it.
+        relocation: "pic", or "static" for targets without dynamic loading.
+        dtypes: Floating-point types with hardware support.
+        link: Command that links a program with the object.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Target:
 
     @property
     def is_arm(self) -> bool:
-        """Whether it is a 32-bit ARM."""
+        """Whether it is a 32-bit ARM processor."""
         return self.triple.startswith(("thumb", "arm-", "armv"))
 
 
@@ -106,10 +106,10 @@ TARGETS = {
 
 
 def target_of(name: str) -> Target:
-    """Return a target by name.
+    """Return the Target of a name; "host" has the properties of this machine.
 
     Raises:
-        UnsupportedError: There is none; lists the valid ones.
+        UnsupportedError: There is none; lists the valid names.
     """
     if name not in TARGETS:
         raise UnsupportedError(unknown_name("target", name, TARGETS))

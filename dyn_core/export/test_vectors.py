@@ -1,4 +1,4 @@
-"""Test vectors: states of a Program, and the bits that it returns for them."""
+"""Test vectors: states of a Program, and the bits of its results for them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.problems import Port
 
-GOOD = 4  # states without a failure
+GOOD = 4  # number of states without a failure
 _TRIES = 40
-_FAR = {"float64": 1e15, "float32": 1e6}  # beyond what polynomials reduce [rad]
-_STEP = 1e-3  # for a time [s]
+_FAR = {"float64": 1e15, "float32": 1e6}  # beyond the range of polynomials [rad]
+_STEP = 1e-3  # value of a time input [s]
 
 
 @dataclass(frozen=True)
 class TestVector:
-    """States with what a Program returns for them.
+    """States of a Program, and its results for them.
 
     Attributes:
         inputs: Flat inputs (rows, n), of the Program's dtype.
         outputs: Flat outputs (rows, m); NaN where the status is not 0.
-        status: One number for each row.
+        status: Status of each row.
     """
 
     __test__ = False  # no class of tests, as its name might say
@@ -43,16 +43,21 @@ class TestVector:
 
 
 def bits(values: np.ndarray) -> list[str]:
-    """Return the bits of flat numbers as hexadecimal digits."""
+    """Return the bits of numbers as hexadecimal digits, 16 each for float64, else 8."""
     digits = 2 * values.dtype.itemsize
     whole = values.view(np.uint64 if digits == 16 else np.uint32)
     return [f"{int(x):0{digits}x}" for x in whole.ravel()]
 
 
 def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
-    """Return states of a Program: ordinary ones, angles far away, and one that fails.
+    """Return random states of a Program, one with large angles, and one that fails.
 
-    None fails where the algorithm requires nothing, or none was found that does.
+    A failing state is missing if the algorithm has no conditions, or none of the
+    candidates fails. With finite=True there is one more state, with a NaN.
+
+    Args:
+        program: Program to be evaluated.
+        seed: Of the random numbers.
     """
     rows: list[tuple[np.ndarray, np.ndarray, int]] = []
     rng = np.random.default_rng(seed)
@@ -98,7 +103,13 @@ def _row(
 def _state(
     program: NativeProgram, rng: np.random.Generator, position: Any = None
 ) -> np.ndarray:
-    """Return the flat inputs of a random state."""
+    """Return the flat inputs of a random state.
+
+    Args:
+        program: Program with the inputs.
+        rng: Random generator.
+        position: Function that is applied to the robot's position, or None.
+    """
     parts = [np.zeros(0)]
     for port in program.inputs:
         value = _value(program, port, rng)
@@ -110,6 +121,10 @@ def _state(
 
 
 def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
+    """Return a value of one input: its default, a random position, pose or vector.
+
+    Times are _STEP.
+    """
     if port.name in program.defaults:
         return program.defaults[port.name]
     model = program.model
@@ -125,12 +140,13 @@ def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
 
 
 def _doubtful(program: NativeProgram, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield flat inputs that an algorithm may refuse."""
+    """Yield flat inputs that may violate a condition of the algorithm."""
     usual = _state(program, rng)
     yield 0.0 * usual
     if isinstance(program.model, Model):
         yield _state(program, rng, position=lambda q: 2.0 * q)
         yield _state(program, rng, position=lambda q: 1e-3 * q)
         yield _state(program, rng, position=lambda q: q + _FAR[str(program.dtype)])
+    # 1e200: products overflow
     for number in (1.0, -1.0, 1e200, np.inf, np.nan):
         yield np.full_like(usual, number)

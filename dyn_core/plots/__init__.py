@@ -1,4 +1,4 @@
-"""Plots by matplotlib, which is loaded when one is drawn (extra plot)."""
+"""Plots by matplotlib, which is imported when one is drawn (extra `plot`)."""
 
 from dyn_core.plots.figures import Curve, Panel, check_plot, draw, new_figure, save
 from dyn_core.plots.motions import plot_motion

@@ -1,4 +1,4 @@
-"""Figures of curves over time: one look, colours for every eye, limits, units."""
+"""Figures of curves over time: common style, accessible colours, limits, units."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _LOOK: Any = {
     "lines.linewidth": 1.2,
     "svg.hashsalt": "dyn_ros",
 }
-_WIDTH, _HEIGHT = 9.0, 2.1  # of a figure, and of each row of it [inch]
-_NEAR = 0.4  # part of a limit from which on it is drawn
-_LINE = 0.19  # height of a line of a legend [inch]
-_LETTERS = 118  # in a line of a legend
+_WIDTH, _HEIGHT = 9.0, 2.1  # width of a figure, height of one of its rows [inch]
+_NEAR = 0.4  # least ratio of a curve to its limit for drawing the limit
+_LINE = 0.19  # height of a legend row [inch]
+_LETTERS = 118  # characters in a legend row
 
 
 class Curve(NamedTuple):
-    """A line of a plot.
+    """A curve of a plot.
 
     Attributes:
         t, y: Points.
-        label: What the legend calls it; empty: it is not listed.
-        style: Of matplotlib.
-        colour: None: the next of COLOURS.
-        width: Of the line [pt].
+        label: Name in the legend; empty: it is not listed.
+        style: Line style of matplotlib; empty: the default for its position.
+        colour: Colour; None: the next of COLOURS.
+        width: Line width [pt].
     """
 
     t: np.ndarray
@@ -65,10 +65,11 @@ class Panel:
 
     Attributes:
         label: Quantity and unit, beside the vertical axis.
-        curves: What is drawn.
-        limits: By curve: largest size, drawn as two thin lines in its colour;
-            infinity or nothing for none; grey where several curves share it.
-        remark: What is drawn besides, in a few words.
+        curves: Curves.
+        limits: Limit of the absolute value of each curve, drawn as two thin lines in
+            its colour, or in grey if several curves share it; infinity or no entry:
+            none.
+        remark: Short text above the panel.
     """
 
     label: str
@@ -90,11 +91,11 @@ def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, An
     """Return a figure without a window, and its axes as an array, rows x columns.
 
     Args:
-        rows, columns: Of the axes.
-        options: Of matplotlib's `Figure.subplots`; `figsize` [inch].
+        rows, columns: Numbers of axes.
+        options: Options of matplotlib's `Figure.subplots`; `figsize` [inch].
 
     Raises:
-        UnsupportedError: matplotlib is not installed; says how.
+        UnsupportedError: matplotlib is not installed; says how to install it.
     """
     try:
         from matplotlib import rc_context
@@ -113,12 +114,15 @@ def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, An
 
 
 def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> Any:
-    """Return a figure of panels below one another over the same axis.
+    """Return a figure of panels below one another with a common horizontal axis.
 
     Args:
-        panels: At least one.
-        title: Above them; empty for none.
+        panels: Panels from top to bottom.
+        title: Title of the figure; empty: none.
         across: Label of the horizontal axis.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
     """
     legends: list[list[str]] = []
     for panel in panels:
@@ -143,7 +147,7 @@ def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> 
 
 
 def put_title(figure: Any, title: str) -> None:
-    """Write a title above a figure; empty for none."""
+    """Write a title above a figure; do nothing for an empty one."""
     if title:
         figure.suptitle(
             plot_text(title), x=0.01, ha="left", fontsize=11, fontweight="bold"
@@ -151,12 +155,12 @@ def put_title(figure: Any, title: str) -> None:
 
 
 def _columns(labels: Sequence[str]) -> int:
-    """Return how many columns of a legend fit beside one another."""
+    """Return the number of legend columns that fit beside one another."""
     return max(1, min(len(labels), int(_LETTERS / (max(map(len, labels)) + 6))))
 
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
-    """Draw curves and the limits near them; say what is drawn besides."""
+    """Draw curves, and the limits that they approach; mention both in a remark."""
     by_limit: dict[float, list[str]] = {}
     near: set[float] = set()
     for k, curve in enumerate(panel.curves):
@@ -189,11 +193,15 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
 
 
 def check_plot(path: str, option: str = "plot") -> None:
-    """Refuse a file of a plot before time is spent on what it shows.
+    """Check the path of a plot, before time is spent on its content.
+
+    Args:
+        path: File of the plot.
+        option: Name of the option in error messages.
 
     Raises:
         UnsupportedError: matplotlib is not installed.
-        SettingError: No file of this kind can be written there.
+        SettingError: The file type is not supported, or the folder does not exist.
     """
     figure, _ = new_figure()
     kinds = figure.canvas.get_supported_filetypes()
@@ -208,7 +216,7 @@ def check_plot(path: str, option: str = "plot") -> None:
 
 
 def save(figure: Any, path: str) -> None:
-    """Write a figure as a picture and say so.
+    """Write a figure to a file and print its name.
 
     Raises:
         SettingError: The file cannot be written.
@@ -217,13 +225,13 @@ def save(figure: Any, path: str) -> None:
         figure.savefig(path, dpi=110)
     except OSError as error:
         raise SettingError(f"plot {path}: {why_unread(error)}", "plot") from error
-    except ValueError as error:  # of matplotlib: the kinds of files that it writes
+    except ValueError as error:  # matplotlib does not support the file type
         raise SettingError(f"plot {path}: {error}", "plot") from error
     print(f"plot: {path}")
 
 
 def data_uri(figure: Any) -> str:
-    """Return a figure as an SVG in a data URI, for a page that needs no other file."""
+    """Return a figure as an SVG in a data URI, for a self-contained page."""
     from matplotlib import rc_context
 
     content = io.BytesIO()

@@ -16,7 +16,7 @@ LABELS = {
     "tau": "joint force\n[N·m | N]",
     "command": "command\n[N·m | N]",
 }
-MOST_POINTS = 4000  # of a curve
+MOST_POINTS = 4000  # maximum points of a curve
 
 
 def plot_motion(
@@ -27,16 +27,19 @@ def plot_motion(
     energy: np.ndarray | None = None,
     title: str = "",
 ) -> Any:
-    """Return a figure of a motion, a panel for each kind of column that is there.
+    """Return a figure of a motion, with a panel for each column that is not None.
 
     Args:
         t: Times [s].
         columns: By key of LABELS, samples x coordinates; `q_ref` is drawn thin and
             dashed beside `q`.
         names: Names of the coordinates by the same keys.
-        limits: Largest joint force of each coordinate; infinity where there is none.
-        energy: Samples [J]; None: no such panel.
-        title: Above it.
+        limits: Maximum joint force of each coordinate; infinity: no limit.
+        energy: Total energy of each sample [J]; None: no such panel.
+        title: Title of the figure.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
     """
     panels = []
     rows = thinned(len(t))
@@ -64,5 +67,5 @@ def plot_motion(
 
 
 def thinned(count: int) -> slice:
-    """Return rows, evenly spread, of which a picture shows all there is to see."""
+    """Return a slice with a constant step that selects at most MOST_POINTS rows."""
     return slice(None, None, max(1, -(-count // MOST_POINTS)))

@@ -1,4 +1,4 @@
-"""Plots of tables: errors by row and column on a scale of tens, values with ranges."""
+"""Plots of tables: errors on a logarithmic axis, values with standard deviations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from dyn_core.plots.figures import COLOURS, GREY, new_figure, put_title
 from dyn_core.validation.quoting import plot_text
 
-_SMALLEST = 1e-18  # what is drawn for zero
+_SMALLEST = 1e-18  # position of zero on the logarithmic axis
 _ROW = 0.22  # height of a row [inch]
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -24,10 +24,13 @@ def plot_errors(
     """Return a figure of errors: a row for each name, a mark for each column.
 
     Args:
-        errors: By name, then by column; zeros are drawn at the left edge.
-        allowed: Largest error that passes, a line; None: no line.
-        title: Above it.
+        errors: Errors by name, then by column; zeros are drawn at 1e-18.
+        allowed: Maximum error that passes, drawn as a line; None: no line.
+        title: Title of the figure.
         across: Label of the horizontal axis.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
     """
     names = list(errors)
     columns = list(dict.fromkeys(key for row in errors.values() for key in row))
@@ -61,17 +64,21 @@ def plot_ranges(
     before: np.ndarray,
     title: str = "",
 ) -> Any:
-    """Return a figure of values with standard deviations, and what they were before.
+    """Return a figure of values with standard deviations and previous values.
 
-    A row for each name; lengths are in units of the larger of the value before and
-    after, so that names of any unit share an axis.
+    There is a row for each name; lengths are relative to the larger of both values, so
+    that names of any unit share an axis.
 
     Args:
-        names: Rows.
-        values, deviations, before: By row; an infinite deviation is not drawn.
-        title: Above it.
+        names: Names of the rows.
+        values, deviations, before: Value, standard deviation and previous value of each
+            row; an infinite deviation is not drawn.
+        title: Title of the figure.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
     """
-    scale = np.maximum(np.maximum(np.abs(values), np.abs(before)), 1e-12)
+    scale = np.maximum(np.maximum(np.abs(values), np.abs(before)), 1e-12)  # not 0
     rows = np.arange(len(names))
     figure, axes = new_figure(figsize=(9.0, 1.7 + _ROW * max(len(names), 3)))
     axis = axes[0, 0]

@@ -22,14 +22,14 @@ KINDS = {
 
 
 class Difference(NamedTuple):
-    """How a column differs between two runs, over their common times.
+    """The difference of a column between two runs, over their common times.
 
     Attributes:
         kind: q, qd, qdd or tau.
-        name: Of the coordinate.
-        largest, rms: Of the difference.
-        time: Of the largest one [s].
-        size: Largest size of the column in the first run.
+        name: Name of the coordinate.
+        largest, rms: Maximum absolute value and root mean square of the difference.
+        time: Time of the maximum [s].
+        size: Maximum absolute value of the column in the first run.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class _Pair(NamedTuple):
     Attributes:
         t: Common times [s].
         parts: By kind: names, columns of the first run, differences.
-        resampled: Whether one of them had to be interpolated.
+        resampled: Whether the second run had to be interpolated.
     """
 
     t: np.ndarray
@@ -55,14 +55,14 @@ class _Pair(NamedTuple):
 
 
 def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
-    """Return how the columns of two runs differ, by kind and coordinate.
+    """Return the differences between the columns of two runs, by kind and coordinate.
 
     Args:
-        first: Run that the other is compared with.
-        second: Run; where its times differ, it is interpolated at those of the first.
+        first: Reference run.
+        second: Compared run; it is interpolated at the times of the first.
 
     Raises:
-        SettingError: They have no times or no coordinates in common.
+        SettingError: They have no rows, times or coordinates in common.
     """
     pair, result = _paired(first, second), []
     for kind, (names, columns, difference) in pair.parts.items():
@@ -83,7 +83,11 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
 
 
 def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
-    """Return two runs on the times of the first that lie within the second."""
+    """Return two runs on the times of the first that lie within the second.
+
+    Raises SettingError if a run has no rows, or they have no times or columns in
+    common.
+    """
     if not len(first.t) or not len(second.t):
         raise SettingError("a run without rows cannot be compared", "report")
     same = len(first.t) == len(second.t) and bool((first.t == second.t).all())
@@ -110,7 +114,10 @@ def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
 def comparison_sections(
     records: Sequence[MotionRecord], names: Sequence[str]
 ) -> Iterator[ReportSection]:
-    """Return the sections that compare runs with the first of them."""
+    """Yield the sections that compare runs with the first of them.
+
+    `names`: name of each run. Raises SettingError as `differences`.
+    """
     yield _settings(records, names)
     pairs = {
         name: _paired(records[0], record)
@@ -127,7 +134,10 @@ def comparison_sections(
 
 
 def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSection:
-    """Return a column of facts for each run; rows that agree are merged in words."""
+    """Return the section of settings, a table with a column for each run.
+
+    Rows that are equal for all runs are in a second table.
+    """
     columns = [_facts(record) for record in records]
     keys = list(dict.fromkeys(key for column in columns for key in column))
     rows: list[list[str]] = []
@@ -147,7 +157,7 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
 
 
 def _facts(record: MotionRecord) -> dict[str, str]:
-    """Return what a run was, as strings."""
+    """Return robot, settings, residual and versions of a run, as strings."""
     facts = record.facts
     rows = {"robot": facts.get("robot"), "hash of the model": facts.get("model_hash")}
     rows |= facts.get("settings", {})
@@ -162,7 +172,13 @@ def _facts(record: MotionRecord) -> dict[str, str]:
 def _differences(
     first: str, records: Sequence[MotionRecord], pairs: dict[str, _Pair]
 ) -> ReportSection:
-    """Return tables of the differences, and how they grow."""
+    """Return pictures and tables of the differences.
+
+    Args:
+        first: Name of the first run.
+        records: All runs.
+        pairs: Pairs of each other run with the first, by its name.
+    """
     content, panels = "", {}
     for kind, label in KINDS.items():
         by_run = {

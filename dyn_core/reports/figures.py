@@ -13,11 +13,11 @@ from dyn_core.plots.motions import plot_motion, thinned
 from dyn_core.recordings import MotionRecord
 from dyn_core.validation.quoting import plot_text
 
-_BINS = 40  # of a histogram
+_BINS = 40  # bins of a histogram
 
 
 def effort_limits(record: MotionRecord) -> np.ndarray:
-    """Return the largest joint forces, (nv,); infinity where there is no limit."""
+    """Return the limits of the joint forces, (nv,); infinity where there is none."""
     limits = record.facts.get("effort_limit")
     if not isinstance(limits, list) or len(limits) != len(record.names("tau")):
         return np.full(len(record.names("tau")), np.inf)
@@ -25,7 +25,10 @@ def effort_limits(record: MotionRecord) -> np.ndarray:
 
 
 def motion_figure(record: MotionRecord, title: str = "") -> Any:
-    """Return a figure of all columns of a motion over time."""
+    """Return a figure of all columns of a motion over time, with effort limits.
+
+    Raises UnsupportedError if matplotlib is not installed, as all functions here.
+    """
     kinds = ("q", "qd", "qdd", "tau", "command", "q_ref")
     columns = {kind: getattr(record, kind) for kind in kinds}
     names = {kind: record.names(kind) for kind in kinds}
@@ -33,7 +36,10 @@ def motion_figure(record: MotionRecord, title: str = "") -> Any:
 
 
 def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:
-    """Return a figure of position minus reference by coordinate."""
+    """Return a figure of position minus reference by coordinate.
+
+    `error`: position minus reference, rows x nq.
+    """
     rows = thinned(len(record.t))
     curves = [
         Curve(record.t[rows], column[rows], name)
@@ -43,7 +49,12 @@ def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:
 
 
 def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) -> Any:
-    """Return bars of joint forces as parts of their limits, one row a joint."""
+    """Return bars of joint forces relative to their limits, one row for each joint.
+
+    Args:
+        names: Names of the joints.
+        rms, largest: Root mean square and maximum, divided by the limit.
+    """
     rows = np.arange(len(names))
     figure, axes = new_figure(figsize=(9.0, 1.1 + 0.24 * len(names)))
     axis = axes[0, 0]
@@ -60,7 +71,7 @@ def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) ->
 
 
 def energy_figure(record: MotionRecord) -> Any:
-    """Return a figure of energies, and of what changed them."""
+    """Return a figure of the energies, and of the terms that changed them."""
     series, rows = record.series, thinned(len(record.t))
     t, kinetic, potential = record.t, series["kinetic"], series["potential"]
     total = kinetic + potential
@@ -92,7 +103,7 @@ def energy_figure(record: MotionRecord) -> Any:
 
 
 def contacts_figure(record: MotionRecord) -> Any:
-    """Return a figure of contacts: number, force, overlap, residual."""
+    """Return a figure of contacts: number, force, penetration, residual."""
     t, series = record.t, record.series
     rows = thinned(len(t))
     panels = [
@@ -117,10 +128,10 @@ def contacts_figure(record: MotionRecord) -> Any:
 
 
 def times_figure(times: Mapping[str, np.ndarray]) -> Any:
-    """Return a histogram of wall times of rows, a step for each run.
+    """Return a histogram of the wall times of rows, with one outline for each run.
 
     Args:
-        times: By run [s].
+        times: Wall times of the rows, by name of the run [s].
     """
     parts = {name: 1e6 * x[x > 0] for name, x in times.items()}
     low = min(float(x.min()) for x in parts.values())
@@ -144,12 +155,12 @@ def times_figure(times: Mapping[str, np.ndarray]) -> Any:
 def differences_figure(
     t: np.ndarray, parts: Mapping[str, Mapping[str, np.ndarray]]
 ) -> Any:
-    """Return a figure of differences to the first run over time, on scales of tens.
+    """Return a figure of differences to the first run over time, on logarithmic axes.
 
     Args:
         t: Times [s].
-        parts: By kind of column with its unit, then by run: largest size of the
-            difference of each row.
+        parts: By kind of column with its unit, then by run: maximum absolute difference
+            of each row.
     """
     rows, panels = thinned(len(t)), []
     for label, by_run in parts.items():
@@ -175,6 +186,6 @@ def plot_identification(result: Identification) -> Any:
     """Return a figure of identified parameters, as Identification.plot.
 
     Args:
-        result: Of dyn.identify.
+        result: Result of dyn.identify.
     """
     return result.plot()

@@ -1,4 +1,4 @@
-"""Report of an identification: numbers, what the motion does not show, residuals."""
+"""Report of an identification: parameters, unidentifiable directions, residuals."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ def write_identification_report(
     after: Evaluation | None = None,
     title: str = "",
 ) -> None:
-    """Write what an identification says as one HTML file with pictures; say so.
+    """Write the result of an identification as one HTML file, and print its name.
 
     Pictures need matplotlib; without it the page says so.
 
     Args:
-        result: Of dyn.identify.
-        path: Ends with .html.
-        before, after: Evaluations of a motion against both robots, best of one that
-            was not fitted; None: no residuals are shown.
+        result: Result of dyn.identify.
+        path: File that ends with .html.
+        before, after: Evaluations of a motion with the previous and the identified
+            robot, preferably of a motion that was not fitted; None: no residuals are
+            shown.
         title: Heading; empty: the robot's name.
 
     Raises:
-        SettingError: The file cannot be, or only one of before and after is there.
+        SettingError: The path is not valid, or only one of before and after is given.
     """
     check_report(os.fspath(path))
     if (before is None) != (after is None):
@@ -67,7 +68,7 @@ def write_identification_report(
 
 
 def _facts(result: Identification) -> ReportSection:
-    """Return how well the fit went."""
+    """Return the section about the quality of the fit."""
     rows: list[list[Any]] = [
         ["numbers sought", len(result.names)],
         ["numbers or combinations that show", result.rank],
@@ -93,7 +94,7 @@ def _facts(result: Identification) -> ReportSection:
 
 
 def _numbers(result: Identification) -> ReportSection:
-    """Return the numbers that show by themselves, as picture and table."""
+    """Return the section of individually identifiable parameters."""
     known = np.flatnonzero(np.isfinite(result.standard_deviations))
     units = result.units or ("",) * len(result.names)
     rows = [
@@ -118,7 +119,7 @@ def _numbers(result: Identification) -> ReportSection:
 
 
 def _unseen(result: Identification) -> ReportSection:
-    """Return what the motion does not show."""
+    """Return the section of parameters that are not identifiable, alone or at all."""
     combined = [
         [result.base.expression(int(k)), float(result.base.values[k]),
          float(result.base_deviations[k])]
@@ -136,7 +137,7 @@ def _unseen(result: Identification) -> ReportSection:
 
 
 def _residuals(before: Evaluation, after: Evaluation) -> ReportSection:
-    """Return the residuals of a motion against both robots."""
+    """Return the section of a motion's residuals with both robots."""
     rows = [
         [name, float(first), float(last), f"{100 * a:.2f} %", f"{100 * b:.2f} %"]
         for name, first, last, a, b in zip(

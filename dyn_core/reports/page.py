@@ -1,4 +1,4 @@
-"""One HTML file that needs no other: title, sections, tables, pictures."""
+"""Self-contained HTML pages: title, sections, tables, pictures."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ summary { cursor: pointer; color: #0072b2; }
 
 
 class ReportSection(NamedTuple):
-    """A part of a page.
+    """A section of a page.
 
     Attributes:
         title: Its heading.
-        meaning: One sentence that says what it shows.
-        content: HTML, of `table`, `picture` and `note`.
-        opens: Whether it begins the part of another run.
+        meaning: One sentence that explains the section.
+        content: HTML made by `table`, `picture` and `note`.
+        opens: Whether the sections of another run begin here.
     """
 
     title: str
@@ -47,12 +47,12 @@ class ReportSection(NamedTuple):
 
 
 def page(title: str, sections: Iterable[ReportSection], introduction: str = "") -> str:
-    """Return a whole page.
+    """Return a whole HTML page.
 
     Args:
         title: Heading.
-        sections: Parts, in order.
-        introduction: Sentence below the heading.
+        sections: Sections, in order.
+        introduction: Sentence below the heading; empty: none.
     """
     parts = [
         "<!DOCTYPE html>",
@@ -73,10 +73,10 @@ def page(title: str, sections: Iterable[ReportSection], introduction: str = "") 
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table; numbers are aligned to the right.
+    """Return an HTML table; numbers are aligned to the right.
 
     Args:
-        header: Labels of the columns; empty: no head.
+        header: Labels of the columns; empty: no header.
         rows: Cells: strings, or numbers, shown with four digits.
     """
     body, numeric = [], [False] * len(header)
@@ -101,13 +101,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def picture(drawn: Callable[[], Any], meaning: str) -> str:
-    """Return a figure of matplotlib as a picture inside the page.
+    """Return a figure of matplotlib as an image inside the page.
 
-    Without matplotlib it is a sentence that says what is missing.
+    Without matplotlib it is a note about the missing picture.
 
     Args:
         drawn: Returns the figure.
-        meaning: What it shows, for those who do not see it.
+        meaning: Alternative text.
     """
     if not can_draw():
         return note(f"No picture ({meaning}): {NO_PICTURES}")
@@ -115,16 +115,16 @@ def picture(drawn: Callable[[], Any], meaning: str) -> str:
 
 
 def folded(summary: str, content: str) -> str:
-    """Return content that is shown when its summary is clicked."""
+    """Return HTML content that is shown when its summary is clicked."""
     head = f"<summary>{html_text(summary)}</summary>"
     return f"<details>{head}{content}</details>"
 
 
 def note(sentence: str) -> str:
-    """Return a sentence that stands out."""
+    """Return a highlighted paragraph; the sentence is escaped."""
     return f'<p class="note">{html_text(sentence)}</p>'
 
 
 def paragraph(sentence: str) -> str:
-    """Return a plain sentence."""
+    """Return a plain paragraph; the sentence is escaped."""
     return f"<p>{html_text(sentence)}</p>"

@@ -1,4 +1,4 @@
-"""Pictures of HTML files, by a browser without a window."""
+"""Pictures of HTML files by a headless browser."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.plots.figures import new_figure
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
-TALLEST = 30_000  # of a page [pixel]
-_SECONDS = 120
-_MARGIN = 24  # below the last mark [pixel]
+TALLEST = 30_000  # maximum height of a page [pixels]
+_SECONDS = 120  # timeout of the browser [s]
+_MARGIN = 24  # margin below the content [pixels]
 
 
 def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None:
     """Write a picture of a whole HTML page.
 
     Args:
-        html: File.
+        html: File of the page.
         picture: File that ends with .png.
-        width: Of the window [pixel].
+        width: Width of the window [pixels].
 
     Raises:
-        UnsupportedError: No browser of BROWSERS is installed, or matplotlib is not.
-        SettingError: The page is not there, the picture cannot be written, or the
-            browser fails.
+        UnsupportedError: None of BROWSERS is installed, or matplotlib is not.
+        SettingError: The page does not exist, the path of the picture is not valid, or
+            the browser fails or takes more than 120 s.
     """
     page, output = Path(html).resolve(), Path(picture)
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -45,7 +45,7 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
             f"{picture}: valid: a file that ends with .png, in a folder that is there",
             "screenshot",
         )
-    new_figure()  # matplotlib, which reads and writes the picture, is there
+    new_figure()  # raises without matplotlib, which crops the picture
     with tempfile.TemporaryDirectory() as folder:
         taken = Path(folder) / "page.png"
         command = [
@@ -66,7 +66,10 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
 
 
 def _crop(taken: Path, output: Path) -> None:
-    """Write a picture without the empty rows at its end."""
+    """Write a picture without the rows at its end that have the background's colour.
+
+    A margin of 24 pixels remains.
+    """
     from matplotlib import image
 
     pixels = image.imread(taken)

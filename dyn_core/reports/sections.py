@@ -1,4 +1,4 @@
-"""Sections of a report on one run."""
+"""Sections of a report about one run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dyn_core.reports import figures
 from dyn_core.reports.page import ReportSection, note, paragraph, picture, table
 
 _CONTACT_SERIES = ("contacts", "contact_residual", "contact_gap", "contact_force")
-AT_LIMIT = 0.999  # part of a limit that counts as reached
-QUIET = 1e-9  # of 1 J and the energy at hand: less is rounding, nothing to compare with
+AT_LIMIT = 0.999  # ratio to a limit that counts as reached
+QUIET = 1e-9  # exchanged energy relative to 1 J + total; less is rounding
 
 
 def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
-    """Return what there is to say about a run; what is not known is left out."""
+    """Yield the sections about a run; those without data are left out."""
     yield facts_section(record)
     if not len(record.t):
         return
@@ -42,7 +42,7 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
 
 
 def facts_section(record: MotionRecord) -> ReportSection:
-    """Return settings, robot, versions, what is odd."""
+    """Return the section of robot, settings, counters, versions and warnings."""
     facts, rows = record.facts, []
     if "robot" in facts:
         rows.append(["robot", str(facts["robot"])])
@@ -65,7 +65,7 @@ def facts_section(record: MotionRecord) -> ReportSection:
 
 
 def tracking_error(record: MotionRecord) -> np.ndarray:
-    """Return positions minus references, rows x nq; continuous joints within a turn."""
+    """Return positions minus references, rows x nq; continuous joints in [-pi, pi)."""
     error = record.column("q") - record.column("q_ref")
     kinds = record.facts.get("joints", {})
     for k, name in enumerate(record.names("q")):
@@ -75,7 +75,7 @@ def tracking_error(record: MotionRecord) -> np.ndarray:
 
 
 def _tracking(record: MotionRecord) -> ReportSection:
-    """Return the error of each coordinate to its reference."""
+    """Return the section about the tracking error of each coordinate."""
     error = tracking_error(record)
     rows = []
     for name, unit, column in zip(
@@ -99,7 +99,7 @@ def _tracking(record: MotionRecord) -> ReportSection:
 
 
 def _limits(record: MotionRecord) -> ReportSection:
-    """Return joint forces against their limits."""
+    """Return the section about joint forces and their limits."""
     tau, limits = np.abs(np.nan_to_num(record.column("tau"))), effort(record)
     rms = np.sqrt((tau**2).mean(axis=0))
     largest, rows = tau.max(axis=0), []
@@ -133,12 +133,15 @@ def _limits(record: MotionRecord) -> ReportSection:
 
 
 def effort(record: MotionRecord) -> np.ndarray:
-    """Return the limits of the joint forces, infinity where there is none."""
+    """Return the limits of the joint forces, (nv,); infinity where there is none."""
     return figures.effort_limits(record)
 
 
 def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
-    """Return the balance of a run and how large its residual is."""
+    """Return a sentence with the energy balance of a run and its largest residual.
+
+    `series`: kinetic, potential, work, dissipation, constraints, residual by row [J].
+    """
     total, residual = series["kinetic"] + series["potential"], series["residual"]
     end = {name: float(column[-1]) for name, column in series.items()}
     worst = float(np.abs(residual).max())
@@ -159,10 +162,10 @@ def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
 
 
 def _energy(record: MotionRecord) -> ReportSection:
-    """Return the balance of energy."""
+    """Return the section about the energy balance."""
     series = {k: np.asarray(x) for k, x in record.series.items()}
     total = series["kinetic"] + series["potential"]
-    series.setdefault("correction", 0.0 * total)  # files of before have none
+    series.setdefault("correction", 0.0 * total)  # files of earlier releases have none
     rows = [
         ["kinetic", float(series["kinetic"][0]), float(series["kinetic"][-1])],
         ["potential", float(series["potential"][0]), float(series["potential"][-1])],
@@ -185,7 +188,7 @@ def _energy(record: MotionRecord) -> ReportSection:
 
 
 def _contacts(record: MotionRecord) -> ReportSection:
-    """Return what the contact solver left."""
+    """Return the section about the accuracy of the contact solver."""
     series = record.series
     residual = series["contact_residual"]
     overlap = max(0.0, -float(series["contact_gap"].min()))
@@ -206,10 +209,10 @@ def _contacts(record: MotionRecord) -> ReportSection:
 
 
 def times_section(times: dict[str, np.ndarray]) -> ReportSection:
-    """Return the wall times of the rows of some runs.
+    """Return the section about the wall times of the rows of some runs.
 
     Args:
-        times: By run [s].
+        times: Wall times of the rows, by name of the run [s].
     """
     rows = []
     for name, seconds in times.items():

@@ -1,4 +1,4 @@
-"""Reports of runs, one file each."""
+"""Reports of runs, one HTML file each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SUFFIXES = (".html", ".htm")
 def report_page(
     records: Sequence[MotionRecord], names: Sequence[str], title: str = ""
 ) -> str:
-    """Return a report as one HTML page that needs no other file.
+    """Return a report as one self-contained HTML page.
 
     Pictures need matplotlib; without it the page says so.
 
     Args:
         records: Runs; several are compared with the first one.
-        names: What they are called, one each.
-        title: Heading; empty: the names.
+        names: Name of each run.
+        title: Heading; empty: the name of the only run, or the names of the robots.
 
     Raises:
         SettingError: There is no run, or the runs have nothing in common.
@@ -53,10 +53,14 @@ def _robots(records: Sequence[MotionRecord]) -> str:
 
 
 def check_report(path: str, option: str = "report") -> None:
-    """Refuse a file of a report before time is spent on what it shows.
+    """Check the path of a report, before time is spent on its content.
+
+    Args:
+        path: File of the report.
+        option: Name of the option in error messages.
 
     Raises:
-        SettingError: Its name or folder will not do.
+        SettingError: It does not end with .html or .htm, or its folder does not exist.
     """
     if Path(path).suffix not in SUFFIXES:
         raise SettingError(
@@ -74,18 +78,21 @@ def write_report(
     path: str | os.PathLike[str],
     title: str = "",
 ) -> None:
-    """Write a report, all of it or, if that fails, nothing; say so.
+    """Write a report atomically, and print its name.
 
     Args:
-        records, names, title: As for report_page.
-        path: Ends with .html.
+        records, names, title: As in report_page.
+        path: File that ends with .html or .htm.
+
+    Raises:
+        SettingError: The path is not valid, or as in report_page.
     """
     check_report(os.fspath(path))
     write_page(path, report_page(records, names, title))
 
 
 def write_page(path: str | os.PathLike[str], content: str) -> None:
-    """Write a page, all of it or, if that fails, nothing; say so."""
+    """Write an HTML page atomically, and print its name."""
     file = Path(path)
     with tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent) as folder:
         work = Path(folder) / file.name

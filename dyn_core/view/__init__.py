@@ -1,6 +1,6 @@
 """View: robots, runs and planar systems in a browser, in a notebook, as a film.
 
-The viewer needs the extra `view`: pip install 'dyn_ros[view]'. Nothing else of the
+The viewer needs the extra `view`: pip install 'dyn_ros[view]'. Nothing else in the
 library imports this package.
 
     from dyn_core.view import show

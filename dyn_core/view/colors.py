@@ -1,4 +1,4 @@
-"""Colours that people with every kind of colour vision tell apart.
+"""Colours that remain distinguishable with colour vision deficiencies.
 
 Source: Okabe and Ito, Color Universal Design (2008); ColorBrewer PuOr, diverging.
 """
@@ -26,7 +26,7 @@ def torque_color(share: float) -> Color:
     """Return the colour of a joint force: purple -1, light grey 0, orange +1.
 
     Args:
-        share: Of the largest force, cut off at -1 and 1; NaN counts as 0.
+        share: Joint force relative to its maximum, clipped to [-1, 1]; NaN counts as 0.
     """
     x = 0.0 if np.isnan(share) else float(np.clip(share, -1.0, 1.0))
     end = _MORE if x > 0 else _LESS
@@ -35,7 +35,7 @@ def torque_color(share: float) -> Color:
 
 
 def torque_legend(meaning: str) -> str:
-    """Return a bar of the colours of joint forces as HTML."""
+    """Return the colour bar of joint forces as HTML, with a label in its middle."""
     stops = ", ".join(f"rgb{torque_color(x)}" for x in np.linspace(-1, 1, 9))
     return (
         '<div style="font-size:11px;padding:2px 12px">'

@@ -1,4 +1,4 @@
-"""What `dyn view` does, but for topics of ROS and bags; ros_nodes has its arguments."""
+"""The command `dyn view`, except ROS topics; ros_nodes defines its arguments."""
 
 from __future__ import annotations
 
@@ -23,15 +23,19 @@ from dyn_core.view.replay import Replay
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.scene import VisualScene
 
-Reader = Callable[[str], JointRecord]  # of a file of measured joints
+Reader = Callable[[str], JointRecord]  # reads a file of measured joints
 
 
 def view(arguments: argparse.Namespace, read: Reader) -> int:
-    """Show, or write as a film or a page, what the arguments name.
+    """Show the named object, or write it as a film or an HTML page; return 0.
 
     Args:
-        arguments: Of `dyn view`.
-        read: Reads measured joints of a file or a bag.
+        arguments: Arguments of `dyn view`.
+        read: Reads measured joints from a file or a bag.
+
+    Raises:
+        SettingError, ModelError, ShapeError: The object cannot be read.
+        UnsupportedError: A library that is needed is not installed.
     """
     scene, run = named(arguments, read)
     if not (arguments.film or arguments.html):
@@ -50,11 +54,11 @@ def view(arguments: argparse.Namespace, read: Reader) -> int:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Refuse arguments that make no sense, or change nothing beside the others.
+    """Check that the arguments are valid and have an effect in combination.
 
     Raises:
-        SettingError: Says which, and what it goes with.
-        UnsupportedError: A film, and Pillow is not installed.
+        SettingError: An argument is not valid or has no effect; says where it has one.
+        UnsupportedError: A film was requested, and Pillow is not installed.
     """
     is_run, live = runs.is_run(arguments.what), arguments.live
     moves = is_run or arguments.film is not None or arguments.what in IDS
@@ -83,7 +87,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def _check_page(path: str) -> None:
-    """Refuse a page of another name, or whose folder is not there."""
+    """Raise SettingError unless a path ends with .html and its folder exists."""
     if Path(path).suffix != ".html":
         raise SettingError(f"page '{path}'; valid: a file that ends with .html", "html")
     if not Path(path).parent.is_dir():
@@ -93,7 +97,12 @@ def _check_page(path: str) -> None:
 def named(
     arguments: argparse.Namespace, read: Reader
 ) -> tuple[VisualScene, Replay | None]:
-    """Return what the arguments name, and its run if it is one."""
+    """Return the scene that the arguments name, and its run or None.
+
+    Args:
+        arguments: Arguments of `dyn view`.
+        read: Reads measured joints from a file or a bag.
+    """
     name = arguments.what
     if runs.is_run(name):
         run = runs.read_run(name, robot_of_run(arguments), read)
@@ -108,10 +117,10 @@ def named(
 
 
 def robot_of_run(arguments: argparse.Namespace) -> Model:
-    """Return the robot of a recording: of --robot, or as the file says.
+    """Return the robot of a recording, from --robot or the name in the file.
 
     Raises:
-        SettingError: Neither names one.
+        SettingError: There is no such file, or neither names a robot.
     """
     if not Path(arguments.what).exists():
         raise SettingError(f"{arguments.what}: no such file or folder", "what")
@@ -127,7 +136,11 @@ def robot_of_run(arguments: argparse.Namespace) -> Model:
 
 
 def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None) -> int:
-    """Show a scene in a browser until Ctrl-C."""
+    """Show a scene in a browser until Ctrl-C, and play its run; return 0.
+
+    Raises:
+        UnsupportedError, SettingError: As of a Viewer.
+    """
     done = ended()
     with Viewer(scene, run, arguments.host, arguments.port) as viewer:
         announce(viewer, scene)
@@ -139,14 +152,14 @@ def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None)
 
 
 def announce(viewer: Viewer, scene: VisualScene) -> None:
-    """Print the address, show the meshes, and print what is odd about the picture."""
+    """Print the address, replace the sketch by the meshes, and print the notes."""
     print(f"{scene.name}: {viewer.address}   (Ctrl-C ends)", flush=True)
     viewer.finish()
     _print_notes(scene)
 
 
 def ended() -> Callable[[], bool]:
-    """Return a function that says whether SIGINT or SIGTERM has come."""
+    """Return a function that returns whether SIGINT or SIGTERM has arrived."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -15,20 +15,20 @@ from dyn_core.view.painter import Drawn, Painter, simplified
 from dyn_core.view.replay import Replay, arrow_ends
 from dyn_core.view.scene import Camera, VisualScene
 
-COARSE = 0.004  # detail of a picture by the size of what is shown
-DETAILED = 2000  # triangles from which a part is simplified
-COLORS = 128  # of a GIF
+COARSE = 0.004  # cell size of simplified surfaces, relative to the scene
+DETAILED = 2000  # maximum triangles of a part that is not simplified
+COLORS = 128  # colours of a GIF
 MOST_PICTURES = 2000
-FPS = 20.0  # pictures per second of a film
+FPS = 20.0  # frames per second of a film
 
 
 class Picture3D:
-    """Draws states of a scene.
+    """A renderer of the states of a scene.
 
     Args:
-        scene: What is shown.
-        camera: Where it is looked at from; None: so that it is all seen.
-        width, height: Pixels.
+        scene: Scene to be drawn.
+        camera: Camera; None: a view of the whole scene.
+        width, height: Size of the picture [pixels].
     """
 
     def __init__(
@@ -58,9 +58,11 @@ class Picture3D:
         """Return the picture of a state, (height, width, 3) uint8.
 
         Args:
-            state: Of the scene, (n,).
-            shares: Joint forces by the largest there may be; colours of the bodies.
-            forces: Contact forces, arrows: points and forces, (k, 2, 3) [m], [N].
+            state: State of the scene, (n,).
+            shares: Joint forces relative to their maxima, for colours; None: colours of
+                the parts.
+            forces: Contact forces, drawn as arrows: points and forces, (k, 2, 3) [m],
+                [N].
         """
         poses = self.scene.poses(state)
         shown = colors_of_bodies(self.scene, shares)
@@ -77,7 +79,12 @@ class Picture3D:
 def colors_of_bodies(
     scene: VisualScene, shares: np.ndarray | None
 ) -> dict[int, colors.Color]:
-    """Return the colour of each body by the largest share of its joint's forces."""
+    """Return the colour of each body with a joint, by its largest joint force.
+
+    Args:
+        scene: Scene of the bodies.
+        shares: Joint forces relative to their maxima, (nv,); None: no colours.
+    """
     largest: dict[int, float] = {}
     for body, share in zip(scene.joint_bodies, () if shares is None else shares,
                            strict=False):  # fmt: skip
@@ -87,15 +94,21 @@ def colors_of_bodies(
 
 
 def frame_times(duration: float, fps: float, speed: float) -> np.ndarray:
-    """Return the times of the pictures of a run [s].
+    """Return the times of the frames of a run [s].
+
+    Args:
+        duration: Duration of the run [s].
+        fps: Frames per second of the film.
+        speed: Speed of the film relative to real time.
 
     Raises:
-        SettingError: A number makes no sense, or there were too many pictures.
+        SettingError: fps or speed is not finite and positive, or there are more than
+            2000 frames.
     """
     for name, value in (("fps", fps), ("speed", speed)):
         if not (np.isfinite(value) and value > 0):
             raise SettingError(f"{name} {value}; valid: finite and > 0", name)
-    count = int(np.floor(duration * fps / speed + 1e-9)) + 1
+    count = int(np.floor(duration * fps / speed + 1e-9)) + 1  # despite rounding
     if count > MOST_PICTURES:
         raise SettingError(
             f"a film of {count} pictures; valid: up to {MOST_PICTURES}: a lower --fps"
@@ -112,7 +125,14 @@ def pictures(
     width: int = 640,
     height: int = 480,
 ) -> Iterator[np.ndarray]:
-    """Yield the pictures of a run at some times since its start [s]."""
+    """Yield the pictures (height, width, 3) uint8 of a run at some times.
+
+    Args:
+        replay: Run.
+        times: Times since its start [s].
+        torque_colors: Whether bodies have the colours of their joint forces.
+        width, height: Size of a picture [pixels].
+    """
     states = np.array([replay.state(float(t)) for t in times])
     chosen = states[np.unique(np.linspace(0, len(states) - 1, 40).astype(int))]
     camera = replay.scene.camera(replay.scene.poses(chosen))
@@ -132,14 +152,15 @@ def write_film(
     """Write a run as an animated GIF; return the number of pictures.
 
     Args:
-        replay: The run.
+        replay: Run.
         path: File that ends with .gif.
-        fps: Pictures per second, up to 50.
-        speed: Time of the run in a second of the film.
-        torque_colors: Whether bodies have the colours of their joints' forces.
+        fps: Frames per second, at most 50; larger values are reduced.
+        speed: Speed of the film relative to real time.
+        torque_colors: Whether bodies have the colours of their joint forces.
 
     Raises:
-        SettingError: A file of another kind, or a number that makes no sense.
+        SettingError: The path does not end with .gif, its folder does not exist, or fps
+            or speed are not valid.
         UnsupportedError: Pillow is not installed.
     """
     check_film(path)
@@ -164,15 +185,24 @@ def write_film(
 
 
 def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> None:
-    """Write a picture of a state as PNG."""
+    """Write the picture of a state as PNG.
+
+    Args:
+        scene: Scene.
+        path: File that ends with .png.
+        state: State of the scene, (n,).
+
+    Raises:
+        UnsupportedError: Pillow is not installed.
+    """
     pillow().fromarray(Picture3D(scene).draw(state)).save(path, optimize=True)
 
 
 def check_film(path: str | Path) -> None:
-    """Refuse a file of a film before time is spent on it.
+    """Check the path of a film, before time is spent on it.
 
     Raises:
-        SettingError: It is of another kind, or its folder is not there.
+        SettingError: It does not end with .gif, or its folder does not exist.
         UnsupportedError: Pillow is not installed.
     """
     file = Path(path)
@@ -184,10 +214,10 @@ def check_film(path: str | Path) -> None:
 
 
 def pillow() -> Any:
-    """Return the module Image of the library Pillow.
+    """Return the module Image of Pillow.
 
     Raises:
-        UnsupportedError: It is not installed; says how.
+        UnsupportedError: It is not installed; says how to install it.
     """
     try:
         from PIL import Image

@@ -1,4 +1,4 @@
-"""Meshes of files, by trimesh, the extra `view`."""
+"""Mesh files, read by trimesh, the extra `view`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class MeshPiece(NamedTuple):
     """A part of a mesh file that has one colour.
 
     Attributes:
-        triangles: Surface, in m where the file says its unit.
-        color: Of the file, None where it has none.
-        flat: Whether its triangles are even.
+        triangles: Surface, in m if the file has a unit.
+        color: Colour in the file; None if it has none.
+        flat: Whether its triangles are drawn as flat faces, without smoothing.
     """
 
     triangles: Triangles
@@ -28,10 +28,10 @@ class MeshPiece(NamedTuple):
 
 
 def trimesh_module() -> Any:
-    """Return the library trimesh.
+    """Return the module trimesh.
 
     Raises:
-        UnsupportedError: It is not installed; says how.
+        UnsupportedError: It is not installed; says how to install it.
     """
     try:
         import trimesh
@@ -43,10 +43,11 @@ def trimesh_module() -> Any:
 
 
 def read_mesh(path: Path) -> list[MeshPiece]:
-    """Return the pieces of a mesh file; the upward axis of a .dae is not followed.
+    """Return the pieces of a mesh file; the upward axis of a .dae file is ignored.
 
     Raises:
-        UnsupportedError: It cannot be read.
+        UnsupportedError: The file is too large, cannot be read, has no triangles, or
+            has corners that are not finite or too far away.
     """
     trimesh = trimesh_module()
     if path.stat().st_size > SIZE:
@@ -56,7 +57,7 @@ def read_mesh(path: Path) -> list[MeshPiece]:
         pieces = [_piece(path, mesh) for mesh in scene.dump() if hasattr(mesh, "faces")]
     except UnsupportedError as error:
         raise UnsupportedError(f"mesh {path}: {error}") from error
-    except Exception as error:  # of trimesh, for a file of any content
+    except Exception as error:  # trimesh raises any type for a damaged file
         reason = "it is damaged, or of a kind that trimesh does not read"
         raise UnsupportedError(f"mesh {path} cannot be read: {reason}") from error
     pieces = [piece for piece in pieces if len(piece.triangles.faces)]
@@ -66,7 +67,7 @@ def read_mesh(path: Path) -> list[MeshPiece]:
 
 
 def convex_hull(pieces: list[MeshPiece]) -> Triangles:
-    """Return the convex hull of all pieces, which is what touches.
+    """Return the convex hull of all pieces, the shape used for contacts.
 
     Raises:
         UnsupportedError: They span no volume.
@@ -81,7 +82,10 @@ def convex_hull(pieces: list[MeshPiece]) -> Triangles:
 
 
 def _piece(path: Path, mesh: Any) -> MeshPiece:
-    """Return a piece of a scene of trimesh."""
+    """Return one mesh of a trimesh scene, with corners in m.
+
+    Raises UnsupportedError if corners are not three finite numbers within LONGEST.
+    """
     vertices = np.asarray(mesh.vertices, float) * _unit(path, mesh)
     if vertices.shape[1:] != (3,):
         raise UnsupportedError("a corner has something else than three numbers")
@@ -92,14 +96,14 @@ def _piece(path: Path, mesh: Any) -> MeshPiece:
 
 
 def _unit(path: Path, mesh: Any) -> float:
-    """Return the length of a unit of a file [m]: only .dae says it."""
+    """Return the length unit of a file [m]; it is 1 for formats other than .dae."""
     if path.suffix.lower() != ".dae":
         return 1.0
     return float(mesh.metadata.get("units", "1.0").split()[0].replace("meters", "1.0"))
 
 
 def _color(mesh: Any) -> Color | None:
-    """Return the colour of a material, None where the file has none."""
+    """Return the colour of a material; None if it has none, or a texture."""
     material = getattr(mesh.visual, "material", None)
     if material is None or getattr(material, "image", None) is not None:
         return None

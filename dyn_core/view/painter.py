@@ -1,6 +1,6 @@
-"""Pictures of triangles by numpy alone: a depth buffer, a floor with a grid, shadows.
+"""Software rendering of triangles with NumPy: depth buffer, floor with grid, shadows.
 
-No window and no graphics card are needed, and equal scenes give equal bytes.
+It needs no window and no graphics card, and equal scenes give equal bytes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dyn_core.view.solids import Triangles
 SKY_TOP, SKY_LOW = (0.98, 0.985, 1.0), (0.88, 0.91, 0.95)
 FLOOR, LINE = np.array((0.93, 0.94, 0.955)), np.array((0.76, 0.79, 0.83))
 LIGHT = np.array((0.35, -0.5, 0.8)) / np.linalg.norm((0.35, -0.5, 0.8))
-VIEW_ANGLE = 0.7  # of the picture's height [rad]
-FINE = 2  # pixels along a side of one that is shown
-CHUNK = 2_000_000  # pixels that are looked at at once
+VIEW_ANGLE = 0.7  # vertical angle of view [rad]
+FINE = 2  # subpixels along a side of a pixel
+CHUNK = 2_000_000  # maximum subpixels that are tested at once
 
 
 class Drawn(NamedTuple):
@@ -34,11 +34,11 @@ class Drawn(NamedTuple):
 
 
 class _Lens:
-    """A camera for a picture of some size.
+    """A perspective projection for a picture of some size.
 
     Args:
-        camera: Where it stands.
-        width, height: Fine pixels.
+        camera: Camera.
+        width, height: Size of the picture [subpixels].
     """
 
     def __init__(self, camera: Camera, width: int, height: int) -> None:
@@ -50,10 +50,13 @@ class _Lens:
         right /= np.linalg.norm(right)
         self.axes = np.array([right, np.cross(right, forward), forward])
         self.focus = height / (2 * np.tan(VIEW_ANGLE / 2))
-        self.near = 1e-3 * camera.size
+        self.near = 1e-3 * camera.size  # nearer points are not projected
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Return column, row and depth of points, (n, 3)."""
+        """Return column, row and depth of points, (n, 3).
+
+        All are NaN for points behind the camera or too near.
+        """
         local = (points - self.place) @ self.axes.T
         depth = np.where(local[:, 2] > self.near, local[:, 2], np.nan)
         x = self.width / 2 + self.focus * local[:, 0] / depth
@@ -61,7 +64,10 @@ class _Lens:
         return np.column_stack([x, y, depth])
 
     def floor(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return where each pixel sees the floor, (h, w, 2) [m], and its depth."""
+        """Return the floor point seen by each subpixel, (h, w, 2) [m], and its depth.
+
+        The depth is infinite above the horizon, where the point is meaningless.
+        """
         x = (np.arange(self.width) + 0.5 - self.width / 2) / self.focus
         y = (self.height / 2 - np.arange(self.height) - 0.5) / self.focus
         rays = (
@@ -77,11 +83,11 @@ class _Lens:
 
 
 class Painter:
-    """Paints surfaces as a camera sees them; what stands still is computed once.
+    """A renderer of surfaces; the floor and the sky are computed only once.
 
     Args:
-        camera: Where the scene is looked at from.
-        width, height: Pixels of a picture.
+        camera: Camera.
+        width, height: Size of a picture [pixels].
     """
 
     def __init__(self, camera: Camera, width: int = 640, height: int = 480) -> None:
@@ -92,7 +98,7 @@ class Painter:
         self._sky, self._floor, self._fade = _ground(self._lens, camera, *floor)
 
     def paint(self, surfaces: list[Drawn]) -> np.ndarray:
-        """Return a picture, (height, width, 3) uint8."""
+        """Return a picture of the surfaces, (height, width, 3) uint8."""
         lens = self._lens
         points, colors, faces = _gathered(surfaces)
         shade = _shades(points, faces, lens.place)
@@ -108,7 +114,7 @@ class Painter:
         return np.asarray(np.round(255 * fine), np.uint8)
 
     def _shadow(self, points: np.ndarray, faces: np.ndarray) -> np.ndarray:
-        """Return which pixels of the floor lie in a shadow."""
+        """Return which subpixels are in a shadow on the floor, (h, w) bool."""
         level = self.camera.floor
         faces = faces[(points[faces, 2] > level).any(axis=1)]
         fallen = points - np.maximum(points[:, 2:] - level, 0.0) * (LIGHT / LIGHT[2])
@@ -120,7 +126,7 @@ class Painter:
 
 
 def _gathered(surfaces: list[Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return all corners, the colour of each triangle 0..1, and the triangles."""
+    """Return all corners (n, 3), the colours (m, 3) 0..1 and the triangles (m, 3)."""
     starts = np.cumsum([0, *(len(x.triangles.vertices) for x in surfaces)])
     corners = [np.zeros((0, 3)), *(x.triangles.vertices for x in surfaces)]
     faces, colors = [np.zeros((0, 3), int)], [np.zeros((0, 3))]
@@ -132,7 +138,13 @@ def _gathered(surfaces: list[Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _shades(points: np.ndarray, faces: np.ndarray, eye: np.ndarray) -> np.ndarray:
-    """Return how bright each triangle is, seen from the side of the eye."""
+    """Return the brightness of each triangle, (m,).
+
+    Args:
+        points: Corners, (n, 3) [m].
+        faces: Indices of the corners of each triangle, (m, 3).
+        eye: Position of the camera [m]; normals are turned towards it.
+    """
     a, b, c = (points[faces[:, k]] for k in range(3))
     normal = np.cross(b - a, c - a)
     length = np.linalg.norm(normal, axis=1, keepdims=True)
@@ -147,7 +159,15 @@ def _shades(points: np.ndarray, faces: np.ndarray, eye: np.ndarray) -> np.ndarra
 def _nearest(
     lens: _Lens, projected: np.ndarray, faces: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return depth and number of the nearest triangle by pixel; -1 where none is."""
+    """Return depth and index of the nearest triangle at each subpixel.
+
+    Where there is none they are infinity and -1.
+
+    Args:
+        lens: Projection.
+        projected: Column, row and depth of the corners, (n, 3).
+        faces: Indices of the corners of each triangle, (m, 3).
+    """
     depth = np.full(lens.height * lens.width, np.inf)
     front = np.full(lens.height * lens.width, -1)
     for members, low, sides in _by_size(lens, projected, faces):
@@ -164,9 +184,11 @@ def _nearest(
 def _by_size(
     lens: _Lens, projected: np.ndarray, faces: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
-    """Yield triangles that cover alike: numbers, first column and row, sides [pixels].
+    """Yield groups of triangles with bounding boxes of similar size.
 
-    The sides are powers of two.
+    Each group has indices of triangles, first columns and rows, and the sides of its
+    boxes [subpixels], which are powers of two. Triangles outside of the picture, or
+    with a corner behind the camera, are left out.
     """
     finite = np.isfinite(projected).all(axis=1)
     members = np.flatnonzero(
@@ -193,14 +215,21 @@ def _by_size(
 def _fragments(
     lens: _Lens, corners: np.ndarray, low: np.ndarray, sides: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return pixel, depth and triangle of what triangles of one size cover."""
+    """Return pixel index, depth and triangle of each subpixel covered by the triangles.
+
+    Args:
+        lens: Projection.
+        corners: Column, row and depth of their corners, (n, 3, 3).
+        low: First column and row of their bounding boxes, (n, 2).
+        sides: Sides of all bounding boxes [subpixels].
+    """
     x = low[:, 0, None, None] + np.arange(sides[0])[None, None, :]
     y = low[:, 1, None, None] + np.arange(sides[1])[None, :, None]
     a, b, c = (corners[:, k, :, None, None] for k in range(3))
     area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (
         c[:, 0] - a[:, 0]
     )
-    area = np.where(np.abs(area) > 1e-12, area, np.nan)
+    area = np.where(np.abs(area) > 1e-12, area, np.nan)  # edge-on: covers no pixel
 
     def weight(p: np.ndarray, q: np.ndarray) -> np.ndarray:
         share: np.ndarray = (
@@ -228,10 +257,17 @@ def _keep_nearest(
     z: np.ndarray,
     number: np.ndarray,
 ) -> None:
-    """Take over what is nearer than all before, in place."""
+    """Update the depth buffer with fragments that are nearer, in place.
+
+    Args:
+        depth: Depth buffer, flat.
+        front: Index of the nearest triangle, flat.
+        chosen: Indices of the triangles.
+        pixel, z, number: Pixel index, depth and position in `chosen` of each fragment.
+    """
     nearer = z < depth[pixel]
     pixel, z, number = pixel[nearer], z[nearer], number[nearer]
-    order = np.argsort(-z, kind="stable")  # of equal pixels the last one stays
+    order = np.argsort(-z, kind="stable")  # the last of equal pixels is stored
     depth[pixel[order]] = z[order]
     front[pixel[order]] = chosen[number[order]]
 
@@ -239,12 +275,18 @@ def _keep_nearest(
 def _ground(
     lens: _Lens, camera: Camera, place: np.ndarray, depth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sky, floor with a grid, and how much of the floor is to be seen, 0..1."""
+    """Return sky and floor with a grid (h, w, 3), and the opacity of the floor, 0..1.
+
+    Args:
+        lens: Projection.
+        camera: Camera; below the floor, the floor is not shown.
+        place, depth: Results of _Lens.floor.
+    """
     share = np.linspace(0.0, 1.0, lens.height)[:, None, None]
     sky = (1 - share) * np.array(SKY_TOP) + share * np.array(SKY_LOW)
     sky = np.broadcast_to(sky, (lens.height, lens.width, 3)).copy()
     step = grid_step(camera.size)
-    pixel = np.where(np.isfinite(depth), depth, 1.0) / lens.focus  # length of one [m]
+    pixel = np.where(np.isfinite(depth), depth, 1.0) / lens.focus  # one [m]
     apart = np.abs(place / step - np.round(place / step)) * step
     line = np.clip(1.0 - (apart - 0.004 * step) / (1.5 * pixel[..., None]), 0, 1)
     distance = np.linalg.norm(place - camera.target[:2], axis=-1)
@@ -256,15 +298,19 @@ def _ground(
 
 
 def grid_step(size: float) -> float:
-    """Return the length of a cell of the grid: 1, 2 or 5 times a power of ten [m]."""
+    """Return the length of a grid cell [m]: 1, 2 or 5 times a power of ten.
+
+    `size`: length of the scene [m].
+    """
     wanted = size / 6
     power = 10.0 ** np.floor(np.log10(wanted))
+    # 1 + 1e-9: despite rounding, e.g. of the power of ten
     best = max(k for k in (1.0, 2.0, 5.0) if k * power <= wanted * (1 + 1e-9))
     return float(best * power)
 
 
 def simplified(triangles: Triangles, cell: float) -> Triangles:
-    """Return a surface whose corners within a cell are one.
+    """Return a surface with all corners in a cell merged into their mean.
 
     Args:
         triangles: Surface.

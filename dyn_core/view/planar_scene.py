@@ -1,4 +1,4 @@
-"""Planar chains, objects and tasks as Scenes: rods in the plane of x and z."""
+"""Planar chains, objects and tasks as scenes: rods in the x-z plane."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dyn_core.view import colors, solids
 from dyn_core.view.scene import VISUAL, Part, Slider, VisualScene, still
 
 TURN = 3.14
-FREE = 2.0  # range of a place without limits, both ways, in lengths of the chain
+FREE = 2.0  # range of a coordinate without limits, +- lengths of the chain
 
 
 class PlanarScene(VisualScene):
-    """Rods between points; a state is the points' places x, y in a row, (2 n,).
+    """Rods between points; a state has the coordinates x, y of all points, (2 n,) [m].
 
     Args:
-        name: What is shown.
-        start: Places of the points, (n, 2) [m].
+        name: Name of the system.
+        start: Initial points, (n, 2) [m].
         cart: Whether the first point is a cart.
-        ground: Half-planes to stand on.
-        masses: Of the points [kg]; None: not known.
+        ground: Half-planes of the ground.
+        masses: Masses of the points [kg]; None: not known.
     """
 
     toward = (0.12, -1.0, 0.16)
@@ -44,7 +44,7 @@ class PlanarScene(VisualScene):
         self.cart, self.ground = cart, tuple(ground)
         self.masses = None if masses is None else np.asarray(masses, float)
         self.count = len(points)
-        self.size = max(float(self.lengths.sum()), 1e-3)
+        self.size = max(float(self.lengths.sum()), 1e-3)  # one point has no size
         links = [f"link {k + 1}" for k in range(self.count - 1)]
         super().__init__(name, ["ground", *links, "first point"])
         self._start = points.ravel()
@@ -74,7 +74,7 @@ class PlanarScene(VisualScene):
         return parts
 
     def _pin(self) -> solids.Triangles:
-        """Return the drum of a joint, its axis out of the plane."""
+        """Return the drum of a joint, whose axis is normal to the plane."""
         axis = np.array([0.0, 0.02 * self.size, 0.0])
         drum = solids.cylinder(0.024 * self.size, 0.04 * self.size)
         return drum.moved(solids.along(-axis, axis, 0.5))
@@ -94,25 +94,34 @@ class PlanarScene(VisualScene):
         return part.name.startswith("ground/")
 
     def _floor(self, lowest: float, size: float) -> float:
-        """Return the height of level ground, or one below everything [m]."""
+        """Return the height of the highest level ground.
+
+        Else just below `lowest` [m].
+        """
         levels = [_level(plane) for plane in self.ground]
         flat = [level for level in levels if level is not None]
         return max(flat) if flat else lowest - 0.02 * size
 
     def start(self) -> np.ndarray:
-        """Return the places to begin with, (2 n,) [m]."""
+        """Return the initial points, (2 n,) [m]."""
         return self._start.copy()
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return the start: there are no sliders."""
+        """Return the initial state, since there are no sliders.
+
+        Arguments are ignored.
+        """
         return self.start()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return no numbers: there are no sliders."""
+        """Return an empty array: there are no sliders."""
         return np.zeros(0)
 
     def poses(self, states: np.ndarray) -> np.ndarray:
-        """Return the poses of links, x along each, and of the first point."""
+        """Return the poses of ground, links and first point, (..., bodies, 4, 4).
+
+        The x axis of a link points along its rod. states: (..., 2 n).
+        """
         flat = np.asarray(states, float)
         points = flat.reshape(*flat.shape[:-1], -1, 2)
         shape = (*points.shape[:-2], self.count + 1, 4, 4)
@@ -128,11 +137,11 @@ class PlanarScene(VisualScene):
         return poses
 
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-        """Return the places at a share of the way from a to b."""
+        """Return the state at a share, 0..1, of the straight line from a to b."""
         return np.asarray(a + share * (np.asarray(b) - a))
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of the masses of the points, (3,) [m]."""
+        """Return the centre of mass, (3,) [m]; None if masses are unknown or zero."""
         if self.masses is None or not self.masses.sum() > 0 or self.count < 2:
             return None
         places = poses[1 : self.count, :3, 3]
@@ -142,17 +151,18 @@ class PlanarScene(VisualScene):
 
 
 def _level(plane: HalfPlane) -> float | None:
-    """Return the height of a half-plane that is level ground, else None."""
+    """Return the height of a half-plane that is level ground [m], else None."""
     nx, ny = (float(x) for x in plane.z)
+    # 1e-9: the normal is a unit vector, so this tilt is a rounding error
     return float(plane.z0[1]) if abs(nx) < 1e-9 and ny > 0 else None
 
 
 class ChainScene(PlanarScene):
-    """A planar chain; sliders are the place of joint 0 and the angles.
+    """A planar chain, with sliders for the position of joint 0 and the angles.
 
     Args:
         chain: Planar chain.
-        start: Its state to begin with; None: all angles zero.
+        start: Initial state; None: all angles zero.
     """
 
     def __init__(self, chain: ChainModel, start: ChainState | None = None) -> None:
@@ -179,7 +189,7 @@ class ChainScene(PlanarScene):
         )
 
     def _angle(self, k: int, start: float) -> Slider:
-        """Return the slider of an angle, within its limits."""
+        """Return the slider of angle k, within its limits."""
         low, high = float(self.chain.lower[k]), float(self.chain.upper[k])
         low = low if np.isfinite(low) else -TURN
         high = high if np.isfinite(high) else TURN
@@ -187,13 +197,18 @@ class ChainScene(PlanarScene):
         return Slider(name, low, high, float(np.clip(start, low, high)), "rad")
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return the places of the joints, (2 n,) [m]."""
+        """Return the positions of the joints, (2 n,) [m].
+
+        Args:
+            values: Position of joint 0 [m], then the angles [rad].
+            moved: Ignored.
+        """
         x = np.asarray(values, float)
         rates = np.zeros(self.chain.n - 1)
         return from_angles(self.chain, x[:2], (0.0, 0.0), x[2:], rates).x.ravel()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return place of joint 0 and angles."""
+        """Return the position of joint 0 and the angles of a state."""
         points = np.asarray(state, float).reshape(-1, 2)
         x0, _, theta, _ = to_angles(
             self.chain, ChainState(points, np.zeros_like(points))
@@ -202,13 +217,13 @@ class ChainScene(PlanarScene):
 
 
 class ObjectScene(PlanarScene):
-    """A planar object; sliders are its coordinates.
+    """A planar object, with a slider for each coordinate.
 
     Args:
-        system: Planar object that has a chain.
+        system: Planar object that can be converted to a chain.
 
     Raises:
-        ModelError: It has none.
+        ModelError: It has no chain.
     """
 
     def __init__(self, system: PlanarObject) -> None:
@@ -226,33 +241,39 @@ class ObjectScene(PlanarScene):
         )
 
     def _unit(self, k: int) -> str:
-        """Return the unit of a coordinate: the place of a cart is in m."""
+        """Return the unit of coordinate k: m for the position of a cart, else rad."""
         return "m" if self.cart and k == 0 else "rad"
 
     def _range(self, bounds: tuple[float, float], k: int) -> tuple[float, float]:
-        """Return the range of a coordinate."""
+        """Return the range of coordinate k; infinite bounds are replaced."""
         reach = FREE * self.size if self._unit(k) == "m" else TURN
         low, high = bounds
         return max(low, -reach), min(high, reach)
 
     def points(self, q: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return the places of the ends of the rods, (n, 2) [m]."""
+        """Return the ends of the rods at coordinates q, (n, 2) [m]."""
         numbers = [float(x) for x in q]
         x0, v0, theta, rates = self.system.chain_state(numbers, [0.0] * len(numbers))
         return from_angles(self.object_chain, x0, v0, theta, rates).x
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return the places of the ends of the rods, (2 n,) [m]."""
+        """Return the ends of the rods, (2 n,) [m].
+
+        The coordinates are stored for `values`.
+        """
         self._coordinates = np.asarray(values, float)
         return self.points(values).ravel()
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the coordinates that were set last."""
+        """Return the coordinates last passed to the method `state`.
+
+        The argument is ignored.
+        """
         return self._coordinates
 
 
 def task_scene(task: Task, state: Any) -> tuple[PlanarScene, Callable[..., np.ndarray]]:
-    """Return the scene of a task, and what turns its states into the scene's.
+    """Return the scene of a task, and a function from its states to the scene's states.
 
     Args:
         task: Planar task.

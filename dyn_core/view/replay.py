@@ -24,12 +24,16 @@ class Replay:
     """A run of a VisualScene.
 
     Attributes:
-        scene: What moves.
-        t: Times, rising, (rows,) [s].
-        states: (rows, n).
-        curves: Columns to plot, by title with unit: names and (rows, columns).
+        scene: Scene that moves.
+        t: Times, not decreasing, (rows,) [s].
+        states: States of the scene, (rows, n).
+        curves: Curves to plot, by title with unit: names and values (rows, columns).
         tau: Joint forces, (rows, nv) [N·m | N]; None: not known.
-        contacts: Contact forces of a row; None: not known.
+        contacts: Returns the contact forces of a row; None: not known.
+
+    Raises:
+        SettingError: There are no rows, or times are not finite or decrease.
+        ShapeError: Times and states differ in number.
     """
 
     scene: VisualScene
@@ -50,16 +54,17 @@ class Replay:
 
     @property
     def duration(self) -> float:
-        """From the first to the last row [s]."""
+        """Time from the first to the last row [s]."""
         return float(self.t[-1] - self.t[0])
 
     def row(self, time: float) -> int:
-        """Return the last row that is not after a time since the start [s]."""
+        """Return the index of the last row at or before a time since the start [s]."""
+        # a time that was computed from a row's time must find this row despite rounding
         after = int(np.searchsorted(self.t - self.t[0], time + 1e-9, side="right"))
         return min(max(after - 1, 0), len(self.t) - 1)
 
     def state(self, time: float) -> np.ndarray:
-        """Return the state at a time since the start [s], between rows as well."""
+        """Return the state at a time since the start [s], interpolated between rows."""
         k = self.row(time)
         span = float(self.t[min(k + 1, len(self.t) - 1)] - self.t[k])
         share = (time - float(self.t[k] - self.t[0])) / span if span > 0 else 0.0
@@ -68,18 +73,21 @@ class Replay:
         return self.scene.between(self.states[k], self.states[k + 1], min(share, 1.0))
 
     def poses(self, time: float) -> np.ndarray:
-        """Return the poses of all bodies at a time since the start, (bodies, 4, 4)."""
+        """Return all poses at a time since the start [s], (bodies, 4, 4)."""
         return self.scene.poses(self.state(time))
 
     def shares(self, time: float) -> np.ndarray | None:
-        """Return joint forces by the largest there may be, -1..1, (nv,)."""
+        """Return joint forces relative to their maxima at a time since the start [s].
+
+        The shape is (nv,); None if joint forces are unknown.
+        """
         if self.tau is None:
             return None
         return np.asarray(self.tau[self.row(time)] / self.largest_forces)
 
     @property
     def largest_forces(self) -> np.ndarray:
-        """Effort limits; where there is none, the largest force of the run, (nv,)."""
+        """Effort limits, (nv,); where there is none, the maximum of the run, or 1."""
         assert self.tau is not None
         limit = self.scene.effort_limit
         most = np.nan_to_num(np.abs(self.tau)).max(axis=0)
@@ -87,7 +95,7 @@ class Replay:
         return largest
 
     def arrows(self, time: float) -> Arrows:
-        """Return the contact forces at a time since the start, (k, 2, 3)."""
+        """Return the contact forces at a time since the start [s], (k, 2, 3)."""
         return NONE if self.contacts is None else self.contacts(self.row(time))
 
 
@@ -114,10 +122,11 @@ def of_arrays(
         t: Times, (rows,) [s].
         q: Positions, (rows, nq).
         tau: Joint forces, (rows, nv); None: not known.
-        contacts: Contact forces of a row.
+        contacts: Returns the contact forces of a row; None: not known.
 
     Raises:
-        ShapeError: The arrays are of another robot.
+        ShapeError: q or tau does not fit the robot, or the rows differ in number.
+        SettingError: There are no rows, or times are not finite or decrease.
     """
     for name, array, width in (("q", q, model.nq), ("tau", tau, model.nv)):
         if array is not None and (array.ndim != 2 or array.shape[1] != width):
@@ -136,7 +145,10 @@ def of_arrays(
 
 
 def of_record(model: Model, record: JointRecord) -> Replay:
-    """Return the replay of measured joints; joints that were not measured stay.
+    """Return the replay of measured joints.
+
+    Joints that were not measured, and joints of several coordinates, stay at their
+    start. The scene has a note about the former.
 
     Raises:
         SettingError: No joint of the robot was measured.
@@ -165,13 +177,22 @@ def of_record(model: Model, record: JointRecord) -> Replay:
 
 
 def of_points(scene: VisualScene, t: np.ndarray, states: np.ndarray) -> Replay:
-    """Return the replay of a planar system's places, (rows, 2 n) [m]."""
+    """Return the replay of a planar system.
+
+    Args:
+        scene: Scene of the system.
+        t: Times, not decreasing, (rows,) [s].
+        states: Coordinates x, y of all points, (rows, 2 n) [m].
+    """
     names = [f"{axis}{k}" for k in range(states.shape[1] // 2) for axis in "xy"]
     return Replay(scene, t, states, {"place [m]": (names, states)})
 
 
 def _reported(run: Recording) -> Callable[[int], Arrows] | None:
-    """Return what gives the contact forces of a row, of the run's reports."""
+    """Return a function of the contact forces of a row.
+
+    None if the run has no reports.
+    """
     if not run.reports:
         return None
 
@@ -189,12 +210,14 @@ def arrow_ends(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return start and end of the arrows of contact forces [m].
 
-    The weight of a robot is an arrow of the size; the longest are half as long again.
+    A force equal to the robot's weight has the length `size`; the maximum is 1.5 times
+    that. Forces below a thousandth of the weight are left out, and all forces of scenes
+    without a weight.
 
     Args:
-        scene: Whose forces they are.
-        size: Length of what is shown [m].
-        forces: Points and forces, (k, 2, 3) [m], [N].
+        scene: Scene of the forces.
+        size: Length of the scene [m].
+        forces: Points and forces, (k, 2, 3) [m], [N]; None: no arrows.
     """
     ends = []
     weight = getattr(scene, "weight", 0.0)

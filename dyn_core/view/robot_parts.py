@@ -1,7 +1,7 @@
-"""What a robot looks like: its visuals, its collision shapes, else rods and joints.
+"""Surfaces of a robot: its visuals, its collision shapes, else rods and joints.
 
 A mesh that is missing or cannot be read is noted; its link is shown by its collision
-shapes, or by a ball where it has none.
+shapes, or by a ball if it has none.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dyn_core.view.mesh_files import MeshPiece, convex_hull, read_mesh, trimesh_
 from dyn_core.view.scene import COLLISION, INERTIA, Part
 from dyn_core.view.solids import Triangles
 
-COVERED = 0.5  # share of bodies with shapes from which these show the robot
-THICKNESS = 0.018  # radius of a rod by the size of the robot
+COVERED = 0.5  # minimum share of bodies with collision shapes to omit rods
+THICKNESS = 0.018  # radius of a rod relative to the size of the robot
 
 
 def pose_of(X: Transform) -> np.ndarray:
-    """Return the pose of a frame, (4, 4)."""
+    """Return a Transform as a pose, (4, 4)."""
     R, p = X.pose
     pose = np.eye(4)
     pose[:3, :3] = [[float(x) for x in row] for row in R.rows]
@@ -39,14 +39,14 @@ def pose_of(X: Transform) -> np.ndarray:
 
 
 class RobotParts:
-    """Makes the parts of a robot.
+    """A factory of the surfaces of a robot.
 
     Args:
         model: Robot.
 
     Attributes:
-        notes: What could not be shown, in sentences.
-        size: How far it reaches, roughly [m].
+        notes: Sentences about surfaces that could not be made.
+        size: Approximate reach of the robot [m].
     """
 
     def __init__(self, model: Model) -> None:
@@ -56,12 +56,15 @@ class RobotParts:
         self._files: dict[Path, list[MeshPiece]] = {}
 
     def has_meshes(self) -> bool:
-        """Return whether files are read for the visuals."""
+        """Return whether the description has mesh files."""
         links = self.model.build.description.links
         return any(item.shape == "mesh" for link in links for item in link.geometry)
 
     def visual(self) -> list[Part]:
-        """Return visuals; without any, collision shapes; where these are few, rods."""
+        """Return the visuals.
+
+        Without any, collision shapes, with rods if these are few.
+        """
         visuals = list(self._visuals())
         if visuals:
             return visuals
@@ -76,11 +79,14 @@ class RobotParts:
         return shapes or list(self.skeleton())
 
     def collision(self) -> list[Part]:
-        """Return the shapes that touch, see-through."""
+        """Return the collision shapes, translucent."""
         return list(self._collisions(0.55, colors.COLLISION))
 
     def inertia(self) -> list[Part]:
-        """Return the ellipsoids of even density with the bodies' mass and inertia."""
+        """Return homogeneous ellipsoids with the mass and inertia of the bodies.
+
+        Bodies without mass are left out.
+        """
         parts = []
         for i in self.model.bodies:
             axes = principal(self.model, i)
@@ -92,7 +98,10 @@ class RobotParts:
         return parts
 
     def _visuals(self) -> Iterator[Part]:
-        """Yield the visuals of all links that are in the model."""
+        """Yield the visuals of all links in the model.
+
+        Failures are noted and replaced.
+        """
         links = {link.name: link for link in self.model.build.description.links}
         for name, frame in self.model.frames.items():
             link, missing = links.get(name), False
@@ -111,7 +120,19 @@ class RobotParts:
     def _geometry(
         self, where: str, link: str, body: int, item: Geometry, pose: np.ndarray
     ) -> Iterator[Part]:
-        """Yield the parts of a visual."""
+        """Yield the parts of a visual.
+
+        Args:
+            where: Name of the part.
+            link: Name of the link.
+            body: Index of the body.
+            item: Geometry.
+            pose: Its pose in the body, (4, 4).
+
+        Raises:
+            ModelError: A mesh cannot be found or read.
+            UnsupportedError: trimesh is not installed.
+        """
         rgb, opacity = _rgb(item.color)
         if item.shape != "mesh":
             surface = primitive(item.shape, item.size).moved(pose)
@@ -123,7 +144,7 @@ class RobotParts:
             yield Part(f"{where}/{k}", body, surface, color, opacity, piece.flat)
 
     def _stand_in(self, link: str) -> Iterator[Part]:
-        """Yield what stands for a link with a mesh that is missing."""
+        """Yield replacements of a link whose mesh is missing: primitives, or a ball."""
         frame, shown = self.model.frame(link), False
         for part in self._collisions(1.0, colors.MARKER, link, meshes=False):
             shown = True
@@ -135,7 +156,14 @@ class RobotParts:
     def _collisions(
         self, opacity: float, color: Color, only: str = "", meshes: bool = True
     ) -> Iterator[Part]:
-        """Yield the shapes that touch, of one link or of all."""
+        """Yield the collision shapes; failures are noted.
+
+        Args:
+            opacity: 0..1.
+            color: Colour.
+            only: Name of a link; empty: all links.
+            meshes: Whether meshes are included.
+        """
         for placed in self.model.shapes:
             is_mesh = isinstance(placed.shape, Mesh)
             if (only and placed.link != only) or (is_mesh and not meshes):
@@ -150,7 +178,12 @@ class RobotParts:
             yield Part(name, placed.body, surface, color, opacity, is_mesh)
 
     def _shape(self, link: str, shape: Shape) -> Triangles:
-        """Return the surface of a shape in its own frame."""
+        """Return the surface of a shape in its own frame.
+
+        Raises:
+            ModelError: A mesh cannot be found or read or spans no volume, or the kind
+                of shape is not supported.
+        """
         if isinstance(shape, Mesh):
             pieces = self._mesh(shape.file, link)
             try:
@@ -167,7 +200,11 @@ class RobotParts:
         raise ModelError(f"link '{link}': a {shape.kind} is not shown", link)
 
     def _mesh(self, file: str, link: str) -> list[MeshPiece]:
-        """Return the pieces of a mesh, read once."""
+        """Return the pieces of a mesh, read once.
+
+        Raises ModelError if it cannot be found or read, UnsupportedError without
+        trimesh.
+        """
         path = mesh_file(file, link, self.model.source)
         trimesh_module()
         if path not in self._files:
@@ -178,7 +215,7 @@ class RobotParts:
         return self._files[path]
 
     def skeleton(self) -> Iterator[Part]:
-        """Yield rods between joints, drums along axes, boxes of bodies that branch."""
+        """Yield rods between joints, drums along axes, boxes for bodies that branch."""
         model, radius = self.model, THICKNESS * self.size
         ends = _ends(model, radius)
         for i in range(model.nb + 1):
@@ -203,11 +240,11 @@ class RobotParts:
 
 
 def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return pose and mean squares (x², y², z²) of a body's mass along its axes.
+    """Return the principal axes of a body, and mean squares (x², y², z²) of its mass.
 
         x² = (Iy + Iz - Ix) / (2 m),   alike for y and z
 
-    None where it has no mass.
+    The axes are a pose (4, 4) at the centre of mass. None if the body has no mass.
     """
     inertia = model.I[body]
     m = float(inertia.m)
@@ -220,12 +257,18 @@ def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
     pose = np.eye(4)
     pose[:3, :3], pose[:3, 3] = axes, [float(x) for x in inertia.c]
     sums = (moments.sum() - 2 * moments) / (2 * m)
+    # sums can be zero or negative for impossible inertias; callers take roots
     smallest = 1e-6 * float(np.abs(sums).max())
     return pose, np.maximum(sums, max(smallest, 1e-10))
 
 
 def primitive(kind: str, size: tuple[float, ...]) -> Triangles:
-    """Return the surface of a box, sphere, cylinder or capsule by its sizes [m]."""
+    """Return the surface of a primitive.
+
+    Args:
+        kind: "box", "sphere", "cylinder"; all others are a capsule.
+        size: Sides, radius, or radius and length [m].
+    """
     if kind == "box":
         return solids.box(size)
     if kind == "sphere":
@@ -235,7 +278,7 @@ def primitive(kind: str, size: tuple[float, ...]) -> Triangles:
 
 
 def extent(model: Model) -> float:
-    """Return how far the joints and links of a robot reach, roughly [m]."""
+    """Return the approximate reach of a robot, 1 if it has no extent [m]."""
     steps = [float(np.linalg.norm(end)) for body in _ends(model, 0.0) for end in body]
     longest = np.zeros(model.nb + 1)
     for i in model.bodies:
@@ -246,7 +289,11 @@ def extent(model: Model) -> float:
 
 
 def _ends(model: Model, least: float) -> list[list[np.ndarray]]:
-    """Return by body where rods from its origin lead: next joints, links, its mass."""
+    """Return, for each body, the ends of rods from its origin, in its frame [m].
+
+    They lead to the next joints and to links; without any, to twice the centre of mass.
+    Ends that are nearer than `least` to the origin or to each other are merged.
+    """
     ends: list[list[np.ndarray]] = [[] for _ in range(model.nb + 1)]
     for i in model.bodies:
         if model.joint[i].kind not in ("floating", "free_rpy"):
@@ -275,7 +322,10 @@ def _placed(item: Geometry) -> np.ndarray:
 
 
 def _rgb(color: tuple[float, ...] | None) -> tuple[Color | None, float]:
-    """Return a colour of a file and its opacity."""
+    """Return a colour 0..255 and its opacity 0..1, from RGBA 0..1.
+
+    Without a colour they are None and 1.
+    """
     if color is None:
         return None, 1.0
     red, green, blue = (round(255 * x) for x in color[:3])

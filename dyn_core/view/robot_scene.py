@@ -1,4 +1,4 @@
-"""A robot as a VisualScene: bodies move by the library's own forward kinematics."""
+"""A robot as a VisualScene, moved by the library's own forward kinematics."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ TURN = 3.14  # range of a joint without limits, both ways [rad]
 
 
 class _Knob(NamedTuple):
-    """Sliders of one joint.
+    """The sliders of one joint.
 
     Attributes:
-        body: Number of the body.
-        first: Number of the joint's first slider.
-        kind: direct: of its coordinates; ball, floating: roll, pitch, yaw.
-        sliders: How many there are.
+        body: Index of the body.
+        first: Index of the joint's first slider.
+        kind: "direct": coordinates of the joint; "ball": roll, pitch, yaw; "floating":
+            x, y, z, roll, pitch, yaw.
+        sliders: Number of sliders.
     """
 
     body: int
@@ -40,13 +41,13 @@ class RobotScene(VisualScene):
     """A robot; a state is its position q, (nq,).
 
     Args:
-        model: Robot. Where its joints are driven, their places are those of time 0.
-        sketched: Whether rods and joints stand for meshes until `parts` reads these.
+        model: Robot. Driven joints have their positions at time 0.
+        sketched: Whether rods and joints replace meshes until `parts` reads these.
 
     Attributes:
         model: Robot.
-        size: How far it reaches, roughly [m].
-        weight: Of all bodies; their mass where there is no gravity [N].
+        size: Approximate reach [m].
+        weight: Weight of all bodies [N]; without gravity, their mass [kg].
     """
 
     def __init__(self, model: Model, sketched: bool = False) -> None:
@@ -67,7 +68,7 @@ class RobotScene(VisualScene):
                 model,
                 frames=[links[i] for i in self._shown],
                 inputs=["time"] if model.driven else [],
-                engine="graph",  # ready at once
+                engine="graph",  # needs no compilation
             )
         self.joints = tuple(_force_names(model))
         by_entry = [(model.v_slices[i].start, i) for i in model.independent]
@@ -92,9 +93,12 @@ class RobotScene(VisualScene):
         return parts
 
     def parts(self, role: str = VISUAL) -> tuple[Part, ...]:
-        """Return the surfaces of a role, made at the first call; then none is sketched.
+        """Return the surfaces of a role.
 
-        A floating base stands on what is shown, so that `start` may change with it.
+        They are made on first use, which ends a sketch.
+
+        A floating base is placed on the ground by its surfaces, so that `start` may
+        change.
         """
         made = super().parts(role)
         if role == VISUAL and self.sketch:
@@ -103,11 +107,20 @@ class RobotScene(VisualScene):
         return made
 
     def start(self) -> np.ndarray:
-        """Return the position to begin with: zero within the limits, loops closed."""
+        """Return the initial position: zero, clipped to limits, with loops closed."""
         return self._start.copy()
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
-        """Return the position of the sliders' values; loops are closed."""
+        """Return the position of the sliders' values, with loops closed.
+
+        Args:
+            values: Value of each slider.
+            moved: Index of the slider that must keep its value when loops are closed,
+                or None.
+
+        Raises:
+            InfeasibleError: The loops cannot be closed.
+        """
         model, q = self.model, self._start.copy()
         for knob in self._knobs:
             x = [float(v) for v in values[knob.first : knob.first + knob.sliders]]
@@ -128,7 +141,7 @@ class RobotScene(VisualScene):
         return close_loops(model, q, fixed=fixed, tolerance=1e-9)
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return where the sliders stand at a position."""
+        """Return the values of the sliders at a position."""
         standing: list[float] = []
         for knob in self._knobs:
             x = np.asarray(state, float)[self.model.q_slices[knob.body]]
@@ -141,7 +154,10 @@ class RobotScene(VisualScene):
         return np.array(standing)
 
     def poses(self, states: np.ndarray) -> np.ndarray:
-        """Return the poses of all bodies, (..., nb + 1, 4, 4); q is (..., nq)."""
+        """Return the poses of all bodies, (..., nb + 1, 4, 4); states are q, (..., nq).
+
+        Bodies without a link stay at the identity.
+        """
         q = np.asarray(states, float)
         rows = q.reshape(-1, q.shape[-1])
         poses = np.tile(still(self.model.nb + 1), (len(rows), 1, 1, 1))
@@ -152,12 +168,15 @@ class RobotScene(VisualScene):
         return poses.reshape(*q.shape[:-1], self.model.nb + 1, 4, 4)
 
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-        """Return the position at a share of the shortest way from a to b."""
+        """Return the position at a share, 0..1, of the shortest path from a to b."""
         step = share * np.asarray(self.model.difference(a, b))
         return np.asarray(self.model.integrate(a, step))
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a position within the limits; a floating base stays."""
+        """Return a random position within the limits; a floating base stays.
+
+        The initial position if the loops cannot be closed.
+        """
         model, q = self.model, self.model.random(rng)
         for knob in self._knobs:
             if knob.kind == "floating":
@@ -171,7 +190,7 @@ class RobotScene(VisualScene):
         return q
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of mass of all bodies, (3,) [m]."""
+        """Return the centre of mass, (3,) [m]; None if there is no mass."""
         m = np.array([float(self.model.I[i].m) for i in self.model.bodies])
         if not m.sum() > 0:
             return None
@@ -186,7 +205,10 @@ class RobotScene(VisualScene):
         return centre
 
     def _standing(self, q: np.ndarray) -> np.ndarray:
-        """Return a position with a floating base raised until the robot stands."""
+        """Return q with a floating base raised until the lowest surface is at height 0.
+
+        Other robots, and robots with loops, are not changed.
+        """
         model = self.model
         first = next(iter(model.independent), None)
         if first is None or model.joint[first].kind != "floating" or model.loops:
@@ -202,9 +224,9 @@ class RobotScene(VisualScene):
 
 
 def start_position(model: Model) -> np.ndarray:
-    """Return the position with all joints at zero within their limits, loops closed.
+    """Return zero positions, clipped to the limits, with loops closed.
 
-    Where the loops cannot be closed it is the open tree's.
+    If the loops cannot be closed, they stay open.
     """
     q = model.neutral()
     for i in model.independent:
@@ -220,7 +242,7 @@ def start_position(model: Model) -> np.ndarray:
 
 
 def _links(model: Model) -> list[str]:
-    """Return by body a link that is fixed to it; empty where there is none."""
+    """Return, for each body, a link that is fixed to it; empty if there is none."""
     links = [""] * (model.nb + 1)
     for name, frame in model.frames.items():
         links[frame.body] = links[frame.body] or name
@@ -228,7 +250,7 @@ def _links(model: Model) -> list[str]:
 
 
 def _force_names(model: Model) -> list[str]:
-    """Return a name for each entry of tau."""
+    """Return a name for each entry of tau: JOINT, or JOINT[0], JOINT[1], ..."""
     names = [""] * model.nv
     for i in model.independent:
         count = model.joint[i].nv
@@ -241,7 +263,13 @@ def _force_names(model: Model) -> list[str]:
 def _sliders(
     model: Model, q: np.ndarray, size: float
 ) -> tuple[tuple[Slider, ...], list[_Knob]]:
-    """Return the sliders of all independent joints, and which are whose."""
+    """Return the sliders of all independent joints, and their assignment to joints.
+
+    Args:
+        model: Robot.
+        q: Initial position, (nq,).
+        size: Range of positions without limits [m].
+    """
     sliders: list[Slider] = []
     knobs = []
     for i in model.independent:
@@ -264,7 +292,7 @@ def _sliders(
 
 
 def _turns(name: str) -> list[Slider]:
-    """Return sliders of roll, pitch and yaw."""
+    """Return sliders of roll, pitch and yaw of a joint."""
     return [
         Slider(f"{name} {word}", -high, high, 0.0, "rad")
         for word, high in (("roll", TURN), ("pitch", TURN / 2), ("yaw", TURN))
@@ -272,7 +300,14 @@ def _turns(name: str) -> list[Slider]:
 
 
 def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
-    """Return sliders of a joint's own coordinates, in their limits."""
+    """Return sliders of the coordinates of joint i, within their limits.
+
+    Args:
+        model: Robot.
+        i: Index of the joint.
+        x: Its initial position.
+        size: Range of positions without limits [m].
+    """
     joint, name, v = model.joint[i], model.names[i], model.v_slices[i]
     S = np.zeros((6, joint.nv))
     if joint.nq == joint.nv:
@@ -297,7 +332,7 @@ def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
 
 
 def _quaternion(rpy: Sequence[float]) -> list[float]:
-    """Return the quaternion (x, y, z, w) of roll, pitch and yaw."""
+    """Return the quaternion (x, y, z, w) of roll, pitch and yaw [rad]."""
     roll, pitch, yaw = (0.5 * float(angle) for angle in rpy)
     (sr, sp, sy), (cr, cp, cy) = np.sin([roll, pitch, yaw]), np.cos([roll, pitch, yaw])
     q = (
@@ -310,7 +345,7 @@ def _quaternion(rpy: Sequence[float]) -> list[float]:
 
 
 def _angles(quaternion: np.ndarray) -> list[float]:
-    """Return roll, pitch and yaw of a quaternion."""
+    """Return roll, pitch and yaw of a quaternion (x, y, z, w) [rad]."""
     entries = Vector([float(x) for x in quaternion])
     return [float(x) for x in roll_pitch_yaw(quat_matrix(entries))]
 

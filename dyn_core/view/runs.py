@@ -1,4 +1,4 @@
-"""What a user names -> VisualScene or Replay: robots, chains, files of runs."""
+"""Names given by users -> VisualScene or Replay: robots, chains, files of runs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from dyn_core.view.scene import VisualScene
 from dyn_core.view.show import run_of
 
 CHAINS = (".yaml", ".yml")
-SWEEP = 1.5  # time in which a slider goes through its range [s]
-LONGEST_SWEEP = 12.0  # of all sliders [s]
-PER_SECOND = 25  # rows of a run that is made here
+SWEEP = 1.5  # duration of the sweep of one slider [s]
+LONGEST_SWEEP = 12.0  # maximum duration of all sweeps [s]
+PER_SECOND = 25  # rows of a generated run per second
 
 
 def is_run(name: str) -> bool:
-    """Return whether a name is that of a recorded run: a file, or a folder of a bag."""
+    """Return whether a name is a recorded run: a file of its types, or a bag folder."""
     path = Path(name)
     return path.suffix in (*FILES, ".mcap", ".db3", ".bag") or (
         path.is_dir() and (path / "metadata.yaml").is_file()
@@ -38,17 +38,17 @@ def is_run(name: str) -> bool:
 
 
 def is_chain(name: str) -> bool:
-    """Return whether a name is that of a planar chain: shipped, or a YAML file."""
+    """Return whether a name is a planar chain: shipped, or a YAML file."""
     if name in robots.names() or Path(name).is_file():
         return Path(name).suffix in CHAINS
     return name in robots.chains() or Path(name).suffix in CHAINS
 
 
 def chain_scene(name: str) -> VisualScene:
-    """Return the scene of a planar chain, as it starts.
+    """Return the scene of a planar chain in its initial state.
 
     Raises:
-        ModelError: There is no such file, or it is unusable.
+        ModelError: There is no such file, or it is not valid.
     """
     shipped = name in robots.chains() and not Path(name).is_file()
     content = load_chain_file(robots.chain_path(name) if shipped else name)
@@ -60,8 +60,8 @@ def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
 
     Args:
         name: Id such as dyn_ros/Pendulum-v0.
-        duration: Longest time that is shown [s].
-        seed: Of the start and of the actions.
+        duration: Maximum duration [s].
+        seed: Seed of the start and of the actions.
 
     Raises:
         SettingError: There is no such environment.
@@ -85,9 +85,9 @@ def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
 
 
 def sweep(scene: VisualScene) -> Replay:
-    """Return a run in which each slider goes through its range, one after another.
+    """Return a run in which each slider moves through its range, one after another.
 
-    Loops that cannot be closed somewhere stay where they were.
+    Where a loop cannot be closed, the state does not change.
     """
     count = max(1, len(scene.sliders))
     rows = max(8, round(min(SWEEP, LONGEST_SWEEP / count) * PER_SECOND))
@@ -101,7 +101,7 @@ def sweep(scene: VisualScene) -> Replay:
             moved = [*values[:k], x + reach * side, *values[k + 1 :]]
             try:
                 state = scene.state(moved, k)
-            except ArithmeticError:  # a loop that cannot be closed
+            except ArithmeticError:  # InfeasibleError: a loop cannot be closed
                 pass
             states.append(state)
     t = np.arange(len(states)) / PER_SECOND
@@ -109,16 +109,16 @@ def sweep(scene: VisualScene) -> Replay:
 
 
 def saved_robot(path: str) -> tuple[str, str]:
-    """Return the robot that a file of a run names, and how its root is held.
+    """Return the robot that a file of a run names, and the kind of its root joint.
 
-    Both are empty where the file does not say.
+    Both are empty if the file names no known robot or cannot be read.
     """
     if Path(path).suffix != ".npz" or not Path(path).is_file():
         return "", ""
     try:
         facts = read_motion(path).facts
     except DynError:
-        return "", ""  # read_run says what is wrong with it
+        return "", ""  # read_run raises the error
     source = str(facts.get("source", ""))
     named = bool(source) and Path(source).name == source  # shipped or installed
     known = named or Path(source).is_file()
@@ -130,16 +130,16 @@ def read_run(
     model: Model,
     read: Callable[[str], JointRecord] = read_record,
 ) -> Replay:
-    """Return the replay of a file: of Recording.save, or of measured joints.
+    """Return the replay of a file of Recording.save, or of measured joints.
 
     Args:
-        path: The file.
-        model: Whose run it is.
-        read: Reads measured joints, for files that are no NPZ of a run.
+        path: File.
+        model: Robot of the run.
+        read: Reads measured joints from files other than an NPZ of this robot's run.
 
     Raises:
         SettingError: It cannot be read, or is of another robot.
-        ShapeError: Arrays that do not fit the robot.
+        ShapeError: Its arrays do not fit the robot.
     """
     if Path(path).suffix == ".npz" and Path(path).is_file():
         record = read_motion(path)
@@ -150,7 +150,7 @@ def read_run(
 
 
 def _forces(record: MotionRecord) -> Callable[[int], Arrows]:
-    """Return what gives the contact forces of a row of a run."""
+    """Return a function of the contact forces of a row, (k, 2, 3) [m], [N]."""
     rows = record.contacts["row"]
     pairs = np.stack([record.contacts["point"], record.contacts["force"]], axis=1)
 

@@ -1,4 +1,4 @@
-"""VisualScene: what is shown of a robot or a planar system, as numbers."""
+"""VisualScene: the numerical description of a picture of a robot or planar system."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ class Part:
     """A coloured surface that moves with a body.
 
     Attributes:
-        name: Unique in the scene.
-        body: Number of the body; 0 stands still.
+        name: Name, unique in the scene.
+        body: Index of the body; body 0 is fixed.
         triangles: Surface in the frame of the body [m].
         color: Red, green, blue, 0..255.
         opacity: 0..1.
-        flat: Whether each triangle is even, rather than part of a round surface.
+        flat: Whether triangles are drawn as flat faces, not as parts of a smooth
+            surface.
     """
 
     name: str
@@ -37,12 +38,12 @@ class Part:
 
 
 class Slider(NamedTuple):
-    """A number that a person moves.
+    """A coordinate that a person can change.
 
     Attributes:
         name: Label.
-        low, high: Its range.
-        start: Where it begins.
+        low, high: Range.
+        start: Initial value.
         unit: m or rad.
     """
 
@@ -54,11 +55,12 @@ class Slider(NamedTuple):
 
 
 class Camera(NamedTuple):
-    """Where a scene is looked at from, z upwards.
+    """A camera with z upwards.
 
     Attributes:
-        place, target: Points, (3,) [m].
-        size: Length of what is shown, of its diagonal [m].
+        place: Position, (3,) [m].
+        target: Point it looks at, (3,) [m].
+        size: Diagonal of the scene [m].
         floor: Height of the ground [m].
     """
 
@@ -69,19 +71,20 @@ class Camera(NamedTuple):
 
 
 class VisualScene(ABC):
-    """A system of bodies with parts; a state is a flat array that `poses` takes.
+    """A system of bodies with surfaces.
+
+    A state is a flat array, the argument of `poses`.
 
     Attributes:
-        name: What is shown.
-        bodies: Names of the bodies; 0 stands still.
-        sliders: Numbers that a person moves.
-        joints: Names of the joints with a force, by entry of tau.
-        joint_bodies: By entry of tau: the body that shows it.
-        effort_limit: Largest force by entry of tau; 0 where none is known [N·m | N].
-        notes: What is odd about the picture, in sentences; grows as parts are made.
-        sketch: What stands for the visuals until they are made; empty where they are
-            there at once.
-        toward: Direction of the camera as seen from what is shown, 3.
+        name: Name of the system.
+        bodies: Names of the bodies; body 0 is fixed.
+        sliders: Coordinates that a person can change.
+        joints: Names of the joints, one for each entry of tau.
+        joint_bodies: Index of the body that shows each entry of tau.
+        effort_limit: Limit of each entry of tau; 0 if unknown [N·m | N].
+        notes: Sentences about defects of the picture; more come as parts are made.
+        sketch: Surfaces shown until the visuals are made; empty if they are quick.
+        toward: Direction from the scene to the camera, 3.
     """
 
     joints: Sequence[str] = ()
@@ -97,26 +100,29 @@ class VisualScene(ABC):
         self._parts: dict[str, tuple[Part, ...]] = {}
 
     def parts(self, role: str = VISUAL) -> tuple[Part, ...]:
-        """Return the surfaces of a role, made at the first call."""
+        """Return the surfaces of a role, made on first use.
+
+        `role`: one of ROLES.
+        """
         if role not in self._parts:
             self._parts[role] = tuple(self._make(role))
         return self._parts[role]
 
     @abstractmethod
     def _make(self, role: str) -> Sequence[Part]:
-        """Return the surfaces of a role."""
+        """Return new surfaces of a role, one of ROLES."""
 
     @abstractmethod
     def start(self) -> np.ndarray:
-        """Return the state to begin with, (n,)."""
+        """Return the initial state, (n,)."""
 
     @abstractmethod
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
         """Return the state of the sliders' values, (n,).
 
         Args:
-            values: By slider.
-            moved: The slider that was moved last, which closed loops follow.
+            values: Value of each slider.
+            moved: Index of the slider that was moved last; closed loops adapt to it.
 
         Raises:
             InfeasibleError: Loops cannot be closed there.
@@ -124,36 +130,43 @@ class VisualScene(ABC):
 
     @abstractmethod
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return where the sliders stand in a state; they are moved there."""
+        """Return the values of the sliders at a state."""
 
     @abstractmethod
     def poses(self, states: np.ndarray) -> np.ndarray:
         """Return the pose of each body in the world, (..., bodies, 4, 4).
 
         Args:
-            states: (..., n).
+            states: States, (..., n).
         """
 
     @abstractmethod
     def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
-        """Return the state at a share of the way from a to b."""
+        """Return the state at `share`, 0..1, of the path from a to b."""
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a state drawn within the ranges of the sliders."""
+        """Return a random state within the ranges of the sliders.
+
+        Raises InfeasibleError if loops cannot be closed there.
+        """
         return self.state([rng.uniform(x.low, x.high) for x in self.sliders])
 
     def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
-        """Return the centre of mass in the world, (3,) [m]; None where unknown."""
+        """Return the centre of mass in the world, (3,) [m]; None if unknown.
+
+        Args:
+            poses: Poses of the bodies, (bodies, 4, 4).
+        """
         return None
 
     def camera(
         self, several: np.ndarray, parts: Sequence[Part] | None = None
     ) -> Camera:
-        """Return a view of parts, the visuals by default.
+        """Return a camera that sees the parts in all poses.
 
         Args:
             several: Poses, (n, bodies, 4, 4).
-            parts: What is to be seen; None: all visual parts.
+            parts: Parts to be seen; None: all visual parts. Ground is ignored.
         """
         low, high = np.full(3, np.inf), np.full(3, -np.inf)
         for part in self.parts() if parts is None else parts:
@@ -174,20 +187,23 @@ class VisualScene(ABC):
             high = np.maximum(high, points.max(axis=0))
         if not np.isfinite([low, high]).all():
             low, high = np.full(3, -0.5), np.full(3, 0.5)
-        size = max(float(np.linalg.norm(high - low)), 1e-3)
+        size = max(float(np.linalg.norm(high - low)), 1e-3)  # a point has no size
         target, toward = (low + high) / 2, np.asarray(self.toward, float)
         place = target + 1.6 * size * toward / np.linalg.norm(toward)
         return Camera(place, target, size, self._floor(float(low[2]), size))
 
     def is_ground(self, part: Part) -> bool:
-        """Return whether a part is not to be looked at, but stood on."""
+        """Return whether a part is ground, which the camera need not show."""
         return False
 
     def _floor(self, lowest: float, size: float) -> float:
-        """Return the height of the grid under what is shown [m]."""
+        """Return the height of the grid below the scene [m].
+
+        `lowest`: lowest point; `size`: diagonal of the scene [m].
+        """
         return 0.0 if lowest > -0.02 * size else lowest
 
 
 def still(count: int) -> np.ndarray:
-    """Return poses that leave bodies where they are, (count, 4, 4)."""
+    """Return identity poses, (count, 4, 4)."""
     return np.tile(np.eye(4), (count, 1, 1))

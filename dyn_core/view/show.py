@@ -1,4 +1,4 @@
-"""What to show -> VisualScene or Replay: robots, runs, planar systems, environments."""
+"""Models, runs, planar systems and environments -> VisualScene or Replay."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ Shown = Any  # Model, ChainModel, PlanarObject, Task, RobotTask, or an environme
 
 @known_keywords
 def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
-    """Return a view of a robot or a run for a notebook, or for a file of HTML.
+    """Return a view of a robot or a run, for a notebook or an HTML file.
 
         dyn_core.view.show(model)
         dyn_core.view.show(task, states, t)
 
     Args:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
-        states: What it goes through, a row each: q of a robot or object, places x, y of
-            a chain's joints (rows, n, 2), flat states of a task; or a Recording.
-        t: Times of the rows, (rows,) [s]; of a task its interval will do.
+        states: States of a run, one in each row: q of a robot or object, positions x, y
+            of a chain's joints (rows, n, 2), flat states of a task; or a Recording.
+        t: Times of the rows, (rows,) [s]; None: steps of a task's interval.
 
     Raises:
-        UnsupportedError: viser is not installed, or `what` is nothing that is shown.
-        ShapeError: States of something else.
+        UnsupportedError: viser is not installed, or `what` is of another type.
+        ShapeError: The states do not fit, or `t` is missing.
+        SettingError: There are no rows, or times are not finite or decrease.
     """
     if states is None:
         return NotebookView(scene_of(what))
@@ -48,7 +49,10 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
 
 
 def scene_of(what: Shown) -> VisualScene:
-    """Return the scene of a robot, a planar system, a task or an environment."""
+    """Return the scene of a robot, a planar system, a task or an environment.
+
+    Raises UnsupportedError for other types.
+    """
     what = _task_of(what)
     if isinstance(what, Model):
         return RobotScene(what)
@@ -67,7 +71,7 @@ def scene_of(what: Shown) -> VisualScene:
 
 
 def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
-    """Return the replay of states of a system; see `show`."""
+    """Return the replay of states of a system; arguments and errors as in `show`."""
     what = _task_of(what)
     if isinstance(states, Recording):
         return replay.of_recording(what, states)
@@ -100,6 +104,6 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
 
 
 def _task_of(what: Shown) -> Any:
-    """Return the task of an environment; all else as it is."""
+    """Return the task of an environment; other values unchanged."""
     bare = getattr(what, "unwrapped", what)
     return getattr(bare, "task", what)

@@ -1,4 +1,4 @@
-"""Triangles of boxes, balls, cylinders, capsules and arrows; numpy alone."""
+"""Triangles of boxes, balls, cylinders, capsules and arrows, with NumPy."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-AROUND = 24  # corners of a circle
+AROUND = 24  # number of corners of a circle
 Sizes = Sequence[float] | np.ndarray
 
 
 class Triangles(NamedTuple):
-    """A surface.
+    """A surface of triangles.
 
     Attributes:
         vertices: Corners, (n, 3) [m].
-        faces: Numbers of the corners of each triangle, outside to the left, (m, 3).
+        faces: Indices of the corners of each triangle, counter-clockwise from outside,
+            (m, 3).
     """
 
     vertices: np.ndarray
     faces: np.ndarray
 
     def moved(self, pose: np.ndarray) -> Triangles:
-        """Return the surface placed by a pose, (4, 4)."""
+        """Return the surface transformed by a pose, (4, 4)."""
         return Triangles(self.vertices @ pose[:3, :3].T + pose[:3, 3], self.faces)
 
     def scaled(self, factors: Sizes) -> Triangles:
-        """Return the surface stretched along x, y, z; mirrored ones stay outside."""
+        """Return the surface scaled along x, y, z; a mirrored one keeps its outside."""
         faces = self.faces if np.prod(factors) > 0 else self.faces[:, ::-1]
         return Triangles(self.vertices * np.asarray(factors, float), faces)
 
 
 def joined(several: Sequence[Triangles]) -> Triangles:
-    """Return surfaces as one."""
+    """Return surfaces merged into one."""
     starts = np.cumsum([0, *(len(x.vertices) for x in several)])
     return Triangles(
         np.concatenate([np.zeros((0, 3)), *(x.vertices for x in several)]),
@@ -47,7 +48,10 @@ def joined(several: Sequence[Triangles]) -> Triangles:
 
 
 def box(size: Sizes) -> Triangles:
-    """Return a box about the origin, sides in m; corners are apart by side."""
+    """Return a box about the origin with these sides [m].
+
+    Its faces share no corners, so that their edges are sharp.
+    """
     vertices: list[np.ndarray] = []
     faces: list[tuple[int, int, int]] = []
     for axis in range(3):
@@ -66,17 +70,20 @@ def box(size: Sizes) -> Triangles:
 
 
 def ball(radius: float, around: int = AROUND) -> Triangles:
-    """Return a ball about the origin."""
+    """Return a ball about the origin [m]; `around`: corners of its equator."""
     return _turned(_arc(radius, 0.0, np.pi, around // 2), around)
 
 
 def ellipsoid(half_axes: Sizes) -> Triangles:
-    """Return an ellipsoid about the origin, half axes along x, y, z [m]."""
+    """Return an ellipsoid about the origin with half axes along x, y, z [m]."""
     return ball(1.0).scaled(half_axes)
 
 
 def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a cylinder about z, its middle at the origin."""
+    """Return a cylinder about z, centred at the origin [m].
+
+    `around`: corners of a circle.
+    """
     h = length / 2
     caps = [[(0.0, h), (radius, h)], [(radius, -h), (0.0, -h)]]
     side = [(radius, h), (radius, -h)]
@@ -84,27 +91,39 @@ def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a capsule about z, its middle at the origin; length without the caps."""
+    """Return a capsule about z, centred at the origin [m].
+
+    `length` is without the caps, `around` the number of corners of a circle.
+    """
     top = _arc(radius, 0.0, np.pi / 2, around // 4) + (0.0, length / 2)
     bottom = _arc(radius, np.pi / 2, np.pi, around // 4) - (0.0, length / 2)
     return _turned(np.concatenate([top, bottom]), around)
 
 
 def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a cone about z from its foot at the origin to its tip at `length`."""
+    """Return a cone about z, its base at the origin and its tip at z = length [m].
+
+    `radius` is of the base, `around` the number of its corners.
+    """
     side = np.array([(0.0, length), (radius, 0.0)])
     foot = np.array([(radius, 0.0), (0.0, 0.0)])
     return joined([_turned(side, around), _turned(foot, around)])
 
 
 def rod(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
-    """Return a capsule between two points [m]."""
+    """Return a capsule between two points, (3,) [m].
+
+    The points are the ends of its cylinder; both caps extend `radius` beyond them.
+    """
     length = float(np.linalg.norm(np.subtract(end, start)))
     return capsule(radius, length).moved(along(start, end, 0.5))
 
 
 def arrow(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
-    """Return an arrow between two points; its head is shorter where it is short."""
+    """Return an arrow between two points [m]; `radius`: of its shaft.
+
+    The head is 6 radii long, but at most half of the arrow.
+    """
     length = float(np.linalg.norm(np.subtract(end, start)))
     head = min(6.0 * radius, 0.5 * length)
     shaft = length - head
@@ -120,11 +139,11 @@ def arrow(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
 
 
 def along(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
-    """Return a pose with z from a point to another, (4, 4).
+    """Return a pose with z pointing from a point to another, (4, 4).
 
     Args:
         start, end: Points, (3,) [m].
-        share: Where its origin lies between them, 0..1.
+        share: Position of its origin between them, 0..1.
     """
     a, b = np.asarray(start, float), np.asarray(end, float)
     pose = np.eye(4)
@@ -139,13 +158,20 @@ def along(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
 
 
 def _arc(radius: float, start: float, end: float, pieces: int) -> np.ndarray:
-    """Return points (r, z) of an arc from angles about the top, (pieces + 1, 2)."""
+    """Return points (r, z) of an arc about the origin, (pieces + 1, 2).
+
+    `start`, `end`: angles from the z axis [rad].
+    """
     angle = np.linspace(start, end, pieces + 1)
     return radius * np.column_stack([np.sin(angle), np.cos(angle)])
 
 
 def _turned(profile: np.ndarray, around: int) -> Triangles:
-    """Return the surface of a profile (r, z) turned about z, from top to bottom."""
+    """Return the surface of revolution of a profile (r, z) about z.
+
+    The profile runs from top to bottom. Triangles without area, at the poles, are left
+    out.
+    """
     angle = np.linspace(0.0, 2 * np.pi, around, endpoint=False)
     r, z = profile.T
     rings = np.stack(

@@ -1,1 +1,1 @@
-"""Where the rows of a batch come from, and where its results go."""
+"""Input sources and result targets of a batch."""

@@ -1,4 +1,4 @@
-"""The libraries of the extra `cluster`, imported where they are used."""
+"""The libraries of the extra `cluster`, imported on first use."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ EXTRA = 'pip install "dyn_ros[cluster]"'
 
 
 def library(name: str, purpose: str) -> Any:
-    """Return a module of Dask or zarr.
+    """Return the module `name` of Dask or zarr.
+
+    Args:
+        name: Module name.
+        purpose: Feature that needs it, the start of the error message.
 
     Raises:
-        UnsupportedError: It is not installed; says how.
+        UnsupportedError: It is not installed; says how to install it.
     """
     try:
         return import_module(name)
@@ -24,5 +28,5 @@ def library(name: str, purpose: str) -> Any:
 
 
 def made_by(value: Any, name: str) -> bool:
-    """Return whether a value is of a library, without importing that."""
+    """Return whether the class of a value is from a library, without importing it."""
     return type(value).__module__.split(".")[0] == name

@@ -1,4 +1,4 @@
-"""Where the results of a batch go: memory, memory-mapped files, zarr, or nowhere."""
+"""Destinations of the results of a batch: memory, mapped files or zarr arrays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_url(path: str) -> bool:
 
 
 def checksums(arrays: Sequence[np.ndarray], before: Sequence[int]) -> tuple[int, ...]:
-    """Return checksums of arrays, each appended to rows with the checksum `before`."""
+    """Return the CRC-32 of each array, continued from the checksum `before`."""
     return tuple(
         zlib.crc32(np.ascontiguousarray(x), crc)  # type: ignore[arg-type]
         for x, crc in zip(arrays, before, strict=True)
@@ -51,50 +51,53 @@ def checksums(arrays: Sequence[np.ndarray], before: Sequence[int]) -> tuple[int,
 
 
 class Targets:
-    """Arrays for all outputs of a batch; without arrays, results are only reduced.
+    """Arrays for all outputs of a batch.
 
     Attributes:
-        arrays: One for each output: NumPy or zarr arrays.
-        grain: Rows that must be written together.
+        arrays: NumPy or zarr array of each output; empty if results are only reduced.
+        grain: Number of rows that must be written together (a file of a zarr array).
     """
 
     def __init__(self, arrays: Sequence[Any], files: Sequence[str] = ()) -> None:
         self.arrays = tuple(arrays)
-        self._files = tuple(files)  # mapped ones that we made
+        self._files = tuple(files)  # paths of mapped files made here
         stored = [zarr_rows(x) for x in arrays if not isinstance(x, np.ndarray)]
         self.grain = int(np.lcm.reduce(stored)) if stored else 1
 
     def views(self, first: int, last: int) -> list[np.ndarray] | None:
-        """Return the memory of some rows, None where there is none for all outputs."""
+        """Return views of rows first to last - 1; None if a target is a zarr array.
+
+        None also without arrays.
+        """
         if not self.arrays or not all(isinstance(x, np.ndarray) for x in self.arrays):
             return None
         return [x[first:last] for x in self.arrays]
 
     def write(self, first: int, last: int, results: Sequence[np.ndarray]) -> None:
-        """Write results of some rows.
+        """Write the results of rows first to last - 1, one array for each output.
 
         Raises:
-            BatchError: The store does not take them, such as a full disk.
+            BatchError: Writing fails, such as on a full disk.
         """
         try:
             for array, result in zip(self.arrays, results, strict=True):
                 array[first:last] = result
-        except Exception as error:  # each store and release of zarr has its own
+        except Exception as error:  # the type depends on store and release
             raise BatchError(
                 f"out: rows {first} to {last - 1} cannot be written: {error}; what is"
                 " done is kept; valid: the same call where they can, or another path"
             ) from error
 
     def sums(self, first: int, last: int) -> tuple[int, ...] | None:
-        """Return the checksums of some rows; None if they cannot be read."""
+        """Return the checksum of rows of each output; None if they cannot be read."""
         try:
             rows = [np.asarray(x[first:last]) for x in self.arrays]
-        except Exception:  # each release and codec of zarr has its own
+        except Exception:  # the type depends on codec and release
             return None
         return checksums(rows, (0,) * len(rows))
 
     def references(self) -> list[Reference] | None:
-        """Return how another process finds the arrays; None if it cannot."""
+        """Return a reference of each array; None if another process misses one."""
         found_by: list[Reference | None] = []
         for k, x in enumerate(self.arrays):
             if not isinstance(x, np.ndarray):
@@ -108,34 +111,34 @@ class Targets:
         return places if places and len(places) == len(found_by) else None
 
     def flush(self) -> None:
-        """Have the system write what it keeps of mapped files."""
+        """Flush memory-mapped files to disk."""
         for x in self.arrays:
             if isinstance(x, np.memmap):
                 x.flush()
 
 
 def targets_of(references: Sequence[Reference]) -> Targets:
-    """Return the arrays of another process.
+    """Return the Targets that another process described by references.
 
     Raises:
-        OSError: They cannot be seen here.
+        OSError: A file cannot be opened here.
     """
     return Targets([referred(x, "r+") for x in references])
 
 
 def in_memory(ports: Sequence[Port], count: int, dtype: np.dtype) -> Targets:
-    """Return new arrays."""
+    """Return Targets of new, uninitialised arrays (count, *port.shape)."""
     return Targets([np.empty((count, *port.shape), dtype) for port in ports])
 
 
 def given_arrays(
     out: Any, ports: Sequence[Port], count: int, dtype: np.dtype
 ) -> Targets:
-    """Return the arrays of `out`, checked.
+    """Return Targets of the arrays passed as `out`.
 
     Raises:
-        ShapeError: They do not fit exactly.
-        SettingError: They are no arrays.
+        ShapeError: Number, shape or dtype of the arrays does not match the outputs.
+        SettingError: There are several outputs, and `out` is neither tuple nor list.
     """
     arrays = [out] if len(ports) == 1 and not isinstance(out, tuple | list) else out
     if not isinstance(arrays, tuple | list):
@@ -156,10 +159,15 @@ class ResultFiles:
     """Files that results are written to.
 
     Attributes:
-        path: That of one output's file, or of the folder or group of several; or a URL.
-        remote: Whether it is a URL, which zarr opens.
-        stored: Whether they are zarr arrays.
+        path: Path of the file of one output, or of the folder or group of several; or a
+            URL.
+        remote: Whether `path` is a URL, which zarr opens.
+        stored: Whether the files are zarr arrays.
+        ports: Output ports.
         names: File of each output.
+
+    Raises:
+        SettingError: The URL is not of a zarr store, or the file type does not fit.
     """
 
     def __init__(self, path: str, ports: Sequence[Port]) -> None:
@@ -187,24 +195,26 @@ class ResultFiles:
         ]
 
     def exists(self) -> bool:
-        """Return whether something is there already.
+        """Return whether a file, folder or zarr store of the result exists.
 
         Raises:
-            BatchError: The server of a URL does not say so.
+            BatchError: The store of a URL cannot be read.
+            UnsupportedError: The library for the URL is not installed.
         """
         if not self.remote:
             return any(map(os.path.lexists, self.names))
         store, place = self._store()
         try:
             return bool(store.exists(place))
-        except Exception as error:  # each protocol has its own
+        except Exception as error:  # the type depends on the protocol
             raise BatchError(f"out: '{self.path}' cannot be read: {error}") from error
 
     def _store(self) -> tuple[Any, str]:
-        """Return the file system of a URL, and the place in it.
+        """Return the fsspec file system of a URL, and the path in it.
 
         Raises:
-            UnsupportedError: The library of that protocol is not installed.
+            UnsupportedError: fsspec or the library for the protocol is not installed,
+                or the URL is not valid.
         """
         fsspec = library("fsspec", f"out='{self.path}'")
         try:
@@ -217,11 +227,11 @@ class ResultFiles:
         return store, str(place)
 
     def require(self) -> None:
-        """Require the folder around it, and zarr where it is in that format.
+        """Check that the path's folder exists, and that zarr is installed if needed.
 
         Raises:
             SettingError: There is no such folder.
-            UnsupportedError: zarr, or what opens a URL, is not installed.
+            UnsupportedError: zarr, or the library for the URL, is not installed.
         """
         if self.stored:
             library("zarr", _PURPOSE)
@@ -233,10 +243,16 @@ class ResultFiles:
             raise SettingError(f"out: there is no folder '{folder}'", "out")
 
     def create(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
-        """Make the files, with room for all rows.
+        """Create the files for `count` rows; older results are removed.
+
+        Args:
+            count: Number of rows.
+            dtype: Of the results.
+            chunk_rows: Number of rows of a file of a zarr array.
 
         Raises:
-            BatchError: There is no room, or the place may not be written.
+            BatchError: The disk is full, the path is not writable, or it is a folder
+                with other files.
         """
         shapes = [(count, *port.shape) for port in self.ports]
         try:
@@ -251,7 +267,10 @@ class ResultFiles:
     def _stored(
         self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype, chunk_rows: int
     ) -> Targets:
-        """Make arrays of zarr, whose files are the chunks."""
+        """Create zarr arrays whose files have the rows of one chunk each.
+
+        Raises BatchError if zarr cannot create them.
+        """
         zarr = library("zarr", _PURPOSE)
         try:
             if self.names[0] != self.path:
@@ -265,11 +284,11 @@ class ResultFiles:
                     for name, shape in zip(self.names, shapes, strict=True)
                 ]
             )  # fmt: skip
-        except Exception as error:  # each protocol and release of zarr has its own
+        except Exception as error:  # depends on protocol and release of zarr
             raise BatchError(f"out: '{self.path}' cannot be made: {error}") from error
 
     def _mapped(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Targets:
-        """Make mapped files."""
+        """Create memory-mapped .npy files, with their disk space reserved."""
         if self.names[0] != self.path:
             os.makedirs(self.path, exist_ok=True)
         arrays = [
@@ -281,10 +300,13 @@ class ResultFiles:
         return Targets(arrays, self.names)
 
     def open(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
-        """Open the files of a run that is resumed; one that was cut gets its size.
+        """Open the files of a resumed run; a truncated file is extended.
+
+        Args:
+            count, dtype, chunk_rows: As in `create`.
 
         Raises:
-            BatchError: One of them is not what that run made.
+            BatchError: A file cannot be opened, or has another shape, dtype or layout.
         """
         arrays: list[Any] = []
         for port, name in zip(self.ports, self.names, strict=True):
@@ -296,7 +318,7 @@ class ResultFiles:
                     kind = array.shape, array.dtype
                 else:
                     kind, same, start = _npy_header(name)
-            except Exception as error:  # each release of zarr has its own
+            except Exception as error:  # the type depends on the release of zarr
                 raise BatchError(
                     f"'{name}' cannot be continued: {error}; valid: resume=False begins"
                     " anew"
@@ -314,12 +336,15 @@ class ResultFiles:
 
 
 def _rows_of_a_file(chunk_rows: int, count: int) -> int:
-    """Return the rows of a file of a zarr array: a chunk is one."""
+    """Return the rows of a file of a zarr array: `chunk_rows`, from 1 to `count`."""
     return max(min(chunk_rows, count), 1)
 
 
 def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
-    """Return shape and dtype, whether rows lie in order, and where they begin."""
+    """Return (shape, dtype) of a .npy file, whether it is in C order, and its offset.
+
+    The offset of the data is in bytes.
+    """
     with open(name, "rb") as file:
         np.lib.format.read_magic(file)
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
@@ -327,10 +352,10 @@ def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
 
 
 def _resize(name: str, size: int) -> None:
-    """Let a file have the size of all rows, and say where it had another.
+    """Set the size of a file in bytes, with a warning if it changes.
 
     Raises:
-        BatchError: There is no room.
+        BatchError: There is not enough disk space.
     """
     before = os.path.getsize(name)
     if before == size:
@@ -344,10 +369,10 @@ def _resize(name: str, size: int) -> None:
 
 
 def _remove(name: str) -> None:
-    """Remove an older result; no folder but that of a zarr array.
+    """Remove an older result: a file, an empty folder, or a zarr array or group.
 
     Raises:
-        BatchError: It is another folder.
+        BatchError: It is a folder with other files.
     """
     marks = ("zarr.json", ".zarray", ".zgroup")
     if not os.path.isdir(name):
@@ -363,7 +388,10 @@ def _remove(name: str) -> None:
 
 
 def _reserve(name: str) -> None:
-    """Take the room of a file now: a full disk would end the process later."""
+    """Reserve the disk space of a file.
+
+    Writing to a mapped file on a full disk would kill the process.
+    """
     if hasattr(os, "posix_fallocate"):
         with open(name, "r+b") as file:
             os.posix_fallocate(file.fileno(), 0, os.path.getsize(name))

@@ -1,4 +1,4 @@
-"""Where the rows of a batch come from: arrays, memory maps, zarr, Dask, a function."""
+"""Sources of the inputs' rows: arrays, memory maps, zarr and Dask arrays."""
 
 from __future__ import annotations
 
@@ -13,24 +13,29 @@ from dyn_core.engines.arrays import as_array
 from dyn_core.errors import ShapeError
 from dyn_core.problems import Port
 
-SAMPLES = 64  # places of an array in memory that its fingerprint reads
-STORED_SAMPLES = 3  # places of one that must be read from a store
-SAMPLE_ROWS = 64  # rows of each
+SAMPLES = 64  # row ranges that the fingerprint of an array in memory reads
+STORED_SAMPLES = 3  # the same for an array that is read from a store
+SAMPLE_ROWS = 64  # rows of each range
 
-Reference = tuple[Any, ...]  # how a process that sees the same files finds an array
+Reference = tuple[Any, ...]  # locates an array for processes that see its file
 
 
 class RowSource:
-    """An input of a batch: rows that can be read piece by piece.
+    """An input of a batch, whose rows can be read piece by piece.
 
     Attributes:
-        name: Of the Port.
-        rows: How many there are; None for a value that all rows share.
-        dtype, row_bytes: Of its numbers as they lie there, and of a row of them.
-        grain: Rows that are best read together.
-        samples: Places that its fingerprint reads.
-        mapped: Whether a process reads them without taking memory.
-        file: Where they lie; empty for memory, and for what is computed.
+        name: Name of the Port.
+        array: Array with the rows, or the value that all rows share.
+        rows: Number of rows; None for a value that all rows share.
+        dtype: Type of the stored numbers.
+        row_bytes: Size of a stored row [bytes].
+        grain: Number of rows that are read together most efficiently.
+        samples: Number of row ranges that the fingerprint reads.
+        mapped: Whether rows are read from a file without allocating memory.
+        file: Path of the file; empty for memory, and for computed rows.
+
+    Raises:
+        ShapeError: The array has no real numbers, or does not fit the Port.
     """
 
     grain = 1
@@ -54,15 +59,15 @@ class RowSource:
         self.row_bytes = self.dtype.itemsize * port.size
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Return rows, in memory or in a file that is mapped; all of a shared value."""
+        """Return rows first to last - 1 as an array or view; all of a shared value."""
         return self.array if self.rows is None else self.array[first:last]
 
     def reference(self) -> Reference | None:
-        """Return how another process finds the rows; None where they must be sent."""
+        """Return how another process finds the rows; None if they must be sent."""
         return None
 
     def fingerprint(self) -> str:
-        """Return digits that stand for the numbers, read in some places."""
+        """Return a digest of sampled rows, or of all numbers of a shared value."""
         digest = hashlib.sha256()
         if self.rows is None:
             digest.update(np.ascontiguousarray(self.load(0, 0)).tobytes())
@@ -74,7 +79,7 @@ class RowSource:
         return digest.hexdigest()[:16]
 
     def facts(self) -> dict[str, Any]:
-        """Return what a journal keeps of it."""
+        """Return shape, dtype and fingerprint, for the journal."""
         return {
             "shape": list(self.array.shape),
             "dtype": str(self.dtype),
@@ -83,7 +88,7 @@ class RowSource:
 
 
 class MappedSource(RowSource):
-    """Rows of a file that is mapped into memory."""
+    """Rows of a memory-mapped file."""
 
     mapped = True
 
@@ -96,7 +101,10 @@ class MappedSource(RowSource):
         self.file = "" if name is None else os.path.abspath(name)
 
     def reference(self) -> Reference | None:
-        """Return file, place in it, and strides."""
+        """Return file, offset, dtype, shape and strides; None if a stride is negative.
+
+        None also if the map has no file name.
+        """
         array, root = self.array, self.root
         place = [x.__array_interface__["data"][0] for x in (array, root)]
         if min(array.strides, default=0) < 0 or not self.file:
@@ -117,20 +125,23 @@ class ZarrSource(RowSource):
         self.file = where[1] if where and where[0] == "zarr" else ""
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Return rows, read and decompressed."""
+        """Return rows, read and decompressed; all of a shared value."""
         part = self.array[...] if self.rows is None else self.array[first:last]
         return np.asarray(part)
 
     def reference(self) -> Reference | None:
-        """Return where it is stored."""
+        """Return the path or store of the array; None for a store in memory."""
         return zarr_place(self.array)
 
 
 class DaskSource(RowSource):
-    """Rows of a Dask array: its scheduler here computes them when they are read.
+    """Rows of a Dask array, computed when they are read.
 
     Attributes:
-        scheduler: That of Dask, by name, or a Client.
+        scheduler: Scheduler that computes them: a name that Dask knows, or a Client.
+
+    Raises:
+        ShapeError: The numbers of rows are unknown, or as of a RowSource.
     """
 
     samples = STORED_SAMPLES
@@ -145,16 +156,21 @@ class DaskSource(RowSource):
             self.grain = max(array.chunks[0])
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Return rows, computed."""
+        """Return rows, computed; all of a shared value."""
         part = self.array if self.rows is None else self.array[first:last]
         return np.asarray(part.compute(scheduler=self.scheduler))
 
 
 def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
-    """Return an input as a RowSource.
+    """Return an input as a RowSource of the class that fits its type.
+
+    Args:
+        port: Port of the input.
+        value: Array of any supported library, or nested lists of numbers.
+        dtype: Type that values other than arrays are converted to.
 
     Raises:
-        ShapeError: It does not fit the Port.
+        ShapeError: The value does not fit the Port.
     """
     if made_by(value, "zarr") and hasattr(value, "chunks"):
         return ZarrSource(port, value)
@@ -163,18 +179,18 @@ def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
     if isinstance(value, np.memmap) and value.dtype.kind in "fiub":
         return MappedSource(port, value)
     if isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value):
-        return RowSource(port, value)  # of any strides and dtype: never converted whole
+        return RowSource(port, value)  # converted only strip by strip
     return RowSource(port, as_array(port, value, dtype))
 
 
 def zarr_rows(array: Any) -> int:
-    """Return how many rows of a zarr array one file of it has."""
+    """Return the number of rows of one file (shard or chunk) of a zarr array."""
     parts = getattr(array, "shards", None) or array.chunks
     return int(parts[0])
 
 
 def zarr_place(array: Any) -> Reference | None:
-    """Return where a zarr array is stored, if other processes may see it."""
+    """Return the Reference of a zarr array; None for a store in memory."""
     store, path = array.store, getattr(array, "path", "")
     folder = getattr(store, "root", None) or getattr(store, "path", None)
     if type(store).__name__ in ("LocalStore", "DirectoryStore", "NestedDirectoryStore"):
@@ -185,17 +201,21 @@ def zarr_place(array: Any) -> Reference | None:
 
 
 def _in_memory(store: Any) -> bool:
-    """Return whether a store is memory of this process, which no other one sees."""
+    """Return whether a zarr store is memory of this process."""
     inner = getattr(store, "fs", None) or getattr(store, "store", None)
     protocol = getattr(inner, "protocol", ())
     return "memory" in protocol or type(inner).__name__ == "MemoryStore"
 
 
 def referred(reference: Reference, mode: str = "r") -> Any:
-    """Return the array that a reference names, to read, or to write by mode "r+".
+    """Return the array of a Reference.
+
+    Args:
+        reference: See RowSource.reference and Targets.references.
+        mode: "r" to read, "r+" to write as well.
 
     Raises:
-        OSError: This process does not see it.
+        OSError: This process does not see the file, or the file is too short.
     """
     kind, *parts = reference
     if kind == "memmap":
@@ -203,23 +223,23 @@ def referred(reference: Reference, mode: str = "r") -> Any:
         whole = np.memmap(name, np.uint8, mode)  # type: ignore[call-overload]
         try:
             rows = np.ndarray(shape, dtype, whole, offset, strides)
-        except (TypeError, ValueError) as error:  # the file is shorter
+        except (TypeError, ValueError) as error:  # the file is too short
             raise OSError(f"{name}: {error}") from error
         return rows
     if kind == "zarr":
         zarr = library("zarr", "an array in zarr's format")
         try:
             return zarr.open_array(parts[0], mode=mode)
-        except Exception as error:  # each release has its own
+        except Exception as error:  # the type depends on the release of zarr
             raise OSError(f"{parts[0]}: {error}") from error
     return parts[0]
 
 
 class SentSource:
-    """Rows that come with each chunk, in a process that cannot read them itself.
+    """Rows that come with each chunk, for a process that cannot read them itself.
 
     Attributes:
-        name, rows, row_bytes, grain, mapped: As of a RowSource.
+        name, rows, row_bytes, grain, mapped: As in RowSource.
     """
 
     row_bytes, grain, mapped = 0, 1, False
@@ -228,13 +248,9 @@ class SentSource:
         self.name, self.rows = name, rows
 
     def load(self, first: int, last: int) -> np.ndarray:
-        """Refuse: they were not sent.
-
-        Raises:
-            UnseenRows: Always.
-        """
+        """Raise UnseenRows: the rows were not sent."""
         raise UnseenRows(self.name)
 
 
 class UnseenRows(Exception):
-    """Rows lie in a file that this process does not see."""
+    """Rows are in a file that this process does not see; has the name of the input."""

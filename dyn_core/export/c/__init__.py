@@ -1,1 +1,1 @@
-"""Programs as C source, and the header of an export."""
+"""Programs as C source, the header of an export, and its check program."""

@@ -1,4 +1,4 @@
-"""The C source of an export as a file: the kernel, rows one by one, the table."""
+"""The C source file of an export: the kernel, a loop over rows, the interface table."""
 
 from __future__ import annotations
 
@@ -34,10 +34,13 @@ def c_file(
     """Return the C source of a Program, and its interface with the memory it needs.
 
     Args:
-        program: What is exported.
-        interface: Of the Program.
-        batch: Whether rows are wanted besides one state.
+        program: Program that is exported.
+        interface: Its interface.
+        batch: Whether there is a function for rows.
         exact: Whether multiply-adds round once.
+
+    Raises:
+        UnsupportedError: The Program calls others.
     """
     written = write_c(program, interface, exact)
     scratch = -(-written.scratch // ALIGNMENT) * ALIGNMENT

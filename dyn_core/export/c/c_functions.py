@@ -1,6 +1,6 @@
-"""sin, cos and similar functions in C, and what the C standard has no function for.
+"""C source of sin, cos and similar functions, and of functions C99 does not have.
 
-The code that writes the LLVM functions (float64_functions.py) writes these, too.
+The generators of the LLVM functions (float64_functions.py) write these, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dyn_core.export.c.c_operations import (
 )
 from dyn_core.export.object_code import fused
 
-# Without optimisation GCC calls fma of the C library in place of the instruction.
+# Without optimisation GCC calls the C library's fma instead of the instruction.
 _HARDWARE = """(!defined(__GNUC__) || defined(__OPTIMIZE__)) \\
     && (defined(FP_FAST_FMA{0}) || defined(__FMA__) || defined(__AVX512F__) \\
     || defined(__aarch64__) || (defined(__riscv_flen) && __riscv_flen >= {1}) \\
@@ -42,7 +42,7 @@ static {real} P_real{end}({whole} x)
     return both.real;
 }}
 """
-# GCC 12 makes of -(x y + z) one instruction, whose zeros have another sign.
+# GCC 12 fuses -(x y + z) into one instruction, whose zeros have another sign.
 _MINUS = """#if defined(__GNUC__) && !defined(__clang__)
 static {real} P_minus{end}({real} x)
 {{
@@ -52,7 +52,7 @@ static {real} P_minus{end}({real} x)
 #define P_minus{end}(x) (-(x))
 #endif
 """
-# As a function of the C library it may set errno, and is called for that.
+# The function of the C library may set errno, so compilers call it.
 _SQRT = """#if defined(__GNUC__) && defined(__AVX__)
 #define P_SQRT_ASM(y, x) __asm__("vsqrts{x86} %1, %1, %0" : "=x"(y) : "x"(x))
 #elif defined(__GNUC__) && defined(__SSE2_MATH__)
@@ -98,14 +98,14 @@ static uint64_t P_word(uint64_t byte)
         | (uint64_t)from[3] << 24;
 }}
 """
-_COLUMNS = 13  # bytes of a table in a line
+_COLUMNS = 13  # bytes of a table in each line
 
 
 class CFunctions:
-    """Writes the functions that a source calls.
+    """A writer of the helper functions that a source calls.
 
     Args:
-        prefix: Of their names.
+        prefix: Prefix of their names.
         is_fused: Whether a multiply-add rounds once.
     """
 
@@ -113,7 +113,10 @@ class CFunctions:
         self.prefix, self.fused = prefix, is_fused
 
     def definitions(self, source: str) -> str:
-        """Return what a source calls, and what that calls, in the order of use."""
+        """Return the helper functions that a source calls, directly or not.
+
+        Definitions come before their uses.
+        """
         parts = self._parts()
         wanted: dict[str, None] = {}
         front = [source]
@@ -126,7 +129,7 @@ class CFunctions:
         return "\n".join(text for name, (_, text) in parts.items() if name in wanted)
 
     def _parts(self) -> dict[str, tuple[tuple[str, ...], str]]:
-        """Return all parts: the functions of each, and its text."""
+        """Return all helpers in the order of use: names of the functions, and text."""
         parts = {
             "bits": (("bits", "real"), self._named(_bits(DOUBLE))),
             "bitsf": (("bitsf", "realf"), self._named(_bits(SINGLE))),
@@ -159,7 +162,7 @@ class CFunctions:
         return self._named("\n".join([f"static {head}", "{", *lines, "}", ""]))
 
     def _function(self, name: str) -> str:
-        """Write one of FUNCTIONS."""
+        """Return the definition of a float64 function of FUNCTIONS."""
         b = self._code()
         names = ["y", "x"] if name == "atan2" else ["x"]
         result = float64_functions.FUNCTIONS[name](
@@ -177,7 +180,7 @@ class CFunctions:
         return self._text(f"float P_{name}f({arguments})", lines)
 
     def _far(self) -> str:
-        """Write the reduction of an angle that is far."""
+        """Return the definition of the reduction of a large angle."""
         b = self._code(is_fused=False)
         r, low, n = far_angles.reduced(b, CValue(b, "real", "x"))
         results = ("r", r), ("low", low), ("n", n)
@@ -226,7 +229,7 @@ class CFunctions:
         return self._text(head, lines)
 
     def _fma(self) -> str:
-        """Write the multiply-add: the machine's, or that of fused.py."""
+        """Return the multiply-add: the machine's instruction, or that in fused.py."""
         b, head = (
             self._code(is_fused=False),
             "double P_{}(double x, double y, double z)",
@@ -252,7 +255,14 @@ class CFunctions:
         return self._chosen("f", 32, 4, [self._text(head, lines)])
 
     def _chosen(self, end: str, bits: int, arm: int, definitions: Sequence[str]) -> str:
-        """Write a choice: where there is an instruction, it is taken."""
+        """Return a choice by the preprocessor: an instruction, or the definitions.
+
+        Args:
+            end: Suffix of the function of the C library, "" or "f".
+            bits: Minimum register size on RISC-V.
+            arm: Bit of __ARM_FP for this precision.
+            definitions: Functions for compilers without the instruction.
+        """
         macro = "FP_FAST_FMA" + end.upper()
         test = _HARDWARE.format(end.upper(), bits, arm)
         return "\n".join(
@@ -281,7 +291,7 @@ def _minus(numbers: CNumbers) -> str:
 
 
 def _sqrt(numbers: CNumbers) -> str:
-    """Write the square root: an instruction where the compiler is known to have it."""
+    """Return the square root function, with an instruction for known compilers."""
     double = numbers is DOUBLE
     return _SQRT.format(
         real=numbers.real,
@@ -297,7 +307,10 @@ def _sqrt(numbers: CNumbers) -> str:
 
 
 def _floor(numbers: CNumbers) -> str:
-    """Write the floor by a number from which on all are whole."""
+    """Return the floor function.
+
+    From 2**52 (float: 2**23) on all numbers are integers.
+    """
     large = literal(2.0 ** (52 if numbers is DOUBLE else 23), "real", numbers)
     return _FLOOR.format(real=numbers.real, end=numbers.end, large=large)
 

@@ -1,4 +1,4 @@
-"""A Graph as C functions: in the order, and with the multiply-adds, of its kernel."""
+"""A Graph as C functions, in the order and with the multiply-adds of its kernel."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ _INTRINSIC = {"abs": "fabs", "sqrt": "sqrt", "floor": "floor"}
 
 
 class CPlace(Protocol):
-    """Where values lie."""
+    """A region of memory with flat values."""
 
     def entry(self, k: int) -> str:
-        """Return the expression of value k."""
+        """Return the C expression of value k."""
 
 
 class PortEntries:
-    """Flat inputs or outputs: behind a table of pointers."""
+    """Flat inputs or outputs behind a table of pointers.
+
+    Args:
+        table: Name of the table in C.
+        sizes: Number of values of each port.
+    """
 
     def __init__(self, table: str, sizes: Sequence[int]) -> None:
         self.entries = [
@@ -31,32 +36,32 @@ class PortEntries:
         ]
 
     def entry(self, k: int) -> str:
-        """Return the expression of value k."""
+        """Return the C expression of value k."""
         return self.entries[k]
 
 
 class CSlots(NamedTuple):
-    """Values in the scratch memory, from a slot on."""
+    """Values in the scratch memory, beginning with slot `base`."""
 
     base: int
 
     def entry(self, k: int) -> str:
-        """Return the expression of value k."""
+        """Return the C expression of value k."""
         return f"s[{self.base + k}]"
 
 
 class CGraphs:
-    """Writes the functions of one source.
+    """A writer of all functions of one source.
 
     Args:
-        prefix: Of their names.
+        prefix: Prefix of their names.
         fused: Whether a multiply-add rounds once.
         numbers: Their precision.
 
     Attributes:
-        functions: Those written so far.
-        top: CSlots of the scratch memory in use.
-        zeros: CSlots that begin as zeros.
+        functions: Functions written so far.
+        top: Number of slots of the scratch memory in use.
+        zeros: Slots that are set to zero at the start.
     """
 
     def __init__(self, prefix: str, fused: bool, numbers: CNumbers) -> None:
@@ -66,11 +71,14 @@ class CGraphs:
         self.zeros: set[int] = set()
 
     def code(self) -> CInstructions:
-        """Return the code of a new function."""
+        """Return an empty list of statements for a new function."""
         return CInstructions(self.prefix, self.fused, self.numbers)
 
     def function(self, what: str, lines: Iterable[str]) -> str:
-        """Write a function; return its call."""
+        """Add a function with these lines; return the statement that calls it.
+
+        `what` is a part of its name.
+        """
         name = f"{self.prefix}_{what}{len(self.functions) + 1}"
         real = self.numbers.real
         head = (
@@ -83,16 +91,22 @@ class CGraphs:
         return f"    {name}(in, out, s, status);"
 
     def in_parts(self, what: str, statements: Sequence[str]) -> list[str]:
-        """Write functions of statements that may stand apart; return their calls."""
+        """Add functions of at most CHUNK independent statements; return their calls.
+
+        `what` is a part of their names.
+        """
         parts = [statements[k : k + CHUNK] for k in range(0, len(statements), CHUNK)]
         return [self.function(what, part) for part in parts]
 
     def graph(self, graph: Graph, inputs: CPlace, outputs: CPlace) -> list[str]:
-        """Write the functions of a Graph; return the calls that run them in order."""
+        """Add the functions of a Graph; return the calls that run them in order.
+
+        `inputs`, `outputs`: memory of its flat inputs and outputs.
+        """
         return _CWriter(self, graph, inputs, outputs).calls()
 
     def begin(self) -> list[str]:
-        """Write what sets slots to zero; return its call."""
+        """Add the functions that set slots to zero; return their calls."""
         lines = []
         numbered = enumerate(sorted(self.zeros))
         for _, group in groupby(numbered, key=lambda pair: pair[1] - pair[0]):
@@ -102,7 +116,13 @@ class CGraphs:
 
 
 class _CWriter:
-    """Writes the Schedule of one Graph."""
+    """A writer of the Schedule of one Graph.
+
+    Args:
+        graphs: Writer of the source.
+        graph: Graph.
+        inputs, outputs: Memory of its inputs and outputs.
+    """
 
     def __init__(
         self, graphs: CGraphs, graph: Graph, inputs: CPlace, outputs: CPlace
@@ -115,18 +135,21 @@ class _CWriter:
         self._new()
 
     def _new(self) -> None:
-        """Begin a function."""
+        """Start a new function, without statements and values."""
         self.code = self.graphs.code()
         self.values: dict[int, CValue] = {}
 
     def _end(self, what: str) -> list[str]:
-        """Write the function that was begun; return its call."""
+        """Finish the current function; return its call, or [] if it is empty.
+
+        `what` is a part of its name.
+        """
         lines = self.code.lines
         self._new()
         return [self.graphs.function(what, lines)] if lines else []
 
     def calls(self) -> list[str]:
-        """Write all functions; return their calls."""
+        """Write all functions; return their calls in order."""
         schedule = self.schedule
         calls = self._matrices()
         for k in {*schedule.ends, *schedule.conditions}:
@@ -147,7 +170,7 @@ class _CWriter:
         return calls
 
     def _value(self, k: int) -> CValue:
-        """Return a value, loaded if it is not here yet."""
+        """Return the value of node k; it is loaded on first use in a function."""
         value = self.values.get(k)
         if value is None:
             node = self.nodes[k]
@@ -177,7 +200,10 @@ class _CWriter:
         self.code.lines.append(f"    {place} = {value.name};")
 
     def _keep(self, results: Iterable[int | None]) -> None:
-        """Store values where they are wanted later, and deliver them."""
+        """Store results that later functions need, and results that are outputs.
+
+        None entries are skipped.
+        """
         schedule = self.schedule
         for k in results:
             if k is None:
@@ -189,7 +215,7 @@ class _CWriter:
             self._deliver(k)
 
     def _deliver(self, k: int) -> None:
-        """Store a value as output, note it as a requirement."""
+        """Write the stores of node k to outputs, and its check if it is a condition."""
         for index in self.schedule.ends.get(k, ()):
             self._store(self.outputs.entry(index), k)
         number = self.schedule.conditions.get(k)
@@ -201,7 +227,7 @@ class _CWriter:
             )
 
     def _step(self, step: ScheduledStep) -> None:
-        """Write one operation."""
+        """Write one operation; its result becomes a value of the current function."""
         op, x, b = step.op, step.operands, self.code
         if op == "sincos":
             self._sincos(step)
@@ -220,7 +246,10 @@ class _CWriter:
         self.values[step.results[0]] = value
 
     def _number(self, op: str, x: list[CValue]) -> CValue:
-        """Write an operation on real numbers."""
+        """Return the result of an operation on real numbers.
+
+        Raises ValueError if the operation has no form in C.
+        """
         b = self.code
         if op in FUNCTIONS:
             return b.call(f"{op}{b.numbers.end}", "real", *x)
@@ -239,7 +268,7 @@ class _CWriter:
         raise ValueError(f"operation '{op}' has no form in C")
 
     def _sincos(self, step: ScheduledStep) -> None:
-        """Write sines and cosines, one angle after the other."""
+        """Write sines and cosines, one call for each angle."""
         b = self.code
         for k, angle in enumerate(step.operands):
             x = self._real(angle)
@@ -255,7 +284,7 @@ class _CWriter:
                     self.values[node] = CValue(b, "real", name)
 
     def _matrices(self) -> list[str]:
-        """Store the constants and inputs that are entries of matrices."""
+        """Store constants and inputs that are entries of matrices; return the calls."""
         arrays = self.schedule.arrays
         for k, places in arrays.places.items():
             shape = self.nodes[k].data
@@ -277,7 +306,7 @@ class _CWriter:
         return calls
 
     def _after(self, results: Iterable[int | None]) -> list[str]:
-        """Write what copies and delivers the results of a loop or product."""
+        """Copy and deliver the results of a loop or product; return the calls."""
         calls = []
         for x in results:
             if x is None:
@@ -289,7 +318,7 @@ class _CWriter:
         return calls + self._end("items")
 
     def _product(self, step: ScheduledStep) -> list[str]:
-        """Write a product of matrices: one call, then what its results are for."""
+        """Return the call of a matrix product, followed by the uses of its results."""
         shape, _, k = step.data
         a, b, c, to = self.schedule.arrays.places[k]
         first = self.base.base
@@ -304,7 +333,7 @@ class _CWriter:
         return [call, *self._after(step.results)]
 
     def _loop(self, step: ScheduledStep) -> list[str]:
-        """Write a loop: its operands are stored, and rounds go over them."""
+        """Return the calls that store a loop's operands, run it and use its results."""
         region, which, _ = step.data
         state = CSlots(self.graphs.top)
         self.graphs.top += len(step.operands)
@@ -319,7 +348,7 @@ class _CWriter:
         return [*calls, *self._after(step.results)]
 
     def _rounds(self, region: Region, state: CSlots) -> list[str]:
-        """Write the rounds of a loop."""
+        """Return the statements of a loop, with its condition and body."""
         graphs = self.graphs
         go_on, following = CSlots(graphs.top), CSlots(graphs.top + 1)
         graphs.top += 1 + region.width

@@ -1,7 +1,8 @@
-"""C expressions with the operators of engines/llvm/ir.py: what writes IR writes C too.
+"""C expressions with the operators of engines/llvm/ir.py, so that one code writes both.
 
-A real is double or float, a whole number an unsigned one of as many bits, a condition
-an int. Only what the C standard defines is used, so that every compiler makes the same.
+A real is double or float, a whole number an unsigned integer of the same size, a
+condition an int. Only operations defined by the C standard are used, so that all
+compilers give the same results.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from dyn_core.engines.llvm.ir import rounded_constant
 
 @dataclass(frozen=True)
 class CNumbers:
-    """How C names the numbers of a precision.
+    """The C names of one precision.
 
     Attributes:
         real, whole: Types.
-        bits: Of both.
-        end: Behind constants and names of the library's functions.
+        bits: Size of both types.
+        end: Suffix of constants and names of the library's functions.
     """
 
     real: str
@@ -33,7 +34,13 @@ SINGLE = CNumbers("float", "uint32_t", 32, "f")
 
 
 def literal(x: Any, kind: str, numbers: CNumbers) -> str:
-    """Return a constant: a real as hexadecimal digits, so that nothing rounds it."""
+    """Return a constant in C; reals are hexadecimal or short integers, hence exact.
+
+    Args:
+        x: Value.
+        kind: "real", "whole" or "truth".
+        numbers: Precision.
+    """
     if kind == "truth":
         return "1" if x else "0"
     if kind == "whole":
@@ -49,15 +56,15 @@ def literal(x: Any, kind: str, numbers: CNumbers) -> str:
 
 
 class CInstructions:
-    """The statements of one C function; the twin of Instructions for one lane.
+    """The statements of one C function; the counterpart of Instructions with one lane.
 
     Args:
-        prefix: Of the names of functions.
+        prefix: Prefix of the names of functions.
         fused: Whether a multiply-add rounds once.
-        numbers: Their precision.
+        numbers: Precision.
 
     Attributes:
-        lines: Those written so far.
+        lines: Statements written so far.
     """
 
     width = 1
@@ -69,29 +76,29 @@ class CInstructions:
         self.named = 0
 
     def type(self, kind: str) -> str:
-        """Return the type of a kind: real, whole or truth."""
+        """Return the C type of a kind: real, whole or truth."""
         return {"real": self.real, "whole": self.whole, "truth": "int"}[kind]
 
     def new(self, expression: str, kind: str = "real") -> CValue:
-        """Append a variable with the value of an expression."""
+        """Append a variable with the value of an expression; return it."""
         self.named += 1
         name = f"n{self.named}"
         self.lines.append(f"    const {self.type(kind)} {name} = {expression};")
         return CValue(self, kind, name)
 
     def call(self, name: str, kind: str, *arguments: CValue) -> CValue:
-        """Append the call of a function of this source."""
+        """Append the call of a helper function of this source; return its value."""
         values = ", ".join(x.name for x in arguments)
         return self.new(f"{self.prefix}_{name}({values})", kind)
 
     def lift(self, x: Any, kind: str = "real") -> CValue:
-        """Return a value: itself, or a constant of a kind."""
+        """Return x itself if it is a CValue, else a constant of the kind."""
         if isinstance(x, CValue):
             return x
         return CValue(self, kind, literal(x, kind, self.numbers))
 
     def fma(self, x: Any, y: Any, z: Any) -> CValue:
-        """Return x*y + z, rounded once where multiply-adds are fused."""
+        """Return x*y + z, rounded once if multiply-adds are fused."""
         x, y, z = self.lift(x), self.lift(y), self.lift(z)
         if not self.fused:
             return x * y + z
@@ -103,7 +110,7 @@ class CInstructions:
         return self.new(f"{whose}{name}{self.numbers.end}({x.name})")
 
     def select(self, c: CValue, a: Any, b: Any) -> CValue:
-        """Return a where c holds, else b."""
+        """Return a where the condition c holds, else b."""
         like = a if isinstance(a, CValue) else b
         kind = like.kind if isinstance(like, CValue) else "real"
         a, b = self.lift(a, kind), self.lift(b, kind)
@@ -117,8 +124,11 @@ class CInstructions:
         return result
 
     def word(self, table: str, byte: CValue) -> CValue:
-        """Return 32 bits of a table of bytes as a whole number."""
-        del table  # there is one
+        """Return 32 bits of the table of bytes at index `byte` as a whole number.
+
+        `table` is ignored: a source has only one.
+        """
+        del table  # a source has only one table
         return self.call("word", "whole", byte)
 
 
@@ -152,15 +162,15 @@ class CValue:
     # fmt: on
 
     def __rshift__(self, k: int) -> CValue:
-        """Return a whole number shifted right, its sign before it."""
+        """Return a whole number shifted right, filled with its sign bit."""
         b = self.instructions
         down = b.lift(2 ** (b.numbers.bits - 1 - k), "whole")
         shifted = b.new(f"({self.name} >> {k})", self.kind)
-        # x - 2 s for the bit s where the sign has come to
+        # sign extension: (x ^ s) - s for the bit s at the shifted sign's position
         return (shifted ^ down) - down
 
     def logical(self, k: int) -> CValue:
-        """Return a whole number shifted right, zeros before it."""
+        """Return a whole number shifted right, filled with zeros."""
         return self.instructions.new(f"{self.name} >> {k}", self.kind)
 
     def __neg__(self) -> CValue:
@@ -168,7 +178,10 @@ class CValue:
         return b.call(f"minus{b.numbers.end}", "real", self)
 
     def compare(self, how: str, other: Any) -> CValue:
-        """Return a condition: how is lt, le, gt, eq (ordered) or ne (true for NaN)."""
+        """Return a condition.
+
+        `how` is lt, le, gt, eq (ordered) or ne (true for NaN).
+        """
         b = self.instructions
         a, other = self, b.lift(other, self.kind)
         if self.kind == "whole" and how not in ("eq", "ne"):
@@ -178,7 +191,7 @@ class CValue:
         return b.new(f"{a.name} {op} {other.name}", "truth")
 
     def bits(self) -> CValue:
-        """Return the bits of a real as a whole number, and back."""
+        """Return the bits of a real as a whole number, or the reverse."""
         b = self.instructions
         back = self.kind == "whole"
         name = ("real" if back else "bits") + b.numbers.end

@@ -1,15 +1,16 @@
-"""A Program as portable C99, for compilers that LLVM has no code generator for.
+"""A Program as portable C99, for compilers without a code generator in LLVM.
 
-The function has the rules of interface.py and, where multiply-adds are fused, the bits
-of Python: the Graph is cut and ordered as for machine code (engines/llvm/lower.py), and
-sin, cos and their like are written by the same code. Where the compiler has a fused
-multiply-add it is used; else functions of the source round once as well.
+The function follows the rules of interface.py and, if multiply-adds are fused, has the
+bits of Python: the Graph is divided and ordered as for machine code
+(engines/llvm/lower.py), and sin, cos and similar functions are written by the same
+code. A fused multiply-add of the compiler is used if there is one; else functions of
+the source round once as well.
 
-What it needs: doubles of IEEE 754 that are not kept in wider registers, and the scratch
+Requirements: IEEE 754 doubles that are not held in larger registers, and the scratch
 memory of the caller (CSource.scratch): no heap, no static memory that is written. GCC
-and Clang for x86-64, ARM, AArch64 and RISC-V call no C library for it where a square
-root is an instruction; elsewhere it calls sqrt of <math.h>. Its own functions hold at
-most some 400 operations each, so compilers are quick, and their stack is small.
+and Clang for x86-64, ARM, AArch64 and RISC-V call no C library if a square root is an
+instruction; elsewhere sqrt of <math.h> is called. Each function of the source has about
+400 operations at most, so that it compiles quickly and needs little stack.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class CSource(NamedTuple):
 
     Attributes:
         text: The source.
-        scratch: Bytes of scratch memory that a call needs.
+        scratch: Scratch memory of a call [bytes].
     """
 
     text: str
@@ -108,7 +109,7 @@ class CSource(NamedTuple):
 
 
 def c_source(program: NativeProgram, interface: Interface, exact: bool = True) -> str:
-    """Return a Program as C99; see write_c."""
+    """Return the text of a Program as C99; arguments and errors as in write_c."""
     return write_c(program, interface, exact).text
 
 
@@ -118,10 +119,10 @@ def write_c(
     """Return a Program as C99, with the scratch memory that a call needs.
 
     Args:
-        program: What is exported.
+        program: Program that is exported.
         interface: Its interface.
         exact: Whether multiply-adds round once, for the bits of Python. Otherwise they
-            round twice: faster where the processor has no such instruction.
+            round twice: faster on processors without such an instruction.
 
     Raises:
         UnsupportedError: The Program calls others.
@@ -160,7 +161,7 @@ def write_c(
 
 
 def _entry(interface: Interface, body: list[str]) -> str:
-    """Write the function that is called: what ends a state comes last."""
+    """Return the exported function: the statements `body`, checks, and NaN outputs."""
     real, prefix = interface.real, interface.prefix
     arguments = f"const {real} *const *in, {real} *const *out, void *scratch"
     lines = [

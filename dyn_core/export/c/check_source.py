@@ -1,4 +1,4 @@
-"""A C program that runs the test vector of an export, with the vector as a header."""
+"""A C program that checks the test vector of an export, and the vector as a header."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dyn_core.export.interface import Interface
 from dyn_core.export.test_vectors import TestVector, bits
 from dyn_core.validation.quoting import c_comment
 
-_MORE_ROWS = 3  # rows of a batch besides two full vectors
+_MORE_ROWS = 3  # rows of a batch beyond two full vectors
 
 _ABOUT = """
 Runs the states of {}_test.h; prints what differs from Python.
@@ -150,7 +150,13 @@ static int64_t run_batch(int rows) {
 
 
 def check_source(x: Interface, batch: bool, exact: bool) -> str:
-    """Return the program; it includes what vector_header returns."""
+    """Return the check program; it includes the header of vector_header.
+
+    Args:
+        x: Interface of the export.
+        batch: Whether the function for rows is checked, too.
+        exact: Whether a difference of bits is an error; else it is only printed.
+    """
     inputs, outputs = x.sizes
     tables = []
     for name, sizes in (("in", inputs), ("out", outputs)):
@@ -191,7 +197,7 @@ def _listed(sizes: Sequence[int]) -> str:
 
 
 def vector_header(x: Interface, vector: TestVector) -> str:
-    """Return the states of a test vector as constants of C, bit by bit."""
+    """Return the states of a test vector as C constants, bit by bit."""
     kind = "uint64_t" if x.dtype == "float64" else "uint32_t"
     rows = len(vector.status)
     what = f"States of {x.prefix}, and what Python returns for them: bits of {x.real}."

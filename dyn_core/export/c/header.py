@@ -16,7 +16,7 @@ from dyn_core.export.interface import (
 )
 from dyn_core.validation.quoting import c_comment, c_string
 
-_WIDTH = 84  # of lines of comments
+_WIDTH = 84  # maximum length of lines of comments
 _RULES = (
     "Every function returns a status: 0, or what went wrong ({prefix}_message says it"
     " in words). All outputs are NaN where it is not 0: never send them to a drive."
@@ -61,9 +61,9 @@ def header(interface: Interface, batch: bool, exact: bool = True) -> str:
     """Return the header.
 
     Args:
-        interface: What it says; with scratch sizes.
+        interface: Interface with the memory that the code needs.
         batch: Whether there is a function for rows.
-        exact: Whether results have the bits that Python has.
+        exact: Whether results have the bits of Python.
     """
     x, macro = interface, interface.macro
     guard = f"{macro}_H"
@@ -112,7 +112,7 @@ def _about(x: Interface, exact: bool) -> str:
 
 
 def _coordinates(x: Interface) -> list[str]:
-    """Return which entry of q and qd belongs to which joint."""
+    """Return the lines that list the joint of each entry of q and qd."""
     rates = tuple(f"{unit}/s" for unit in x.velocity_units)
     groups = [("q", x.positions, x.position_units), ("qd", x.velocities, rates)]
     if x.positions == x.velocities:
@@ -130,16 +130,27 @@ def _coordinates(x: Interface) -> list[str]:
 
 
 def _wrapped(head: str, parts: Sequence[str], indent: str, end: str = "") -> list[str]:
-    """Return lines of parts by commas, none of which is broken."""
+    """Return lines of parts joined by commas; no part is broken.
+
+    Args:
+        head: Text before the parts.
+        parts: Parts of the list.
+        indent: Indentation of all lines but the first.
+        end: Text after the parts.
+    """
     text = head + ", ".join(part.replace(" ", "\0") for part in parts) + end
     lines = wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False)
     return [line.replace("\0", " ") for line in lines]
 
 
 def _unit(x: Interface, port: PortInterface) -> str:
-    """Return the unit of a port, that of this robot where its joints are all alike."""
+    """Return the unit of a port.
+
+    Of alternatives such as "rad | m", the unit of this robot is chosen if all its
+    joints have the same one.
+    """
     units = set(x.position_units if "nq" in port.axes else x.velocity_units)
-    alternatives = port.unit.split(" | ")  # of joints that turn, that slide
+    alternatives = port.unit.split(" | ")  # for rotating and sliding joints
     if len(alternatives) == 2 and len(units) == 1 and units <= {"rad", "m"}:
         return alternatives[units == {"m"}]
     return port.unit
@@ -162,7 +173,7 @@ def _rules(x: Interface) -> str:
 
 
 def _macros(x: Interface, batch: bool) -> list[str]:
-    """Return the definitions by groups, each name once."""
+    """Return the #define lines in groups; of equal names only the first is defined."""
     groups: list[tuple[str, list[tuple[str, object]]]] = [
         (
             "Which robot and algorithm this is",
@@ -197,14 +208,17 @@ def _macros(x: Interface, batch: bool) -> list[str]:
     for title, names in groups:
         lines.append(f"/* {title}. */")
         for name, value in names:
-            if name not in known:  # the first of a name that occurs twice
+            if name not in known:  # C identifiers of two joints may be equal
                 lines.append(f"#define {x.macro}_{name} {value}")
             known.add(name)
     return lines
 
 
 def _limits(x: Interface) -> list[tuple[str, list[tuple[str, object]]]]:
-    """Return the limits of the robot by kind; a limit that it lacks has no name."""
+    """Return titled groups of macros of the robot's limits.
+
+    Joints without a limit have no macro for it.
+    """
     groups: list[tuple[str, list[tuple[str, object]]]] = []
     for kind, unit in (
         ("lower", "rad | m"), ("upper", "rad | m"), ("velocity", "rad/s | m/s"),
@@ -265,7 +279,10 @@ def _message(x: Interface) -> str:
 def _arguments(
     x: Interface, rows: bool
 ) -> tuple[list[str], Sequence[str], Sequence[str]]:
-    """Return the named arguments, and the entries of the two tables."""
+    """Return the named arguments, and the entries of the tables `in` and `out`.
+
+    `rows`: whether the call is for rows, whose arguments are all pointers.
+    """
     named = []
     for port in x.ports:
         constant = "const " if port in x.inputs else ""
@@ -282,6 +299,7 @@ def _address(port: PortInterface, rows: bool) -> str:
 
 
 def _tables(x: Interface, inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
+    """Return C code that fills the tables `in` and `out` with these expressions."""
     return [
         f"    const {x.real} *in[{len(inputs) or 1}];",
         f"    {x.real} *out[{len(outputs) or 1}];",
@@ -304,7 +322,7 @@ def _named_call(x: Interface) -> str:
 
 
 def _named_rows(x: Interface) -> str:
-    """Write the call for C-order arrays (rows, ...) that no input is shared in."""
+    """Return the inline function for C-order arrays (rows, ...), none shared."""
     named, inputs, outputs = _arguments(x, rows=True)
     head, named = f"static inline int64_t {x.prefix}_rows(", ["int64_t rows", *named]
     lines = [

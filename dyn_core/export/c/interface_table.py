@@ -1,6 +1,6 @@
-"""The interface as constants: its layout, in LLVM IR and in C.
+"""The interface table as constants, in LLVM IR and in C, with a common layout.
 
-All members are 64-bit numbers or pointers, so that every compiler lays them out alike.
+All members are 64-bit numbers or pointers, so that every compiler uses the same layout.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ MEMBERS = (
 
 
 class ExportedName(str):
-    """Name of an exported function; other strings are constants."""
+    """Name of an exported function; plain strings are constants."""
 
 
 def _values(interface: Interface, batch: bool) -> list[Any]:
-    """Return what the members hold: numbers, strings, lists of those, functions."""
+    """Return the values of MEMBERS: numbers, strings, sequences, functions, None."""
     x = interface
     return [
         ABI, x.prefix, x.solver, x.problem, x.robot, x.model_hash, x.kernel_hash,
@@ -91,7 +91,7 @@ def _port_values(port: PortInterface) -> list[Any]:
 
 
 def structures() -> str:
-    """Return the declarations of the structures in C, the same in every header."""
+    """Return the C declarations of the structures, the same in every header."""
     lines = [
         "typedef int64_t (*dyn_run)(const void *const *in, void *const *out,"
         " void *scratch);",
@@ -114,10 +114,10 @@ def table_ir(interface: Interface, batch: bool, section: str) -> str:
     """Return the table as LLVM IR.
 
     Args:
-        interface: What it says.
+        interface: Interface of the export.
         batch: Whether there is a function for rows.
-        section: Of the object, where linkers leave it out if nothing reads it;
-            empty for the usual one.
+        section: Section of the object, which linkers drop if it is unused; empty for
+            the default section.
     """
     writer = _TableWriter(interface.prefix, section)
     port = [writer.ports(ports) for ports in (interface.inputs, interface.outputs)]
@@ -142,10 +142,10 @@ def table_ir(interface: Interface, batch: bool, section: str) -> str:
 
 
 class _TableWriter:
-    """Writes constants of LLVM IR.
+    """A writer of constants in LLVM IR.
 
     Attributes:
-        lines: Their definitions.
+        lines: Definitions written so far.
     """
 
     def __init__(self, prefix: str, section: str) -> None:
@@ -154,7 +154,7 @@ class _TableWriter:
         self._strings: dict[str, str] = {}
 
     def field(self, value: Any) -> str:
-        """Return a member with its type."""
+        """Return a member with its type; strings and lists are defined as constants."""
         if value is None:
             return "ptr null"
         if isinstance(value, int):
@@ -166,7 +166,7 @@ class _TableWriter:
         return f"ptr {self._array([self.field(x) for x in value])}"
 
     def ports(self, ports: Sequence[PortInterface]) -> str:
-        """Return the name of an array of ports."""
+        """Define an array of ports; return its name, or null for none."""
         rows = []
         for port in ports:
             fields = [self.field(value) for value in _port_values(port)]
@@ -175,7 +175,7 @@ class _TableWriter:
         return self._array(rows)
 
     def _array(self, fields: Sequence[str]) -> str:
-        """Return the name of an array of fields of one type; null for none."""
+        """Define an array of fields of one type; return its name, or null for none."""
         if not fields:
             return "null"
         kind = "ptr" if fields[0].startswith("ptr") else "i64"
@@ -189,7 +189,7 @@ class _TableWriter:
         return name
 
     def _string(self, text: str) -> str:
-        """Return the name of a string that ends with a zero."""
+        """Define a zero-terminated string; return its name. Equal strings share one."""
         if text not in self._strings:
             name = f"@.{self.prefix}_{len(self.lines)}"
             data = "".join(f"\\{byte:02X}" for byte in (*text.encode(), 0))
@@ -202,7 +202,7 @@ class _TableWriter:
 
 
 def table_c(interface: Interface, batch: bool) -> str:
-    """Return the table as C, for the end of a source that has the functions."""
+    """Return the table as C, for the end of a source that defines the functions."""
     lines: list[str] = []
 
     def constant(value: Any) -> str:

@@ -1,20 +1,21 @@
 """One cycle of a controller as one kernel: law, effort limits, envelope, stops.
 
-A Program of this file computes what `Controller.update` and `Controller.watch` compute
-of a state, for callers outside Python. It keeps nothing: what a controller remembers
-goes in as `state` and comes out as `state_next`; zeros begin. It never fails and never
-returns an effort that is not finite or outside the limits: what is wrong is named by
-`report`.
+A Program of this file computes the same as `Controller.update` and `Controller.watch`
+for one state, for callers outside Python. It has no memory: the state of the controller
+is the input `state` and the output `state_next`; it starts with zeros. It never fails
+and never returns an effort that is not finite or outside the limits: `report` names the
+fault.
 
 These solvers are not in the registry: their options are settings of dyn_core.control,
-and the Controller is what they are tested against. `computed_torque` alone, without
-limits, is the solver of that name.
+and they are tested against the Controller. `computed_torque` alone, without limits, is
+the solver of that name.
 
-What is the caller's: the reference and its checks against position and velocity limits,
-the effort of a trajectory (feed forward), the integral of the error (add it to
-qdd_ref), time stamps and ages, whether the period carries the gains (`check_gains` of a
-Controller says it), velocities that contradict positions by little for long, a second
-solver (shadow), collisions, a position that is to be kept after a stop (`hold`).
+The caller is responsible for: the reference and its checks against position and
+velocity limits, the effort of a trajectory (feed forward), the integral of the error
+(add it to qdd_ref), time stamps and ages, whether the period is short enough for the
+gains (`check_gains` of a Controller), velocities that contradict positions slightly for
+a long time, a second solver (shadow), collisions, and holding a position after a stop
+(`hold`).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from dyn_core.problems.ports import Port, Signature
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import TracedSolver
 
-DEFAULT_BOUNDS, DEFAULT_STATE_BOUNDS = Bounds(), StateBounds()  # of a Controller
+DEFAULT_BOUNDS, DEFAULT_STATE_BOUNDS = Bounds(), StateBounds()  # as in a Controller
 _LIVE = (
     Port("t", (), "s", meaning="time, steady"),
     Port("fresh", (), meaning="1 where q and qd are new, 0 where none have come"),
@@ -80,6 +81,15 @@ _RESULTS = (
 
 
 def _cycle_of(name: str, law: Signature, meaning: str) -> Signature:
+    """Return the Signature of a cycle.
+
+    Its inputs are the inputs of the law and the ports of the controller.
+
+    Args:
+        name: Name of the cycle.
+        law: Signature of its law.
+        meaning: Meaning of the law's effort.
+    """
     return Signature(
         name,
         (*law.inputs, *_LIVE),
@@ -95,7 +105,7 @@ IMPEDANCE_CYCLE = _cycle_of(
     "impedance_cycle", IMPEDANCE_CONTROL, IMPEDANCE_CONTROL.meaning
 )
 GRAVITY_CYCLE = _cycle_of("gravity_cycle", GRAVITY_CONTROL, GRAVITY_CONTROL.meaning)
-# Of each cycle the law, its kind, that of the cycle, and the algorithm.
+# By cycle: law, Signature of the law, Signature of the cycle, algorithm.
 CYCLES: dict[str, tuple[str, Signature, Signature, Callable[..., Any]]] = {
     f"{law}_cycle": (law, kind, signature, algorithm)
     for law, kind, signature, algorithm in (
@@ -118,25 +128,27 @@ def control_cycle(
     wrap: Sequence[str] | None = None,
     **options: Any,
 ) -> Program[Any]:
-    """Return the Program of a cycle, as a Controller with the same settings runs it.
+    """Return the Program of a cycle, equal to a Controller with the same settings.
 
     Args:
         name: One of CYCLES.
         model: Robot; joints of one coordinate each.
-        rules: state_timeout, max_jump, good_samples, on_stale, on_violation, stop_time
-            and last_good_cycles; zero or ramp for what stops.
-        bounds: Envelope; None for the effort limits alone.
-        state_bounds: Which states are believed; None for all that are finite. Stamps
-            and ages are the caller's, who passes new states only.
-        effort_slew: Largest change of an effort in a second, as of a Controller.
+        rules: Uses state_timeout, max_jump, good_samples, on_stale, on_violation,
+            stop_time and last_good_cycles; stops are zero or ramp.
+        bounds: Bounds of the envelope; None: only effort limits.
+        state_bounds: Plausibility bounds of states; None: all finite states are
+            accepted. Stamps and ages are the caller's, who passes new states only.
+        effort_slew: Maximum rate of an effort, as in a Controller [N·m/s | N/s].
         limits: Effort limits by joint; they replace the model's [N·m | N].
-        wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous ones.
-        options: Of every build. joint_friction and joint_springs are True, as those of
-            a Controller, unless they are said to be False.
+        wrap: Joints whose error is wrapped to [-pi, pi); None: the continuous ones.
+        options: Options of every build. joint_friction and joint_springs are True by
+            default, as in a Controller.
 
     Raises:
-        UnsupportedError: An unknown name, or a robot with driven joints.
-        SettingError: A rule that only the caller can follow, or a bad bound.
+        UnsupportedError: An unknown name, a robot with driven joints, or a dtype other
+            than float64.
+        SettingError: A joint has several coordinates, on_stale or on_violation is
+            "hold", or a bound is not valid.
     """
     if name not in CYCLES:
         known = ", ".join(CYCLES)
@@ -184,11 +196,15 @@ def control_cycle(
 def cycle_of_options(
     name: str, model: Model, options: Mapping[str, Any]
 ) -> Program[Any]:
-    """Return the Program of a cycle, its rules and bounds by name among other options.
+    """Return the Program of a cycle whose rules and bounds are among other options.
 
     Args:
-        name, model: As for control_cycle.
-        options: Attributes of Rules and Bounds, and options of build.
+        name, model: As in control_cycle.
+        options: Attributes of Rules, Bounds and StateBounds by name, and options of
+            build.
+
+    Raises:
+        UnsupportedError, SettingError: As in control_cycle.
     """
     rest = dict(options)
     parts: list[dict[str, Any]] = []
@@ -201,13 +217,19 @@ def cycle_of_options(
 
 
 def fault_names(model: Model) -> tuple[str, ...]:
-    """Return what `fault` counts, from 1 on: bounds of joints, of the robot, others."""
+    """Return the names of the faults, numbered from 1.
+
+    Bounds of each joint come first, then bounds of the robot, then FAULTS.
+    """
     joints = [f"{name} of {joint}" for name in JOINT for joint in model.joint_names]
     return (*joints, *WHOLE, *FAULTS)
 
 
 def state_places(nv: int) -> dict[str, slice]:
-    """Return where each part of `state` lies; numbers first, then vectors of joints."""
+    """Return the slice of `state` of each variable.
+
+    Numbers come first, then joint vectors.
+    """
     places = {name: slice(k, k + 1) for k, name in enumerate(STATE_NUMBERS)}
     start = len(STATE_NUMBERS)
     for name in STATE_VECTORS:
@@ -225,7 +247,17 @@ def _settings(
     slew: np.ndarray,
     wrap: tuple[str, ...],
 ) -> Settings:
-    """Return the settings that become constants of the kernel."""
+    """Return the settings that become constants of the kernel.
+
+    Args:
+        model, rules, bounds, state_bounds: As in control_cycle; bounds are resolved.
+        limit: Effort limits (nv).
+        slew: Maximum rates of the efforts (nv).
+        wrap: Joints whose errors are wrapped.
+
+    Raises:
+        SettingError: on_stale or on_violation is "hold".
+    """
     for rule in ("on_stale", "on_violation"):
         if getattr(rules, rule) == "hold":
             raise SettingError(f"{rule} is hold; valid in a kernel: zero, ramp", rule)

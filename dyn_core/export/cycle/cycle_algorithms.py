@@ -18,7 +18,7 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
 
     Args:
         law: Slot, the law whose effort is limited and checked.
-        weight: Slot, what carries the weight and brakes in a ramp.
+        weight: Slot, the gravity compensation, which also brakes in a ramp.
         settings: Constants.
 
     Source: design of this project, the Controller of dyn_core.control.
@@ -35,18 +35,19 @@ def impedance_cycle(  # type: ignore[no-untyped-def]
     model, q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping, t, fresh, request, state,
     law, weight, settings,
 ):  # fmt: skip
-    """One cycle of a controller that holds a robot to a reference by springs.
+    """One cycle of a controller that pulls a robot to a reference by springs.
 
         tau = limited(law(q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping)),
         unless stopped
 
-    A ramp brakes as it does where a gain before the inertia is zero.
+    A ramp brakes with the default gain, since the law has no gain kd before the
+    inertia.
 
     Inputs and outputs: those of IMPEDANCE_CYCLE.
 
     Args:
         law: Slot, the law whose effort is limited and checked.
-        weight: Slot, what carries the weight and brakes in a ramp.
+        weight: Slot, the gravity compensation, which also brakes in a ramp.
         settings: Constants.
 
     Source: design of this project, the Controller of dyn_core.control.
@@ -62,7 +63,7 @@ def impedance_cycle(  # type: ignore[no-untyped-def]
 def gravity_cycle(  # type: ignore[no-untyped-def]
     model, q, qd, kd, t, fresh, request, state, weight, settings
 ):
-    """One cycle of a controller that carries the weight and nothing else.
+    """One cycle of a controller that only compensates gravity.
 
         tau = limited(ID(q, 0, 0)), unless stopped
 
@@ -71,7 +72,7 @@ def gravity_cycle(  # type: ignore[no-untyped-def]
     Inputs and outputs: those of GRAVITY_CYCLE.
 
     Args:
-        weight: Slot, what carries the weight and brakes in a ramp.
+        weight: Slot, the gravity compensation, which also brakes in a ramp.
         settings: Constants.
 
     Source: design of this project, the Controller of dyn_core.control.

@@ -1,7 +1,7 @@
-"""What happens in a control cycle, whatever its law is: see controller_cycle.py.
+"""The steps of a control cycle that are common to all laws: see controller_cycle.py.
 
-Flags are 1.0 or 0.0, conditions those of dyn_core.authoring. A comparison with NaN is
-false; conditions are written so that NaN never drives.
+Flags are 1.0 or 0.0, conditions are those in dyn_core.authoring. A comparison with NaN
+is false; conditions are written so that NaN never causes an effort.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ REQUESTS = ("none", "ramp", "zero", "reset", "disable")
 DRIVES, WAITS, REFUSED, KEPT, STALE, BRIDGES, STOPPED = map(float, range(7))
 NONE, RAMP, ZERO, RESET, DISABLE = map(float, range(5))
 STATE_NUMBERS = (
-    "heard",  # whether a state has ever come
+    "heard",  # whether there was a state
     "time",  # of the last cycle [s]
     "seen",  # when the last good state came [s]
-    "has",  # whether q and qd are those of a good state
+    "has",  # whether q and qd are from a good state
     "good",  # consecutive good states, up to good_samples
-    "jumps",  # in a row
+    "jumps",  # consecutive jumps
     "jumped",  # time of the last one [s]
     "stop",  # none, ramp or zero, as in REQUESTS
     "since",  # time of the stop [s]
     "drove",  # whether sent is an effort of law or stop
     "sent_at",  # its time [s]
-    "braking",  # whether it was that of a ramp
+    "braking",  # whether it was the effort of a ramp
     "failures",  # consecutive efforts that were not finite
-    "fault",  # number of what stopped, see laws.fault_names
+    "fault",  # number of the fault that stopped the robot, see fault_names
     "value",  # of the fault
     "bound",  # of the fault
 )
-# The last: for how long an effort has changed at its largest rate [s].
+# slewed: how long an effort has changed at its maximum rate [s].
 STATE_VECTORS = ("q", "qd", "sent", "last_good", "slewed")
-FAULTS = ("effort not finite", "request", "effort oscillates")  # that are no bounds
+FAULTS = ("effort not finite", "request", "effort oscillates")  # besides bounds
 LARGEST = float(np.finfo(float).max)
 
 
@@ -68,13 +68,13 @@ class Settings:
     """Constants of a cycle.
 
     Attributes:
-        rules: Of the controller.
-        limit: Effort limits.
-        slew: Largest change of an effort in a second.
-        believed: low, high, fastest and mismatch of a StateCheck; None: states may be
-            any.
-        bounds: Of the envelope, in the order of its values; None for no envelope.
-        frame: Link whose speed the envelope means.
+        rules: Rules of the controller.
+        limit: Effort limits by joint [N·m | N].
+        slew: Maximum rates of the efforts by joint [N·m/s | N/s].
+        believed: low, high, fastest and mismatch of a StateCheck; None: all finite
+            states are accepted.
+        bounds: Bounds of the envelope, in the order of its values; None: no envelope.
+        frame: Link whose speed the envelope bounds.
         wrapped: By joint, whether differences of positions are wrapped.
     """
 
@@ -88,7 +88,7 @@ class Settings:
 
 
 class Cycle:
-    """What happens in a cycle, step by step; the names of its state are attributes."""
+    """The steps of a cycle; each variable of its state is an attribute."""
 
     heard: Any
     time: Any
@@ -131,7 +131,13 @@ class Cycle:
         self.new = logical_and(self.asked, logical_and(complete, self._believed()))
 
     def run(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any, Any]:
-        """Return effort, next state and report for the law's effort."""
+        """Return effort, next state and report.
+
+        Args:
+            tau: Effort of the law (nv).
+            finite: Condition that the effort and the inputs of the law are finite.
+            error: Displacement from position to reference (nv), for the envelope.
+        """
         self._take_request()
         self._take_sample()
         silent = self._silence()
@@ -145,7 +151,7 @@ class Cycle:
         goes_on = logical_and(ramps, self.braking > 0.0)
         braked = where(goes_on, self._bounded(carried)[0], of_stop)
         drives = where(stopped, braked, law)
-        # without a new state: the last effort, that of the stop, or that of silence
+        # without a new state: the last effort, the stop's, or the stale state's
         was = logical_and(self.drove > 0.0, self.has > 0.0)
         kept = where(self.drove > 0.0, self.sent, self.zero)
         kept = where(stopped, where(was, of_stop, self.zero), kept)
@@ -167,14 +173,14 @@ class Cycle:
         return effort, Vector((*numbers, *vectors)), Vector(report)
 
     def _read(self, request: Any) -> None:
-        """Read the request: what is none of the known ones stops at zero."""
+        """Read the request; unknown numbers mean a stop at zero."""
         mild = [equal(request, x) for x in (NONE, RESET, DISABLE)]
         harmless = reduce(logical_or, mild)
         self.asks = where(equal(request, RAMP), RAMP, where(harmless, NONE, ZERO))
         self.resets, self.disabled = mild[1], mild[2]
 
     def _take_request(self) -> None:
-        """Begin or end a stop; a stronger one replaces a weaker one."""
+        """Start or end a stop; a stronger one replaces a weaker one."""
         resets = self.resets
         self.stop = where(resets, NONE, self.stop)
         for name in ("fault", "value", "bound"):
@@ -183,7 +189,10 @@ class Cycle:
         self._stop(self.asks > NONE, self.asks, (_place(self, "request"), 0.0, 0.0))
 
     def _take_sample(self) -> None:
-        """Take a new state, or begin anew where it does not continue those before."""
+        """Accept a new state; reset the history if it does not continue it.
+
+        The history is reset after a jump of position or time, or a late state.
+        """
         rules, t, new = self.rules, self.t, self.new
         heard = self.heard > 0.0
         back = logical_and(heard, t < self.time)
@@ -197,7 +206,7 @@ class Cycle:
         agrees = logical_or(breaks, self._agrees(change))
         doubted = logical_and(new, logical_not(agrees))
         self.new = new = logical_and(new, agrees)
-        # of one motion with the state before, on which positions and velocities agree
+        # without a usable previous state, the velocity cannot be compared
         self.rate = where(breaks, Vector(self.qd_now), self._rate(change))
         row = logical_and(self.jumps > 0.0, t - self.jumped <= rules.state_timeout)
         jumps = where(row, self.jumps + 1.0, 1.0)
@@ -225,7 +234,7 @@ class Cycle:
         self._forget(logical_and(self.waits, self.timed), False)
 
     def _forget(self, when: Any, samples: bool) -> None:
-        """Forget earlier efforts, and perhaps the samples, too."""
+        """Reset the history of efforts if `when` holds, and of states if `samples`."""
         self.drove = where(when, 0.0, self.drove)
         self.braking = where(when, 0.0, self.braking)
         self.slewed = where(when, self.zero, self.slewed)
@@ -236,7 +245,13 @@ class Cycle:
             self.has = where(when, 0.0, self.has)
 
     def _stop(self, when: Any, kind: Any, fault: Sequence[Any]) -> None:
-        """Stop; an earlier stop that is stronger stays."""
+        """Start a stop of a kind if `when` holds; an earlier stronger stop remains.
+
+        Args:
+            when: Condition.
+            kind: RAMP or ZERO.
+            fault: Number of the fault, value and bound.
+        """
         stronger = logical_and(when, self.stop < kind)
         self.stop = where(stronger, kind, self.stop)
         self.since = where(stronger, self.t, self.since)
@@ -245,13 +260,18 @@ class Cycle:
             setattr(self, name, where(stronger, x, getattr(self, name)))
 
     def _silence(self) -> Any:
-        """Return whether the state is stale."""
+        """Condition that the state is stale."""
         age = self.t - self.seen
         silent = logical_and(self.heard > 0.0, self.rules.state_timeout < age)
         return logical_and(silent, logical_not(self.new))
 
     def _of_silence(self, carried: Any, was: Any) -> Any:
-        """Return the effort without a fresh state."""
+        """Return the effort without a fresh state: a ramp, then zero.
+
+        Args:
+            carried: Effort of the ramp.
+            was: Condition that there was an effort and a good state.
+        """
         rules, stopped = self.rules, self.stop > NONE
         kind = where(stopped, self.stop, _kind(rules.on_stale))
         age = self.t - self.seen - rules.state_timeout
@@ -260,7 +280,11 @@ class Cycle:
         return where(logical_and(was, ramps), carried, self.zero)
 
     def _law(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any]:
-        """Return the law's effort, limited, or the last good one; stop for a fault."""
+        """Return the law's effort, limited, and whether it exceeded a limit.
+
+        An effort that is not finite is replaced by the last good one, or stops the
+        robot.
+        """
         rules = self.rules
         runs = logical_and(self.acts, equal(self.stop, NONE))
         failures = where(finite, 0.0, self.failures + 1.0)
@@ -289,7 +313,10 @@ class Cycle:
         return effort, logical_and(logical_and(runs, finite), large)
 
     def _fault(self, tau: Any, error: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Return whether a bound is exceeded, and which one most."""
+        """Return whether a bound of the envelope is exceeded, and the worst one.
+
+        The latter is its number from 1 on, the value and the bound; zeros for none.
+        """
         drove = self.drove > 0.0
         before = where(drove, self.sent, tau)
         dt = maximum(where(drove, self.t - self.sent_at, 0.0), SHORTEST)
@@ -312,7 +339,12 @@ class Cycle:
         return outside, fault
 
     def _stop_oscillation(self, runs: Any, kind: Any) -> None:
-        """Stop a law whose effort has changed at its largest rate for too long."""
+        """Stop a law whose effort has changed at its maximum rate for too long.
+
+        Args:
+            runs: Condition that the law is active.
+            kind: RAMP or ZERO.
+        """
         pairs = zip(self.settings.limit, self.settings.slew, strict=True)
         most = [SWINGS * 2 * limit / slew for limit, slew in pairs]
         for long, bound in zip(self.slewed, most, strict=True):
@@ -320,7 +352,10 @@ class Cycle:
             self._stop(logical_and(runs, bound < long), kind, fault)
 
     def _kind_of_violation(self) -> Any:
-        """Return the stop of a violation."""
+        """Return the stop of a violation, RAMP or ZERO.
+
+        With rule AUTO it is a ramp if the weight is within the effort limits.
+        """
         rules = self.rules
         if rules.on_violation != AUTO:
             return _kind(rules.on_violation)
@@ -335,7 +370,7 @@ class Cycle:
         return where(carries, RAMP, ZERO)
 
     def _believed(self) -> Any:
-        """Condition that a state alone is believed."""
+        """Condition that a state is within the plausibility bounds."""
         if self.settings.believed is None:
             return equal(0.0, 0.0)
         low, high, fastest, _ = self.settings.believed
@@ -351,9 +386,12 @@ class Cycle:
         return inside
 
     def _agrees(self, change: Any) -> Any:
-        """Condition that positions and velocities are of one motion.
+        """Condition that positions and velocities describe one motion.
 
-        As StateCheck.check_motion, where the period is the time since the last state.
+        As in StateCheck.check_motion, where the period is the time since the last
+        state.
+
+        `change`: displacement since the last state (nv).
         """
         if self.settings.believed is None:
             return equal(0.0, 0.0)
@@ -372,8 +410,11 @@ class Cycle:
         return agrees
 
     def _rate(self, change: Any) -> Any:
-        """Return the velocity that positions and velocities agree on: see Samples."""
-        dt = maximum(self.t - self.seen, 1e-9)
+        """Return the smaller of velocity and difference quotient; see Samples.
+
+        It is zero for joints where their signs differ.
+        """
+        dt = maximum(self.t - self.seen, 1e-9)  # no division by zero
         rates = []
         for moved, v in zip(change, self.qd_now, strict=True):
             smaller = minimum(absolute(moved) / dt, absolute(v))
@@ -382,7 +423,7 @@ class Cycle:
         return Vector(rates)
 
     def _bounded(self, tau: Any) -> tuple[Any, Any]:
-        """Return an effort near the last one, and for how long that has limited it."""
+        """Return an effort within the slew rate, and how long it was limited [s]."""
         drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
         efforts, long = [], []
         rows = zip(tau, self.sent, self.slewed, self.settings.slew, strict=True)
@@ -400,17 +441,17 @@ class Cycle:
         return Vector(where(x > 0.0, x, BRAKING) for x in self.kd)
 
     def _carried(self) -> Any:
-        """Return the effort that carries the weight and brakes; zero if not finite."""
+        """Return the effort that compensates gravity and brakes; zero if not finite."""
         tau = self.weight(self.q, self.qd, self._gains())
         return where(all_finite(tau), self._limited(tau), self.zero)
 
     def _limited(self, tau: Any) -> Any:
-        """Return an effort within the limits; what is NaN stays NaN."""
+        """Return an effort clipped to the limits; NaN stays NaN."""
         pairs = zip(tau, self.settings.limit, strict=True)
         return Vector(minimum(maximum(x, -limit), limit) for x, limit in pairs)
 
     def _guarded(self, tau: Any) -> Any:
-        """Return an effort within the limits whatever the state was; NaN is zero."""
+        """Return an effort clipped to the limits; NaN becomes zero."""
         pairs = zip(tau, self.settings.limit, strict=True)
         return Vector(
             where(
@@ -422,7 +463,7 @@ class Cycle:
         )
 
     def _status(self, silent: Any, stopped: Any) -> Any:
-        """Return the number of the status."""
+        """Return the number of the status, see STATUS."""
         status = where(self.bridges, BRIDGES, DRIVES)
         refused = logical_and(self.asked, logical_not(self.new))
         kept = where(refused, REFUSED, KEPT)
@@ -432,17 +473,20 @@ class Cycle:
 
 
 def _kind(name: str) -> float:
-    """Return a stop as a number."""
+    """Return the number of a stop "none", "ramp" or "zero"."""
     return float(REQUESTS.index(name))
 
 
 def _place(cycle: Cycle, name: str) -> float:
-    """Return the number of a fault that is no bound."""
+    """Return the number of a fault of FAULTS, counted after the envelope's bounds."""
     return float(value_count(cycle.model) + 1 + FAULTS.index(name))
 
 
 def displacement(q: Any, q_next: Any, wrapped: Sequence[bool]) -> Any:
-    """Return the displacement from q to q_next, wrapped for wrapped joints."""
+    """Return the displacement from q to q_next (nv,).
+
+    Differences of wrapped joints are in [-pi, pi).
+    """
     change = [b - a for a, b in zip(q, q_next, strict=True)]
     return Vector(
         x - floor((x + math.pi) / (2 * math.pi)) * (2 * math.pi) if turns else x
@@ -456,10 +500,10 @@ def _finite(x: Any) -> Any:
 
 
 def all_finite(numbers: Sequence[Any]) -> Any:
-    """Condition that all are finite."""
+    """Condition that all numbers are finite."""
     return reduce(logical_and, (_finite(x) for x in numbers))
 
 
 def _flag(condition: Any) -> Any:
-    """Return a condition as a number."""
+    """Return a condition as 1.0 or 0.0."""
     return where(condition, 1.0, 0.0)

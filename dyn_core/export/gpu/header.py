@@ -16,20 +16,20 @@ _REALS = {"float64": "double", "float32": "float"}
 
 @dataclass(frozen=True)
 class GpuInterface:
-    """What a caller must know of a GPU kernel.
+    """The interface of a GPU kernel for callers.
 
     Attributes:
-        name: Of solver and robot.
+        name: Name of solver and robot.
         entry: Name of the kernel.
-        arch: Least GPU, as sm_90.
-        dtype: Of inputs and outputs: float64 or float32.
-        layout: entries or states.
+        arch: Minimum GPU architecture, such as sm_90.
+        dtype: Type of inputs and outputs: float64 or float32.
+        layout: "entries" or "states".
         inputs, outputs: Ports, in the order of the arguments.
-        checked: Whether status (int32, one a state) is written: 0, or the number of the
-            requirement that failed; such a state's outputs are NaN. If not, nothing
-            reads the address.
-        block: Threads of a block, at most.
-        model_hash: Of the robot; empty for other systems.
+        checked: Whether the kernel writes a status (int32, one for each state): 0, or
+            the number of the failed condition, with NaN in that state's outputs. If
+            not, its address is never read.
+        block: Maximum number of threads of a block.
+        model_hash: Hash of the robot; empty for other systems.
     """
 
     name: str
@@ -45,7 +45,7 @@ class GpuInterface:
 
     @property
     def notice(self) -> tuple[str, ...]:
-        """Lines that each file has: its licence, and which robot it is of."""
+        """Lines at the head of each file: licence and model hash."""
         return notice(self.model_hash)
 
 

@@ -1,7 +1,7 @@
-"""A GPU kernel on this machine's processor: to prove its numbers where there is no GPU.
+"""A GPU kernel on this machine's processor, to verify its numbers without a GPU.
 
-The module that PTX is made of is compiled for the processor; only what says which
-thread this is comes from outside. Threads run one after the other.
+The module that is translated to PTX is compiled for the processor; only the thread
+indices come from outside. Threads run one after the other.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _REGISTER = re.compile(r"@llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.x\(\)")
 
 
 class HostKernel:
-    """The code of a GpuKernel, compiled for the processor.
+    """A GpuKernel compiled for the processor.
 
     Args:
-        kernel: What to run.
-        block: Threads of a block.
+        kernel: Kernel to be run.
+        block: Number of threads of a block.
     """
 
     def __init__(self, kernel: GpuKernel, block: int = 32) -> None:
@@ -43,10 +43,10 @@ class HostKernel:
     def __call__(self, *arrays: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """Return outputs (rows, *shape) and status (rows,) of inputs (rows, *shape).
 
-        The arrays are brought into the layout of the kernel and back.
+        The arrays are converted to the layout of the kernel and back.
 
         Raises:
-            ShapeError: An input has another number of rows, or of entries.
+            ShapeError: An input has another number of rows or entries.
         """
         kernel = self.kernel
         rows = len(arrays[0])
@@ -57,20 +57,24 @@ class HostKernel:
         outputs = [self._memory(rows, port.size) for port in kernel.outputs]
         status = np.zeros(rows, np.int32)
         addresses = [array.ctypes.data for array in (*inputs, *outputs, status)]
-        for block in range(max(1, -(-rows // self.block))):  # none is inside if empty
+        for block in range(max(1, -(-rows // self.block))):  # at least one, as on a GPU
             for thread in range(self.block):
                 self._thread(thread, block, self.block)
                 self._run(*addresses, rows)
         return self._results(outputs, rows), status
 
     def _memory(self, rows: int, size: int) -> np.ndarray:
-        """Return memory of a port; its content is none that a kernel writes."""
+        """Return the memory of a port, filled with a number that no kernel writes."""
         shape = (size, rows) if self.kernel.layout == "entries" else (rows, size)
         return np.full(shape, -77.25, self.kernel.dtype)
 
     def _laid_out(
         self, name: str, array: np.ndarray, rows: int, size: int
     ) -> np.ndarray:
+        """Return an input in the layout and dtype of the kernel.
+
+        Raises ShapeError unless the array has `rows` rows of `size` entries.
+        """
         if len(array) != rows or array.size != rows * size:
             raise ShapeError(name, f"{rows} rows of {size}", str(array.shape))
         flat = np.asarray(array, self.kernel.dtype).reshape(rows, size)
@@ -89,7 +93,7 @@ class HostKernel:
 
 
 def _for_host(ir: str) -> str:
-    """Return a module with thread numbers from outside, for any machine."""
+    """Return a module for any machine, with thread indices set by dyn_set_thread."""
     ir = re.sub(r"^target (triple|datalayout) = .*$", "", ir, flags=re.M)
     ir = re.sub(r"^declare .*@llvm\.nvvm\.read\.ptx\.sreg\..*$", "", ir, flags=re.M)
     ir = _REGISTER.sub(r"@dyn_\1()", ir).replace("define ptx_kernel", "define")

@@ -1,9 +1,9 @@
-"""Programs as kernels for NVIDIA's GPUs: PTX, which the driver loads without a toolkit.
+"""Programs as kernels for NVIDIA GPUs: PTX, which the driver loads without a toolkit.
 
     kernel = ptx(dyn.solver("aba").build(model, dtype="float32"), arch="sm_90")
     kernel.write("folder")                        aba.ptx and aba.h
 
-The numbers are proven on the processor (host.py), the resources by the assembler
+The numbers are verified on the processor (host.py), the resources by the assembler
 (ptxas.py). Nothing here was launched on a GPU.
 """
 
@@ -24,7 +24,7 @@ from dyn_core.export.gpu.kernel_ir import BLOCK, gpu_kernel
 from dyn_core.export.interface import hash_of, identifier
 
 LAYOUTS = ("entries", "states")
-# Operations up to which a kernel is one function, by its numbers' bytes; beyond, more
+# Maximum operations of a one-function kernel, by bytes of a number; beyond, more
 # is spilled than its parts would keep in memory (docs/gpu.md).
 INLINE = {4: 6000, 8: 4000}
 
@@ -36,16 +36,16 @@ class GpuKernel(GpuInterface):
         entry(inputs ..., outputs ..., status, n)
 
     Each input and output is an address on the GPU. With layout "entries", entry k of
-    state i lies k n + i numbers behind it; with "states", i size + k: C-order rows.
-    A parameter input is read for each state, too.
+    state i has index k n + i; with "states", i size + k: C-order rows. A parameter
+    input is read for each state, too.
 
-    Attributes: those of GpuInterface, and
+    Attributes: as in GpuInterface, and
         ptx: The code; the driver translates it for any GPU from `arch` on.
-        memory: Bytes of memory of a thread before registers are assigned.
-        steps: Operations of a state, those of a loop counted once.
-        whole: Whether the kernel is one function; if not, its parts exchange values by
-            the thread's memory.
-        ir: The LLVM IR that the code was made of.
+        memory: Memory of a thread before registers are assigned [bytes].
+        steps: Operations of a state, with operations of a loop counted once.
+        whole: Whether the kernel is one function; if not, its functions exchange values
+            in the thread's memory.
+        ir: The LLVM IR that the code was generated from.
     """
 
     ptx: str = field(repr=False)
@@ -55,7 +55,7 @@ class GpuKernel(GpuInterface):
     ir: str = field(repr=False)
 
     def header(self) -> str:
-        """Return a C header: sizes, and a function that launches by the driver API."""
+        """Return a C header: sizes, and a launch function for the driver API."""
         return header(self)
 
     def write(self, folder: str | Path) -> list[Path]:
@@ -78,16 +78,17 @@ def ptx(
     """Return a Program as a kernel for GPUs.
 
     Args:
-        program: Built by a traced solver; its dtype is that of the kernel.
-        arch: Least GPU; see target.ARCHITECTURES.
-        layout: entries (the states of an entry are neighbours: quick) or states.
-        inline: Whether the kernel is one function, whose values stay in registers; by
-            default where it has no more than INLINE operations. Otherwise its parts
-            exchange values by the thread's memory.
+        program: Program of a traced solver; its dtype is the dtype of the kernel.
+        arch: Minimum GPU architecture; see target.ARCHITECTURES.
+        layout: "entries" (equal entries of all states are adjacent: fast) or "states".
+        inline: Whether the kernel is one function, whose values stay in registers;
+            otherwise its functions exchange values in the thread's memory. None: one
+            function up to INLINE operations.
 
     Raises:
-        UnsupportedError: The Program is not one Graph, or checks for NaN, or the GPU is
-            unknown.
+        UnsupportedError: The Program has no Graph, calls others or checks for NaN; or
+            architecture or layout are unknown.
+        CompileError: LLVM rejects the kernel.
     """
     graph = getattr(program, "graph", None)
     name = f"{program.recipe.solver.name} for {program.model.name}"

@@ -2,9 +2,9 @@
 
     kernel(inputs ..., outputs ..., status, n)
 
-Its functions are those of the engine `native`, for one lane: the same order, the same
-multiply-adds, the same polynomials. What they keep lies in memory of the thread, which
-the hardware lays out by threads.
+It has the functions of the engine `native` with one lane: the same order, the same
+multiply-adds, the same polynomials. Their intermediate values are in memory of the
+thread, which the hardware interleaves across threads.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dyn_core.engines.llvm.ir import constant, kind, real_size
 from dyn_core.export.gpu.ports import GLOBAL, StatePorts, StateTables
 
 LOCAL = "ptr addrspace(5)"  # a pointer to the memory of one thread
-WRITTEN_OUT = 1000  # multiplications of a product without loops
-BLOCK = 128  # threads of a block, at most
-# A pointer that a function of a kernel gets is one to the memory of the thread, but for
+WRITTEN_OUT = 1000  # maximum multiplications of an unrolled product
+BLOCK = 128  # maximum threads of a block
+# Pointer arguments of functions refer to the memory of the thread, except for
 # tables of constants.
 _HEAD = re.compile(r"^(define internal void @[^(]*\()([^{]*)(\)[^{)]*) \{$", re.M)
 _CALL = re.compile(r"^  call void @(?!llvm)[^(]*\(.*\)$", re.M)
@@ -51,8 +51,8 @@ class GpuIR:
 
     Attributes:
         ir: The module.
-        memory: Bytes of a thread's memory that it declares; where its functions become
-            one, most of it becomes registers.
+        memory: Memory of a thread that it declares [bytes]; with inlined functions,
+            most of it becomes registers.
         steps: Number of operations.
     """
 
@@ -70,15 +70,15 @@ def gpu_kernel(
     by_entries: bool = True,
     inline: bool = True,
 ) -> GpuIR:
-    """Write the kernel of a Graph.
+    """Return the kernel of a Graph.
 
     Args:
-        name: Of the kernel.
-        graph: Without calls of Programs.
+        name: Name of the kernel.
+        graph: Graph without calls of Programs.
         inputs, outputs: Sizes of the ports.
         width: 1 for float64, Lanes(1) for float32.
-        by_entries: Layout; see ports.py.
-        inline: Whether its functions shall become one.
+        by_entries: Whether the layout is "entries"; see ports.py.
+        inline: Whether its functions are inlined into one.
     """
     emitter = Emitter(width, fused=True, pack=1)
     emitter.tables = StateTables(width)
@@ -102,7 +102,7 @@ def gpu_kernel(
         *_table("in", inputs, real, by_entries),
         *_table("out", outputs, real, by_entries),
     ]
-    if emitter.products.written:  # entries of matrices that are zero are not stored
+    if emitter.products.written:  # zero entries of matrices are never stored
         lines.append(
             f"  call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 {memory}, i1 false)"
         )
@@ -118,7 +118,14 @@ def gpu_kernel(
 
 
 def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list[str]:
-    """Write the table of some ports, moved to the state."""
+    """Return code that fills the table of some ports: addresses at this state, and n.
+
+    Args:
+        name: "in" or "out".
+        sizes: Sizes of the ports.
+        real: LLVM type of a number.
+        by_entries: Whether the layout is "entries".
+    """
     lines = []
     for k, size in enumerate(sizes):
         far = "%i"
@@ -141,7 +148,13 @@ def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list
 def _verdict(
     outputs: Sequence[int], real: str, whole: str, by_entries: bool
 ) -> list[str]:
-    """Write the status of a state; where it failed, its outputs become NaN."""
+    """Return code that writes the status of a state, and NaN outputs if it failed.
+
+    Args:
+        outputs: Sizes of the outputs.
+        real, whole: LLVM types of a number and of its bits.
+        by_entries: Whether the layout is "entries".
+    """
     nan = constant(float("nan"), "real", 1)
     how = "trunc i64 %number to i32" if whole == "i64" else "add i32 %number, 0"
     lines = [
@@ -176,7 +189,11 @@ def _verdict(
 
 
 def _with_local_pointers(code: str, inline: bool) -> str:
-    """Return functions that take pointers to a thread's own memory, and their calls."""
+    """Return functions and calls with pointers in the address space of a thread.
+
+    `inline`: whether the functions are always inlined, except the large-angle
+    reduction.
+    """
     count = itertools.count()
 
     def head(match: re.Match[str]) -> str:
@@ -204,7 +221,7 @@ def _with_local_pointers(code: str, inline: bool) -> str:
 
 
 def _annotations(name: str) -> str:
-    """Return the note of how many threads a block has at most."""
+    """Return the annotation of the maximum number of threads of a block."""
     return (
         "!nvvm.annotations = !{!0}\n"
         f'!0 = !{{ptr @{name}, !"maxntidx", i32 {BLOCK}}}\n'

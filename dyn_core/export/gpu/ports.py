@@ -1,8 +1,8 @@
-"""Where the inputs and outputs of a state lie on a GPU, and the copies to there.
+"""Addresses of the inputs and outputs of a state on a GPU, and copies to them.
 
-Entry k of a port of state i lies k n + i numbers behind the port's address where the
-layout is by entries, i size + k numbers where it is by states. Functions get a table:
-the addresses of the ports, moved to the state, and n.
+Entry k of a port of state i has index k n + i in the layout by entries, and i size + k
+in the layout by states. Functions get a table: the addresses of the ports at this
+state, and n.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ GLOBAL = "ptr addrspace(1)"  # a pointer to the memory that all threads share
 
 
 class StatePorts:
-    """Flat inputs or outputs of one state; they cannot be read and moved as arrays.
+    """Flat inputs or outputs of one state; entries are not contiguous in general.
 
     Args:
         table: Name of the pointer to the table.
         sizes: Number of values of each port.
-        by_entries: Whether the states of an entry are neighbours.
+        by_entries: Whether equal entries of all states are adjacent.
     """
 
     def __init__(self, table: str, sizes: Sequence[int], by_entries: bool) -> None:
@@ -35,11 +35,14 @@ class StatePorts:
         return self._entry(code, port, GLOBAL)
 
     def step(self, code: FunctionCode) -> str:
-        """Return the distance from entry to entry."""
+        """Return the distance between adjacent entries of a state, in numbers."""
         return self._entry(code, self.count, "i64") if self.by_entries else "1"
 
     def _entry(self, code: FunctionCode, number: int, of: str) -> str:
-        """Return an entry of the table, loaded once in a function."""
+        """Return entry `number` of the table, loaded once in each function.
+
+        `of`: LLVM type of the entry.
+        """
         name = code.pointers.get((self.table, number))
         if name is None:
             place = code.new(f"getelementptr i64, ptr {self.table}, i64 {number}")
@@ -49,7 +52,7 @@ class StatePorts:
         return name
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
-        """Return pointer and alignment of flat value k."""
+        """Return pointer and alignment [bytes] of flat value k."""
         port, index = self.places[k]
         pointer = self.base(code, port)
         if index:
@@ -63,16 +66,16 @@ class StatePorts:
         return generic, real_size(code.width)
 
     def joined(self, a: int, b: int) -> bool:
-        """Neighbours lie apart."""
+        """Return False: values a and b are never contiguous."""
         return False
 
     def part(self, k: int) -> int:
-        """Return the port of flat value k."""
+        """Return the index of the port of flat value k."""
         return self.places[k][0]
 
 
 class StateTables(ValueTables):
-    """Writes the tables of a kernel; those whose values go to StatePorts have steps."""
+    """A writer of a kernel's tables; copies to StatePorts have a stride."""
 
     def copy(
         self,
@@ -81,7 +84,14 @@ class StateTables(ValueTables):
         pairs: Sequence[tuple[int, int]],
         to: Place,
     ) -> None:
-        """Write copies of values, by pairs of numbers in two places."""
+        """Append code that copies values.
+
+        Args:
+            code: Function that is written.
+            start: Memory of the sources.
+            pairs: Index in `start` and index in `to` of each value.
+            to: Memory of the copies.
+        """
         if not isinstance(to, StatePorts):
             super().copy(code, start, pairs, to)
             return
@@ -95,7 +105,11 @@ class StateTables(ValueTables):
     def zeros(
         self, code: FunctionCode, to: Place, numbers: Sequence[int], count: int
     ) -> bool:
-        """Write what sets values to zero, if they are many; see ValueTables."""
+        """Append code that sets values to zero; return whether it did.
+
+        It does nothing for few values, and for memory other than StatePorts; see
+        ValueTables.
+        """
         if len(numbers) < MANY or not isinstance(to, StatePorts):
             return False
         zero = code.new(f"alloca {code.real}")
@@ -114,7 +128,16 @@ class StateTables(ValueTables):
         port: int,
         step: int,
     ) -> None:
-        """Write the call that copies by a table."""
+        """Append the call that copies values by a table.
+
+        Args:
+            code: Function that is written.
+            source: Pointer to the sources.
+            pairs: Index of the source and entry of the port, for each value.
+            to: Ports of the copies.
+            port: Index of the port.
+            step: Unused.
+        """
         name = f"@spread{len(self.head)}_{self.width}"
         numbers = ", ".join(f"i32 {x}, i32 {y}" for x, y in pairs)
         self.head.append(
@@ -127,7 +150,7 @@ class StateTables(ValueTables):
         code.lines.append(f"  call void @spread({arguments})")
 
     def definitions(self) -> list[str]:
-        """Return the functions that copies go by, where there are some."""
+        """Return the tables and the copy functions that are needed."""
         lines = super().definitions()
         if not any(line.startswith("@spread") for line in self.head):
             return lines

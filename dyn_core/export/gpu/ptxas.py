@@ -1,7 +1,9 @@
-"""What NVIDIA's assembler says of a kernel: registers, spills, occupancy; without GPU.
+"""Resources of a kernel by NVIDIA's assembler: registers, spills, occupancy.
 
-`ptxas` comes with the CUDA toolkit, or alone in the package nvidia-cuda-nvcc. Nobody
-needs it to run a kernel: the driver has an assembler of its own.
+Without GPU.
+
+`ptxas` comes with the CUDA toolkit, or alone in the package nvidia-cuda-nvcc. It is not
+needed to run a kernel: the driver has an assembler of its own.
 """
 
 from __future__ import annotations
@@ -17,23 +19,23 @@ from time import process_time
 
 from dyn_core.errors import CompileError
 
-REGISTERS = 65536  # of a multiprocessor
-WARPS = 64  # that a multiprocessor of sm_80, sm_90 and sm_100 holds
-_PARTS = 4  # of a multiprocessor; each has a quarter of the registers
-_WARP, _GROUP = 32, 8  # threads of a warp; registers come in groups of 8 by thread
+REGISTERS = 65536  # registers of a multiprocessor
+WARPS = 64  # maximum warps of a multiprocessor of sm_80, sm_90 and sm_100
+_PARTS = 4  # parts of a multiprocessor; each has a quarter of the registers
+_WARP, _GROUP = 32, 8  # threads of a warp; registers are allocated in groups of 8
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes on a GPU.
+    """The resources of a kernel on a GPU.
 
     Attributes:
-        registers: Of a thread, at most 255.
-        spill_stores, spill_loads: Bytes moved where registers do not suffice, as
-            written in the code.
-        stack: Bytes of local memory of a thread, spilled registers among them.
-        code: Bytes of machine code.
-        seconds: Processor time of the assembler.
+        registers: Registers of a thread, at most 255.
+        spill_stores, spill_loads: Size of spilled registers, counted once for each
+            instruction of the code [bytes].
+        stack: Local memory of a thread, including spilled registers [bytes].
+        code: Size of the file with the machine code [bytes].
+        seconds: Processor time of the assembler [s].
     """
 
     registers: int
@@ -44,10 +46,13 @@ class Resources:
     seconds: float
 
     def warps(self, block: int) -> int:
-        """Return how many warps one multiprocessor holds, in blocks of so many threads.
+        """Return the number of resident warps of a multiprocessor.
 
-        Shared memory is not used, and the limit of blocks (32) binds only for blocks
-        below 64 threads.
+        Shared memory is not used, and the limit of blocks (32) only binds for blocks
+        below 64 threads; it is ignored.
+
+        Args:
+            block: Number of threads of a block.
         """
         by_thread = -(-self.registers // _GROUP) * _GROUP
         most = min(WARPS, _PARTS * (REGISTERS // _PARTS // (by_thread * _WARP)))
@@ -55,12 +60,15 @@ class Resources:
         return most // warps * warps
 
     def occupancy(self, block: int) -> float:
-        """Return the share of a multiprocessor's warps that can be there at once."""
+        """Return the ratio of resident warps to the maximum, 0 to 1."""
         return self.warps(block) / WARPS
 
 
 def find() -> str | None:
-    """Return the path of ptxas: on PATH, or of the package in this environment."""
+    """Return the path of ptxas, from PATH or a package of this environment.
+
+    Else None.
+    """
     on_path = shutil.which("ptxas")
     if on_path:
         return on_path
@@ -70,15 +78,15 @@ def find() -> str | None:
 
 
 def assemble(ptx: str, arch: str, program: str | None = None) -> Resources:
-    """Assemble PTX and return what it takes.
+    """Assemble PTX and return its resources.
 
     Args:
-        ptx: Of one kernel.
-        arch: GPU, as sm_90.
-        program: Path of ptxas; None to look for it.
+        ptx: Code of one kernel.
+        arch: GPU architecture, such as sm_90.
+        program: Path of ptxas; None: see `find`.
 
     Raises:
-        CompileError: There is no ptxas, or it refuses the kernel.
+        CompileError: There is no ptxas, or it rejects the kernel.
     """
     program = program or find()
     if program is None:
@@ -99,7 +107,10 @@ def assemble(ptx: str, arch: str, program: str | None = None) -> Resources:
 
 
 def _children() -> float:
-    """Return the processor time of the processes that this one started."""
+    """Return the processor time of finished child processes [s].
+
+    On systems without the module resource it is the time of this process.
+    """
     try:
         import resource
     except ImportError:  # not on this system
@@ -109,7 +120,15 @@ def _children() -> float:
 
 
 def _resources(report: str, code: int, seconds: float) -> Resources:
-    """Read the report of ptxas; spills are those of the kernel and its functions."""
+    """Return the Resources in a report of ptxas.
+
+    Spills are summed over all functions.
+
+    Args:
+        report: Output of ptxas -v on stderr.
+        code: Size of the file with the machine code [bytes].
+        seconds: Processor time of the assembler [s].
+    """
     spills = [
         sum(int(x) for x in re.findall(rf"(\d+) bytes spill {what}", report))
         for what in ("stores", "loads")

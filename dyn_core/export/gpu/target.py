@@ -1,4 +1,4 @@
-"""LLVM for NVIDIA's GPUs: which there are, a module made better, its PTX."""
+"""LLVM for NVIDIA GPUs: architectures, optimisation of a module, its PTX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dyn_core.engines.llvm import compiler
 from dyn_core.errors import CompileError, UnsupportedError
 
 TRIPLE = "nvptx64-nvidia-cuda"
-# By architecture, the version of PTX that came with it. Later GPUs run PTX of earlier
+# First PTX version of each architecture. Later GPUs run PTX of earlier
 # ones: the driver translates it.
 ARCHITECTURES = {
     "sm_75": "ptx63",
@@ -25,7 +25,8 @@ def target(arch: str) -> Any:
     """Return LLVM's code generator for an architecture.
 
     Raises:
-        UnsupportedError: It is unknown, here or to this LLVM.
+        UnsupportedError: The architecture is unknown, or this llvmlite has no GPU code
+            generator.
     """
     import llvmlite.binding as llvm
 
@@ -45,7 +46,12 @@ def target(arch: str) -> Any:
 
 
 def optimised(ir: str, arch: str) -> str:
-    """Return a module after the passes that make registers of memory."""
+    """Return a module after passes that turn memory into registers.
+
+    Raises:
+        CompileError: LLVM rejects the module.
+        UnsupportedError: As in `target`.
+    """
     import llvmlite.binding as llvm
 
     machine = target(arch)
@@ -67,13 +73,14 @@ def optimised(ir: str, arch: str) -> str:
 
 
 def emit(ir: str, arch: str) -> str:
-    """Return the PTX of a module that went through `optimised`."""
+    """Return the PTX of an optimised module; errors as in `optimised`."""
     machine = target(arch)
     with compiler._lock:
         return str(machine.emit_assembly(_parsed(ir)))
 
 
 def _parsed(ir: str) -> Any:
+    """Return the parsed module; raise CompileError if LLVM rejects it."""
     import llvmlite.binding as llvm
 
     try:

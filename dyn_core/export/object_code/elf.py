@@ -1,4 +1,4 @@
-"""Object files of the ELF format: what they define and need, and their attributes."""
+"""ELF object files: sections, symbols and attributes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class ElfSection(NamedTuple):
 
     Attributes:
         name: Its name.
-        kind: 1 for data of the program, 2 for symbols, 8 for memory without content.
-        flags: 2 where a program has it in memory, 4 where that is code.
-        offset, size: Where its content lies in the file [bytes].
-        header: Where its header lies in the file [bytes].
-        link: Number of the section with its strings.
+        kind: Type: 1 for program data, 2 for symbols, 8 for memory without content.
+        flags: 2 if it is loaded into memory, 4 if it is code.
+        offset, size: Position and size of its content in the file [bytes].
+        header: Position of its header in the file [bytes].
+        link: Index of the section with its strings.
     """
 
     name: str
@@ -32,7 +32,7 @@ class ElfSection(NamedTuple):
 
 
 def sections(data: bytes) -> list[ElfSection]:
-    """Return the sections of an object, in its order."""
+    """Return the sections of an object, in the order of the file."""
     wide = data[4] == 2
     start = struct.unpack_from("<Q" if wide else "<I", data, 40 if wide else 32)[0]
     step, count, names = struct.unpack_from("<HHH", data, 58 if wide else 46)
@@ -53,7 +53,7 @@ def _text(data: bytes, start: int) -> str:
 
 
 def symbols(data: bytes) -> Iterator[tuple[str, bool, bool]]:
-    """Yield name, whether it is defined, and whether others see it, of each symbol."""
+    """Yield (name, defined here, global) of each symbol with a name."""
     wide, every = data[4] == 2, sections(data)
     for section in every:
         if section.kind != 2:
@@ -70,11 +70,11 @@ def symbols(data: bytes) -> Iterator[tuple[str, bool, bool]]:
 
 
 def with_hard_float(data: bytes) -> bytes:
-    """Return an object of a 32-bit ARM that says: floating-point registers are used.
+    """Return an object for 32-bit ARM, with the attribute of the hard-float convention.
 
-    Linkers refuse to put it together with objects of another convention. LLVM leaves
-    the attribute out; the exported functions take pointers and whole numbers only, so
-    they are the same in both conventions.
+    Linkers refuse to combine objects of different conventions. LLVM leaves the
+    attribute out; the exported functions have pointers and integers as arguments only,
+    so they are the same in both conventions.
 
     Source: ELF for the Arm Architecture and Addenda to the ABI for the Arm
     Architecture (Arm Ltd., 2023), build attributes.

@@ -1,4 +1,4 @@
-"""The functions of an export in LLVM IR, around the kernels: see interface.py."""
+"""LLVM IR of the exported functions, which call the kernels: see interface.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ _REALS = {
 
 
 def entry_ir(interface: Interface, kernels: Kernels, batch: bool) -> str:
-    """Return the module of the exported functions, without kernels and table."""
+    """Return the module of the exported functions, without kernels and table.
+
+    Args:
+        interface: Interface of the export.
+        kernels: Kernels that are called.
+        batch: Whether there is a function for rows.
+    """
     prefix, sizes = interface.prefix, interface.sizes
     settles = kernels.checked or interface.finite
     parts = ["declare i64 @scalar(ptr, ptr, ptr)"]
@@ -45,12 +51,12 @@ def entry_ir(interface: Interface, kernels: Kernels, batch: bool) -> str:
 
 
 def batch_scratch(interface: Interface, kernels: Kernels) -> int:
-    """Return the bytes that PREFIX_batch needs."""
+    """Return the scratch memory of PREFIX_batch [bytes]."""
     return max(kernels.batch_scratch, _tables(kernels) + 8 * len(interface.ports))
 
 
 def _tables(kernels: Kernels) -> int:
-    """Return the bytes to the tables of one row, behind the scratch of a kernel."""
+    """Return the offset of a row's pointer tables, behind the scratch [bytes]."""
     return max(_whole(kernels.scratch), _whole(kernels.batch_scratch))
 
 
@@ -59,7 +65,7 @@ def _whole(size: int) -> int:
 
 
 def _fill(dtype: str) -> str:
-    """Write what sets numbers to NaN."""
+    """Return a function that sets numbers to NaN."""
     real, whole, nan, _, _ = _REALS[dtype]
     return _loop(
         "define internal void @dyn.fill(ptr %to, i64 %n) nounwind {",
@@ -73,7 +79,7 @@ def _fill(dtype: str) -> str:
 
 
 def _not_finite(dtype: str) -> str:
-    """Write what says whether some number is NaN or infinite."""
+    """Return a function that tests whether a number of an array is NaN or infinite."""
     real, whole, _, infinity, _ = _REALS[dtype]
     return _loop(
         "define internal i1 @dyn.not_finite(ptr %from, i64 %n) nounwind {",
@@ -90,7 +96,14 @@ def _not_finite(dtype: str) -> str:
 
 
 def _loop(head: str, body: Sequence[str], carried: str, end: str) -> str:
-    """Write a function that runs its body for k = 0..n-1, n > 0."""
+    """Return a function that runs its body for k = 0..n-1, n > 0.
+
+    Args:
+        head: Its first line.
+        body: Lines of the body.
+        carried: Line of a value that is carried from round to round, or "".
+        end: Return statement.
+    """
     return "\n".join(
         [
             head,
@@ -110,7 +123,7 @@ def _loop(head: str, body: Sequence[str], carried: str, end: str) -> str:
 
 
 def _port(table: str, k: int, name: str) -> list[str]:
-    """Write the load of a port's address."""
+    """Return code that loads entry k of the pointer table `table` into %NAMEk."""
     return [
         f"  %{name}_at{k} = getelementptr ptr, ptr {table}, i64 {k}",
         f"  %{name}{k} = load ptr, ptr %{name}_at{k}",
@@ -118,7 +131,10 @@ def _port(table: str, k: int, name: str) -> list[str]:
 
 
 def _settle(interface: Interface, checked: bool) -> str:
-    """Write what ends a state: checks for NaN, and NaN where the status is not 0."""
+    """Return the function that finishes a state: checks for NaN, and NaN if it failed.
+
+    `checked` is ignored.
+    """
     lines = [
         "define internal i64 @dyn.settle(ptr %in, ptr %out, i64 %status) nounwind {",
     ]
@@ -145,7 +161,7 @@ def _settle(interface: Interface, checked: bool) -> str:
                 ]
                 bad = f"%{name}_some{k}"
             last = f"%after{number}"
-            if code == NOT_FINITE_RESULT:  # other reasons come first
+            if code == NOT_FINITE_RESULT:  # earlier statuses take precedence
                 lines += [
                     f"  %good = icmp eq i64 {before}, 0",
                     f"  %both = and i1 %good, {bad}",
@@ -166,7 +182,12 @@ def _settle(interface: Interface, checked: bool) -> str:
 
 
 def _row(inputs: Sequence[int], outputs: Sequence[int], item: int) -> str:
-    """Write what makes the tables of one row of a batch."""
+    """Return the function that fills the pointer tables of one row of a batch.
+
+    Args:
+        inputs, outputs: Sizes of the ports.
+        item: Size of a number [bytes].
+    """
     lines = [
         "define internal void @dyn.row(ptr %in, ptr %strides, ptr %out, i64 %row,"
         " ptr %tables) nounwind {"
@@ -193,7 +214,11 @@ def _row(inputs: Sequence[int], outputs: Sequence[int], item: int) -> str:
 
 
 def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
-    """Write the function of rows: by lanes where they are enough, else one by one."""
+    """Return the function for rows, with lanes if there are enough rows.
+
+    Otherwise it calls the scalar kernel for each row. `settles`: whether each row is
+    finished by the function of _settle.
+    """
     n = len(interface.inputs)
     lines = [
         f"define i64 @{interface.prefix}_batch(ptr %in, ptr %strides, ptr %out,"
@@ -250,7 +275,10 @@ def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
 
 
 def _together(interface: Interface, kernels: Kernels, settles: bool) -> list[str]:
-    """Write what runs all rows by lanes, and looks at each where some may be bad."""
+    """Return code that computes all rows with lanes, and then checks suspect rows.
+
+    Without lanes it is a jump to the loop over single rows. `settles` is ignored.
+    """
     if not kernels.lanes:
         return ["  br label %each"]
     call = (

@@ -37,15 +37,15 @@ end:
 
 @dataclass(frozen=True)
 class Kernels:
-    """LLVM IR of what is exported, as modules that belong together.
+    """LLVM IR of the kernels of an export, as separate modules.
 
     Attributes:
         scalar: Module with the function @scalar (kernel_ir.py).
-        batch: Module with the function @batch; empty where rows go one by one.
-        scratch, batch_scratch: Bytes that these need.
-        lanes: Rows that @batch takes at once; 0 without it.
+        batch: Module with the function @batch; empty if rows are computed one by one.
+        scratch, batch_scratch: Scratch memory of these functions [bytes].
+        lanes: Rows that @batch computes at once; 0 without it.
         steps: Operations of one state.
-        checked: Whether something is required, so that a status may come.
+        checked: Whether the algorithm has conditions, so that a status is possible.
     """
 
     scalar: str
@@ -63,17 +63,17 @@ def kernels(
     """Return the kernels of a Program for a target.
 
     Args:
-        program: What is exported.
-        target: What for.
+        program: Program that is exported.
+        target: Target of the code.
         fused: Whether a multiply-add rounds once. On a target without the instruction
-            functions of fused.py compute it.
-        batch: Whether rows are wanted besides one state.
+            functions of fused.py emulate it.
+        batch: Whether there is a function for rows.
     """
     graph, sizes = program.graph, program._sizes
     single = str(program.dtype) == "float32"
     one = Lanes(1) if single else 1
     vector = target.vector
-    # Products of matrices are written for vectors of two lanes or more.
+    # Matrix products need vectors of at least two lanes.
     alone = scalar_kernel(
         graph, *sizes, fused, target.pack, max(vector, 2), one, zeroed=False
     )
@@ -95,13 +95,18 @@ def kernels(
 
 
 def portable(ir: str, target: Target, *roots: str) -> str:
-    """Return a module with what its roots call, and nothing of a C library.
+    """Return a module with its root functions and their callees, without a C library.
 
-    No function of it unwinds, so that no target needs tables for that.
+    Its functions do not unwind, so that no target needs tables for that.
+
+    Args:
+        ir: Module.
+        target: Target of the code.
+        roots: Names of functions, with @.
     """
     if not target.fused:
         ir = with_exact_fma(ir)
-    elif "float64" not in target.dtypes:  # where float32 calls it, for angles far away
+    elif "float64" not in target.dtypes:  # float32 code needs it for large angles
         ir = ir.replace("@llvm.fma.f32(", "@kept.fma.f32(")
         ir = with_exact_fma(ir).replace("@kept.fma.f32(", "@llvm.fma.f32(")
     if not target.floors:
@@ -141,5 +146,5 @@ def _defined(function: str) -> str:
 
 
 def _unused(line: str, used: set[str]) -> bool:
-    """Whether a line declares what nothing calls."""
+    """Return whether a line is a declaration of an unused function."""
     return line.startswith("declare ") and _defined(line) not in used

@@ -2,15 +2,16 @@
 
     x y + z,   rounded to nearest, ties to even
 
-The product is split into two numbers exactly, the three numbers are added so that what
-is lost is kept in the last bit (rounding to odd), and only the last addition rounds.
-Products or terms so large or small that a part would overflow or underflow are scaled
-before; subnormal results, which must round at their last bit, get a number added that
-moves this bit to where an addition rounds. One function writes both LLVM IR and C.
+The product is split into two numbers exactly, the three numbers are added with rounding
+errors preserved in the last bit (rounding to odd), and only the last addition rounds.
+Products or terms so large or small that intermediate results would overflow or
+underflow are scaled before; a subnormal result, which must round at its last bit, is
+added to a number that moves this bit to the position where an addition rounds. One
+function writes both LLVM IR and C.
 
 Cost: 100 instructions of x86-64 (SSE2) and 156 of WebAssembly for ordinary numbers, 240
-and 390 more where one is zero, not finite, below 2**-960 or above 2**990. Rounding
-down: 33 instructions.
+and 390 more if one is zero, not finite, below 2**-960 or above 2**990. Rounding down:
+33 instructions.
 
 Source: T. J. Dekker, A floating-point technique for extending the available precision
 (1971); S. Boldo and G. Melquiond, Emulation of FMA and correctly rounded sums: proved
@@ -28,16 +29,20 @@ from dyn_core.engines.llvm.ir import Instructions, Lanes, Value, is_single, kind
 _SPLIT = 2.0**27 + 1
 _SIGN = -(2**63)
 _EXPONENT = 2047 << 52
-_LEAST, _MOST = 2.0**-960, 2.0**990  # of products and numbers that need no scaling
-_APART = 120  # exponents by which terms differ: from there on only signs matter
-_TINY = -1300  # exponent of a scale from which everything is zero
+_LEAST, _MOST = 2.0**-960, 2.0**990  # range without scaling
+_APART = 120  # maximum difference of exponents: beyond it only signs matter
+_TINY = -1300  # smaller exponents give zero anyway
 _FMA = re.compile(r"@llvm\.fma\.(v(\d+))?f(32|64)\(")
 _FLOOR = re.compile(r"@llvm\.floor\.(v(\d+))?f(32|64)\(")
 _DECLARED = "declare [^\n]*@llvm\\.{}\\.[^\n]*\n"
 
 
 def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return whether x y + z needs no scaling."""
+    """Return the condition that x y + z needs no scaling.
+
+    b: Instructions or CInstructions, which the expressions are appended to; so in all
+    functions of this file. x, y, z: their values.
+    """
     product = b.intrinsic("fabs", x * y)
     result = product.compare("gt", _LEAST) & product.compare("lt", _MOST)
     for number in (x, y, z):
@@ -46,7 +51,7 @@ def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
-    """Return two numbers whose sum, rounded, is x y + z rounded once."""
+    """Return two numbers whose rounded sum is x y + z, rounded once."""
     product, rest = _product(x, y)
     high, low = _sum(z, rest)
     total, less = _sum(product, high)
@@ -54,7 +59,7 @@ def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
 
 
 def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x y + z of any numbers."""
+    """Return x y + z for any numbers, including zeros, infinities and NaN."""
     (x1, kx), (y1, ky), (z1, kz) = (_normal(b, number) for number in (x, y, z))
     z1 = b.select(z.compare("eq", 0.0), z, z1)
     power = kx + ky
@@ -63,7 +68,7 @@ def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
     total, rest = ordinary(b, x1, y1, z1 * _power_of_two(apart))
     result = total + rest
     large = _times_power(result, power)
-    # A number of that sign, whose last bit is the least that a double has.
+    # A number of the same sign, whose last bit is the least subnormal.
     shift = _power_of_two(_largest(b, -1022 - power, -1000))
     sign = result.bits() & _SIGN
     shift = (shift.bits() | sign).bits()
@@ -80,12 +85,15 @@ def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def odd_sum_of_products(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x y + z of float32 numbers in float64, to be rounded to float32."""
+    """Return x y + z of float32 numbers in float64, rounded to odd.
+
+    Rounding the result to float32 is then correct.
+    """
     return _odd_sum(b, x * y, z)
 
 
 def floor(b: Any, x: Any) -> Any:
-    """Return the largest whole number that is not above x."""
+    """Return the largest integer that is not above x."""
     size = b.intrinsic("fabs", x)
     big, bits = (2.0**23, 31) if "float" in b.real else (2.0**52, 63)
     near = _with_sign((size + big) - big, x, bits)
@@ -94,7 +102,10 @@ def floor(b: Any, x: Any) -> Any:
 
 
 def _with_sign(size: Any, x: Any, bits: int) -> Any:
-    """Return a number of some bits with the sign of another one."""
+    """Return a number with the magnitude of `size` and the sign of x.
+
+    `bits`: number of bits of a value without its sign, 31 or 63.
+    """
     sign = -(2**bits)
     return ((size.bits() & ~sign) | (x.bits() & sign)).bits()
 
@@ -110,21 +121,21 @@ def _split(x: Any) -> tuple[Any, Any]:
 
 
 def _product(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return a product and what it is rounded by."""
+    """Return a rounded product and its rounding error."""
     product = x * y
     (a, b), (c, d) = _split(x), _split(y)
     return product, (((a * c - product) + a * d) + b * c) + b * d
 
 
 def _sum(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return a sum and what it is rounded by."""
+    """Return a rounded sum and its rounding error."""
     total = x + y
     back = total - x
     return total, (x - (total - back)) + (y - back)
 
 
 def _odd_sum(b: Any, x: Any, y: Any) -> Any:
-    """Return a sum; where it is not exact, of its two neighbours that with odd bits."""
+    """Return a sum rounded to odd: if inexact, the neighbour with an odd last bit."""
     total, rest = _sum(x, y)
     bits = total.bits()
     inexact = b.intrinsic("fabs", rest).compare("gt", 0.0)
@@ -134,7 +145,7 @@ def _odd_sum(b: Any, x: Any, y: Any) -> Any:
 
 
 def _normal(b: Any, x: Any) -> tuple[Any, Any]:
-    """Return a number in [1, 2) with its sign, and its exponent."""
+    """Return the mantissa of a number, in [1, 2) with its sign, and its exponent."""
     tiny = b.intrinsic("fabs", x).compare("lt", 2.0**-1022)
     bits = b.select(tiny, x * 2.0**54, x).bits()
     bias = b.select(tiny, b.lift(1077, "whole"), 1023)
@@ -147,7 +158,7 @@ def _power_of_two(k: Any) -> Any:
 
 
 def _times_power(x: Any, k: Any) -> Any:
-    """Return x 2**k by two factors, each of which is a normal number."""
+    """Return x 2**k as a product of two factors, each of which is a normal number."""
     first = k >> 1
     return x * _power_of_two(first) * _power_of_two(k - first)
 
@@ -161,7 +172,7 @@ def _least(b: Any, k: Any, other: Any) -> Any:
 
 
 def with_exact_fma(ir: str) -> str:
-    """Return a module in which no multiply-add is left to the target."""
+    """Return a module in which functions of this file replace the intrinsic fma."""
     widths = _widths(_FMA, ir)
     if not widths:
         return ir
@@ -175,7 +186,7 @@ def with_exact_fma(ir: str) -> str:
 
 
 def with_own_floor(ir: str) -> str:
-    """Return a module in which no rounding down is left to the target."""
+    """Return a module in which functions of this file replace the intrinsic floor."""
     widths = _widths(_FLOOR, ir)
     if not widths:
         return ir
@@ -186,7 +197,7 @@ def with_own_floor(ir: str) -> str:
 
 
 def _widths(what: re.Pattern[str], ir: str) -> list[int]:
-    """Return the lanes that a function is called with, of both precisions."""
+    """Return the distinct numbers of lanes in calls of an intrinsic."""
     lanes = [_lanes(match) for match in what.finditer(ir)]
     return list({suffix(width): width for width in lanes}.values())
 
@@ -197,7 +208,10 @@ def _lanes(match: re.Match[str]) -> int:
 
 
 def _with_declared(ir: str, name: str, widths: Sequence[int]) -> str:
-    """Return a module that declares an intrinsic of one argument."""
+    """Return a module that declares the intrinsic `name` of one argument.
+
+    `widths`: numbers of lanes that it is called with.
+    """
     for width in widths:
         of = kind("real", width)
         line = f"declare {of} @llvm.{name}.{suffix(width)}({of})"
@@ -211,7 +225,7 @@ def _arguments(of: str) -> str:
 
 
 def _fma(width: int) -> str:
-    """Return the LLVM IR of a multiply-add of float64."""
+    """Return the LLVM IR of a float64 multiply-add with `width` lanes."""
     b = Instructions(width, False)
     x, y, z = (Value(b, "real", f"%{name}") for name in "xyz")
     good = is_ordinary(b, x, y, z)
@@ -246,7 +260,7 @@ def _scaled_ir() -> str:
 
 
 def _fma_single(width: int) -> str:
-    """Return the LLVM IR of a multiply-add of float32: by float64, rounded to odd."""
+    """Return the LLVM IR of a float32 multiply-add: in float64, rounded to odd."""
     b = Instructions(int(width), False)
     of = kind("real", width)
     wide = [b.value("real", f"fpext {of} %{name} to {b.real}") for name in "xyz"]

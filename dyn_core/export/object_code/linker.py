@@ -1,4 +1,4 @@
-"""The C compiler of this machine, where a shared library must be linked."""
+"""The C compiler of this machine as a linker of shared libraries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dyn_core.errors import CompileError
 
 
 def c_compiler() -> list[str]:
-    """Return the command of the C compiler: CC, or cc."""
+    """Return the command of the C compiler: the words of $CC, or cc."""
     return shlex.split(os.environ.get("CC", "")) or ["cc"]
 
 
@@ -20,10 +20,10 @@ def link(command: Sequence[str], name: str, flags: Sequence[str], valid: str) ->
     """Link a shared library.
 
     Args:
-        command: Of the compiler.
-        name: Of the library, for errors.
-        flags: Its other arguments.
-        valid: What a user may do where there is no compiler.
+        command: Command of the compiler.
+        name: Name of the library, for errors.
+        flags: Further arguments, including the output file.
+        valid: Advice in the error message if there is no compiler.
 
     Raises:
         CompileError: There is no compiler, or it fails.

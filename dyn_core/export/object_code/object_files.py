@@ -27,10 +27,10 @@ class ObjectFile:
 
     Attributes:
         data: Content of the file.
-        interface: With the memory that this code needs.
-        code: Bytes of instructions.
-        constants: Bytes of numbers and of the table of the interface.
-        undefined: Symbols that the code needs from elsewhere.
+        interface: Interface with the memory that this code needs.
+        code: Size of the instructions [bytes].
+        constants: Size of numbers and of the interface table [bytes].
+        undefined: Symbols that other objects must define.
         steps: Operations of one state.
     """
 
@@ -52,15 +52,15 @@ def compile_object(
     """Return a Program as an object file.
 
     Args:
-        program: What is compiled.
-        interface: Of the Program.
-        target: What for.
-        batch: Whether it has the function of rows, too.
-        exact: Whether multiply-adds round once where the target has no instruction.
+        program: Program to be compiled.
+        interface: Its interface.
+        target: Target of the code.
+        batch: Whether there is a function for rows.
+        exact: Whether multiply-adds round once if the target has no instruction.
 
     Raises:
-        UnsupportedError: The target does not compute with such numbers.
-        CompileError: LLVM refuses it.
+        UnsupportedError: The target does not support the dtype in hardware.
+        CompileError: LLVM rejects the code.
     """
     if interface.dtype not in target.dtypes:
         raise UnsupportedError(
@@ -85,7 +85,10 @@ def compile_object(
 def _compiled(
     interface: Interface, entries: str, written: Kernels, target: Target, batch: bool
 ) -> bytes:
-    """Return the modules of an export as one object."""
+    """Return the modules of an export as one object.
+
+    Raises CompileError if LLVM fails.
+    """
     import llvmlite.binding as llvm
 
     _initialize()
@@ -128,7 +131,7 @@ def _compiled(
 
 @once
 def _initialize() -> None:
-    """Let LLVM know all targets."""
+    """Initialize all targets of LLVM."""
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()
@@ -152,10 +155,13 @@ def _machine(target: Target) -> Any:
 
 
 def _contents(data: bytes) -> tuple[int, int, tuple[str, ...]]:
-    """Return bytes of code, of constants, and the symbols that are not defined."""
+    """Return size of code, size of constants, and undefined symbols of an object.
+
+    For formats other than ELF and WebAssembly: (size of the file, 0, ()).
+    """
     if data[:4] == b"\0asm":
         return wasm.sizes(data)
-    if data[:4] != b"\x7fELF":  # of macOS or Windows
+    if data[:4] != b"\x7fELF":  # Mach-O or COFF: sizes are not analysed
         return len(data), 0, ()
     loaded = [s for s in elf.sections(data) if s.flags & 2]
     code = sum(s.size for s in loaded if s.flags & 4)

@@ -1,8 +1,8 @@
-"""A bound of the stack of exported code, from its text.
+"""An upper bound for the stack of exported code, from its source text.
 
-Each value of a function has at most one place on the stack, whatever the compiler does
-with it, and a chain of calls needs no more than the sum of its functions; compilers
-that put functions into one another share their places. Nothing recurses.
+Each value of a function needs at most one stack slot, whatever the compiler does, and a
+chain of calls needs at most the sum over its functions; compilers that inline functions
+share their slots. There is no recursion.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-FRAME = 192  # bytes of a call besides: saved registers, return address, alignment
+FRAME = 192  # bytes of a call: saved registers, return address, alignment
 WORD = 8  # bytes of a number or an address
 _C = re.compile(r"^[\w *]*\b(\w+)\(([^;{)]*)\)\n\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _DECLARED = re.compile(
@@ -26,11 +26,11 @@ _ROOM = re.compile(r"alloca \[?(\d*)")
 
 
 class StackFrame(NamedTuple):
-    """What a function needs.
+    """The stack frame of a function.
 
     Attributes:
         size: Bytes of its own.
-        calls: Names in its text, those of the functions it calls among them.
+        calls: Names in its text, including the names of the functions it calls.
     """
 
     size: int
@@ -38,7 +38,7 @@ class StackFrame(NamedTuple):
 
 
 def stack_of_c(text: str, entries: Sequence[str]) -> int:
-    """Return the bytes of stack that functions of a source in C need at most."""
+    """Return the maximum stack of functions of a C source [bytes]."""
     frames: dict[str, StackFrame] = {}
     for name, arguments, body in _C.findall(text):
         size = FRAME + WORD * (2 * arguments.count(",") + sum(_declared(body)))
@@ -49,7 +49,7 @@ def stack_of_c(text: str, entries: Sequence[str]) -> int:
 
 
 def _declared(body: str) -> Iterator[int]:
-    """Yield how many words each line of declarations needs."""
+    """Yield the number of words of each declaration in a function's body."""
     for line in _DECLARED.findall(body):
         clean, before = line, ""
         while clean != before:
@@ -59,10 +59,10 @@ def _declared(body: str) -> Iterator[int]:
 
 
 def stack_of_ir(modules: Sequence[str], entries: Sequence[str]) -> int:
-    """Return the bytes of stack that functions of modules of LLVM IR need at most.
+    """Return the maximum stack of functions of LLVM IR modules [bytes].
 
     Args:
-        modules: The first calls functions of the others, which share no function.
+        modules: The first one calls functions of the others, which share no function.
         entries: Names of functions of the first.
     """
     first, *others = map(_frames, modules)
@@ -73,7 +73,7 @@ def stack_of_ir(modules: Sequence[str], entries: Sequence[str]) -> int:
 
 
 def _frames(module: str) -> dict[str, StackFrame]:
-    """Return the functions of a module of LLVM IR."""
+    """Return the stack frames of a module of LLVM IR, by function."""
     return {
         name: StackFrame(FRAME + sum(_values(body)), frozenset(_called(body)))
         for name, body in _IR.findall(module)
@@ -81,7 +81,7 @@ def _frames(module: str) -> dict[str, StackFrame]:
 
 
 def _values(body: str) -> Iterator[int]:
-    """Yield the bytes of each value of a function, and of its own memory."""
+    """Yield the size of each value of a function, and of its allocations [bytes]."""
     for value in _VALUE.findall(body):
         lanes = max([1, *map(int, _LANES.findall(value))])
         count = _ROOM.match(value)
@@ -93,14 +93,14 @@ def _called(body: str) -> list[str]:
 
 
 def _deepest(frames: Mapping[str, StackFrame], entries: Sequence[str]) -> int:
-    """Return the largest sum of sizes along calls."""
+    """Return the largest sum of frame sizes along calls from the entries [bytes]."""
     known: dict[str, int] = {}
 
     def depth(name: str) -> int:
         if name not in frames:
             return 0
         if name not in known:
-            known[name] = 0  # nothing recurses
+            known[name] = 0  # ends a search in case of recursion
             below = max(map(depth, frames[name].calls), default=0)
             known[name] = frames[name].size + below
         return known[name]

@@ -1,9 +1,9 @@
-"""Objects of WebAssembly, made into modules that stand alone.
+"""WebAssembly objects, and their conversion to stand-alone modules.
 
-An object imports memory, stack pointer and table. A module has them itself, with the
+An object imports memory, stack pointer and table. A module has its own, with the
 constants from address BASE on, then the stack. It exports its `memory`, the functions,
-`__heap_base` (the first address that callers may use) and the address of the table of
-the interface. No linker is needed: objects have one file's worth of each.
+`__heap_base` (the first address that callers may use) and the address of the interface
+table. No linker is needed, since there is only one object.
 
 Source: WebAssembly Core Specification 2.0; Tool Conventions, Linking.
 """
@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 from dyn_core.errors import CompileError
 
-BASE = 1024  # address of the first constant: none is the null pointer
-_STACK = 16384  # [bytes]
+BASE = 1024  # address of the first constant, so that none is null
+_STACK = 16384  # size of the stack [bytes]
 _PAGE = 65536
 _MAGIC = b"\0asm\1\0\0\0"
 _TYPE, _IMPORT, _FUNCTION, _TABLE, _MEMORY, _GLOBAL, _EXPORT = range(1, 8)
 _ELEMENT, _CODE, _DATA, _DATA_COUNT = 9, 10, 11, 12
 _UNDEFINED, _LOCAL, _NAMED = 0x10, 0x02, 0x40
-_ADDRESSES = (3, 4, 5)  # relocations of memory addresses; the last one is no LEB
+_ADDRESSES = (3, 4, 5)  # relocations of memory addresses; type 5 is no LEB
 _WITH_ADDEND = (3, 4, 5, 8, 9)
 _I32 = 0x7F
 
@@ -32,10 +32,11 @@ class WasmSymbol(NamedTuple):
     """A function (kind 0) or constant (kind 1) of an object.
 
     Attributes:
-        name, kind: What it is.
-        defined, shared: Whether it is here, and whether others see it.
-        number: Of the function, or of the segment of data.
-        offset: In that segment [bytes].
+        name: Its name.
+        kind: 0 or 1.
+        defined, shared: Whether the object defines it, and whether it is global.
+        number: Index of the function, or of the data segment.
+        offset: Offset in that segment [bytes]; 0 for a function.
     """
 
     name: str
@@ -48,7 +49,12 @@ class WasmSymbol(NamedTuple):
 
 @dataclass
 class _WasmReader:
-    """Reads numbers and names from bytes on."""
+    """A reader of bytes, integers (LEB128) and names.
+
+    Attributes:
+        data: Bytes that are read.
+        place: Index of the next byte.
+    """
 
     data: bytes
     place: int = 0
@@ -81,7 +87,7 @@ class _WasmReader:
 
 
 def _number(value: int, width: int = 0) -> bytes:
-    """Return an unsigned LEB128, of `width` bytes at least."""
+    """Return an unsigned LEB128 of at least `width` bytes."""
     parts: list[int] = []
     while value > 127 or len(parts) + 1 < width:
         parts.append(value & 127 | 128)
@@ -90,7 +96,7 @@ def _number(value: int, width: int = 0) -> bytes:
 
 
 def _signed(value: int) -> bytes:
-    """Return a signed LEB128 of five bytes, of a number below 2**31."""
+    """Return a number from 0 to 2**31 - 1 as a signed LEB128 of five bytes."""
     return _number(value, 5)
 
 
@@ -103,7 +109,7 @@ def _text(name: str) -> bytes:
 
 
 def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
-    """Yield number, name (of a custom one) and content of each section."""
+    """Yield number, name (empty unless custom) and content of each section."""
     reader = _WasmReader(data, len(_MAGIC))
     while reader.place < len(data):
         kind = reader.byte()
@@ -117,7 +123,10 @@ def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
 
 
 def symbols(data: bytes) -> list[WasmSymbol]:
-    """Return the functions and constants that an object defines or needs."""
+    """Return the functions and constants that an object defines or imports.
+
+    Raises StopIteration if the object has no section "linking".
+    """
     content = next(x for _, name, x in sections(data) if name == "linking")
     reader, every = _WasmReader(content), list[WasmSymbol]()
     reader.number()  # version
@@ -134,7 +143,7 @@ def symbols(data: bytes) -> list[WasmSymbol]:
 
 
 def _symbol(reader: _WasmReader) -> WasmSymbol | None:
-    """Return the next symbol; None for those of other kinds."""
+    """Read the next symbol; return None if it is neither function nor constant."""
     kind, flags = reader.byte(), reader.number()
     defined, shared = not flags & _UNDEFINED, not flags & _LOCAL
     if kind == 1:
@@ -150,14 +159,14 @@ def _symbol(reader: _WasmReader) -> WasmSymbol | None:
 
 
 def sizes(data: bytes) -> tuple[int, int, tuple[str, ...]]:
-    """Return bytes of code, of constants, and the functions that are not defined."""
+    """Return size of code, size of constants [bytes], and undefined functions."""
     code = sum(len(x) for kind, _, x in sections(data) if kind == _CODE)
     constants = sum(len(x) for kind, _, x in sections(data) if kind == _DATA)
     return code, constants, _missing(data)
 
 
 def _missing(data: bytes) -> tuple[str, ...]:
-    """Return the functions that an object imports."""
+    """Return the names of the functions that an object imports."""
     reader, names = _WasmReader(dict(_numbered(data)).get(_IMPORT, b"\0")), []
     for _ in range(reader.number()):
         reader.name()
@@ -180,10 +189,10 @@ def _numbered(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def module(data: bytes) -> bytes:
-    """Return a module that stands alone, of an object.
+    """Return the stand-alone module of an object.
 
     Raises:
-        CompileError: The object calls functions that it does not have.
+        CompileError: The object calls functions that it does not define.
     """
     missing = _missing(data)
     if missing:
@@ -228,7 +237,7 @@ def _vector(entries: list[bytes]) -> bytes:
 
 
 def _elements(content: bytes) -> int:
-    """Return the number of functions in the table, behind its null."""
+    """Return the number of functions in the table, without its null entry."""
     if not content:
         return 0
     reader = _WasmReader(content)
@@ -238,7 +247,7 @@ def _elements(content: bytes) -> int:
 
 
 def _segments(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield start and content of each segment of data."""
+    """Yield start address and content of each data segment."""
     reader = _WasmReader(content)
     for _ in range(reader.number()):
         reader.number(), reader.byte()
@@ -248,7 +257,7 @@ def _segments(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _relocated(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield numbered sections with BASE added to all addresses of memory in them."""
+    """Yield numbered sections, with BASE added to all memory addresses in them."""
     every = list(sections(data))
     contents = {k: bytearray(content) for k, (_, _, content) in enumerate(every)}
     for _, name, content in every:

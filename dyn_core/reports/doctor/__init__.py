@@ -1,1 +1,1 @@
-"""`dyn doctor`: everything doubtful about a robot, ranked, with what to do about it."""
+"""Diagnosis of a robot, `dyn doctor`: ranked findings with remedies."""

@@ -1,4 +1,4 @@
-"""Every kind of finding of `dyn doctor` by its code, in the order of a report."""
+"""All kinds of findings of `dyn doctor` by code, in the order of a report."""
 
 from dyn_core.reports.doctor.hint_kinds import HINTS
 from dyn_core.reports.doctor.severe_kinds import SEVERE

@@ -36,7 +36,12 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the report; return 1 if there are errors."""
+    """Print the report; return 1 if there are errors, else 0.
+
+    Raises:
+        ModelError: There is no such robot.
+        SettingError: An option is not valid.
+    """
     report = doctor(
         arguments.robot,
         samples=arguments.samples,

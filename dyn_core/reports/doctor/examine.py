@@ -38,7 +38,7 @@ from dyn_core.reports.doctor.sidecar_hints import check_sidecar
 from dyn_core.reports.doctor.solids import Solids
 
 _OPTIONS = tuple(inspect.signature(load).parameters)[1:]
-# Warnings of loading that a check of this folder says better, by what they hold.
+# Parts of warnings of loading that checks in this folder report in more detail.
 _SAID = (
     "is not positive definite", "breaks the triangle inequality",
     "mass is 0 but principal moments", "without <limit>; taken as free",
@@ -52,9 +52,11 @@ class _Examined(NamedTuple):
     """A robot as far as it could be read.
 
     Attributes:
-        model: None where loading refuses it.
-        facts: None where it is no XML, or a refused MJCF.
-        met: Why loading or reading refuses it.
+        model: Model; None if loading fails.
+        facts: Facts of the file; None if it cannot be parsed, or is an MJCF file that
+            does not load.
+        origin: Source of the robot.
+        met: Reasons why reading or loading failed.
     """
 
     model: Model | None
@@ -71,24 +73,24 @@ def doctor(
     meshes: bool = True,
     **options: Any,
 ) -> RobotReport:
-    """Return everything that is doubtful about a robot, errors first.
+    """Return all doubts about a robot, errors first.
 
         report = dyn.doctor("robot.urdf")
         print(report)
         report.errors, report.warnings, report.hints
 
-    What loading refuses is examined as far as its file can be read.
+    A robot that does not load is examined as far as its file can be read.
 
     Args:
-        robot: Model, or what dyn.load takes.
-        samples: Positions that are looked at, drawn within the limits.
-        seed: Of the positions.
-        meshes: Whether files of meshes are read.
-        options: Those of dyn.load, where it is not a Model.
+        robot: Model, or an argument of dyn.load.
+        samples: Number of random positions, drawn within the limits.
+        seed: Seed of the positions.
+        meshes: Whether mesh files are read.
+        options: Options of dyn.load, unless `robot` is a Model.
 
     Raises:
         ModelError: There is no such file or robot.
-        SettingError: An unknown option, samples or seed that are none.
+        SettingError: An option is unknown, samples < 1 or seed < 0.
     """
     for what, value, least in (("samples", samples, 1), ("seed", seed, 0)):
         if value < least:
@@ -103,7 +105,10 @@ def doctor(
 
 
 def _report(examined: _Examined, samples: int, seed: int, meshes: bool) -> RobotReport:
-    """Return what all checks say that a robot, as far as it was read, allows."""
+    """Return the report of all checks that apply to a robot as far as it was read.
+
+    `samples`, `seed`, `meshes`: as in `doctor`.
+    """
     model, facts, origin, met = examined
     messages, figures, notes = [*met], dict[str, str](), list[str]()
     if facts is not None:
@@ -141,9 +146,12 @@ def _of_model(model: Model) -> _Examined:
 
 
 def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
-    """Return a robot, loaded where it can be and read where it cannot."""
+    """Return a robot, loaded if possible, else only read.
+
+    Raises ModelError if there is no such file or robot.
+    """
     if hasattr(source, "read"):
-        source = source.read()  # it is read twice
+        source = source.read()  # a stream can be read only once, but is needed twice
     located = locate(source, options.get("package_paths", ()))
     if located.file is not None and not located.file.is_file():
         raise ModelError(f"cannot read the URDF file {located.file}: no such file")
@@ -167,7 +175,7 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
 
 
 def _loading(model: Model) -> Iterator[Met]:
-    """Yield what loading warned of and no check here says."""
+    """Yield findings for warnings of loading that no check repeats."""
     for warning in model.warnings:
         if any(part in warning for part in _SAID):
             continue
@@ -180,7 +188,7 @@ def _loading(model: Model) -> Iterator[Met]:
 
 
 def _sizes(facts: RobotFacts) -> dict[str, str]:
-    """Return what a robot weighs and how far it reaches."""
+    """Return numbers of links and joints, mass and reach of a robot, as text."""
     total = sum(link.mass for link in facts.links)
     return {
         "links, joints": f"{len(facts.links)}, {len(facts.joints)}",
@@ -202,5 +210,5 @@ def _sidecar(origin: Origin, name: str) -> str:
 
 
 def as_json(report: RobotReport) -> str:
-    """Return a report as JSON."""
+    """Return a report as JSON text."""
     return json.dumps(report.as_dict(), indent=2, ensure_ascii=False)

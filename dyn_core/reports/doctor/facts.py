@@ -1,6 +1,6 @@
-"""Links and joints as the checks see them: of a Description, or of XML that is refused.
+"""Links and joints for the checks, from a Description or from XML that does not load.
 
-Numbers are those of the file, before loading scales axes or replaces limits.
+Numbers are those in the file, before loading scales axes or replaces limits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class LinkFacts:
     """A link.
 
     Attributes:
-        mass: [kg].
+        name: Its name.
+        mass: Mass [kg].
         centre: Centre of mass in the link's frame, 3 [m].
         Ic: Inertia about it, along the link's axes, 3x3 [kg·m²].
         geometry: Visual and collision shapes.
@@ -55,9 +56,12 @@ class JointFacts:
     """A joint.
 
     Attributes:
-        axis: As in the file; None where it has none.
-        limits: lower, upper, velocity, effort as in <limit>; what is missing is too.
-        limited: Whether there is a <limit>, or numbers of one.
+        name, kind: Its name and type.
+        parent, child: Names of its links.
+        xyz, rpy: Origin in the parent link [m], [rad].
+        axis: As in the file; None if it has none.
+        limits: lower, upper, velocity, effort as in <limit>; missing ones are left out.
+        limited: Whether there is a <limit>, or a finite limit.
         mimic: Leader and multiplier, or None.
         drive: Damping, dry friction, armature.
         passive: Whether it has no motor.
@@ -78,7 +82,7 @@ class JointFacts:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Lower and upper limit; without bounds where there are none."""
+        """Lower and upper limit; infinite for joints without limits."""
         if not self.limited or self.kind not in LIMITED:
             return -math.inf, math.inf
         return self.limits.get("lower", 0.0), self.limits.get("upper", 0.0)
@@ -86,10 +90,12 @@ class JointFacts:
 
 @dataclass(frozen=True)
 class RobotFacts:
-    """A robot: what all checks of the file need.
+    """A robot, with the data for all checks of its file.
 
     Attributes:
-        origin: Where it was read from; meshes are searched there.
+        name: Its name.
+        links, joints: Links and joints in the order of the file.
+        origin: Source of the robot, where its meshes are searched.
     """
 
     name: str
@@ -99,7 +105,7 @@ class RobotFacts:
 
     @property
     def reach(self) -> float:
-        """Longest way from a root along origins of joints to a centre of mass [m]."""
+        """Maximum length from a root along joint origins to a centre of mass [m]."""
         above = {joint.child: joint for joint in self.joints}
         lengths: dict[str, float] = {}
 
@@ -142,7 +148,7 @@ def _link_of_spec(link: LinkSpec) -> LinkFacts:
 
 
 def bodies(model: Model) -> dict[str, LinkFacts]:
-    """Return by link the body that moves as one with it."""
+    """Return, for each link, the whole body that is rigidly connected to it."""
     return {
         name: _link_of_spec(LinkSpec(name, model.I[frame.body]))
         for name, frame in model.frames.items()
@@ -150,7 +156,7 @@ def bodies(model: Model) -> dict[str, LinkFacts]:
 
 
 def _sizes(shape: object) -> Sequence[float]:
-    """Return the numbers of a Shape as a Geometry has them."""
+    """Return the sizes of a Shape in the order of a Geometry; empty if unknown."""
     for names in (("size",), ("radius", "length"), ("radius",), ("scale",)):
         if all(hasattr(shape, name) for name in names):
             values = [getattr(shape, name) for name in names]
@@ -163,7 +169,7 @@ def _joint_of_spec(spec: JointSpec) -> JointFacts:
     limits |= {"velocity": spec.velocity, "effort": spec.effort}
     known = {k: x for k, x in limits.items() if math.isfinite(x) and x != 0.0}
     bounded = math.isfinite(spec.lower) or math.isfinite(spec.upper)
-    if bounded:  # a limit of 0 is one
+    if bounded:  # the filter above dropped limits of 0
         known |= {"lower": spec.lower, "upper": spec.upper}
     rule = spec.mimic
     ratio = None if rule is None else rule.multiplier
@@ -178,9 +184,9 @@ def _joint_of_spec(spec: JointSpec) -> JointFacts:
 
 
 def of_xml(robot: Element, origin: Origin) -> RobotFacts:
-    """Return the facts of a <robot>, whatever loading says to it.
+    """Return the facts of a <robot> element, even if it does not load.
 
-    What is no number is left out: loading names it.
+    Values that are no numbers are replaced by defaults: loading reports them.
     """
     links = tuple(_link_of_xml(x) for x in robot.iterfind("link"))
     joints = tuple(_joint_of_xml(x) for x in robot.iterfind("joint"))
@@ -188,12 +194,15 @@ def of_xml(robot: Element, origin: Origin) -> RobotFacts:
 
 
 def _name(element: Element | None, key: str = "name", default: str = "") -> str:
-    """Return a name as a Model has it."""
+    """Return an attribute as a name in a Model's form."""
     return mended_name("" if element is None else element.get(key, default))
 
 
 def _floats(element: Element | None, key: str, count: int) -> tuple[float, ...] | None:
-    """Return the finite numbers of an attribute, None where they are no such."""
+    """Return the finite numbers of an XML attribute.
+
+    None if the element or attribute is missing, or has not `count` finite numbers.
+    """
     try:
         text = "" if element is None else element.get(key, "")
         values = tuple(float(x) for x in text.split())
@@ -253,9 +262,13 @@ def _joint_of_xml(joint: Element) -> JointFacts:
 
 
 def completed(raw: RobotFacts, loaded: RobotFacts) -> RobotFacts:
-    """Return the facts of a robot that loads with axes and limits as its file has them.
+    """Return the facts of a loaded robot with axes, origins and limits of its file.
 
-    Joints that the sidecar changed to another kind stay as loaded.
+    Joints whose kind the sidecar changed stay as loaded.
+
+    Args:
+        raw: Facts of the XML.
+        loaded: Facts of the loaded robot.
     """
     written = {joint.name: joint for joint in raw.joints}
     joints = []
@@ -272,7 +285,7 @@ def completed(raw: RobotFacts, loaded: RobotFacts) -> RobotFacts:
                 limited=other.limited,
                 xyz=other.xyz,
                 rpy=other.rpy,
-                mimic=joint.mimic or other.mimic,  # one that is lost, too
+                mimic=joint.mimic or other.mimic,  # also a rule that loading dropped
             )
         joints.append(joint)
     return replace(loaded, joints=tuple(joints))

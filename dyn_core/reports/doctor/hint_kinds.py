@@ -1,4 +1,4 @@
-"""Hints of `dyn doctor`: what works, and could be better."""
+"""Hints of `dyn doctor`: properties of a robot that work and could be better."""
 
 from dyn_core.reports.doctor.kinds import HINT, FindingKind
 

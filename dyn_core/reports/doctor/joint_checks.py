@@ -14,17 +14,17 @@ from dyn_core.reports.doctor.facts import (
 )
 from dyn_core.reports.doctor.report import Met
 
-TURNS = 20.0  # beyond this an angle is no limit in radians [rad]
-ENDLESS = 1e4  # from here on a limit means that there is none [rad]
-FAST = 90.0  # joint speeds beyond are those of no gear [rad/s]
-ALMOST = 2e-3  # angle that is a direction with rounding errors [rad]
-ROUNDING = 1e-5  # and one that is not [rad]
-LONG, ABSURD = 10.0, 100.0  # lengths between joints [m]
-ROTATED = 2 * math.pi + 0.01  # largest angle of an origin [rad]
+TURNS = 20.0  # larger angles are no limits in radians [rad]
+ENDLESS = 1e4  # larger limits mean that there is none [rad]
+FAST = 90.0  # larger joint speeds are implausible for a gear [rad/s]
+ALMOST = 2e-3  # maximum angle that counts as a rounding error [rad]
+ROUNDING = 1e-5  # smaller angles are not worth a hint [rad]
+LONG, ABSURD = 10.0, 100.0  # doubtful and impossible lengths between joints [m]
+ROTATED = 2 * math.pi + 0.01  # maximum angle of an origin [rad]
 
 
 def check_joints(robot: RobotFacts) -> Iterator[Met]:
-    """Yield what is doubtful about the joints of a file."""
+    """Yield the findings about the joints of a file."""
     yield from _tree(robot)
     for joint in robot.joints:
         owner = f"joint '{joint.name}'"
@@ -36,7 +36,7 @@ def check_joints(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _tree(robot: RobotFacts) -> Iterator[Met]:
-    """Yield everything that keeps links and joints from being a tree."""
+    """Yield every reason why links and joints do not form a tree."""
     for what, parts in (("link", robot.links), ("joint", robot.joints)):
         for name, count in Counter(part.name for part in parts).items():
             if count > 1:
@@ -63,12 +63,12 @@ Problems = Iterator[tuple[str, str]]
 
 
 def _axis(joint: JointFacts) -> Problems:
-    """Yield what is odd about the direction of an axis."""
+    """Yield code and fact of doubts about the direction of an axis."""
     if joint.kind not in (*ONE_AXIS, "cylindrical", "planar") or joint.axis is None:
         return
     shown = " ".join(f"{x:g}" for x in joint.axis)
     length = math.hypot(*joint.axis)
-    if length < 1e-9:
+    if length < 1e-9:  # divisor below
         yield "zero-axis", f"axis {shown}"
         return
     if abs(length - 1) > 1e-3:
@@ -81,7 +81,7 @@ def _axis(joint: JointFacts) -> Problems:
 
 
 def _origin(joint: JointFacts) -> Problems:
-    """Yield what is odd about where a joint is."""
+    """Yield code and fact of doubts about the origin of a joint."""
     distance = math.hypot(*joint.xyz)
     if distance >= ABSURD:
         yield "far-origin", f"{distance:.6g} m from its parent link"
@@ -96,7 +96,7 @@ def _origin(joint: JointFacts) -> Problems:
 
 
 def _limits(joint: JointFacts) -> Problems:
-    """Yield what is odd about the limits of a joint."""
+    """Yield code and fact of doubts about the limits of a joint."""
     if joint.kind not in (*LIMITED, "continuous") or joint.mimic is not None:
         return
     low, high = joint.range
@@ -118,12 +118,12 @@ def _limits(joint: JointFacts) -> Problems:
 
 
 def _absent(joint: JointFacts, what: str) -> str:
-    """Return why a limit is none."""
+    """Return why the limit `what` is missing: 0 or not given."""
     return f"{what} is {'0' if what in joint.limits else 'not given'}"
 
 
 def _angles(joint: JointFacts) -> Problems:
-    """Yield limits of a revolute joint that are no angles in radians."""
+    """Yield code and fact of limits of a revolute joint that look like degrees."""
     if joint.kind not in ("revolute", "continuous"):
         return
     low, high = joint.range
@@ -136,7 +136,7 @@ def _angles(joint: JointFacts) -> Problems:
 
 
 def _rule(joint: JointFacts) -> Problems:
-    """Yield a rule that moves nothing."""
+    """Yield code and fact of a mimic rule with multiplier 0."""
     if joint.mimic is not None and joint.mimic[1] == 0.0 and joint.kind != "fixed":
         yield "zero-mimic", f"follows '{joint.mimic[0]}' with multiplier 0"
 
@@ -147,7 +147,7 @@ _CHECKS: tuple[Callable[[JointFacts], Problems], ...] = (
 
 
 def _units(robot: RobotFacts) -> Iterator[Met]:
-    """Yield lengths of a whole robot that look like millimetres."""
+    """Yield lengths of a robot that look like millimetres."""
     lengths = [math.hypot(*joint.xyz) for joint in robot.joints]
     apart = sorted(x for x in lengths if x > 0)
     if apart and apart[len(apart) // 2] > LONG:
@@ -162,7 +162,7 @@ def _units(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _chains(robot: RobotFacts) -> Iterator[Met]:
-    """Yield followers that lead nowhere, or to another follower."""
+    """Yield followers whose leader is missing, fixed or a follower, and circles."""
     joints = {joint.name: joint for joint in robot.joints}
     for joint in robot.joints:
         if joint.mimic is None or joint.kind == "fixed":

@@ -1,6 +1,6 @@
-"""Every kind of finding of `dyn doctor`: how severe, what it means, how to mend it.
+"""The type of findings of `dyn doctor`: severity, meaning and remedy.
 
-The checks say where it is and which numbers were met; the words are here, once.
+The checks report places and numbers; the texts are in the catalogue, once.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ERROR, WARNING, HINT = "error", "warning", "hint"
-SEVERITIES = (ERROR, WARNING, HINT)  # the order of a report
+SEVERITIES = (ERROR, WARNING, HINT)  # in the order of a report
 
 
 class FindingKind(NamedTuple):
@@ -16,11 +16,12 @@ class FindingKind(NamedTuple):
 
     Attributes:
         code: Its name, for programs.
-        severity: error: the robot cannot be used, or is no body of this world;
-            warning: results are probably wrong; hint: it works, and could be better.
-        title: What is the matter, in a few words.
-        meaning: What follows from it.
-        remedy: How to mend it.
+        severity: "error": the robot cannot be used, or is physically impossible;
+            "warning": results are probably wrong; "hint": it works, and could be
+            better.
+        title: The fault, in a few words.
+        meaning: Its consequences.
+        remedy: How to correct it.
     """
 
     code: str

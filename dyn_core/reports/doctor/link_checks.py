@@ -1,4 +1,4 @@
-"""Checks of masses and inertias: possible at all, and probable beside the shapes."""
+"""Checks of masses and inertias: physically possible, and plausible for the shapes."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from dyn_core.reports.doctor.facts import LinkFacts, RobotFacts
 from dyn_core.reports.doctor.report import Met
 from dyn_core.reports.doctor.solids import LinkSolid, Solids
 
-MANY_TIMES = 10.0  # off by more, an inertia is improbable beside its shape
-HEAVIEST, LIGHTEST = 25_000.0, 1.0  # density of a body [kg/m³]
-ROCK = 3000.0  # mass by reach³ of a whole robot [kg/m³]
-SLACK, SLACK_LENGTH = 0.1, 0.005  # of a centre beside a box: of its sides, and [m]
-SMALLEST_REACH = 0.05  # of a robot whose size says something [m]
-LIGHT, _LIGHT = 1e-3, "light-placeholder"  # of the robot's mass; what it is called
-ALIKE = 3  # links with the same moments that count as placeholders
+MANY_TIMES = 10.0  # ratio to a uniform box from which inertia is improbable
+HEAVIEST, LIGHTEST = 25_000.0, 1.0  # plausible densities of a body [kg/m³]
+ROCK = 3000.0  # maximum of mass / reach³ of a whole robot [kg/m³]
+SLACK, SLACK_LENGTH = 0.1, 0.005  # tolerance of a centre: part of the box; [m]
+SMALLEST_REACH = 0.05  # minimum reach for checks relative to it [m]
+LIGHT, _LIGHT = 1e-3, "light-placeholder"  # share of the robot's mass; code
+ALIKE = 3  # number of links with equal moments that count as placeholders
 
 
 def check_links(
     robot: RobotFacts, solids: Solids, bodies: Mapping[str, LinkFacts]
 ) -> Iterator[Met]:
-    """Yield what is doubtful about the mass and inertia of every link.
+    """Yield the findings about the mass and inertia of every link.
 
     Args:
         robot: Facts of its file.
-        solids: Reads the shapes of links.
-        bodies: By link: the body that moves as one with it; none where loading refuses
-            the robot.
+        solids: Reader of the links' shapes.
+        bodies: For each link the whole body rigidly connected to it; empty if the robot
+            does not load.
     """
     reach = robot.reach
     light = LIGHT * sum(max(link.mass, 0.0) for link in robot.links)
@@ -62,7 +62,10 @@ def check_links(
 
 
 def _as_part(met: Met) -> Met:
-    """Return what is met where the body that a link belongs to is possible."""
+    """Return a finding of an impossible inertia as one of a part of a possible body.
+
+    Other findings are returned unchanged.
+    """
     code = "impossible-part" if met.code == "impossible-inertia" else met.code
     return met._replace(code=code)
 
@@ -72,7 +75,7 @@ def _named(link: LinkFacts) -> str:
 
 
 def _impossible(link: LinkFacts) -> Iterator[Met]:
-    """Yield why no body has this mass and inertia, as loading would find it."""
+    """Yield reasons why no body has this mass and inertia, with loading's tolerance."""
     if link.mass < 0:
         what = f"mass {link.mass:.6g} kg is negative"
         yield Met("impossible-inertia", _named(link), what)
@@ -85,6 +88,7 @@ def _impossible(link: LinkFacts) -> Iterator[Met]:
             yield Met("moments-without-mass", _named(link), what)
         return
     square = float(link.centre @ link.centre)
+    # Moments about the link's origin lose digits in the shift to the centre of mass.
     slack = TRIANGLE * max(np.abs(moments).max(), 1e-3 * link.mass * square, 1e-300)
     if low < -slack:
         what = f"principal moments {shown} kg·m²: one is negative"
@@ -96,7 +100,7 @@ def _impossible(link: LinkFacts) -> Iterator[Met]:
 
 
 def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
-    """Yield what does not fit between mass, inertia and shapes of a link."""
+    """Yield contradictions between mass, inertia and shapes of a link."""
     a, b, c = solid.size
     box = f"box of {a:.3g} x {b:.3g} x {c:.3g} m"
     uniform = link.mass * float(solid.size @ solid.size) / 6
@@ -125,7 +129,7 @@ def _beside_shape(link: LinkFacts, solid: LinkSolid) -> Iterator[Met]:
 
 
 def _guess(density: float) -> str:
-    """Return which units would make a density that of a robot, if any do."""
+    """Return a remark on the probable unit of an implausible density [kg/m³], or ""."""
     if 1e5 < density < 1e7:
         return "; a thousandth of the mass would be usual"
     if density < 1e-3:
@@ -134,7 +138,7 @@ def _guess(density: float) -> str:
 
 
 def _placeholders(robot: RobotFacts) -> Iterator[Met]:
-    """Yield links of different mass with the same moments."""
+    """Yield groups of links of different mass with the same moments."""
     groups: dict[tuple[float, ...], list[LinkFacts]] = {}
     for link in robot.links:
         if link.mass > 0 and link.moments[2] > 0:

@@ -1,7 +1,7 @@
 """Checks of a robot in motion: inertia along joints, H, weight, tips, loops.
 
 Positions are drawn with a fixed seed within the limits. Programs are interpreted
-(engine graph): nothing is compiled for a report.
+(engine graph): compiling would take longer than a report.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from dyn_core.simulation.loop_report import TRIES, loop_report
 from dyn_core.solving.registry import solver
 
 ENGINE = "graph"
-WORST = 1e7  # condition number of the scaled H that is refused [-]
-TINY = 1e-5  # of the robot's mass; less is no body's [-]
-TINY_MASS = 1e-3  # and less than this [kg]
-RANK = 1e-7  # singular values below this part of the largest count as zero
-MOST_TIPS = 8  # ends of chains that are looked at
-OPEN = 1e-6  # gap of a loop that counts [m | rad]
+WORST = 1e7  # maximum condition number of the scaled H [-]
+TINY = 1e-5  # mass relative to the robot's that counts as tiny [-]
+TINY_MASS = 1e-3  # and maximum mass that counts as tiny [kg]
+RANK = 1e-7  # relative tolerance of singular values
+MOST_TIPS = 8  # maximum number of tips that are checked
+OPEN = 1e-6  # maximum gap of a closed loop [m | rad]
 
 
 class SampledMotions(NamedTuple):
-    """A robot and the positions that are looked at.
+    """A robot with random positions.
 
     Attributes:
-        q: (samples, nq).
-        figures: What is measured, by name; the checks add to it.
-        notes: What is not looked at, and why; the checks add to it.
+        model: Robot.
+        q: Positions, (samples, nq).
+        figures: Measured values as text, by name; the checks add to it.
+        notes: Omitted checks, and why; the checks add to it.
     """
 
     model: Model
@@ -44,14 +45,14 @@ class SampledMotions(NamedTuple):
 
 
 def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
-    """Return a robot with positions drawn within its limits."""
+    """Return a robot with random positions within its limits, and no results yet."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random(rng) for _ in range(samples)])
     return SampledMotions(model, q.reshape(samples, model.nq), {}, [])
 
 
 def check_motions(motions: SampledMotions) -> Iterator[Met]:
-    """Yield what shows only when the robot moves."""
+    """Yield findings that need positions; a check that fails becomes a note."""
     model = motions.model
     yield from _bodies(model)
     if model.nv == 0:
@@ -66,7 +67,7 @@ def check_motions(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _bodies(model: Model) -> Iterator[Met]:
-    """Yield joints without inertia behind them, and bodies of little or no mass."""
+    """Yield joints without inertia along them, and bodies of little or no mass."""
     in_loops = joints_in_loops(model)
     lacking = [name for name in model.without_inertia if name not in in_loops]
     for name in lacking:
@@ -82,7 +83,7 @@ def _bodies(model: Model) -> Iterator[Met]:
 
 
 def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
-    """Yield that H, scaled to a diagonal of ones, is nearly singular somewhere."""
+    """Yield a finding if H, scaled to a unit diagonal, is nearly singular somewhere."""
     model = motions.model
     if model.without_inertia:
         motions.notes.append("H is singular: its condition was not looked at")
@@ -96,7 +97,7 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
         return
     scale = 1 / np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(H * scale[:, :, None] * scale[:, None, :])
-    conditions = values[:, -1] / np.maximum(values[:, 0], 1e-300)
+    conditions = values[:, -1] / np.maximum(values[:, 0], 1e-300)  # may be 0
     worst = int(np.argmax(conditions))
     middle = float(np.median(conditions))
     motions.figures["condition of the scaled H"] = (
@@ -109,14 +110,14 @@ def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _largest(model: Model, direction: np.ndarray) -> str:
-    """Return the joints that take part in a direction, the most first."""
+    """Return the names of the main joints in a direction (nv,), at most four."""
     share = np.abs(direction) / np.abs(direction).max()
     order = [int(k) for k in np.argsort(-share) if share[k] > 0.1][:4]
     return ", ".join(f"'{_coordinate(model, k)}'" for k in order)
 
 
 def _coordinate(model: Model, k: int) -> str:
-    """Return the name of the joint that a velocity coordinate belongs to."""
+    """Return the name of the joint of velocity coordinate k."""
     return next(
         model.names[i]
         for i in model.independent
@@ -125,7 +126,7 @@ def _coordinate(model: Model, k: int) -> str:
 
 
 def _weight(motions: SampledMotions) -> Iterator[Met]:
-    """Yield joints whose effort limit is less than what gravity asks for."""
+    """Yield joints whose effort limit is less than the gravity load somewhere."""
     model = motions.model
     if model.loops:
         motions.notes.append(
@@ -157,7 +158,7 @@ def _weight(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _tips(motions: SampledMotions) -> Iterator[Met]:
-    """Yield joint motions that no position shows at the tip of their chain."""
+    """Yield tips with joint motions that cancel in every position."""
     model = motions.model
     if model.loops:
         motions.notes.append("singular directions of tips: not looked at with loops")
@@ -174,7 +175,7 @@ def _tips(motions: SampledMotions) -> Iterator[Met]:
             continue
         J = solver("jacobian").build(model, frame=names[0], engine=ENGINE)(q)
         J = J[:, :, columns]
-        length = max(float(np.abs(J[:, 3:]).max()), 1e-9)
+        length = max(float(np.abs(J[:, 3:]).max()), 1e-9)  # rad become comparable to m
         J = np.concatenate([J[:, :3] * length, J[:, 3:]], axis=1)
         sizes = np.linalg.svd(J, compute_uv=False)
         ratios = sizes[:, -1] / sizes[:, 0]
@@ -191,7 +192,7 @@ def _tips(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _columns(model: Model, body: int) -> list[int]:
-    """Return the velocity coordinates that move a body."""
+    """Return the indices of the velocity coordinates that move a body, ascending."""
     columns: set[int] = set()
     while body:
         part = model.v_slices[model.leader[body].body]
@@ -201,7 +202,7 @@ def _columns(model: Model, body: int) -> list[int]:
 
 
 def _loops(motions: SampledMotions) -> Iterator[Met]:
-    """Yield loops that are open at zero or everywhere, and rows too many."""
+    """Yield findings about loops: open at zero, never closed, or dependent rows."""
     model = motions.model
     if not model.loops:
         return

@@ -1,4 +1,4 @@
-"""The report of `dyn doctor` as one HTML file that needs nothing from elsewhere."""
+"""The report of `dyn doctor` as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dyn_core.reports.doctor.kinds import ERROR, HINT, SEVERITIES, WARNING
 from dyn_core.reports.doctor.report import RobotFinding, RobotReport
 from dyn_core.validation.quoting import html_text
 
-# Vermilion, orange and blue of Okabe and Ito: apart for every kind of colour vision.
-# A shape says the same as the colour.
+# Vermilion, orange and blue of Okabe and Ito: distinct for all colour vision.
+# The sign's shape repeats the information of its colour.
 _SIGNS = {ERROR: "✖", WARNING: "▲", HINT: "●"}
 _STYLE = """
 :root { --error: #c04a00; --warning: #a87400; --hint: #0072b2; --good: #007a58;
@@ -84,7 +84,7 @@ for (const button of document.querySelectorAll("button")) {
 
 
 def page(report: RobotReport) -> str:
-    """Return a report as the text of an HTML file."""
+    """Return a report as an HTML page."""
     body = [
         f"<h1>{html_text(report.robot)}</h1>",
         *(f'<p class="source">{html_text(line)}</p>' for line in report.source),
@@ -113,7 +113,7 @@ def page(report: RobotReport) -> str:
 
 
 def _count(report: RobotReport, severity: str) -> str:
-    """Return the card of a severity: how many findings there are."""
+    """Return the card with the number of findings of a severity."""
     count = len(report.of(severity))
     kind = severity if count else "none"
     plural = "" if count == 1 else "s"
@@ -122,7 +122,10 @@ def _count(report: RobotReport, severity: str) -> str:
 
 
 def _row(pair: tuple[str, str]) -> str:
-    """Return a row of a table: who, and what; one cell where it is the whole robot."""
+    """Return a table row with the cells owner and fact.
+
+    A finding about the whole robot has only one cell.
+    """
     owner, fact = map(html_text, pair)
     if not owner:
         return f'<tr><td class="whole" colspan="2">{fact}</td></tr>'
@@ -130,7 +133,10 @@ def _row(pair: tuple[str, str]) -> str:
 
 
 def _finding(finding: RobotFinding, sidecar: str) -> str:
-    """Return a finding that opens by a click; errors are open."""
+    """Return a finding that opens by a click; errors are open.
+
+    `sidecar`: name of the file for its lines.
+    """
     kind = finding.kind
     count = len(finding.places)
     first = finding.places[0].owner if count == 1 else f"{count} places"

@@ -1,4 +1,4 @@
-"""The report of `dyn doctor`: findings, ranked, as a value, as text and as JSON."""
+"""The report of `dyn doctor`: ranked findings, as a value, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dyn_core.reports.doctor.kinds import (
 from dyn_core.validation.quoting import html_text
 
 WIDTH = 88  # columns of the text
-SHOWN = 8  # places of a finding in the text; JSON and HTML have all
+SHOWN = 8  # maximum places of a finding in the text; JSON and HTML have all
 
 
 class FindingPlace(NamedTuple):
-    """Where a finding is, and which numbers were met there.
+    """A place of a finding, with its numbers.
 
     Attributes:
-        owner: Such as "joint 'elbow'"; empty where it is the whole robot.
-        fact: What was met.
+        owner: Such as "joint 'elbow'"; empty for the whole robot.
+        fact: Numbers or names found there.
     """
 
     owner: str
@@ -34,7 +34,13 @@ class FindingPlace(NamedTuple):
 
 
 class Met(NamedTuple):
-    """What a check met: a code of the catalogue, a place, lines for the sidecar."""
+    """The result of a check.
+
+    Attributes:
+        code: Code in the catalogue.
+        owner, fact: See FindingPlace.
+        lines: Lines to paste into the sidecar; empty if there are none.
+    """
 
     code: str
     owner: str
@@ -47,9 +53,9 @@ class RobotFinding:
     """A finding about a robot.
 
     Attributes:
-        kind: What is the matter, what it means, how to mend it.
-        places: Where it is.
-        lines: Lines to paste into the sidecar; empty where there are none.
+        kind: Fault, meaning and remedy.
+        places: Places of the finding.
+        lines: Lines to paste into the sidecar; empty if there are none.
     """
 
     kind: FindingKind
@@ -58,12 +64,12 @@ class RobotFinding:
 
     @property
     def code(self) -> str:
-        """Name of its kind."""
+        """Code of its kind."""
         return self.kind.code
 
     @property
     def severity(self) -> str:
-        """One of error, warning, hint."""
+        """Severity: "error", "warning" or "hint"."""
         return self.kind.severity
 
 
@@ -73,11 +79,11 @@ class RobotReport:
 
     Attributes:
         robot: Name of the robot.
-        source: Where it was read from, line by line.
-        sidecar: Name of the file that lines are for.
-        findings: Ranked: errors, warnings, hints.
-        figures: What was measured, as name and value.
-        notes: What was not looked at, and why.
+        source: Source of the robot, as lines of text.
+        sidecar: Name of the sidecar for lines of findings.
+        findings: Findings, ranked: errors, warnings, hints.
+        figures: Measured values, as name and text.
+        notes: Omitted checks, and why.
     """
 
     robot: str
@@ -88,7 +94,7 @@ class RobotReport:
     notes: tuple[str, ...] = ()
 
     def of(self, severity: str) -> tuple[RobotFinding, ...]:
-        """Return the findings of a severity: error, warning or hint."""
+        """Return the findings of a severity: "error", "warning" or "hint"."""
         return tuple(x for x in self.findings if x.severity == severity)
 
     @property
@@ -103,12 +109,12 @@ class RobotReport:
 
     @property
     def hints(self) -> tuple[RobotFinding, ...]:
-        """Findings that could be better."""
+        """Findings about properties that could be better."""
         return self.of(HINT)
 
     @property
     def summary(self) -> str:
-        """How many findings there are of each severity, in words."""
+        """Numbers of findings of each severity, in words."""
         counts = [len(self.of(severity)) for severity in SEVERITIES]
         parts = [
             f"{count} {severity}{'s' * (count != 1)}"
@@ -117,7 +123,7 @@ class RobotReport:
         return f"{self.robot}: {', '.join(parts)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as lists and dictionaries, as JSON has it."""
+        """Return the report as lists and dictionaries, for JSON."""
         return {
             "robot": self.robot,
             "source": list(self.source),
@@ -145,12 +151,15 @@ class RobotReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the text, unchanged."""
+        """Return the text in a <pre> element, for notebooks."""
         return f"<pre>{html_text(str(self))}</pre>"
 
 
 def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
-    """Return one finding for each code, in the order of the catalogue."""
+    """Return one finding for each code, in the order of the catalogue.
+
+    Equal places are listed once; codes outside the catalogue are dropped.
+    """
     places: dict[str, list[FindingPlace]] = {}
     lines: dict[str, list[str]] = {}
     for code, owner, fact, added in met:
@@ -166,7 +175,10 @@ def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
 
 
 def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
-    """Return a finding line by line."""
+    """Return a finding as lines of text.
+
+    `sidecar`: name of the file for its lines.
+    """
     kind = finding.kind
     lines = [f"{kind.severity.upper()}  {kind.title}  [{kind.code}]"]
     for place in finding.places[:SHOWN]:
@@ -184,6 +196,6 @@ def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
 
 
 def _wrapped(text: str, start: str) -> list[str]:
-    """Return text in lines of WIDTH columns, the first with a start."""
+    """Return text in lines of at most WIDTH columns; the first begins with `start`."""
     later = " " * (len(start) + 2 * start.isspace())
     return textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=later)

@@ -1,4 +1,4 @@
-"""Errors and warnings of `dyn doctor`: what makes a robot unusable, or wrong."""
+"""Errors and warnings of `dyn doctor`: faults that make a robot unusable or wrong."""
 
 from dyn_core.reports.doctor.kinds import ERROR, WARNING, FindingKind
 

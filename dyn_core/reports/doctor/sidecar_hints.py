@@ -1,4 +1,4 @@
-"""What URDF cannot say and the sidecar can: hints with the lines to paste."""
+"""Properties that URDF lacks and the sidecar has: hints with the lines to paste."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dyn_core.reports.doctor.facts import LIMITED, ONE_AXIS, JointFacts, RobotFa
 from dyn_core.reports.doctor.report import Met
 from dyn_core.validation.quoting import yaml_text
 
-ACROSS = 0.05  # cosine of two axes that cross at a right angle
-SAME_PLACE = 1e-4  # between the axes of a ball joint [m]
+ACROSS = 0.05  # maximum cosine of axes that count as perpendicular
+SAME_PLACE = 1e-4  # maximum distance of the axes of a ball joint [m]
 _RESISTANCE = ("N·m·s/rad, N·m", "N·s/m, N")  # units of damping and friction
 
 
 def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
-    """Yield what a sidecar could add to a robot."""
+    """Yield hints about properties that a sidecar could add to a robot."""
     free = [x for x in robot.joints if x.mimic is None and not x.passive]
     driven = [x for x in free if x.kind in ONE_AXIS]
     weak = [x for x in driven if x.kind != "helical" and not x.limits.get("effort")]
@@ -41,7 +41,10 @@ def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _first_effort(joint: JointFacts) -> tuple[str, str]:
-    """Return owner and fact of a joint without an effort limit, as its check has it."""
+    """Return owner and fact of a joint without effort limit, equal to check_joints.
+
+    The report then merges both findings.
+    """
     absent = "0" if "effort" in joint.limits else "not given"
     return f"joint '{joint.name}'", f"effort is {absent}"
 
@@ -49,13 +52,13 @@ def _first_effort(joint: JointFacts) -> tuple[str, str]:
 def _entries(
     section: str, joints: Sequence[JointFacts], entry: str, *units: str
 ) -> str:
-    """Return a section with the same entry for each joint.
+    """Return a section of YAML with the same entry for each joint.
 
     Args:
-        section: Its name.
+        section: Name of the section.
         joints: Joints.
-        entry: What each has.
-        units: Of joints that turn, and of those that slide.
+        entry: Entry of each joint, in YAML.
+        units: Units of rotating joints, then of sliding joints, for comments.
     """
     lines = [f"{section}:"]
     for joint in joints:
@@ -65,7 +68,7 @@ def _entries(
 
 
 def _balls(robot: RobotFacts) -> Iterator[Met]:
-    """Yield three revolute joints whose axes cross, with nothing between them."""
+    """Yield three revolute joints whose axes cross, without mass between them."""
     masses = {link.name: link.mass for link in robot.links}
     below: dict[str, list[JointFacts]] = {}
     for joint in robot.joints:
@@ -89,7 +92,7 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _all_cross(chain: Sequence[JointFacts]) -> bool:
-    """Check that each axis stands across the one before, all joints at zero."""
+    """Return whether each axis is perpendicular to the previous one, at zero."""
     for one, other in zip(chain, chain[1:], strict=False):
         if one.axis is None or other.axis is None:
             return False
@@ -101,7 +104,7 @@ def _all_cross(chain: Sequence[JointFacts]) -> bool:
 
 
 def _fingers(robot: RobotFacts) -> Iterator[Met]:
-    """Yield pairs of sliding joints of one link with the same range and no rule."""
+    """Yield pairs of sliding joints on one link with equal ranges and no mimic rule."""
     parents = {joint.parent for joint in robot.joints}
     sliding: dict[tuple, list[JointFacts]] = {}
     for joint in robot.joints:

@@ -1,4 +1,4 @@
-"""Shapes of links as clouds of points: boxes around them, volumes of their hulls."""
+"""Shapes of links as point clouds: bounding boxes, and volumes of convex hulls."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from dyn_core.model.sources.meshes import mesh_file
 from dyn_core.model.sources.origin import Origin
 from dyn_core.reports.doctor.facts import LinkFacts
 
-LARGEST = 30_000_000  # bytes of a mesh file that is read
+LARGEST = 30_000_000  # maximum size of a mesh file [bytes]
 
 
 class LinkSolid(NamedTuple):
-    """What the shapes of a link fill.
+    """The extent of a link's shapes.
 
     Attributes:
-        low, high: Corners of the box around all of them, link's frame, 3 [m].
-        volume: Of the convex hulls, the larger of visual and collision shapes [m³].
+        low, high: Corners of the bounding box of all shapes, in the link's frame, 3
+            [m].
+        volume: Volume of the convex hull, the larger of visual and collision shapes
+            [m³].
     """
 
     low: np.ndarray
@@ -37,10 +39,12 @@ class LinkSolid(NamedTuple):
 
 
 class Solids:
-    """Solids of links, each mesh file read once.
+    """A reader of the shapes of links, each mesh file once.
 
     Attributes:
-        unread: What could not be read, by link.
+        origin: Source of the robot, where meshes are searched.
+        meshes: Whether mesh files are read.
+        unread: Reasons why shapes could not be read, by link.
     """
 
     def __init__(self, origin: Origin, meshes: bool = True) -> None:
@@ -49,7 +53,11 @@ class Solids:
         self._files: dict[Path, np.ndarray] = {}
 
     def of(self, link: LinkFacts) -> LinkSolid | None:
-        """Return what a link's shapes fill; None without shapes that can be read."""
+        """Return the extent of a link's shapes, or None.
+
+        None if the link has no shapes, if one cannot be read, whose reason goes to
+        `unread`, or if it has a mesh and meshes are not read.
+        """
         clouds: dict[str, list[np.ndarray]] = {}
         for shape in link.geometry:
             if shape.shape == "mesh" and not self.meshes:
@@ -70,7 +78,11 @@ class Solids:
         return LinkSolid(whole.min(axis=0), whole.max(axis=0), volume)
 
     def _points(self, shape: Geometry, link: str) -> np.ndarray:
-        """Return points whose hull is (nearly) that of a shape, (n, 3), its frame."""
+        """Return points whose hull is (nearly) the hull of a shape, (n, 3), its frame.
+
+        Raises:
+            DynError, OSError: A mesh file is missing, too large or not valid.
+        """
         if shape.shape != "mesh":
             return primitive_points(shape.shape, shape.size)
         path = mesh_file(shape.mesh or "", link, self.origin)
@@ -86,7 +98,10 @@ class Solids:
 
 
 def hull_volume(points: np.ndarray) -> float:
-    """Return the volume of the convex hull of points [m³]; 0 where they are flat."""
+    """Return the volume of the convex hull of points (n, 3) [m³].
+
+    It is 0 for points in one plane.
+    """
     from scipy.spatial import ConvexHull, QhullError
 
     try:
@@ -96,7 +111,12 @@ def hull_volume(points: np.ndarray) -> float:
 
 
 def primitive_points(kind: str, size: Iterable[float]) -> np.ndarray:
-    """Return points on the surface of a box, sphere, cylinder or capsule, (n, 3)."""
+    """Return points on the surface of a primitive, (n, 3) [m].
+
+    Args:
+        kind: "box", "sphere", "cylinder"; all others are a capsule.
+        size: Sides, radius, or radius and length [m].
+    """
     sizes = [*size]
     if kind == "box":
         corners = np.stack(np.meshgrid(*[[-0.5, 0.5]] * 3), axis=-1).reshape(-1, 3)

@@ -1,6 +1,6 @@
-"""Chromium without a window, driven over its DevTools protocol: pictures of the viewer.
+"""Headless Chromium, driven over its DevTools protocol, for pictures of the viewer.
 
-For tests and for the pictures of the documentation; nobody needs it to see a robot.
+Only tests and the pictures of the documentation need it.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ FLAGS = (
     "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
     "--remote-debugging-port=0", "--remote-allow-origins=*", "--hide-scrollbars",
 )  # fmt: skip
-WAIT = 60.0  # longest wait for the browser [s]
+WAIT = 60.0  # timeout of the browser [s]
 
 
 def chromium() -> str | None:
-    """Return the path of an installed Chromium, None where there is none."""
+    """Return the path of an installed Chromium, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class HeadlessBrowser:
-    """A page of a Chromium of its own; ended by `close`.
+    """A page in a Chromium process of its own; `close` ends the process.
 
     Args:
-        url: What it shows.
-        width, height: Of the page [pixels].
+        url: Address of the page.
+        width, height: Size of the page [pixels].
 
     Raises:
         UnsupportedError: Chromium is not installed.
-        DynError: It does not start.
+        DynError: It does not start within 60 s.
     """
 
     def __init__(self, url: str, width: int = 1280, height: int = 800) -> None:
@@ -77,12 +77,15 @@ class HeadlessBrowser:
         self.close()
 
     def close(self) -> None:
-        """End the browser."""
+        """End the browser and delete its profile."""
         self._socket.close()
         self._end()
 
     def call(self, method: str, **parameters: Any) -> Any:
-        """Return the result of a method of the DevTools protocol."""
+        """Return the result of a method of the DevTools protocol.
+
+        Raises DynError if the method fails, TimeoutError after 60 s.
+        """
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters}
         self._socket.send(json.dumps(message))
@@ -94,17 +97,17 @@ class HeadlessBrowser:
                 return answer["result"]
 
     def evaluate(self, expression: str) -> Any:
-        """Return the value of an expression of JavaScript."""
+        """Return the value of a JavaScript expression; None if it has none."""
         result = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True
         )
         return result["result"].get("value")
 
     def wait_for(self, expression: str) -> None:
-        """Wait until an expression of JavaScript is true.
+        """Wait until a JavaScript expression is true.
 
         Raises:
-            DynError: It is not in time.
+            DynError: It is still false after 60 s.
         """
         until(lambda: bool(self.evaluate(expression)), f"the page: {expression}")
 
@@ -114,7 +117,7 @@ class HeadlessBrowser:
         return base64.b64decode(data)
 
     def press(self, key: str, code: int) -> None:
-        """Press a key such as ArrowRight, 39, at what has the focus."""
+        """Press and release a key such as ArrowRight, 39, in the focused element."""
         for kind in ("keyDown", "keyUp"):
             self.call(
                 "Input.dispatchKeyEvent",
@@ -125,7 +128,7 @@ class HeadlessBrowser:
             )
 
     def _port(self) -> int:
-        """Return the port that the browser has chosen, once it says so."""
+        """Wait for the port that the browser has chosen, and return it."""
         file = Path(self._folder) / "DevToolsActivePort"
         until(lambda: file.exists() and file.read_text().strip(), "Chromium")
         return int(file.read_text().split()[0])
@@ -141,10 +144,15 @@ class HeadlessBrowser:
 
 
 def until(done: Callable[[], Any], what: str, seconds: float = WAIT) -> None:
-    """Wait until something is done.
+    """Wait until `done` returns true.
+
+    Args:
+        done: Condition, tested every 50 ms.
+        what: Subject of the error message.
+        seconds: Timeout [s].
 
     Raises:
-        DynError: It is not in time.
+        DynError: It is still false after the timeout.
     """
     deadline = time.monotonic() + seconds
     while not done():
@@ -154,7 +162,7 @@ def until(done: Callable[[], Any], what: str, seconds: float = WAIT) -> None:
 
 
 def _page(address: str) -> str:
-    """Return the socket of the first page of a browser."""
+    """Return the WebSocket address of the first page of a browser."""
     from urllib.request import ProxyHandler, build_opener
 
     opener = build_opener(ProxyHandler({}))

@@ -1,4 +1,4 @@
-"""Curves of a replay beside its time line, with a mark where the time is."""
+"""Curves of a replay beside its time line, with a mark at the current time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from dyn_core.view import colors
 from dyn_core.view.replay import Replay
 
-MOST_POINTS = 500  # of a curve
-MOST_NAMED = 8  # curves up to which a plot has a legend
-STEPS = 100  # of the mark, from the left to the right
+MOST_POINTS = 500  # maximum points of a curve
+MOST_NAMED = 8  # maximum curves of a plot with a legend
+STEPS = 100  # steps of the mark from left to right
 MARK = "#202020"
 
 
 class Curves:
-    """Plots of a panel, one for each group of curves.
+    """The plots of a panel, one for each group of curves.
 
     Args:
-        gui: Of the server.
-        replay: Run.
+        gui: GUI of the viser server.
+        replay: Run whose curves are plotted.
 
     Attributes:
         plots: Handles of the plots.
@@ -52,8 +52,8 @@ class Curves:
         """Move the mark to a time since the start [s].
 
         Args:
-            time: Where it stands.
-            all_steps: Whether small steps show, too; each one sends all curves.
+            time: Time of the mark.
+            all_steps: Whether small steps are shown, too; each step sends all curves.
         """
         if time == self._time or (
             abs(time - self._time) < self._step and not all_steps
@@ -67,14 +67,14 @@ class Curves:
 def with_mark(
     t: np.ndarray, columns: np.ndarray, time: float
 ) -> tuple[np.ndarray, ...]:
-    """Return times, curves and a last curve that rises at one time alone.
+    """Return times, curves and a last curve with a vertical line at one time.
 
-    The curves keep their shape: at the time of the mark they have three equal points.
+    The curves are unchanged but for three equal points at the time of the mark.
 
     Args:
-        t: Times, rising, (n,) [s].
+        t: Times, ascending, (n,) [s].
         columns: Curves, (k, n).
-        time: Of the mark [s].
+        time: Time of the mark [s].
     """
     low, high = float(columns.min()), float(columns.max())
     place = int(np.searchsorted(t, time, side="right"))
@@ -89,7 +89,7 @@ def with_mark(
 
 
 def _series(names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the names and colours of the curves, those of the time first."""
+    """Return labels and colours of the curves for uPlot, beginning with the time."""
     series: list[dict[str, Any]] = [{"label": "t [s]"}]
     for k, name in enumerate(names):
         stroke = colors.CURVES[k % len(colors.CURVES)]

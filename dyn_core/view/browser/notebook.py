@@ -1,4 +1,4 @@
-"""A view as one page of HTML that needs no server: for notebooks and reports."""
+"""A view as one HTML page that needs no server: for notebooks and reports."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FPS = 25.0
 
 
 class NotebookView:
-    """A scene, or a run of it, that a notebook shows in place; made when asked for.
+    """A scene, or a run of it, that a notebook displays; its page is made on first use.
 
     Args:
-        scene: What is shown.
-        replay: A run of it, which the page plays again and again; None: it stands.
-        height: Of the picture in a notebook [pixels].
+        scene: Scene to be shown.
+        replay: Run of the scene, which the page plays in a loop; None: a still picture.
+        height: Height of the picture in a notebook [pixels].
 
     Raises:
         UnsupportedError: viser is not installed.
@@ -40,7 +40,7 @@ class NotebookView:
         return f"<view of '{self.scene.name}'{run}; save('FILE.html') keeps it>"
 
     def _repr_html_(self) -> str:
-        """Return a frame with the page in it, which a notebook shows."""
+        """Return an iframe with the page, which a notebook displays."""
         page = html_text(self.page())
         return (
             f'<iframe srcdoc="{page}" width="100%" height="{self.height}"'
@@ -48,18 +48,18 @@ class NotebookView:
         )
 
     def page(self) -> str:
-        """Return the whole page, which a browser shows without any server."""
+        """Return the whole HTML page, which a browser shows without a server."""
         if not self._page:
             self._page = _page(self.scene, self.replay)
         return self._page
 
     def save(self, path: str | Path) -> None:
-        """Write the page as a file of HTML."""
+        """Write the page to an HTML file."""
         Path(path).write_text(self.page(), encoding="utf-8")
 
 
 def _page(scene: VisualScene, replay: Replay | None) -> str:
-    """Return the page; a server listens while it is made, on this machine alone."""
+    """Return the HTML page, recorded from a temporary server on this machine."""
     server = start_server(HOST, 0, scene.name)
     try:
         camera, times = None, np.zeros(1)

@@ -1,7 +1,7 @@
-"""The server of the viewer: viser, on this machine alone unless asked.
+"""The server of the viewer: viser, on this machine only by default.
 
-A page of another site, open in the same browser, can send requests here, too. They say
-so in their headers Host and Origin, and are refused before viser sees them.
+A page of another site, open in the same browser, can send requests to it, too. Their
+headers Host and Origin show this, and they are refused before viser sees them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.sharing import Lock
 
 HOST, PORT = "127.0.0.1", 8080
-_STARTING = Lock()  # one at a time has its guard in websockets
+_STARTING = Lock()  # _guarded replaces a global function
 
 
 def viser_module() -> Any:
-    """Return the library viser.
+    """Return the module viser.
 
     Raises:
-        UnsupportedError: It is not installed; says how.
+        UnsupportedError: It is not installed; says how to install it.
     """
     try:
         import viser
@@ -40,16 +40,22 @@ def viser_module() -> Any:
 
 
 def start_server(host: str, port: int, label: str) -> Any:
-    """Return a server of viser that listens.
+    """Return a running viser server.
+
+    Args:
+        host: Address that it listens on.
+        port: Port; 0: any free one.
+        label: Title of the page.
 
     Raises:
-        UnsupportedError: viser is not installed.
-        SettingError: The port is used, or the host is not one of this machine.
+        UnsupportedError: viser is not installed, or its version cannot be protected
+            against requests of other sites.
+        SettingError: The port is in use, or port or host are not valid.
     """
     viser = viser_module()
     _check_free(host, port)
     with _STARTING, _guarded(host) as guarded:
-        with contextlib.redirect_stdout(io.StringIO()):  # the address in a box
+        with contextlib.redirect_stdout(io.StringIO()):  # hides the printed address
             server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
     if not guarded:
         stop_server(server)
@@ -65,10 +71,11 @@ def start_server(host: str, port: int, label: str) -> Any:
 
 @contextlib.contextmanager
 def _guarded(host: str) -> Iterator[list[Any]]:
-    """Put a check before the requests of the server of viser that starts meanwhile.
+    """Context manager that adds a check of requests to a viser server.
 
-    viser has no door for that: what it calls to listen is replaced while it starts.
-    Yields a list that is filled once the check is there.
+    The server must be started within it. viser has no interface for that: the function
+    it calls to listen is replaced meanwhile. Yields a list that is not empty once the
+    check is installed.
     """
     module: Any = importlib.import_module("websockets.asyncio.server")
     listen, guarded = module.serve, []
@@ -97,11 +104,11 @@ def _guarded(host: str) -> Iterator[list[Any]]:
 
 
 def refusal(host: str, headers: Any) -> str:
-    """Return why a request is not answered; empty where it is of the page served here.
+    """Return why a request is refused; empty for requests of the viewer's own page.
 
     Args:
-        host: What the server listens on.
-        headers: Of the request, with `get_all`.
+        host: Address that the server listens on.
+        headers: Headers of the request, with `get_all`.
     """
     asked, origins = headers.get_all("Host"), headers.get_all("Origin")
     if len(asked) != 1 or not _is_name_of(host, asked[0]):
@@ -112,11 +119,15 @@ def refusal(host: str, headers: Any) -> str:
 
 
 def _is_name_of(host: str, asked: str) -> bool:
-    """Check that an address, with or without a port, names the server on a host.
+    """Return whether an address, with or without a port, names the server on a host.
 
-    Anybody can let a name of a domain stand for this machine, so only numbers,
-    localhost and the names of this machine count; on a loopback address numbers of such
-    addresses and localhost. Ports may differ: those of tunnels do.
+    Anybody can let a domain name point to this machine, so only numeric addresses,
+    localhost and the names of this machine are accepted; for a loopback address only
+    loopback addresses and localhost. Ports may differ, as they do in tunnels.
+
+    Args:
+        host: Address that the server listens on.
+        asked: Header Host of a request.
     """
     try:
         name = urlsplit(f"//{asked}").hostname or ""
@@ -135,7 +146,7 @@ def _is_loopback(name: str) -> bool:
 
 
 def _ip_address(name: str) -> Any:
-    """Return a name as an IP address; None for one that is none."""
+    """Return a name as an IP address; None if it is no IP address."""
     try:
         return ipaddress.ip_address(name)
     except ValueError:
@@ -143,13 +154,13 @@ def _ip_address(name: str) -> Any:
 
 
 def stop_server(server: Any) -> None:
-    """End a server; it says nothing about that."""
+    """Stop a server, without output."""
     with contextlib.redirect_stdout(io.StringIO()):
         server.stop()
 
 
 def _check_free(host: str, port: int) -> None:
-    """Refuse a port that somebody listens on."""
+    """Raise SettingError if host or port are not valid, or the port is in use."""
     if not 0 <= port <= 65535:
         raise SettingError(
             f"port {port}; valid: 0 .. 65535, 0 for any free one", "port"
@@ -174,7 +185,7 @@ def _check_free(host: str, port: int) -> None:
 
 
 def _used(host: str, port: int) -> str:
-    """Return the sentence about a port that is taken."""
+    """Return the message about a port in use."""
     return (
         f"port {port} of {host} is used already; valid: another --port, 0 for any that"
         " is free"

@@ -14,21 +14,21 @@ from dyn_core.view.replay import Arrows, arrow_ends
 from dyn_core.view.scene import COLLISION, INERTIA, VISUAL, Camera, Part, VisualScene
 
 LAYERS = (VISUAL, COLLISION, INERTIA, "centre of mass", "frames", "contact forces")
-SHOWN = (VISUAL, "contact forces")  # layers that are shown at first
+SHOWN = (VISUAL, "contact forces")  # layers that are shown initially
 
 
 class Stage:
-    """Nodes of a viser server that follow the bodies of a VisualScene.
+    """The nodes of a viser server for the bodies of a VisualScene.
 
     Args:
-        server: Server of viser.
-        scene: What is shown.
-        camera: Where it is looked at from; None: so that it is all seen.
-        visual: What is shown of the bodies; None: the visuals of the scene.
+        server: viser server.
+        scene: Scene to be shown.
+        camera: Initial camera; None: a view of the whole scene.
+        visual: Surfaces of the layer VISUAL; None: the visuals of the scene.
 
     Attributes:
-        camera: Where it is looked at from at first.
-        layers: Which LAYERS are shown.
+        camera: Initial camera.
+        layers: Whether each of LAYERS is shown.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Stage:
         self.place(poses)
 
     def _light(self) -> None:
-        """Set camera, ground and lights."""
+        """Set camera, lights, background and ground."""
         view, scene = self.camera, self.server.scene
         self.server.initial_camera.position = tuple(view.place)
         self.server.initial_camera.look_at = tuple(view.target)
@@ -98,11 +98,12 @@ class Stage:
             section_color=(164, 173, 184),
             fade_distance=9.0 * view.size,
             shadow_opacity=0.25,
+            # below the floor, behind surfaces that lie on it
             position=(0.0, 0.0, view.floor - 1e-3 * view.size),
         )
 
     def _add(self, layer: str) -> None:
-        """Add the surfaces of a layer, once."""
+        """Add the surfaces of a layer, if it has any and they are missing."""
         if layer in self._meshes or layer not in (VISUAL, COLLISION, INERTIA):
             return
         parts = self._visual if layer == VISUAL else self.scene.parts(layer)
@@ -123,7 +124,7 @@ class Stage:
         ]
 
     def show(self, layer: str, wanted: bool) -> None:
-        """Show a layer, or hide it."""
+        """Show or hide one of LAYERS."""
         self.layers[layer] = wanted
         if wanted:
             self._add(layer)
@@ -144,9 +145,9 @@ class Stage:
         """Move all bodies.
 
         Args:
-            poses: Of the bodies in the world, (bodies, 4, 4).
-            shares: Joint forces by the largest there may be, for colours; None: those
-                of the parts.
+            poses: Poses of the bodies in the world, (bodies, 4, 4).
+            shares: Joint forces relative to their maxima, -1..1, for colours; None:
+                colours of the parts.
             forces: Contact forces: points and forces, (k, 2, 3) [m], [N].
         """
         with self.server.atomic():
@@ -161,7 +162,7 @@ class Stage:
             self._paint(colors_of_bodies(self.scene, shares))
 
     def _point(self, forces: Arrows | None) -> None:
-        """Draw the arrows of contact forces."""
+        """Draw the arrows of contact forces, or hide them."""
         ends = arrow_ends(self.scene, self.camera.size, forces)
         shown = bool(ends) and self.layers["contact forces"]
         if shown:
@@ -170,7 +171,11 @@ class Stage:
             self._arrows.visible = shown
 
     def _paint(self, wanted: dict[int, colors.Color]) -> None:
-        """Colour bodies; those without a colour have that of their parts."""
+        """Set the colours of bodies.
+
+        Args:
+            wanted: Colours by body; other bodies have the colours of their parts.
+        """
         if wanted == self._colors:
             return
         for part, mesh in self._meshes[VISUAL]:
@@ -181,14 +186,14 @@ class Stage:
 
 
 def _sky() -> np.ndarray:
-    """Return a background, lighter at the top, (rows, 2, 3) uint8."""
+    """Return the background, a vertical gradient, (rows, 2, 3) uint8."""
     share = np.linspace(0.0, 1.0, 64)[:, None, None]
     rows = (1 - share) * np.array(SKY_TOP) + share * np.array(SKY_LOW)
     return np.asarray(np.round(255 * np.repeat(rows, 2, axis=1)), np.uint8)
 
 
 def quaternions(poses: np.ndarray) -> np.ndarray:
-    """Return the rotations of poses as quaternions (w, x, y, z), (n, 4)."""
+    """Return rotations of poses (n, 4, 4) as unit quaternions (w, x, y, z), (n, 4)."""
     R = poses[:, :3, :3]
     columns = np.empty((len(R), 4, 4))
     trace = np.trace(R, axis1=1, axis2=2)
@@ -199,6 +204,7 @@ def quaternions(poses: np.ndarray) -> np.ndarray:
     columns[:, 1] = np.column_stack([a - d, 1 + x - y - z, c + f, b + e])
     columns[:, 2] = np.column_stack([b - e, c + f, 1 - x + y - z, a + d])
     columns[:, 3] = np.column_stack([c - f, b + e, a + d, 1 - x - y + z])
+    # The column with the largest norm is far from a division by zero.
     best = np.argmax(np.column_stack([trace, x, y, z]), axis=1)
     chosen = columns[np.arange(len(R)), best]
     result: np.ndarray = chosen / np.linalg.norm(chosen, axis=1, keepdims=True)

@@ -19,38 +19,39 @@ from dyn_core.view.replay import Arrows, Replay
 from dyn_core.view.scene import COLLISION, INERTIA, VisualScene
 
 SPEEDS = {"1/10": 0.1, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "5": 5.0}
-RATE = 30.0  # pictures per second of a replay
+RATE = 30.0  # frames of a replay per second
 PLAY, PAUSE = "Play", "Pause"
 COLORED = "joint forces as colours"
 
 
 class Viewer:
-    """A scene that a browser shows; it is served until `close`.
+    """A scene in a browser; it is served until `close`.
 
         with Viewer(RobotScene(model)) as viewer:
             print(viewer.address)
 
-    A scene with a sketch is served at once; `finish` puts its visuals in their place.
+    A scene with a sketch is served at once; `finish` replaces the sketch by its
+    visuals.
 
     Args:
-        scene: What is shown.
-        replay: A run of the scene; None: the sliders move it.
-        host: Address that the server listens on; by default this machine alone.
-        port: Port; 0: any that is free.
-        sliders: Whether sliders move it, where there is no run.
+        scene: Scene to be shown.
+        replay: Run of the scene; None: sliders move it.
+        host: Address that the server listens on; by default this machine only.
+        port: Port; 0: any free one.
+        sliders: Whether sliders move the scene, if there is no run.
 
     Attributes:
-        address: What to open in a browser.
-        stage: What moves.
-        state: State that is shown.
-        time: Of the replay, since its start [s].
-        playing: Whether the time runs.
-        speed: Seconds of the run in a second.
-        curves: Of the replay, None where it has none.
+        address: URL for a browser.
+        stage: Nodes of the scene.
+        state: Current state, (n,).
+        time: Time of the replay, since its start [s].
+        playing: Whether the replay runs.
+        speed: Speed of the replay relative to real time.
+        curves: Curves of the replay; None if it has none.
 
     Raises:
-        UnsupportedError: viser is not installed.
-        SettingError: The port is used, or the host is not one of this machine.
+        UnsupportedError: viser is not installed, or its version is not supported.
+        SettingError: The port is in use, or port or host are not valid.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Viewer:
         self.scene, self.replay, self._movable = scene, replay, sliders
         self.server = start_server(host, port, scene.name)
         self._lock = threading.RLock()
-        self._following = False  # sliders that follow the state move nothing
+        self._following = False  # True while sliders are set from the state
         self.address = f"http://{host}:{self.server.get_port()}"
         self.time, self.playing, self.speed = 0.0, False, 1.0
         self.state = scene.start() if replay is None else replay.state(0.0)
@@ -85,14 +86,14 @@ class Viewer:
         self.close()
 
     def close(self) -> None:
-        """End the server."""
+        """Stop the server."""
         stop_server(self.server)
 
     def finish(self) -> None:
-        """Make the visuals and show them instead of a sketch; else do nothing."""
+        """Replace a sketch by the visuals; do nothing if there is no sketch."""
         if not self.scene.sketch:
             return
-        self.scene.parts()  # takes its time; who moves a slider need not wait
+        self.scene.parts()  # slow, hence without the lock
         with self._lock:
             if self.state is self._first:
                 self.state = self.scene.start()
@@ -107,7 +108,7 @@ class Viewer:
             self.refresh()
 
     def _stage(self) -> Stage:
-        """Return the bodies in the browser, by the sketch or by the visuals."""
+        """Return the nodes of the sketch, or of the visuals if there is none."""
         scene, replay, camera = self.scene, self.replay, None
         visual = scene.sketch or scene.parts()
         if replay is not None:
@@ -142,7 +143,7 @@ class Viewer:
                 self.curves = Curves(gui, self.replay)
 
     def _switchable(self) -> list[str]:
-        """Return the layers that the scene has something in."""
+        """Return the layers that are not empty."""
         poses = self.scene.poses(self.state)
         lacking = {
             "centre of mass": self.scene.mass_centre(poses) is None,
@@ -153,7 +154,7 @@ class Viewer:
         return [layer for layer in LAYERS if not lacking.get(layer)]
 
     def _fill_joints(self, gui: Any) -> None:
-        """Add a slider for each number that may be moved."""
+        """Add a slider for each coordinate, and the buttons start and random."""
         with gui.add_folder("Joints"):
             actions = {"start": self.scene.start, "random": self._random}
             buttons = gui.add_button_group("move to", tuple(actions))
@@ -161,6 +162,7 @@ class Viewer:
                 lambda event: self.show_state(actions[event.target.value]())
             )
             for k, slider in enumerate(self.scene.sliders):
+                # the step below is a power of ten of the span, which must be positive
                 span = max(slider.high - slider.low, 1e-9)
                 start = round(float(np.clip(slider.start, slider.low, slider.high)), 6)
                 control = gui.add_slider(
@@ -175,7 +177,7 @@ class Viewer:
                 self._sliders.append(control)
 
     def _fill_replay(self, gui: Any, replay: Replay) -> None:
-        """Add the time line."""
+        """Add the controls of the replay: play, time and speed."""
         with gui.add_folder("Replay"):
             self._button = gui.add_button(PLAY)
             self._button.on_click(lambda _: self.play(not self.playing))
@@ -191,12 +193,12 @@ class Viewer:
             chosen.on_update(lambda event: self._set_speed(event.target.value))
 
     def _said(self, more: str) -> str:
-        """Return the notes of the panel as HTML; they may name links and files."""
+        """Return the scene's notes and one more as HTML, escaped."""
         reading = "meshes are being read" if self.scene.sketch else ""
         notes = [html_text(x) for x in [*self.scene.notes, reading, more] if x]
         return "".join(f'<p style="padding:0 12px"><i>{x}</i></p>' for x in notes)
 
-    # What a person does.
+    # Callbacks of the controls.
 
     def _switch(self, layer: str) -> Callable[[Any], None]:
         return lambda event: self.show_layer(layer, bool(event.target.value))
@@ -213,7 +215,15 @@ class Viewer:
         return move
 
     def move(self, values: list[float], moved: int | None = None) -> None:
-        """Show the state of the sliders' values; loops that cannot close are said."""
+        """Show the state of the sliders' values.
+
+        If loops cannot be closed, the state does not change, and the panel shows the
+        error.
+
+        Args:
+            values: Value of each slider.
+            moved: Index of the slider that was moved, or None.
+        """
         with self._lock:
             try:
                 self.state = self.scene.state(values, moved)
@@ -224,7 +234,7 @@ class Viewer:
             self.refresh()
 
     def _follow(self) -> None:
-        """Set the sliders to the state."""
+        """Set the sliders to the current state."""
         self._following = True
         try:
             standing = self.scene.values(self.state)
@@ -232,6 +242,7 @@ class Viewer:
                 self._sliders, self.scene.sliders, standing, strict=False
             ):
                 shown = float(np.clip(x, slider.low, slider.high))
+                # only changes are sent to the browsers
                 if abs(control.value - shown) > 1e-6:
                     control.value = shown
         finally:
@@ -248,10 +259,10 @@ class Viewer:
     def _set_speed(self, name: str) -> None:
         self.speed = SPEEDS[name]
 
-    # What a program does.
+    # Methods for programs.
 
     def show_layer(self, layer: str, wanted: bool) -> None:
-        """Show one of LAYERS, or hide it."""
+        """Show or hide one of LAYERS."""
         with self._lock:
             self.stage.show(layer, wanted)
             if layer in self._boxes and self._boxes[layer].value != wanted:
@@ -260,7 +271,7 @@ class Viewer:
             self.refresh()
 
     def show_torque_colors(self, wanted: bool) -> None:
-        """Colour the bodies by the forces of their joints, or as they are."""
+        """Colour the bodies by their joint forces, or in their own colours."""
         with self._lock:
             self.torque_colors = wanted
             if self._colored is not None and self._colored.value != wanted:
@@ -273,14 +284,20 @@ class Viewer:
         shares: np.ndarray | None = None,
         forces: Arrows | None = None,
     ) -> None:
-        """Show a state; joint forces by their largest, and contact forces, with it."""
+        """Show a state.
+
+        Args:
+            state: State, (n,).
+            shares: Joint forces relative to their maxima, -1..1, for colours, or None.
+            forces: Contact forces: points and forces, (k, 2, 3) [m], [N], or None.
+        """
         with self._lock:
             self.state = np.asarray(state, float)
             self._follow()
             self.stage.place(self.scene.poses(self.state), shares, forces)
 
     def play(self, playing: bool) -> None:
-        """Let the time of the replay run, or stop it; at the end it starts again."""
+        """Start or pause the replay; at its end it restarts. Requires a replay."""
         with self._lock:
             if playing and self.replay and self.time >= self.replay.duration:
                 self.seek(0.0)
@@ -288,11 +305,12 @@ class Viewer:
             self._button.label = PAUSE if playing else PLAY
 
     def seek(self, when: float) -> None:
-        """Show the replay at a time since its start [s]."""
+        """Show the replay at a time since its start [s]. Requires a replay."""
         assert self.replay is not None
         with self._lock:
             self.time = float(np.clip(when, 0.0, self.replay.duration))
             self.state = self.replay.state(self.time)
+            # half a step of the slider
             if abs(self._line.value - self.time) > 5e-4:
                 self._following = True
                 self._line.value = self.time
@@ -303,7 +321,10 @@ class Viewer:
             self.refresh()
 
     def advance(self, seconds: float) -> None:
-        """Let the replay go on by so much time of the day."""
+        """Advance a running replay by some seconds of real time.
+
+        The replay is paused at its end. Without a running replay nothing happens.
+        """
         if self.replay is None or not self.playing:
             return
         with self._lock:
@@ -312,7 +333,7 @@ class Viewer:
                 self.play(False)
 
     def refresh(self) -> None:
-        """Show the state as it is."""
+        """Show the current state again, with colours and contact forces."""
         shares, forces = None, None
         if self.replay is not None:
             forces = self.replay.arrows(self.time)
@@ -320,7 +341,7 @@ class Viewer:
         self.stage.place(self.scene.poses(self.state), shares, forces)
 
     def run(self, done: Callable[[], bool]) -> None:
-        """Let time run until something is done."""
+        """Advance the replay in real time until `done` returns true."""
         before = time.monotonic()
         while not done():
             time.sleep(1.0 / RATE)
