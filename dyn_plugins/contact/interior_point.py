@@ -52,9 +52,9 @@ class InteriorPoint(ContactSolver):
             tolerance: Tolerance of clarabel's gap and feasibility.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution. infeasible: the
-            problem has no minimum, or its free rows contradict each other;
-            max_iterations: the relaxed law does not hold.
+            Impulses, residuals and status, as a ContactSolution. infeasible: a
+            direction of impulses proves that there is no solution, or free rows
+            contradict each other; max_iterations: the relaxed law does not hold.
 
         Raises:
             UnsupportedError: clarabel is not installed.
@@ -80,9 +80,10 @@ class InteriorPoint(ContactSolver):
             tolerance,
         )
         x = T * y * size
-        status = CONVERGED if bounded else INFEASIBLE
-        if not np.isfinite(x).all():
-            status = MAX_ITERATIONS
+        status = CONVERGED
+        if not bounded or not np.isfinite(x).all():
+            # clarabel also says so of problems whose cones are nearly half-spaces
+            status = INFEASIBLE if problem.impossible() else MAX_ITERATIONS
         law = inner.law(x, exact=False)
         return ContactSolution.from_impulses(
             problem, x, count, status, law, 1e-5, reduction

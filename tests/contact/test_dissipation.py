@@ -259,6 +259,12 @@ def test_work_of_impulses_that_rebound():
     assert 5 < sum(signs) < 35
 
 
+def test_interior_point_calls_no_problem_infeasible_without_a_proof(hulls):
+    """At friction of 4e5 clarabel finds no bound of a problem that zero impulses solve."""
+    scene = random_world(1, hulls, any_friction=True)
+    any_starts(scene, 2, 50, 1, solver="interior_point")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("solver, starts", (("lemke", 1), ("interior_point", 4)))
 def test_solvers_of_matrices(solver, starts, hulls):
