@@ -5,7 +5,6 @@ import numpy as np
 from dyn_core.authoring import ContactSolver, hookimpl
 from dyn_core.contact import (
     CONVERGED,
-    INFEASIBLE,
     MAX_ITERATIONS,
     ContactSolution,
     conic_libraries,
@@ -80,10 +79,10 @@ class InteriorPoint(ContactSolver):
             tolerance,
         )
         x = T * y * size
-        status = CONVERGED
-        if not bounded or not np.isfinite(x).all():
-            # clarabel also says so of problems whose cones are nearly half-spaces
-            status = INFEASIBLE if problem.impossible() else MAX_ITERATIONS
+        # That clarabel finds no bound proves nothing: it does not find one either where
+        # cones are nearly half-spaces. `solve` looks for a proof of infeasibility.
+        solved = bounded and np.isfinite(x).all()
+        status = CONVERGED if solved else MAX_ITERATIONS
         law = inner.law(x, exact=False)
         return ContactSolution.from_impulses(
             problem, x, count, status, law, 1e-5, reduction
