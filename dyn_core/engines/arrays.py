@@ -86,7 +86,7 @@ def check_finite(
     """Raise NonFiniteError if an array contains NaN or infinity.
 
     Rows whose status is not 0 are skipped: their error is reported anyway. The entry
-    has the same rule: llvm/python_to_llvm.py.
+    has the same rule: python_to_llvm.py.
 
     Args:
         model: System of the Program, used to name the joint.

@@ -2,7 +2,7 @@
 
 Most calls are served by the entry and never reach this file. The entry therefore has
 its own form of three rules (overlap of `out`, finite numbers, few rows), which
-llvm/python_to_llvm.py lists and explains.
+python_to_llvm.py lists and explains.
 """
 
 from __future__ import annotations

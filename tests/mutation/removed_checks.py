@@ -381,7 +381,10 @@ CHECKS = {
 
 def path_of(name):
     """Return the path of a file of CHECKS in the repository."""
-    return WATCHDOG if name == Path(WATCHDOG).name else CONTROL + name
+    if name == Path(WATCHDOG).name:
+        return WATCHDOG
+    (path,) = (ROOT / CONTROL).rglob(name)
+    return path.relative_to(ROOT).as_posix()
 
 
 def without(name, check):
