@@ -15,6 +15,8 @@ from dyn_core.testing import random_model
 torch = pytest.importorskip("torch", reason="torch is not installed")
 if compiler.missing():
     pytest.skip(compiler.missing(), allow_module_level=True)
+from torque_rows import TorqueRows  # noqa: E402
+
 from dyn_core.bridges import torch as dyn_torch  # noqa: E402
 
 gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
@@ -324,19 +326,6 @@ class Inertial(torch.nn.Module):
         return self.gain * self.function(q, qd, qdd)
 
 
-class Torques(torch.utils.data.Dataset):
-    """Joint forces of motions, computed by whoever asks."""
-
-    def __init__(self, function, tensors):
-        self.function, self.tensors = function, tensors
-
-    def __len__(self):
-        return len(self.tensors[0])
-
-    def __getitem__(self, k):
-        return self.function(*(x[k] for x in self.tensors))
-
-
 def test_a_function_pickles(arm, tensors):
     """Alone, in a module that torch.save writes, and in a deep copy; status as well."""
     function = dyn_torch.function(dyn.solver("rnea").build(arm, joint_friction=True))
@@ -359,7 +348,7 @@ def test_workers_of_a_data_loader_take_a_function(arm, tensors):
     """Full: processes that are spawned import PyTorch anew, which takes seconds."""
     function = dyn_torch.function(dyn.solver("rnea").build(arm))
     loader = torch.utils.data.DataLoader(
-        Torques(function, tensors), 2, num_workers=1, multiprocessing_context="spawn"
+        TorqueRows(function, tensors), 2, num_workers=1, multiprocessing_context="spawn"
     )
     assert torch.equal(torch.cat(list(loader)), function(*tensors))
 
