@@ -411,7 +411,7 @@ def linked_shapes(model, links):
     for name in links or ():
         if name not in known:
             raise UnsupportedError(
-                f"contact_euler: link '{name}' has no shape; valid:"
+                f"links: '{name}' has no shape; valid:"
                 f" {', '.join(dict.fromkeys(known)) or 'none has'}"
             )
 

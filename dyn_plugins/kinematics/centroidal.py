@@ -12,28 +12,13 @@ from dyn_core.authoring import (
     hookimpl,
     logical_not,
     require,
-    total,
 )
 from dyn_core.errors import SingularError, UnsupportedError
 from dyn_core.problems import CENTRE_OF_MASS, CENTROIDAL_MATRIX, ZERO_MOMENT_POINT
 from dyn_core.validation import numbers
-from dyn_plugins.kinematics.energy import first_moment
+from dyn_plugins.kinematics.energy import mass_and_centre
 from dyn_plugins.kinematics.kinematics import transforms
 from dyn_plugins.kinematics.motion import outward
-
-
-def mass_and_centre(model, X):
-    """Return the mass [kg] and centre of mass [m] of the moving bodies, base axes.
-
-    A mass of zero raises SingularError when the Program runs.
-
-    Args:
-        model: Robot.
-        X: Transforms from the base to each body, as `transforms` returns them.
-    """
-    m = total(model.I[i].m for i in model.bodies)
-    require(logical_not(equal(m, 0.0)), SingularError, "mass of the moving bodies")
-    return m, first_moment(model, X) * (1 / m)
 
 
 def centroidal_matrix(model, q):

@@ -5,13 +5,17 @@ from dyn_core.authoring import (
     Motion,
     TracedSolver,
     Vector,
+    equal,
     forces_without_potential,
     hookimpl,
+    logical_not,
+    require,
     split_q,
     split_v,
     spring_energy,
     total,
 )
+from dyn_core.errors import SingularError
 from dyn_core.problems import ENERGY, MOMENTUM
 from dyn_plugins.kinematics.kinematics import transforms
 
@@ -37,6 +41,20 @@ def first_moment(model, X):
     for i in model.bodies:
         mc = mc + X[i].E.T @ model.I[i].h + X[i].r * model.I[i].m
     return mc
+
+
+def mass_and_centre(model, X):
+    """Return the mass [kg] and centre of mass [m] of the moving bodies, base axes.
+
+    A mass of zero raises SingularError when the Program runs.
+
+    Args:
+        model: Robot.
+        X: Transforms from the base to each body, as `transforms` returns them.
+    """
+    m = total(model.I[i].m for i in model.bodies)
+    require(logical_not(equal(m, 0.0)), SingularError, "mass of the moving bodies")
+    return m, first_moment(model, X) * (1 / m)
 
 
 def energy(model, q, qd):
@@ -77,7 +95,7 @@ def momentum(model, q, qd):
 
         h = sum_i X_i_0.T I_i v_i
 
-    A mass of zero is not checked.
+    A mass of zero raises SingularError when the Program runs.
 
     Inputs and outputs: those of MOMENTUM.
 
@@ -87,8 +105,7 @@ def momentum(model, q, qd):
     h = Force.zero()
     for i in model.bodies:
         h = h + X[i].T @ (model.I[i] @ v[i])
-    m = total(model.I[i].m for i in model.bodies)
-    return h, first_moment(model, X) * (1 / m)
+    return h, mass_and_centre(model, X)[1]
 
 
 @hookimpl

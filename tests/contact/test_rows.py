@@ -23,6 +23,7 @@ from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS, RowSolver
 from dyn_core.contact.solvers.solver_memory import NO_BUFFER, allocate_solvers
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.machine_code import compiled
+from dyn_core.errors import SettingError
 
 EXACT = ("admm", "coulomb_newton", "projected_gauss_seidel")
 DIRECT = ("admm", "coulomb_newton")
@@ -37,6 +38,15 @@ def solved(name, problem, warm=None, **options):
     solver = RowSolver(name, rows, nv, **options)
     status = solver.solve(len(rows.kind), len(rows.b))
     return status, rows.impulse.copy(), solver.report
+
+
+def test_unknown_names_of_solvers_and_options_are_refused():
+    """The nearest name is said; a misspelt option was ignored."""
+    rows, nv = rows_of(mixed_blocks(1))
+    with pytest.raises(SettingError, match="did you mean 'tolerance'"):
+        RowSolver("admm", rows, nv, tolerence=1e-9)
+    with pytest.raises(SettingError, match="did you mean 'admm'"):
+        RowSolver("adm", rows, nv)
 
 
 def velocity(problem, impulse):

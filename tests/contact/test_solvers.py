@@ -450,6 +450,7 @@ BAD = (
     ({"compliance": [0, 1, 2.0], "mu": 1.0}, "tangent rows differ"),
     ({"layout": ["box"] * 3, "lo": 1.0, "hi": 0.0}, r"lo\[0\] of block 0 .* not above hi"),
     ({"layout": ["box"] * 3, "lo": np.nan}, r"lo\[0\] of block 0"),
+    ({"layout": ["box"] * 3, "lo": 0.0, "hi": [1.0, 1.0, -1.0]}, r"lo\[2\] of block 2 .* not above hi"),
     ({"layout": ["joint"]}, "kind 'joint'; valid: bilateral"),
     ({"layout": [("contact", 5)]}, r"block 0 \(contact\): 5 rows; valid: 1, 2, 3, 4, 6"),
     ({"ids": ("a", "b")}, "ids: 2; valid: 1, one per block"),

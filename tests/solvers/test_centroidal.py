@@ -81,7 +81,7 @@ def test_planes_and_forces_that_are_none_are_refused(shipped):
 
 
 @pytest.mark.parametrize("engine", ["plain", "graph"])
-@pytest.mark.parametrize("name", ["centre_of_mass", "centroidal_matrix"])
+@pytest.mark.parametrize("name", ["centre_of_mass", "centroidal_matrix", "momentum"])
 def test_a_robot_without_mass_has_no_centre(name, engine):
     """Kinematics alone is a robot, too; the error says what is missing."""
     robot = """<robot name="r"><link name="base"/><link name="rod"/>

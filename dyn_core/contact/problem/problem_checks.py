@@ -128,15 +128,15 @@ def owner(problem: Any, field: str, index: int) -> str:
     Returns:
         Index, name and kind of the block; "the problem" if there is none.
     """
-    for index, block in enumerate(problem.layout.blocks):
+    for number, block in enumerate(problem.layout.blocks):
         rows = (
             range(block.first, block.first + block.count)
             if field == "mu"
             else block.all
         )
         if index in rows:
-            name = "" if problem.names is None else f" '{problem.names[index]}'"
-            return f"block {index}{name} ({block.kind})"
+            name = "" if problem.names is None else f" '{problem.names[number]}'"
+            return f"block {number}{name} ({block.kind})"
     return "the problem"
 
 

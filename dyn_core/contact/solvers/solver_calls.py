@@ -29,6 +29,7 @@ from dyn_core.engines.machine_code import (
     compiled,
     machine_code,
 )
+from dyn_core.errors import SettingError, unknown_name
 
 # Names, and options with their defaults.
 ROW_SOLVERS: Mapping[str, Mapping[str, float]] = {
@@ -167,7 +168,18 @@ class RowSolver:
                 solutions; the array objects must stay the same.
             nv: Number of coordinates of the supports.
             options: Options of the solver; see ROW_SOLVERS.
+
+        Raises:
+            SettingError: The name, or an option, is unknown.
         """
+        if name not in ROW_SOLVERS:
+            message = unknown_name("solver of rows", name, ROW_SOLVERS)
+            raise SettingError(message, "name")
+        for option in options:
+            if option not in ROW_SOLVERS[name]:
+                valid = ROW_SOLVERS[name]
+                message = unknown_name(f"option of {name}", option, valid)
+                raise SettingError(message, option)
         work, reports = allocate_solvers(rows, nv), np.zeros((2, 8))
         choice = choice_of(name, options)
         chosen = ChosenSolver(choice, work, reports, NO_KERNEL, np.zeros(0))
