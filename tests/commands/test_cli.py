@@ -289,7 +289,7 @@ def test_demo_leads_an_arm_that_fell_to_its_start(where):
     """The motion is followed from wherever the controller caught the arm."""
     pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
     code = (
-        "from dyn_core.cli import main; from ros_nodes import demo_ros\n"
+        "from dyn_core.cli import main; from ros_nodes.demo import demo_ros\n"
         "given = demo_ros._parameters\n"
         "def elsewhere(*arguments):\n"
         "    nodes = given(*arguments)\n"

@@ -108,7 +108,7 @@ LAST = """
 import builtins
 import numpy as np
 import dyn_core as dyn
-from dyn_core.engines.llvm import result_memory
+from dyn_core.engines.llvm.call import result_memory
 builtins.kept = [result_memory.empty((100_000,)) for _ in range(50)]
 class Last:
     def __del__(self):

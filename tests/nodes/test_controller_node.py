@@ -371,7 +371,7 @@ def test_silence_is_answered_within_two_periods_and_5_ms(
             due = node.controller.seen + timeout
             clock = SteppedClock(due - timeout - phase * period, late)
             monkeypatch.setattr(module, "time", clock)
-            monkeypatch.setattr(module, "_ended", clock)
+            monkeypatch.setattr(watchdog, "_ended", clock)
             node._send = clock.send
             watchdog._run()
             assert set(clock.asked) == {period}
