@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from dyn_core.commands.version import version_line
@@ -23,8 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments == ["--version"]:  # frequent in scripts, hence without imports
-        print(version_line())
-        return 0
+        with suppress(OSError):  # a closed pipe or a full disk: `run` says so
+            print(version_line(), flush=True)
+            return 0
     # The import is deferred, so that --version stays quick.
     return int(import_module("dyn_core.commands.main").run(arguments))
 

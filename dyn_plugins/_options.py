@@ -26,7 +26,10 @@ _PINOCCHIO = {"LOCAL": "local", "WORLD": "world", "LOCAL_WORLD_ALIGNED": "aligne
 
 
 def known_link(model, name):
-    """Raise ModelError if the robot has no link of this name."""
+    """Raise ModelError if the robot has no link of this name.
+
+    Without a robot (None) no name is checked.
+    """
     if model is not None:
         model.frame(name)
 
@@ -34,7 +37,8 @@ def known_link(model, name):
 def known_links(model, names):
     """Check a list or tuple of names of links, or None.
 
-    Raises UnsupportedError for another type, ModelError for an unknown link.
+    Raises UnsupportedError for another type, ModelError for an unknown link; without a
+    robot (None) no name is checked.
     """
     if names is not None and not isinstance(names, (list, tuple)):
         raise UnsupportedError(
@@ -48,7 +52,7 @@ def known_pairs(model, rows):
     """Check rows (link, other link or None); None stands for the base.
 
     Raises UnsupportedError for a row that is not a pair, ModelError for an unknown
-    link.
+    link; without a robot (None) no name is checked.
     """
     for row in rows:
         if not isinstance(row, (list, tuple)) or len(row) != 2:
@@ -62,7 +66,8 @@ def known_points(model, points):
     """Check points (link, (x, y, z)): a known link and three numbers.
 
     Raises UnsupportedError for an entry that is not a pair, ModelError for an unknown
-    link, and the error of `numbers(3).read` for other numbers.
+    link, and the error of `numbers(3).read` for other numbers. Without a robot (None)
+    no name is checked.
     """
     for entry in points:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:
@@ -74,8 +79,8 @@ def known_points(model, points):
 def known_reference(model, name):
     """Check the name of a reference frame: "local", "world" or "aligned".
 
-    Raises UnsupportedError for any other value; for one of Pinocchio's names, in any
-    case, the message gives the name used here.
+    The model is not used. Raises UnsupportedError for any other value; for one of
+    Pinocchio's names, in any case, the message gives the name used here.
     """
     if name in _PINOCCHIO.values():
         return

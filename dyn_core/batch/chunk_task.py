@@ -272,7 +272,9 @@ class ChunkSums:
     ) -> tuple[int, ...] | None:
         """Return the checksum of each output; None if the rows cannot be read.
 
-        `sent` and `stopped` are ignored.
+        Args:
+            first, last: Range of the rows, last excluded.
+            sent, stopped: Ignored; they are as in ChunkTask.run.
         """
         return self.targets.sums(first, last)
 

@@ -117,7 +117,8 @@ def _numpy_functions() -> str:
 def _digest(program: Program[Any]) -> str:
     """Return a digest of the algorithm, its ports, its build options and its engine.
 
-    Options that change no bit (threads, wait) are left out.
+    Options that change no bit (threads, wait) are left out. An option that is no
+    number, text, tuple or list counts by the name of its type only.
     """
     facts: list[Any] = [program.engine, str(program.dtype), _algorithm(program)]
     facts += [(port.name, port.shape) for port in (*program.inputs, *program.outputs)]
@@ -129,7 +130,10 @@ def _digest(program: Program[Any]) -> str:
 
 
 def _algorithm(program: Program[Any]) -> str:
-    """Return a digest of the operations, or of the code if no Graph has them all."""
+    """Return a digest of the operations, or of the code if no Graph has them all.
+
+    Limits of the digest of code: see code_digest.
+    """
     facts = getattr(program, "facts", None)
     if facts is not None:
         return str(facts.graph)
@@ -141,9 +145,12 @@ def _algorithm(program: Program[Any]) -> str:
 
 
 def code_digest(function: Any) -> str:
-    """Return the name of a function and a digest of its bytecode, names and constants.
+    """Return the name of a function and a digest of its bytecode and names.
 
-    The name alone for callables without bytecode, such as ufuncs.
+    Real numbers and texts among its constants count, too. Other constants, inner and
+    called functions, defaults and closures do not, so that the digest may stay the same
+    when they change. A callable without bytecode, such as a ufunc, gives the name
+    alone.
     """
     name = getattr(function, "__qualname__", None) or getattr(
         function, "__name__", type(function).__name__

@@ -75,10 +75,15 @@ def export_checks() -> list[Any]:
 
 
 class JaxFunction:
-    """A Program that JAX can trace, batch and differentiate.
+    """A Program as a function of JAX arrays, for jit, vmap and derivatives.
 
-    Inputs are passed by position or name, as with the Program, with a batch axis or
-    shared by all rows; an omitted parameter has the value of the model.
+    `function` returns one. Inputs are passed by position or name, as with the
+    Program, with a batch axis or shared by all rows; an omitted parameter has the
+    value of the model. A row that fails has NaN in its results and derivatives.
+
+    Args:
+        program: Program of a robot, of engine native.
+        status: Whether calls return (outputs, status).
 
     Attributes:
         program: The Program.

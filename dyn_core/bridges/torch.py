@@ -56,10 +56,17 @@ def function(program: Program[Any], status: bool = False) -> TorchFunction:
 
 
 class TorchFunction:
-    """A Program that PyTorch can differentiate, batch and compile around.
+    """A Program as a function of CPU tensors, for autograd, vmap and torch.compile.
 
-    Inputs are passed by position or name, as with the Program, with a batch axis or
-    shared by all rows; an omitted parameter has the value of the model.
+    `function` returns one. Inputs are passed by position or name, as with the
+    Program, with a batch axis or shared by all rows; an omitted parameter has the
+    value of the model. Inputs of a smaller dtype are converted to the dtype of the
+    Program; a larger floating-point type raises a ShapeError.
+
+    Args:
+        program: Program of a robot.
+        status: Whether calls return (outputs, status), with NaN in failed rows;
+            otherwise a row that fails raises a RowError.
 
     Attributes:
         program: The Program.

@@ -26,12 +26,19 @@ _HOW = {
 
 
 def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]:
-    """Return the number of operations of a solver for a robot, at a random state.
+    """Return the number of operations of a solver for a robot, by category.
+
+    Categories: add, mul, div, sqrt, trig. The state is random, with a fixed seed, so
+    the numbers are the same in every call.
 
     Args:
         which: TracedSolver.
         model: Robot.
         how: "literal" or "folded" (solving/operation_counts.py).
+
+    Raises:
+        UnsupportedError: The solver is a NumpySolver or does not support the robot, or
+            `how` is unknown.
 
     Source: RBD5-1.1.
     """
@@ -44,10 +51,19 @@ def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]
 def growth(which: Solver, how: str, sizes: Sequence[int] = SIZES) -> list[str]:
     """Return a table of counts on chains of revolute joints, and the fitted order.
 
+    Writes progress to stderr.
+
     Args:
         which: TracedSolver.
         how: "literal" or "folded".
         sizes: Numbers of joints.
+
+    Returns:
+        Lines of text: header, one row for each size, and the order p of total ~ n^p,
+        with the degree where the totals are exactly a polynomial.
+
+    Raises:
+        UnsupportedError: As in `operations`.
 
     Source: RBD5-1.2.
     """

@@ -29,8 +29,8 @@ class Drive(NamedTuple):
         controller: Function or object, or None for no force.
         meaning: Its name in a report.
         begin: Starts a trajectory at a time [s], or None.
-        q0, qd0: Suitable initial state, or None.
-        duration: Duration of its file [s]; 0 without one.
+        q0, qd0: Initial state, from the first row of its file, or None.
+        duration: Duration of its file plus one period [s]; 0 without a file.
     """
 
     controller: Any
@@ -46,6 +46,8 @@ def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
 
     Raises:
         SettingError: Options have no effect in combination, or a file is not valid.
+        NonFiniteError: A time, position or joint force of the file of --torques is not
+            finite.
     """
     law = arguments.controller
     if arguments.torques is not None and law != "none":
@@ -75,14 +77,17 @@ def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
     """Return a Drive that applies the joint forces of each row until the next one.
 
     The forces of the first and of the last row continue before and after the motion.
+    The Drive also has q and qd of the first row as initial state, and the duration of
+    the motion plus one period.
 
     Args:
         motion: Motion with joint forces; its times are shifted to start at zero.
-        name: Name of its file.
+        name: Name of its file, for messages.
         period: Period of the run [s]; each row is applied a thousandth of it early.
 
     Raises:
-        SettingError: The motion has no row, or its first row is not finite.
+        SettingError: The motion has no row or no joint forces, or q or qd of its first
+            row is not finite.
     """
     if not len(motion.t):
         raise SettingError(f"{name}: the motion has no row", "torques")
@@ -129,9 +134,10 @@ def _weight(model: Model, arguments: argparse.Namespace) -> Any:
 
 
 def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
-    """Return the controller that follows a motion, or stays at the start.
+    """Return the Drive of a controller that follows a motion, or stays at the start.
 
-    Raises SettingError if the motion is not valid.
+    With a motion, the Drive has its first q and qd as initial state, and its duration
+    plus one period. Raises SettingError if the motion is not valid.
     """
     kp, kd = arguments.gains or GAINS
     meaning = f"computed torque, kp {kp:g} 1/s², kd {kd:g} 1/s"

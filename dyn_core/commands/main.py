@@ -58,8 +58,8 @@ def run(argv: list[str]) -> int:
     It is 0 for success, 1 for a failure, 2 for wrong usage and 130 after Ctrl-C.
     DynError and OSError become messages on stderr.
     """
-    _show_every_character()
     try:
+        _show_every_character()  # writes what is still buffered
         try:
             return _run(argv)
         finally:

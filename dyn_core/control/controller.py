@@ -166,20 +166,22 @@ class Controller(Laws):
         return self.safety.running
 
     def begin(self) -> None:
-        """Restart the controller.
+        """Restart the controller: discard times and the measured period, and reset.
 
-        The torque is zero until enough valid states have come.
+        Torque is zero until `good_samples` valid states have come. A stop stays in
+        force (reset_stop ends it), and a disabled controller stays disabled.
         """
         self.samples.begin()
         self.now = 0.0
         self.reset()
 
     def reset(self, why: str = "dropped: the controller was reset") -> None:
-        """Clear state and reference; torque waits for new valid states.
+        """Clear state and reference; drop trajectories.
 
-        Torque is enabled again after `good_samples` valid states. The time of the last
-        state is retained, so that a stale state is still detected after a reset.
-        Trajectories are dropped.
+        Torque is zero until `good_samples` valid states have come. A stop stays in
+        force (reset_stop ends it), and a disabled controller stays disabled. The time
+        of the last state is retained, so that a stale state is still detected. The
+        integral, the collision detector and the observers restart.
 
         Args:
             why: Outcome that the listeners of dropped trajectories are called with.
@@ -275,7 +277,8 @@ class Controller(Laws):
     def reset_stop(self) -> None:
         """End a stop, on a person's request, and reset state and reference.
 
-        The robot then holds its position.
+        Torque is zero until `good_samples` valid states have come; the robot then holds
+        its position. A disabled controller stays disabled.
         """
         self.safety.reset()
         self.reset()
@@ -467,15 +470,15 @@ class Controller(Laws):
         """Publish the torque of `watch` if the state is stale.
 
         To be called by the thread of a watchdog. The first torque of a silence discards
-        every effort that is still being computed. If a state arrives meanwhile, nothing
-        is published.
+        every effort that is still being computed. Nothing is published if a state or a
+        stop comes meanwhile.
 
         Args:
             t: Present time, monotonic [s].
             publish: Function that sends a torque, (nv,).
 
         Returns:
-            Whether the state is stale.
+            Whether the state was stale at `t`, even if nothing was published.
         """
         self.carried.advance(t)
         return self.silence.answer(t, self.enabled, publish)

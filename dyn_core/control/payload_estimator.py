@@ -260,9 +260,10 @@ class PayloadEstimator:
         self.restart()
 
     def restart(self) -> None:
-        """Interrupt the motion: the next state does not continue the last one.
+        """Interrupt the motion: the next state begins a new period.
 
-        The estimate is retained. To be called where something other than the efforts
+        The estimate is retained, and the efforts of the unfinished period are dropped.
+        To be called where something other than the efforts
         held the robot.
         """
         self.time: float | None = None
@@ -273,10 +274,12 @@ class PayloadEstimator:
         return np.where(self._count > 0, self._squares / np.maximum(self._count, 1), 1)
 
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> PayloadEstimate:
-        """Return the estimate after another state; it changes once in a period.
+        """Return the estimate after another state; it changes once in settings.period.
 
-        If time goes back, or advances by more than 2.5 periods, the state does not
-        continue the last one.
+        In between it is the last one. If time goes back, or advances by more than 2.5
+        periods, the estimate stays: the state begins a new period, and the efforts
+        of the unfinished one are dropped. The first estimate is zero, with the
+        deviations settings.prior.
 
         Args:
             t: Time [s].

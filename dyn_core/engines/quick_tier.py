@@ -22,7 +22,10 @@ AT_ONCE = 4000
 
 
 class QuickTier:
-    """Provides one Program with the interpreter until its kernels are compiled.
+    """Runs one Program by the interpreter while its kernels are compiled.
+
+    `variant` starts the compilation in the background. A finished kernel goes to the
+    Program; if compilation fails, there is a warning, and the interpreter stays.
 
     Args:
         program: NativeProgram that owns this object; referenced weakly.
@@ -38,6 +41,8 @@ class QuickTier:
 
     def variant(self, name: str) -> Variant | None:
         """Return the interpreter and start compiling kernel `name`, scalar or batch.
+
+        The Program gets the interpreter too, and the finished kernel in its place.
 
         Returns:
             None if the kernel is in memory or on disk, or small enough to be compiled

@@ -1,4 +1,4 @@
-"""Videos of episodes; no window is opened."""
+"""Videos of episodes; no window is opened. Needs the extra `plot`."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ def record(
 ) -> float:
     """Write a video of one episode and return the sum of its rewards.
 
+    It needs the extra `plot`; without it the import raises UnsupportedError.
+
     Args:
         env: PlanarEnv or RobotEnv, or a wrapper of one.
         policy: Function from an observation to an action.
-        path: File; .gif works with the extra `plot`, .mp4 needs ffmpeg.
-        seed: Of the reset.
+        path: File, .gif or .mp4; an existing one is replaced.
+        seed: Seed of the reset.
         steps: Maximum number of steps; None: to the end of the episode.
         fps: Wanted pictures per second; the actual rate shows the task in real time
             with a picture after every k-th step.
 
     Raises:
-        SettingError: A file of another kind, or invalid fps or steps.
-        UnsupportedError: ffmpeg is not installed.
+        SettingError: The file is of another kind, or fps or steps is invalid.
+        UnsupportedError: .mp4 is wanted, and ffmpeg is not installed.
 
     Source: WAW-15.5.
     """

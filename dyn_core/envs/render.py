@@ -1,4 +1,4 @@
-"""Pictures of planar tasks without a window."""
+"""Pictures of planar tasks without a window. Needs the extra `plot`."""
 
 from __future__ import annotations
 

@@ -294,10 +294,11 @@ class Model(Tree, System):
         return space.neutral(self)
 
     def random(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
-        """Return a random position (nq,), uniform within the limits of each joint.
+        """Return a random position (nq,).
 
-        Joints without finite limits are drawn over their whole range; limits of joints
-        of several coordinates are ignored.
+        A joint of one coordinate is uniform within its limits if both are finite. All
+        other joints ignore limits: they draw angles up to a half turn either way, away
+        from singularities, and lengths mostly within 1 m of zero. Loops are not closed.
 
         Args:
             rng: Generator, or a seed; None: another position at each call.

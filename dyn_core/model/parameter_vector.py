@@ -73,7 +73,7 @@ class Layout:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names in order: JOINT:m of the body that a joint carries, JOINT.damping."""
+        """Names in order, as in `parameter_names`."""
         model = self.model
         names = [f"{model.names[i]}:{x}" for i in model.bodies for x in INERTIAL]
         for group in self.groups:
@@ -85,7 +85,10 @@ class Layout:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kind of each number: mass, moment, inertia, damping, friction or armature."""
+        """Kind of each number: mass, moment, inertia, damping, friction or armature.
+
+        They are in the order of `names`.
+        """
         ten = ("mass", *["moment"] * 3, *["inertia"] * 6)
         coordinates = sum(self.model.joint[i].nv for i in self.model.bodies)
         joints = [group for group in self.groups for _ in range(coordinates)]
@@ -93,7 +96,7 @@ class Layout:
 
     @property
     def values(self) -> np.ndarray:
-        """The robot's values, in order."""
+        """The robot's values, in the order of `names`."""
         model = self.model
         numbers = [x for i in model.bodies for x in model.I[i].parameters]
         for group in self.groups:
@@ -112,9 +115,10 @@ class Layout:
         return numbers
 
     def of_joints(self, values: np.ndarray) -> Iterator[tuple[str, list[Vector]]]:
-        """Yield each joint group with its values by body.
+        """Yield each joint group with its values by body; the base has no values.
 
-        `values` has all parameters in order.
+        Args:
+            values: Values of all parameters, in the order of `names`.
         """
         first = self.inertial
         for group in self.groups:
@@ -130,19 +134,21 @@ class Layout:
 def parameter_names(
     model: Model, friction: bool = False, rotors: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the parameters that joint forces are linear in.
+    """Return the names of the parameters that joint forces are linear in, in order.
 
-    They are JOINT:m, JOINT:mcx, ..., JOINT:Izz of the body that a joint carries, about
-    the body's origin; then JOINT.damping, JOINT.friction, JOINT.armature, with [k] for
-    the coordinates of a joint that has several.
+    First come JOINT:m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz of the body that a
+    joint carries, about the body's origin, body by body. Then come JOINT.damping of
+    all joints, JOINT.friction of all joints, and JOINT.armature of all joints. A joint
+    of several coordinates has a name for each, such as JOINT.damping[0].
 
     Args:
         model: Robot.
         friction: Whether damping and dry friction of the joints are included.
-        rotors: Whether rotor inertias are included.
+        rotors: Whether rotor inertias (armature) are included.
 
     Raises:
-        UnsupportedError, SettingError: `model` is not a robot, or a flag not a boolean.
+        UnsupportedError: `model` is not a robot.
+        SettingError: A flag is not a boolean.
     """
     return Layout.of(model, friction, rotors).names
 
@@ -151,7 +157,7 @@ def parameter_names(
 def parameters_of(
     model: Model, friction: bool = False, rotors: bool = False
 ) -> np.ndarray:
-    """Return a robot's values of `parameter_names`: pi in tau = Y pi.
+    """Return a robot's values in the order of `parameter_names`: pi in tau = Y pi.
 
     Arguments and errors are as in `parameter_names`.
     """
@@ -172,7 +178,7 @@ def with_linear_parameters(
         model: Robot.
         values: Values in the order of `parameter_names`.
         friction: Whether damping and dry friction of the joints are included.
-        rotors: Whether rotor inertias are included.
+        rotors: Whether rotor inertias (armature) are included.
 
     Raises:
         ShapeError: Wrong number of values, or not numeric.

@@ -204,14 +204,17 @@ def complete(
 ) -> tuple[Description, Origin]:
     """Return a description with its sidecar applied, and the origin that names it.
 
+    Without a sidecar, the origin is returned unchanged. A sidecar beside the robot's
+    file that is not read because of `extras` adds a warning to the description.
+
     Args:
         description: Description from a robot's file.
         origin: Origin of the description.
-        path: Path of the robot's file, or None.
+        path: Path of the robot's file, which joins the description's sources, or None.
         beside, extras, sidecar: As for `choose`.
 
     Raises:
-        ModelError: The sidecar is not valid.
+        ModelError: The sidecar is not valid, or `sidecar` is not a boolean.
     """
     extras, unread = choose(beside, extras, sidecar)
     description = replace(description, warnings=(*description.warnings, *unread))
@@ -224,7 +227,7 @@ def complete(
 
 
 def apply(description: Description, extras: Extras) -> Description:
-    """Return the Description with a sidecar applied.
+    """Return the Description with a sidecar applied, which joins its sources.
 
     Args:
         description: Robot.

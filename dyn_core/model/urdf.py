@@ -197,12 +197,17 @@ def _link(
 ) -> LinkSpec:
     """Return a link with its shapes.
 
+    Invalid shapes are left out.
+
     Args:
         name: Name of the link.
         inertia: Its inertia.
         clean: The robot; has the <visual> and <collision> elements.
-        findings: Collects warnings.
+        findings: Collects a warning for each shape that is left out.
         colors: Colours by name of the material.
+
+    Raises:
+        ModelError: A shape is not valid and the check is strict.
     """
     geometry = read_shapes(name, clean.shapes.get(name, ()), findings, colors)
     collisions = shape_reader.from_geometry(name, geometry, findings)
@@ -255,6 +260,14 @@ def _joint(joint: Parsed, clean: CleanRobot, findings: Findings) -> JointSpec:
 
     Velocity and added limits of 0 mean none. Position limits that are missing or
     contradict each other become infinite, with a finding.
+
+    Args:
+        joint: The <joint>, as read by urdf-parser-py.
+        clean: The robot; has the added limits.
+        findings: Collects a warning for each replaced limit.
+
+    Raises:
+        ModelError: Limits contradict each other and the check is strict.
     """
     name, kind, limit, dynamics = joint.name, joint.type, joint.limit, joint.dynamics
     axis = (1.0, 0.0, 0.0) if joint.axis is None else _triple(joint.axis)

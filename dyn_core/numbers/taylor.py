@@ -146,6 +146,7 @@ def derivatives(x: Any, rank: int = DIRECTION) -> tuple[Any, Any, Any]:
     """Return value, first and second derivative of x by the variable of a rank.
 
     The derivatives of a constant are 0.0; so is the second where it is not computed.
+    Taylor numbers of other ranks count as constants.
     """
     if not isinstance(x, Taylor) or x.rank != rank:
         return x, 0.0, 0.0
@@ -157,10 +158,11 @@ def _is_zero(d: Any) -> bool:
 
 
 def _lifted(operands: tuple[Any, ...], rank: int) -> list[Taylor]:
-    """Return all operands as Taylor numbers of this rank and of equal derivative order.
+    """Return all operands as Taylor numbers of the variable of this rank.
 
-    Other numbers become constants. The order is 2 where one operand has a second
-    derivative, else 1.
+    Operands of this rank are unchanged. Numbers and Taylor numbers of other ranks
+    become constants; their second derivative is 0.0 where an operand of this rank has
+    one, else None.
     """
     mine = [isinstance(o, Taylor) and o.rank == rank for o in operands]
     pairs = list(zip(operands, mine, strict=True))

@@ -31,9 +31,9 @@ def read_motion(
         joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
 
     Raises:
-        SettingError: The file cannot be read, or a column is missing; or a topic is
-            given for an NPZ or CSV file.
-        ShapeError: Arrays do not match each other.
+        SettingError: The file cannot be read, its content is not valid, or a column is
+            missing; or a topic is given for an NPZ or CSV file.
+        ShapeError: Arrays of a bag do not match each other.
         UnsupportedError: The file is a bag, and rosbags is not installed.
     """
     file = Path(path)
@@ -51,7 +51,16 @@ def read_motion(
 
 
 def _read(file: Path, model: Model | None) -> MotionRecord:
-    """Return the motion of an NPZ or CSV file; any error is a SettingError."""
+    """Return the motion of a file, with all its columns.
+
+    Args:
+        file: Path that ends with .npz or .csv.
+        model: Robot that names the columns of an NPZ file without names; None: they are
+            numbered from 1. It selects no columns.
+
+    Raises:
+        SettingError: The file cannot be read, or its content is not valid.
+    """
     kind = file.suffix[1:].upper()
     try:
         return read_npz(file, model) if kind == "NPZ" else read_csv(file)

@@ -50,7 +50,8 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
 
     Args:
         file: Path.
-        model: Robot whose column order is assumed if the file has no names.
+        model: Robot that names the columns if the file has no names; None: they are
+            numbered from 1. It selects no columns.
 
     Raises:
         SettingError: The file cannot be read.

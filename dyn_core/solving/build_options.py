@@ -38,7 +38,10 @@ class Required:
 
 
 def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a checked value for each option of a solver.
+    """Return the value of each option of a solver by name.
+
+    Given values are checked and converted as by read_option, and so are changed
+    defaults. Other options have their default.
 
     Args:
         solver: Its `options` are the defaults, its `valid` the further rules.
@@ -68,13 +71,17 @@ def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[st
 def read_option(solver: Any, model: Any, key: str, value: Any) -> Any:
     """Return the checked value of a given option.
 
-    The value must have the type of the default and satisfy the solver's `valid`; a
-    traced Number is returned unchecked.
+    A rule of the solver's `valid` decides; without one, the value must be of the kind
+    of the default. A Kind converts the value to its final form, such as an int to a
+    float; a function only checks it. In place of a tuple, a list, set or array is
+    valid; in place of a dict, any mapping. Where the default has another type, such as
+    None, and there is no rule, any value is valid. A traced Number is returned
+    unchecked.
 
     Args:
-        solver: Its `options` are the defaults.
-        model: System that it is built for, or None; passed to a rule of `valid`.
-        key: Name of the option.
+        solver: Its `options` are the defaults, its `valid` the rules.
+        model: System that it is built for, or None; passed to a function in `valid`.
+        key: Name of the option, a key of `options`.
         value: Value of the option.
 
     Raises:

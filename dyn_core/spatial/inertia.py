@@ -245,7 +245,7 @@ class ArticulatedInertia:
         gone = set(axes)
 
         def keep(x: Any, i: int, j: int) -> Any:
-            """Return entry x at row i and column j, or 0."""
+            """Return the entry x, or 0 if its row i or column j is in `gone`."""
             return 0.0 if i in gone or j in gone else x
 
         I = Symmetric(

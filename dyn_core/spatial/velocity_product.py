@@ -15,7 +15,8 @@ class VelocityProduct:
         G = [w_i] P + [h] [v_i],   p = m v_i + w_i x h
 
     It has twelve numbers, as a rigid body's B acts on angular velocities only. The
-    factors of bodies in one frame can be added.
+    factors of bodies in one frame can be added. B @ m is a Force for a Motion m, and a
+    ForceSubspace for a MotionSubspace.
 
     Attributes:
         G: 3x3 block.
@@ -50,7 +51,10 @@ class VelocityProduct:
 
     @property
     def T(self) -> _ProductTransposed:
-        """Transpose: B.T @ m is a pure moment."""
+        """Transpose; for a Motion m, B.T @ m is a pure moment, a Force.
+
+        For a MotionSubspace, the product is a ForceSubspace.
+        """
         return _ProductTransposed(self)
 
     def seen_from(self, E: Matrix, r: Vector) -> VelocityProduct:
@@ -65,7 +69,10 @@ class VelocityProduct:
 
 
 class _ProductTransposed:
-    """Transpose B.T of a VelocityProduct, to be multiplied by motions."""
+    """Transpose B.T of a VelocityProduct.
+
+    B.T @ m is a Force for a Motion m, and a ForceSubspace for a MotionSubspace.
+    """
 
     __slots__ = ("B",)
 

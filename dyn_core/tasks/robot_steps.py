@@ -69,6 +69,8 @@ class RowStep(Protocol):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return q and qd after dt, and the impulses of the step.
 
+        A row whose step fails has NaN in q; no error is raised.
+
         Args:
             q, qd: State, (rows, nq) and (rows, nv).
             impulses: Result of the previous step, (rows, impulses).
@@ -119,7 +121,10 @@ class FreeStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt, and `impulses` unchanged; see RowStep.step."""
+        """Return q and qd after dt, and `impulses` unchanged; see RowStep.step.
+
+        A row whose step fails comes back as NaN; no error is raised.
+        """
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, *numbers, status=True)
         return outputs[0], outputs[1], impulses
@@ -179,7 +184,10 @@ class FloorStep:
         tau: np.ndarray,
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return q and qd after dt, and the contact impulses; see RowStep.step."""
+        """Return q and qd after dt, and the contact impulses; see RowStep.step.
+
+        A row whose step fails comes back as NaN; no error is raised.
+        """
         numbers = _fitting(self._program, values)
         outputs, _ = self._program(q, qd, tau, self.dt, impulses, *numbers, status=True)
         return outputs[0], outputs[1], outputs[2]
@@ -231,7 +239,7 @@ class BodiesStep:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return q and qd after dt, and `impulses` unchanged; see RowStep.step.
 
-        A row whose solver fails has NaN in q. `values` are ignored.
+        A row whose solver fails has NaN in q; no error is raised. `values` are ignored.
         """
         q_next, qd_next, outcome = self._steps.step(q, qd, tau)
         q_next[outcome.failed] = np.nan

@@ -201,7 +201,10 @@ class CartBalance(ObjectTask):
         return where(far, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return a picture's limits: minimum and maximum x, then y [m]."""
+        """Return a picture's limits: minimum and maximum x, then y [m].
+
+        They are constant; `points` are ignored.
+        """
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
 
@@ -250,7 +253,10 @@ class CartSwingUp(ObjectTask):
         return where(absolute(after[0]) > self.x_limit, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return a picture's limits: minimum and maximum x, then y [m]."""
+        """Return a picture's limits: minimum and maximum x, then y [m].
+
+        They are constant; `points` are ignored.
+        """
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
 

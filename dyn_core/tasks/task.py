@@ -153,7 +153,14 @@ class Task(System):
         return False
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return the limits of a picture: minimum and maximum x, then y [m]."""
+        """Return a picture's limits: minimum and maximum x, then y [m].
+
+        They are a square about the first point, from -1.2 to 1.2 times the length of
+        the polyline through all points.
+
+        Args:
+            points: Result of `points`, (k, 2) [m].
+        """
         reach = 1.2 * np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
         x, y = points[0]
         return (x - reach, x + reach, y - reach, y + reach)

@@ -119,7 +119,13 @@ class Walker(ChainTask):
         return where(low, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Return a picture's limits about the trunk: x, then y [m]."""
+        """Return a picture's limits: minimum and maximum x, then y [m].
+
+        The trunk is in the middle of x; the size and the limits of y are constant.
+
+        Args:
+            points: Positions of the joints, (n, 2) [m].
+        """
         x = float(points[self.REAR : self.FRONT + 1, 0].mean())
         return (x - 1.2, x + 1.2, -0.3, 1.3)
 

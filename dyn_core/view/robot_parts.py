@@ -289,9 +289,10 @@ def extent(model: Model) -> float:
 
 
 def _ends(model: Model, least: float) -> list[list[np.ndarray]]:
-    """Return, for each body, the ends of rods from its origin, in its frame [m].
+    """Return the ends of rods from the origin of each body, in its frame [m].
 
-    They lead to the next joints and to links; without any, to twice the centre of mass.
+    The list is indexed by body number and has nb + 1 entries, entry 0 for the base.
+    Rods lead to the next joints and to links; without any, to twice the centre of mass.
     Ends that are nearer than `least` to the origin or to each other are merged.
     """
     ends: list[list[np.ndarray]] = [[] for _ in range(model.nb + 1)]

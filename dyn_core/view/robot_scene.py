@@ -242,7 +242,11 @@ def start_position(model: Model) -> np.ndarray:
 
 
 def _links(model: Model) -> list[str]:
-    """Return, for each body, a link that is fixed to it; empty if there is none."""
+    """Return a link that is fixed to each body, by body number, nb + 1 names.
+
+    Entry 0 is for the base. It is the first such link in model.frames; "" if there is
+    none.
+    """
     links = [""] * (model.nb + 1)
     for name, frame in model.frames.items():
         links[frame.body] = links[frame.body] or name
@@ -250,7 +254,10 @@ def _links(model: Model) -> list[str]:
 
 
 def _force_names(model: Model) -> list[str]:
-    """Return a name for each entry of tau: JOINT, or JOINT[0], JOINT[1], ..."""
+    """Return a name for each entry of tau: JOINT, or JOINT[0], JOINT[1], ...
+
+    JOINT[0], JOINT[1], ... are the coordinates of a joint that has more than one.
+    """
     names = [""] * model.nv
     for i in model.independent:
         count = model.joint[i].nv

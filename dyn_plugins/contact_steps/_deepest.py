@@ -38,7 +38,11 @@ class DeepestPoints:
         ]
 
     def of_half(self, lists):
-        """Return the lists of the deeper half, from lists of numbers of all points."""
+        """Return a list of numbers for each point of the deeper half, in their order.
+
+        Args:
+            lists: One list of numbers for each point of the shape, in their order.
+        """
         picked = []
         for place in range(self._few):
             # The last point that can have this index in the half.
@@ -50,7 +54,13 @@ class DeepestPoints:
         return picked
 
     def of_all(self, lists):
-        """Return lists of all points from lists of the half; zeros for the others."""
+        """Return a list of numbers for each point, from the lists of the deeper half.
+
+        A point that is not in the half gets zeros.
+
+        Args:
+            lists: One list of numbers for each point of the half, in their order.
+        """
         if self._few == self.count:
             return lists
         spread = []
@@ -102,8 +112,12 @@ def _by_shape(changes, impulses):
     """Return impulses to which a function is applied shape by shape.
 
     Args:
-        changes: Pairs (function of a list of triples, number of points), by shape.
-        impulses: Impulses, three for each point.
+        changes: Pairs (function of a list of triples, number of points), by shape. The
+            function gets one triple for each point.
+        impulses: Impulses, three for each point, shape after shape.
+
+    Returns:
+        Vector of the triples that the functions return.
     """
     first, changed = 0, []
     for change, count in changes:

@@ -431,7 +431,12 @@ def pairs(model, world, links):
 
 
 def sizes(model, options):
-    """Return the number of rows "m" and of contacts "c" of a model with options."""
+    """Return the named sizes of the Ports, {"m": rows, "c": contacts}, with m = 3 c.
+
+    Args:
+        model: Robot.
+        options: Options of the solver; `world` and `links` select the contacts.
+    """
     count = 0
     for half, placed in pairs(model, options["world"], options["links"]):
         count += len(candidate_points(placed, Vector(half.normal)))

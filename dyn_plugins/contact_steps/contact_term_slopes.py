@@ -121,7 +121,7 @@ def moved_state_slopes(model, q, u, dt, correction):
 
 
 def _sizes(model, _):
-    """Return the numbers "nc" of motion columns and "nx" = 2 nv of state variables."""
+    """Return the sizes of the Ports: {"nc": motion columns, "nx": 2 nv}."""
     return {"nc": len(structure(model).column_place), "nx": 2 * model.nv}
 
 

@@ -160,7 +160,11 @@ def _solve(tables, L, over, b):
 
 
 def _sizes(model, options):
-    """Return the sizes of outputs: rows, poses, columns, entries of the factor."""
+    """Return the sizes of the Ports, a mapping from name to number.
+
+    Names: "nr" rows of loops and ball limits, "poses" nb + 1, "nc" motion columns, "nl"
+    entries of the factor.
+    """
     tables = structure(model)
     balls = limited_balls(model) if options["ball_limits"] else ()
     limits = [(model.ball_limits[i][0], *model.ball_limits[i][1]) for i in balls]

@@ -301,6 +301,11 @@ def check_path(name, model, path, acting, inputs, loops=False):
 
 
 def sizes(model, options):
-    """Return the size of dp, `np`; 0 without a parameter."""
+    """Return the named size of dp, {"np": size}; the size is 0 without a parameter.
+
+    Args:
+        model: System with the parameter.
+        options: Options of the solver; "parameter" is a path or None.
+    """
     path = options["parameter"]
     return {"np": 0 if path is None else parameter_paths.size(model, path)}

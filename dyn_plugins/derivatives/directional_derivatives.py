@@ -218,7 +218,10 @@ def hd_directional(
 
 
 def hybrid_sizes(model, options):
-    """Return the sizes of dp and of prescribed and other coordinates: np, nu, nf."""
+    """Return the sizes of the Ports, a mapping from name to number.
+
+    Names: "np" size of dp, "nu" prescribed and "nf" other coordinates.
+    """
     mask = prescribed_coordinates(model, options["prescribed"])
     nu = sum(mask)
     return {**sizes(model, options), "nu": nu, "nf": len(mask) - nu}

@@ -216,7 +216,7 @@ def _limit(n, deviations):
 
 
 def _sizes(model, options):
-    """Return the length of the memory, `nm`."""
+    """Return the sizes of the Ports: {"nm": length of the memory}."""
     return {"nm": memory_size(len(way_to(model, options["frame"])))}
 
 

@@ -148,7 +148,7 @@ def energy_regressor(model, q, qd, rotors):
 
 
 def _sizes(model, options):
-    """Return the number of columns, `np`."""
+    """Return the sizes of the Ports: {"np": number of columns of the regressor}."""
     coordinates = sum(model.joint[i].nv for i in model.bodies)
     groups = 2 * bool(options.get("friction")) + bool(options["rotors"])
     return {"np": 10 * model.nb + groups * coordinates}

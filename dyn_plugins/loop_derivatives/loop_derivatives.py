@@ -263,7 +263,11 @@ def _hybrid_sizes(model, options):
 
 
 def _inverse_sizes(model, options):
-    """Return sizes of outputs; UnsupportedError unless rows = passive coordinates."""
+    """Return the sizes of the Ports, a mapping from name to number.
+
+    Names: "na", "np" and "m" of inverse_sizes, and "k" numbers of the parameter paths.
+    Raises UnsupportedError unless rows and passive coordinates are as many.
+    """
     reason = reason_not_square(model, options["active"])
     if reason is not None:
         raise UnsupportedError(f"loop_id_derivatives: {reason}")

@@ -103,7 +103,10 @@ def _by_motors(model, motion, forces, active):
 
 
 def _sizes(model, options):
-    """Return no sizes; raise UnsupportedError for fewer motors than freedoms."""
+    """Return no sizes, {}; raise UnsupportedError for fewer motors than freedoms.
+
+    Passes on the errors of independent_coordinates and motor_coordinates.
+    """
     y = independent_coordinates(model, options["independent"])
     motors = sum(motor_coordinates(model, options["active"]))
     if motors < len(y):

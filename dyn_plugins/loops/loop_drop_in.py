@@ -66,7 +66,7 @@ def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
 
 
 def motor_sizes(model, options, name="rnea_loops"):
-    """Return no sizes; raise UnsupportedError for more motors than freedoms.
+    """Return no sizes, {}; raise UnsupportedError for more motors than freedoms.
 
     The motor forces would not be unique.
 

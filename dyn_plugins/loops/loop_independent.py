@@ -100,7 +100,7 @@ def joint_forces(model, q, qd, qdd, f_ext):
 
 
 def _sizes(model, options):
-    """Return the number "ny" of independent coordinates.
+    """Return the sizes of the Ports: {"ny": number of independent coordinates}.
 
     Raises UnsupportedError as independent_coordinates.
     """

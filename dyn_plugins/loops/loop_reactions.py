@@ -85,7 +85,7 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
 
 
 def _sizes(model, options):
-    """Return the number of rows "m" and of loops "nl"; the options are ignored."""
+    """Return the sizes of the Ports: {"m": rows of the loops, "nl": loops}."""
     return {"m": sum(loop.rows for loop in model.loops), "nl": len(model.loops)}
 
 

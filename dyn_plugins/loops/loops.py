@@ -288,7 +288,10 @@ def _hybrid_sizes(model, options):
 
 
 def inverse_sizes(model, options):
-    """Return the numbers of active ("na") and passive ("np") coordinates, and rows."""
+    """Return the sizes of the Ports, a mapping from name to number.
+
+    Names: "na" active and "np" passive coordinates, "m" rows of the loops.
+    """
     na = sum(motor_coordinates(model, options["active"]))
     return {"na": na, "np": model.nv - na, **_loop_sizes(model, options)}
 

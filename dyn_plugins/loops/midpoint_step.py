@@ -34,7 +34,8 @@ def projected_midpoint(
         rounds: Number of corrections of the positions; each multiplies the residual by
             about the first residual.
         dependent: Treatment of rows that depend on each other: refuse: SingularError;
-            least_norm: G^+ in place of G^-1; None: as forward_dynamics.
+            least_norm: G^+ in place of G^-1; None: least_norm with aba_loops_least in
+            the slot forward_dynamics, refuse with any other solver.
         tolerance: Relative tolerance of the rank with least_norm; see aba_loops_least.
 
     Source: KIM-2.5, KIM-3.0 (projection to the manifold, redundant rows); E. Hairer et
@@ -65,10 +66,21 @@ def projected_midpoint(
 
 
 class _AsForwardDynamics(TracedSolver):
-    """A step whose option `dependent` follows from its forward dynamics by default."""
+    """A step whose option `dependent` and slot forward_dynamics choose each other.
+
+    If `dependent` is not given, it is least_norm with the solver aba_loops_least, and
+    refuse with any other. If only `dependent` is given, as least_norm, the step uses
+    aba_loops_least. If both are given, both are used.
+    """
 
     def _adapter(self, model, common, chosen):
-        """Choose the option `dependent` by the slot's solver, or the solver by it."""
+        """Return the adapter, with missing choices made as the class says.
+
+        Args:
+            model: Robot.
+            common: Build options of every solver.
+            chosen: Options and slots that the caller gave; not changed.
+        """
         chosen = dict(chosen)
         if chosen.get("dependent") is None:
             slot = chosen.get("forward_dynamics", self.fills["forward_dynamics"])

@@ -30,8 +30,9 @@ def solutions(problem, unique=False, limit=20_000):
         limit: Maximum number of combinations.
 
     Returns:
-        List of impulses in circular cones, in scaled units, one for each velocity;
-        empty if none is found. The number of candidates tried.
+        List of impulses in circular cones, (m,) each, in scaled units (multiply by
+        problem.scale), one for each velocity, at most one unless `unique`; empty if
+        none is found. The number of candidates tried.
 
     Raises:
         UnsupportedError: There are more combinations than `limit`.
@@ -232,11 +233,15 @@ class Enumeration(ContactSolver):
         Args:
             problem: Blocks, matrix, velocities and bounds.
             warm: Unused.
-            unique: Whether to search for further solutions.
+            unique: Whether to try all combinations, to find further solutions.
             limit: Maximum number of combinations of modes.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status, as a ContactSolution. The status is
+            not_unique if `unique` finds two velocities; the first impulses found are
+            returned. If no combination is valid, all impulses but those of free rows
+            are zero. The status is then infeasible, or max_iterations where contacts of
+            three rows or more make the search incomplete and nothing else proves it.
 
         Raises:
             UnsupportedError: There are more combinations than `limit`.

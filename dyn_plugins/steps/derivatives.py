@@ -304,7 +304,12 @@ def multiplied(A, B, onto=None):
 
 
 def sizes(model, options):
-    """Return the sizes of the Ports: nx = 2 nv, np numbers of the parameter paths."""
+    """Return the named sizes of the Ports, {"nx": 2 nv, "np": size}.
+
+    Args:
+        model: Robot.
+        options: Options of the solver; "np" counts the numbers of all its `paths`.
+    """
     np = sum(parameter_paths.size(model, path) for path in options["paths"])
     return {"nx": 2 * model.nv, "np": np}
 

@@ -350,10 +350,16 @@ class RobotNode(ParameterNode):
         """
 
     def send_final_command(self) -> None:
-        """Publish the last command of the node; a hook, does nothing here."""
+        """Publish the last command of the node.
+
+        Hook for subclasses; does nothing here.
+        """
 
     def wait_for_delivery(self) -> None:
-        """Wait until the last command has arrived, for a bounded time; a hook."""
+        """Wait until the last command has arrived, for a bounded time.
+
+        Hook for subclasses; does nothing here.
+        """
 
     # ---- log and diagnostics
 

@@ -78,7 +78,10 @@ class SimulatedContacts(SimulatedRobot):
         return node.keep(node.create_publisher(MultiDOFJointState, topic, deep))
 
     def _robot(self, node: RobotNode, **settings: Any) -> dyn.ContactSimulator:
-        """Return the plant after a trial step, which compiles and checks everything.
+        """Return the plant in its initial state, after a trial step.
+
+        The trial step compiles and checks everything; then state and counters are
+        reset.
 
         Args:
             node: The simulator node.

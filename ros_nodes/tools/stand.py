@@ -138,18 +138,21 @@ class NodeStand:
     # ---- messages
 
     def _on_command(self, message: Float64MultiArray) -> None:
-        """Record an effort of the controller."""
+        """Record the efforts of a message of the controller in `seen`."""
         efforts = np.array(message.data)
         self.seen[COMMANDS].append(SeenEffort(time.monotonic(), efforts))
 
     def _on_state(self, message: JointState) -> None:
-        """Record an effort that acts on the robot."""
+        """Record the efforts of a message in `seen`; ignore a message without efforts.
+
+        Only the stand's own messages have none; all others act on the robot.
+        """
         efforts = np.array(message.effort)
         if efforts.size:  # the stand itself sends states without efforts
             self.seen[APPLIED].append(SeenEffort(time.monotonic(), efforts))
 
     def _on_said(self, message: DiagnosticArray) -> None:
-        """Record diagnostics."""
+        """Record level and message of each node's diagnostics in `said`."""
         for status in message.status:
             who = status.name.partition(":")[0].rpartition("/")[2]
             self.said[who] = status.level[0], status.message

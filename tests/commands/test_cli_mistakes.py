@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -115,6 +116,9 @@ MISTAKES = ("missing.urdf", "folder", "binary.urdf", "empty.urdf", "words.yaml",
 def files(tmp_path, monkeypatch):
     """Files that are none of what is asked for, in the working directory."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "dyn_core.commands.bench._tests", lambda: Path(__file__).parents[1]
+    )
     (tmp_path / "folder").mkdir()
     (tmp_path / "binary.urdf").write_bytes(bytes(range(256)) * 4)
     (tmp_path / "empty.urdf").write_bytes(b"")

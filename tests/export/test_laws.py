@@ -346,7 +346,7 @@ def test_the_command_exports_a_whole_controller(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "what", ["export.cycle.Cycle._carried", "control.envelope.total"]
+    "what", ["export.cycle.cycle_steps.Cycle._carried", "control.safety.envelope.total"]
 )
 def test_a_changed_cycle_is_traced_again(what, monkeypatch):
     """Kernels on disk are found by the code of the cycle, too: none is a stale one."""

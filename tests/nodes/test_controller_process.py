@@ -250,11 +250,14 @@ def test_a_solver_that_comes_back(start, robot, until):
 
 def test_a_constructor_that_hangs_can_be_ended(tmp_path):
     """Before there is a node, too."""
-    code = "import ctypes, os, signal, threading\nfrom ros_nodes.running import runtime\n" + (
-        "def make():\n"
-        "    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
-        "    while True:\n        ctypes.CDLL(None).sleep(1000)\n"
-        "raise SystemExit(runtime.run(make))\n"
+    code = (
+        "import ctypes, os, signal, threading\nfrom ros_nodes.running import runtime\n"
+        + (
+            "def make():\n"
+            "    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
+            "    while True:\n        ctypes.CDLL(None).sleep(1000)\n"
+            "raise SystemExit(runtime.run(make))\n"
+        )
     )
     started = time.monotonic()
     done = subprocess.run(

@@ -117,7 +117,7 @@ def test_a_plugin_is_checked_by_any_spelling_of_its_name(
     importlib.invalidate_caches()
     loaded = Registry()
     loaded.load()
-    monkeypatch.setattr(cli, "default_registry", lambda: loaded)
+    monkeypatch.setattr("dyn_core.commands.main.default_registry", lambda: loaded)
     assert cli.main(["check-plugin", asked, "--robot", "two_link"]) == 0
     assert "1 solvers, 1 robots: 0 laws broken" in capsys.readouterr().out
 

@@ -89,7 +89,11 @@ class Targets:
             ) from error
 
     def sums(self, first: int, last: int) -> tuple[int, ...] | None:
-        """Return the checksum of rows of each output; None if they cannot be read."""
+        """Return the checksum of each output; None if the rows cannot be read.
+
+        Args:
+            first, last: Range of the rows, last excluded.
+        """
         try:
             rows = [np.asarray(x[first:last]) for x in self.arrays]
         except Exception:  # the type depends on codec and release

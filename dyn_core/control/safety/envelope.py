@@ -72,9 +72,16 @@ def envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame):  # t
 
         [tau, (tau - tau_before) / dt, tau qd, error, rate, tau . qd, T, |v|]
 
-    Inputs and sizes are the ports of ENVELOPE.
+    The values are grouped by quantity: first tau of all joints, last |v|. Sizes and
+    units are in the ports of ENVELOPE. T includes the energy of the rotors.
 
     Args:
+        model: Robot.
+        q, qd: Joint positions and velocities.
+        tau, tau_before: Joint forces about to be sent, and joint forces sent before.
+        error: Tracking error, returned unchanged.
+        rate: Velocity on which positions and velocities agree, returned unchanged.
+        dt: Time since tau_before was sent [s].
         frame: Name of the link whose origin has the speed |v|; None: the speed is 0.
 
     Source: design of this project; the kinetic energy T is GUIDE (28).
@@ -105,7 +112,8 @@ def envelope_check(  # type: ignore[no-untyped-def]
 ):
     """Return the number of values outside their bounds, and the values.
 
-    Inputs are the ports of ENVELOPE; frame as in envelope_values. NaN is outside.
+    A value is inside if |value| <= bound; NaN is outside. `bounds` has one number for
+    each value of envelope_values, in the same order; the other arguments are as there.
     """
     values = envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame)
     pairs = zip(values, bounds, strict=True)
@@ -116,7 +124,7 @@ def envelope_check(  # type: ignore[no-untyped-def]
 @known_keywords
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of an envelope; None means no bound.
+    """Bounds of an envelope on absolute values; None means no bound.
 
     A bound of the joints is one number, one number a joint, or a mapping from joint
     name to number. The bound "model" is computed from the model, see `resolved`.
@@ -174,12 +182,13 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Violation:
-    """A value outside its bound.
+    """A value outside its bound: |value| > bound, or a value that is not finite.
 
     Attributes:
         quantity: Name of the bound, a field of Bounds.
         joint: Name of the joint; empty for a value of the whole robot.
-        value, bound: Value and bound, in the unit of UNITS.
+        value: Value with its sign, in the unit of UNITS; may be NaN or infinite.
+        bound: Largest absolute value that is inside, in the same unit.
     """
 
     quantity: str
@@ -267,7 +276,9 @@ class Envelope:
         dt: float,
         t: float = 0.0,
     ) -> Violation | None:
-        """Return the violation with the largest ratio of value to bound, or None.
+        """Return the violation with the largest ratio |value| / bound, or None.
+
+        A value that is not finite has the ratio infinity.
 
         Args:
             q, qd: Joint position and velocity, (nv,).
@@ -275,7 +286,7 @@ class Envelope:
             tau_before: Effort sent before, (nv,).
             error: Tracking error, (nv,).
             rate: Velocity on which positions and velocities agree, (nv,).
-            dt: Time since the effort sent before [s].
+            dt: Time since the effort sent before [s]; at least SHORTEST is used.
             t: Time of driven joints [s]; ignored if the model has none.
         """
         more = (*((t,) if self._driven else ()), *self.carried.values)

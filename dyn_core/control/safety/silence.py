@@ -56,7 +56,8 @@ class Silence:
     ) -> bool:
         """Publish the torque for a stale state through the gate.
 
-        Nothing is published if a state or a stop comes meanwhile.
+        The first torque of a silence discards every effort that is still being
+        computed. Nothing is published if a state or a stop comes meanwhile.
 
         Args:
             t: Present time, monotonic [s].
@@ -64,7 +65,7 @@ class Silence:
             publish: Function that sends a torque, (nv,).
 
         Returns:
-            Whether the state is stale.
+            Whether the state was stale at `t`, even if nothing was published.
         """
         gate = self.safety.gate
         ticket, seen = gate.ticket(), self.samples.seen

@@ -68,16 +68,18 @@ class Supervisor:
         return self._deadline is not None
 
     def hear(self, t: float, effort: Any) -> bool:
-        """Process an effort of the controller; an effort that is not finite stops.
+        """Process an effort of the controller.
 
-        An empty effort is ignored.
+        An effort other than zero starts the timeout anew; zero ends it. An effort that
+        is not finite stops. An empty effort changes nothing.
 
         Args:
             t: Time of receipt, monotonic [s].
             effort: Effort, (n,) [N·m | N].
 
         Returns:
-            Whether zero must replace the effort.
+            Whether the caller must send zero instead: a stop is in force, and the
+            effort is neither zero nor empty.
         """
         tau = np.asarray(effort, float)
         if not tau.size:
@@ -97,6 +99,8 @@ class Supervisor:
     def check(self, t: float) -> bool:
         """Return whether zero effort must be sent at time t [s]; stops after a timeout.
 
+        The result is True at every call while a stop is in force.
+
         If the check comes late, the supervisor itself was suspended, and efforts of
         that time are still unread. The silence then counts only after a further GRACE.
         """
@@ -112,9 +116,10 @@ class Supervisor:
         return self.stopped is not None
 
     def wait(self, t: float) -> float | None:
-        """Return the time until the next check [s].
+        """Return the time from t [s] until the next check [s].
 
-        None: until an effort is received.
+        It is REPEAT during a stop, and None if no check is needed before the next
+        effort.
         """
         if self.stopped is not None:
             return REPEAT
@@ -127,7 +132,10 @@ class Supervisor:
             self.counters["stops"] += 1
 
     def reset(self, t: float) -> None:
-        """End a stop, on a person's request.
+        """End a stop, on a person's request; without a stop, only count the reset.
+
+        Args:
+            t: Present time, monotonic [s].
 
         Raises:
             SettingError: The controller still sends effort, which would drive the robot

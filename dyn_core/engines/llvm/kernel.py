@@ -113,7 +113,7 @@ def key(graph: bytes, sizes: Sizes, width: int) -> str:
     Args:
         graph: Digest of the Graph.
         sizes: Sizes of the input and output ports.
-        width: Lanes of a batch; only its real type counts.
+        width: Lanes of a batch, from `lanes`; only the type of the numbers counts.
     """
     digest = hashlib.sha256(graph)
     digest.update(repr((sizes, is_single(width))).encode())
@@ -128,7 +128,8 @@ def write(graph: Graph, sizes: Sizes, variant: str, width: int) -> KernelIR:
         graph: Graph without calls of Programs.
         sizes: Sizes of the input and output ports.
         variant: scalar or batch.
-        width: Lanes of a batch, see `lanes`.
+        width: Lanes of a batch, from `lanes`; their type is that of the numbers in
+            both variants.
     """
     host = compiler.machine()
     if variant == "scalar":
@@ -145,14 +146,15 @@ def get(
     width: int,
     what: str,
 ) -> Kernel:
-    """Return a kernel from memory or disk, or compiled now.
+    """Return a kernel from memory or disk; else compile it and store it in both.
 
     Args:
         variant: scalar or batch.
-        name: Key of the Graph.
+        name: Key of the kernel, from `key`.
         graph: Returns the Graph; called only to compile.
         sizes: Sizes of the input and output ports.
-        width: Lanes of a batch.
+        width: Lanes of a batch, from `lanes`; their type is that of the numbers in
+            both variants.
         what: Solver and robot, for the progress report.
 
     Raises:
@@ -174,7 +176,7 @@ def later(
     width: int,
     then: Callable[[Any], None],
 ) -> None:
-    """Make a kernel in the background.
+    """Make a kernel in the background, and store it in memory and on disk.
 
     Args:
         variant, name, sizes, width: As for get.
@@ -187,7 +189,12 @@ def later(
 
 
 def at_hand(variant: str, name: str) -> Kernel | None:
-    """Return a kernel from memory or disk; None if there is none."""
+    """Return a kernel from memory or disk; None if there is none.
+
+    Args:
+        variant: scalar or batch.
+        name: Key of the kernel, from `key`.
+    """
     full = f"{variant}-{name}"
     with _LOADING:
         kernel = _known.get(full)

@@ -483,9 +483,11 @@ def _place(cycle: Cycle, name: str) -> float:
 
 
 def displacement(q: Any, q_next: Any, wrapped: Sequence[bool]) -> Any:
-    """Return the displacement from q to q_next (nv,).
+    """Return the displacement from q to q_next, (nv,), of joints of one coordinate.
 
-    Differences of wrapped joints are in [-pi, pi).
+    Args:
+        q, q_next: Positions, (nv,).
+        wrapped: By joint, whether the difference is wrapped to [-pi, pi).
     """
     change = [b - a for a, b in zip(q, q_next, strict=True)]
     return Vector(

@@ -51,12 +51,18 @@ def entry_ir(interface: Interface, kernels: Kernels, batch: bool) -> str:
 
 
 def batch_scratch(interface: Interface, kernels: Kernels) -> int:
-    """Return the scratch memory of PREFIX_batch [bytes]."""
+    """Return the size of the scratch memory of PREFIX_batch [bytes].
+
+    It has the scratch of the kernels, then one set of pointer tables, see _tables.
+    """
     return max(kernels.batch_scratch, _tables(kernels) + 8 * len(interface.ports))
 
 
 def _tables(kernels: Kernels) -> int:
-    """Return the offset of a row's pointer tables, behind the scratch [bytes]."""
+    """Return where the pointer tables start in the scratch of PREFIX_batch [bytes].
+
+    They are behind the kernels' scratch; each row overwrites those of the last one.
+    """
     return max(_whole(kernels.scratch), _whole(kernels.batch_scratch))
 
 

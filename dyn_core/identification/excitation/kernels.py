@@ -67,7 +67,8 @@ def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds)
         regressor, inverse_dynamics: Solvers in the slots.
         columns: Indices of columns, counted as ten of each body, then damping, dry
             friction and rotor inertia of each joint coordinate.
-        speeds: Width v of the coordinates of each body, a tuple each [rad/s | m/s].
+        speeds: Speed v of each coordinate over which dry friction is smoothed; a tuple
+            for each body, the base included [rad/s | m/s].
 
     Source: design of this project.
     """
@@ -172,13 +173,16 @@ class RowsAndPull(NamedTuple):
 def motion_programs(
     model: Model, columns: Sequence[int], speeds: np.ndarray, engine: str | None
 ) -> RowsAndPull:
-    """Return the Programs of regressor and joint forces, and their adjoint.
+    """Return the Program of motion_rows and the Program of its gradient.
+
+    `rows` returns columns of the regressor, then joint forces without dry friction.
+    `pull` returns the gradient of the weighted results by q, qd and qdd.
 
     Args:
         model: Robot with joints of one coordinate.
-        columns: As in motion_rows.
-        speeds: Width of dry friction of each body, 0 for the base, (nb + 1,)
-            [rad/s | m/s].
+        columns: Indices of the regressor's columns, as in motion_rows.
+        speeds: Speed over which dry friction of each body's joint is smoothed, 0 for
+            the base, (nb + 1,) [rad/s | m/s].
         engine: Engine of the Programs; None: the default.
     """
     slots: dict[str, Any] = {"regressor": REGRESSOR}
@@ -209,11 +213,15 @@ def motion_programs(
 def point_programs(
     model: Model, points: Sequence[tuple[Any, ...]], engine: str | None
 ) -> RowsAndPull:
-    """Return the Programs of the positions of points, and their adjoint.
+    """Return the Program of moving_points and the Program of its gradient.
+
+    `rows` returns world positions of points, three numbers each [m]. `pull` returns
+    the gradient of the weighted results by q.
 
     Args:
         model: Robot.
-        points: As in moving_points.
+        points: For each point the index of its body and body coordinates, as in
+            moving_points.
         engine: Engine of the Programs; None: the default.
     """
     sizes = {"results": 3 * len(points)}

@@ -33,8 +33,9 @@ class BrokenLimit:
         kind: Kind of the limit, one of UNITS.
         name: Joint, or both links of a distance.
         time: Time of the violation [s].
-        value: Value at this time, in the unit of UNITS.
-        limit: Limit that it exceeds.
+        value: Value at this time with its sign, in the unit of UNITS; may be NaN.
+        limit: Violated limit with its sign: the lower limit if the value is below it,
+            else the upper one.
     """
 
     kind: str
@@ -136,15 +137,19 @@ def motion_limits(
 
     Args:
         model: Robot with joints of one coordinate.
-        position_scale: Fraction of the position ranges to use, about their middles.
-        velocity_scale, effort_scale: Fractions of these limits to use.
-        velocity_limits, acceleration_limits, effort_limits: Limits by joint name;
-            velocity and effort limits replace the model's, accelerations are else not
-            limited.
+        position_scale: Fraction of the position ranges to use, about their middles. A
+            turning joint without both limits has a range of one turn.
+        velocity_scale, effort_scale: Fractions of these limits to use; they also reduce
+            limits that are given by joint name.
+        velocity_limits, effort_limits: Limits by joint name; they replace the model's
+            [rad/s | m/s], [N·m | N].
+        acceleration_limits: Limits by joint name, not scaled; joints without one have
+            no limit [rad/s² | m/s²].
 
     Raises:
-        SettingError: A scale or limit is invalid, or a limit is missing; names the
-            joint and says how to give it.
+        SettingError: A scale or limit is invalid, a position range is empty, a
+            prismatic joint has no position limits, or a velocity or effort limit is
+            missing; names the joint and the remedy.
     """
     for name, value in (
         ("position_scale", position_scale),
@@ -176,9 +181,10 @@ def motion_limits(
 
 
 def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper position limits, (nv,); one turn for endless joints.
+    """Return lower and upper position limits, (nv,).
 
-    Raises a SettingError for an empty range, or a prismatic joint without limits.
+    A turning joint without both limits has a range of one turn, 2 TURN. Raises a
+    SettingError for an empty range, or a prismatic joint without limits.
     """
     lower, upper = model.lower.copy(), model.upper.copy()
     for k, name in enumerate(model.joint_names):
@@ -213,7 +219,8 @@ def _replaced(
         chosen: Mapping from joint name to limit, or None.
 
     Raises:
-        SettingError: `chosen` is no mapping, or a joint or limit is invalid.
+        SettingError: `chosen` is no mapping, a joint is unknown, or a limit is no
+            number above 0.
     """
     result = np.array(values, float)
     if chosen is None:

@@ -34,8 +34,9 @@ def neutral(tree: Tree) -> np.ndarray:
 def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
     """Return a random position (nq,).
 
-    A joint of one coordinate is uniform within its limits if both are finite; all other
-    joints are drawn over their whole range, limits ignored.
+    A joint of one coordinate is uniform within its limits if both are finite. All
+    other joints ignore limits: they draw angles up to a half turn either way, away from
+    singularities, and lengths mostly within 1 m of zero. Loops are not closed.
     """
     q = np.zeros(tree.nq)
     lower, upper = tree.lower.tolist(), tree.upper.tolist()

@@ -128,7 +128,11 @@ class Joint(ABC):
 
     @abstractmethod
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return coordinates (nq) drawn over the range of a joint without limits."""
+        """Return random coordinates (nq) [rad | m]; limits are ignored.
+
+        Angles are up to a half turn either way, away from singularities; lengths are
+        mostly within 1 m. A custom joint draws within its span.
+        """
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
         """Return the coordinates after the displacement dv (nv)."""

@@ -26,7 +26,11 @@ def touching(mjcf: Compiled, geom: int) -> bool:
 def read_shapes_of_bodies(
     mjcf: Compiled, findings: Findings
 ) -> dict[int, tuple[Shape, ...]]:
-    """Return the collision shapes by number of the body; other geoms are findings."""
+    """Return the collision shapes by number of the body; other geoms are findings.
+
+    Raises:
+        ModelError: A Model has no such shape and the check is strict.
+    """
     shapes: dict[int, tuple[Shape, ...]] = {}
     for geom in range(mjcf.model.ngeom):
         if touching(mjcf, geom):
@@ -40,7 +44,8 @@ def read_shapes_of_bodies(
 def _shape(mjcf: Compiled, geom: int, findings: Findings) -> Shape | None:
     """Return the shape of a geom.
 
-    None, with a finding, if a Model has no such shape.
+    None, with a finding, if a Model has no such shape; a ModelError instead if the
+    check is strict. A plane is always a finding.
     """
     kind, X = mjcf.kind("geom_type", geom), _placement(mjcf, "geom", geom)
     a, b, c = mjcf.model.geom_size[geom].tolist()
@@ -92,6 +97,15 @@ def _mesh(mjcf: Compiled, geom: int, X: Transform, findings: Findings) -> Shape 
     """Return the Mesh of a geom; None, with a finding, if it has no readable file.
 
     MuJoCo moves meshes to their own centre and axes; the placement undoes this.
+
+    Args:
+        mjcf: The compiled file.
+        geom: Index of the geom.
+        X: Transform from the body's frame to the frame of the geom.
+        findings: Collects the finding.
+
+    Raises:
+        ModelError: There is no readable file and the check is strict.
     """
     m, number = mjcf.model, int(mjcf.model.geom_dataid[geom])
     file = _mesh_file(mjcf, number)

@@ -50,6 +50,8 @@ _SPACE = re.compile(r"[ \t\r\n]+")
 def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> Values:
     """Return the known attributes of an element: names, and tuples of numbers.
 
+    Only numbers of <limit> may be infinite; those beyond 1e100 become infinite.
+
     Args:
         findings: Collects unknown attributes.
         owner: link or joint, and its name.
@@ -115,7 +117,10 @@ def _usual(tag: str, keys: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def _plain_numbers(value: str, count: int) -> tuple[float, ...] | None:
-    """Return `count` numbers of an attribute; None if it needs the full check."""
+    """Return `count` numbers of an attribute; None if it needs the full check.
+
+    Numbers beyond 1e100, infinities and invalid text need it.
+    """
     if not _PLAIN.fullmatch(value):
         return None
     try:
@@ -132,13 +137,15 @@ def _all_numbers(
 ) -> tuple[float, ...]:
     """Return the numbers of an attribute, after the full check.
 
+    Attributes of <limit> may be infinite: numbers beyond 1e100 become infinite there.
+
     Args:
-        findings: Collects limits that are too large and mean none.
+        findings: Collects limits beyond 1e100, which mean no limit.
         owner: link or joint, and its name.
         attribute: Tag of its element, its name, its value.
 
     Raises:
-        ModelError: The numbers are not valid.
+        ModelError: As in `numbers`.
     """
     tag, key, value = attribute
     where, limit = f"{owner[0]} '{owner[1]}': <{tag}> {key}=\"{value}\"", tag == "limit"
@@ -165,13 +172,15 @@ def numbers(
 
     Args:
         where: Element and attribute, for errors.
-        value: Text in the file.
+        value: Text in the file, numbers with white space between them.
         count: Required number of numbers.
-        infinite: Whether they may be infinite.
-        element: Name of the link or joint.
+        infinite: Whether they may be infinite; numbers beyond 1e100 then become
+            infinite, with their sign.
+        element: Name of the link or joint, for errors.
 
     Raises:
-        ModelError: Not `count` decimal numbers, or one is too large or not finite.
+        ModelError: The text is an xacro expression, or not `count` decimal numbers; a
+            number is NaN; or, unless `infinite`, one is infinite or beyond 1e100.
     """
     plain_name(value, element)
     parts = value.split() if value.isascii() else _SPACE.split(value.strip(" \t\r\n"))
@@ -182,9 +191,9 @@ def numbers(
 
 
 def _number(where: str, part: str, infinite: bool, element: str) -> float:
-    """Return one decimal number; raise ModelError if it is not valid.
+    """Return one decimal number; arguments and errors as in `numbers`.
 
-    If `infinite`, a number beyond LARGEST is returned as infinity.
+    If `infinite`, a number beyond LARGEST is returned as infinity, else refused.
     """
     if _NUMBER.fullmatch(part):
         number = float(part)

@@ -102,9 +102,13 @@ class ChainSimulator(MovingChain):
         return self.state
 
     def _consistent_modes(self) -> Any:
-        """Return the evaluation for a consistent active set, found by single changes.
+        """Make the active set consistent and return its evaluation.
 
-        If the sets repeat, the largest set of the cycle is used and an event recorded.
+        It activates or releases one constraint at a time, sets `modes`, `evaluation`,
+        `dropped` and `taut`, and records events. A taut link, or a joint that slides
+        where it should stick, causes an impact, which changes `v` and `lost`. If the
+        sets repeat, the largest set of the cycle is used and an event recorded;
+        `dropped` is then not updated.
 
         Source: WAW-7.4, WAW-12.5, WAW-12.8.
         """
@@ -137,8 +141,9 @@ class ChainSimulator(MovingChain):
     def _stop_taut(self) -> None:
         """Stop taut links between their ends by an impact.
 
-        Taut links are held: the less slack a chain has, the less it can move. The
-        forces on the ends are unbounded.
+        Sets `taut`; records an event for each link that becomes taut. An impact changes
+        `v`, `lost` and the active set. Taut links are fixed: the less slack a chain
+        has, the less it can move. The forces on the ends are unbounded.
         """
         taut = self.modes.taut(self.x)
         wrong = [self.v[part.inner] - part.between(self.v) for part in taut]
@@ -158,7 +163,11 @@ class ChainSimulator(MovingChain):
         )
 
     def _inconsistent(self, evaluation: Any) -> Key | None:
-        """Return a constraint to activate, else one to release, else None."""
+        """Return a constraint to activate, else one to release, else None.
+
+        It changes no mode. The latch records a release that it allows; a release that
+        it refuses is recorded as a chatter event.
+        """
         modes, omega = self.modes, self.omega
         for key in modes.keys:
             if key in modes.on or abs(modes.gap(key, self.x, self.theta)) > TOUCH:
@@ -354,7 +363,8 @@ class ChainSimulator(MovingChain):
     def _handle_hits(self, keys: list[Key]) -> None:
         """Apply an impact to the active constraints and `keys`; release pulling ones.
 
-        Released constraints are restored if the chain would move on into them, or if
+        Sets `modes` and `v`, adds the loss to `lost`, and records events. Released
+        constraints are restored if the chain would move on into them, or if
         they chatter.
 
         Source: WAW-7.1, WAW-7.5, WAW-12.3.

@@ -52,7 +52,15 @@ def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
 
 
 def check_motions(motions: SampledMotions) -> Iterator[Met]:
-    """Yield findings that need positions; a check that fails becomes a note."""
+    """Yield findings on the bodies of a robot, and on its motion at given positions.
+
+    If a check raises a DynError, it yields nothing more, and the reason is appended to
+    motions.notes; the other checks continue. Without coordinates only the bodies are
+    checked.
+
+    Args:
+        motions: Robot with positions; the checks add to its figures and notes.
+    """
     model = motions.model
     yield from _bodies(model)
     if model.nv == 0:
@@ -67,7 +75,10 @@ def check_motions(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _bodies(model: Model) -> Iterator[Met]:
-    """Yield joints without inertia along them, and bodies of little or no mass."""
+    """Yield joints without inertia along them, and bodies of little or no mass.
+
+    Joints in loops are not reported for their inertia. Needs no positions.
+    """
     in_loops = joints_in_loops(model)
     lacking = [name for name in model.without_inertia if name not in in_loops]
     for name in lacking:
@@ -83,7 +94,10 @@ def _bodies(model: Model) -> Iterator[Met]:
 
 
 def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
-    """Yield a finding if H, scaled to a unit diagonal, is nearly singular somewhere."""
+    """Yield a finding if H, scaled to a unit diagonal, is nearly singular somewhere.
+
+    Adds the condition numbers to motions.figures, or a note if joints lack inertia.
+    """
     model = motions.model
     if model.without_inertia:
         motions.notes.append("H is singular: its condition was not looked at")
@@ -126,7 +140,10 @@ def _coordinate(model: Model, k: int) -> str:
 
 
 def _weight(motions: SampledMotions) -> Iterator[Met]:
-    """Yield joints whose effort limit is less than the gravity load somewhere."""
+    """Yield joints whose effort limit is less than the gravity load somewhere.
+
+    Adds the largest ratio to motions.figures. With loops it only adds a note.
+    """
     model = motions.model
     if model.loops:
         motions.notes.append(
@@ -158,7 +175,11 @@ def _weight(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _tips(motions: SampledMotions) -> Iterator[Met]:
-    """Yield tips with joint motions that cancel in every position."""
+    """Yield tips with joint motions that cancel in every position.
+
+    Adds ratios of singular values to motions.figures, and a note if tips are omitted.
+    With loops it only adds a note.
+    """
     model = motions.model
     if model.loops:
         motions.notes.append("singular directions of tips: not looked at with loops")
@@ -202,7 +223,11 @@ def _columns(model: Model, body: int) -> list[int]:
 
 
 def _loops(motions: SampledMotions) -> Iterator[Met]:
-    """Yield findings about loops: open at zero, never closed, or dependent rows."""
+    """Yield findings about loops: open at zero, never closed, or dependent rows.
+
+    Adds rows, rank and mobility to motions.figures, and a note if the gap at zero
+    cannot be computed.
+    """
     model = motions.model
     if not model.loops:
         return

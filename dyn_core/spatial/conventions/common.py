@@ -108,7 +108,10 @@ def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pose_of_parts(R: Any, p: Any) -> np.ndarray:
-    """Return our pose (..., 7) of R and p; the quaternion has w >= 0."""
+    """Return our pose of R (..., 3, 3) and p (..., 3).
+
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), with qw >= 0.
+    """
     q = quaternion(R)
     return np.concatenate([np.broadcast_to(p, (*q.shape[:-1], 3)), q], axis=-1)
 

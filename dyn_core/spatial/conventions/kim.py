@@ -19,7 +19,9 @@ from dyn_core.spatial.conventions.common import (
 
 
 def kim_pose(q: Any) -> np.ndarray:
-    """Return T = [[R, p], [0, 1]], (..., 4, 4), of our pose (..., 7).
+    """Return T = [[R, p], [0, 1]], (..., 4, 4), of our pose.
+
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
 
     Source: KIM (1)-(4); KIM-1.1.
     """
@@ -30,7 +32,10 @@ def kim_pose(q: Any) -> np.ndarray:
 
 
 def from_kim_pose(T: Any) -> np.ndarray:
-    """Return our pose (..., 7) of T (..., 4, 4); inverse of kim_pose."""
+    """Return our pose of T = [[R, p], [0, 1]], (..., 4, 4); inverse of kim_pose.
+
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world; qw >= 0.
+    """
     T = np.asarray(T, float)
     return pose_of_parts(T[..., :3, :3], T[..., :3, 3])
 

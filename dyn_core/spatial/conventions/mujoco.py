@@ -34,13 +34,19 @@ _ORDER = ("xx", "yy", "zz", "xy", "xz", "yz")
 
 
 def mujoco_pose(q: Any) -> np.ndarray:
-    """Return xpos, xquat (x, y, z, qw, qx, qy, qz) of our pose, (..., 7)."""
+    """Return xpos, xquat (x, y, z, qw, qx, qy, qz), (..., 7), of our pose.
+
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
+    """
     q = np.asarray(q)
     return np.concatenate([q[..., :3], quaternion_to_wxyz(q[..., 3:])], axis=-1)
 
 
 def from_mujoco_pose(q: Any) -> np.ndarray:
-    """Return our pose of xpos, xquat (x, y, z, qw, qx, qy, qz), (..., 7)."""
+    """Return our pose of xpos, xquat (x, y, z, qw, qx, qy, qz), (..., 7).
+
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
+    """
     q = np.asarray(q)
     return np.concatenate([q[..., :3], quaternion_from_wxyz(q[..., 3:])], axis=-1)
 

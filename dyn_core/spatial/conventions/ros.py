@@ -25,13 +25,19 @@ _ORDER = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 
 def ros_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return position and orientation (x, y, z, w) of our pose (..., 7)."""
+    """Return position (..., 3) and orientation (x, y, z, w), (..., 4), of our pose.
+
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
+    """
     q = np.asarray(q)
     return q[..., :3], q[..., 3:]
 
 
 def from_ros_pose(position: Any, orientation: Any) -> np.ndarray:
-    """Return our pose (..., 7) of position (..., 3) and orientation (..., 4)."""
+    """Return our pose of position (..., 3) and orientation (x, y, z, w), (..., 4).
+
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
+    """
     return np.concatenate([np.asarray(position), np.asarray(orientation)], axis=-1)
 
 

@@ -26,13 +26,19 @@ from dyn_core.spatial.conventions.common import (
 
 
 def tazz_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return his (r, R), (..., 3) and (..., 3, 3), of our pose (..., 7)."""
+    """Return his (r, R), (..., 3) and (..., 3, 3), of our pose.
+
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
+    """
     R, r = pose_parts(q)
     return r, R
 
 
 def from_tazz_pose(r: Any, R: Any) -> np.ndarray:
-    """Return our pose (..., 7) of his r and R."""
+    """Return our pose of his r (..., 3) and R (..., 3, 3).
+
+    The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world; qw >= 0.
+    """
     return pose_of_parts(R, r)
 
 
@@ -75,13 +81,18 @@ def from_tazz_force(F: Any) -> np.ndarray:
 def tazz_inertia(I: Any) -> np.ndarray:
     """Return his inertia P I P, rigid or articulated, of our 6x6; self-inverse.
 
-    His rigid inertias are about the com; this one is about the same origin as ours.
+    Only the halves are swapped: the result is about the same origin as the argument,
+    while his rigid inertias are about the com.
     """
     return swap_matrix(I)
 
 
 def from_tazz_inertia(I: Any) -> np.ndarray:
-    """Return our 6x6 inertias of his, rigid or articulated, (..., 6, 6)."""
+    """Return our 6x6 inertias of his, rigid or articulated, (..., 6, 6).
+
+    Only the halves are swapped: the result is about the same point as the argument. His
+    rigid inertias are about the com, so move them to our origin as well.
+    """
     return swap_matrix(I)
 
 
@@ -153,8 +164,9 @@ def from_tazz_articulated_bias(Z: Any, I: Any, V: Any) -> np.ndarray:
     """Return our bias pA (..., 6) of his Z: P pA = Z + I_T k.
 
     Args:
-        Z, I, V: His bias (..., 6), articulated inertia (..., 6, 6) and velocity (...,
-            6).
+        Z: His bias, (..., 6).
+        I: His articulated inertia about our origin, (..., 6, 6).
+        V: His velocity, (..., 6).
     """
     moved = np.asarray(I) @ classical_term(swap_blocks(V))[..., None]
     return swap_blocks(np.asarray(Z) + moved[..., 0])

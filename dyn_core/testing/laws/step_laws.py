@@ -173,7 +173,8 @@ def complex_change(
         program: Program of a step, on engine plain.
         state: q, qd and tau.
         changes: A displacement of q, and changes of qd and tau, nv each.
-        more: Further inputs of the Program; parameters may be complex.
+        more: Further inputs of the Program. To add the effect of a parameter's change,
+            give its value plus 1j * _TINY times the change.
 
     Returns:
         Displacement of q_next and change of qd_next, 2 nv.

@@ -321,9 +321,9 @@ class Viewer:
             self.refresh()
 
     def advance(self, seconds: float) -> None:
-        """Advance a running replay by some seconds of real time.
+        """Advance a playing replay by `speed` times some seconds of real time.
 
-        The replay is paused at its end. Without a running replay nothing happens.
+        The replay is paused at its end. Without a playing replay nothing happens.
         """
         if self.replay is None or not self.playing:
             return
@@ -341,7 +341,11 @@ class Viewer:
         self.stage.place(self.scene.poses(self.state), shares, forces)
 
     def run(self, done: Callable[[], bool]) -> None:
-        """Advance the replay in real time until `done` returns true."""
+        """Advance a playing replay until `done` returns true; it pauses at its end.
+
+        The replay is `speed` times as fast as real time. Without a replay it only
+        waits.
+        """
         before = time.monotonic()
         while not done():
             time.sleep(1.0 / RATE)

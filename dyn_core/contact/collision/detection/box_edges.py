@@ -85,7 +85,8 @@ def edge_contacts(
 
     Args:
         contacts, count: Contacts, and their number.
-        work: Separations in `axis`, and the frame of a in b in `relative[0]`.
+        work: Separations in `axis`, and the frame of a in b in `relative[0]`; only
+            read.
         B: Frame of b in the world.
         a, b: Half lengths and radius of both shapes.
         box: Whether a is a box; False: a segment.
@@ -158,7 +159,9 @@ def put_edges(
     radius: float,
     margin: float,
 ) -> int:
-    """Add the contact of two points, if near; return the new number.
+    """Add the contact of two points unless its gap is above `margin`.
+
+    Return the new number of contacts.
 
     Args:
         contacts, count: Contacts, and their number.
@@ -240,11 +243,14 @@ def closest_edges(
     tol: float,
     margin: float,
 ) -> int:
-    """Add the closest points of all edges: two contacts for parallel edges.
+    """Add the contact of the closest edges: two contacts if these are parallel.
+
+    A contact with a gap above `margin` is left out; `work` is only read.
 
     Args:
         contacts, count, work, B, a, b, box, tol, margin: As in edge_contacts.
-        nx, ny, nz: Normal if the closest edges touch.
+        nx, ny, nz: Unit normal from b to a in coordinates of b, used if the closest
+            edges touch.
 
     Returns:
         The new number of contacts.

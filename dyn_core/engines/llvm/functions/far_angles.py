@@ -79,16 +79,19 @@ def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def _window(b: Any, first: Any) -> list[Any]:
-    """Return the words of the table from byte `first` on, least significant first."""
+    """Return six 32-bit words of the table from byte `first`, lowest word first."""
     return [b.word(TABLE, first + 4 * k) for k in range(_LIMBS)]
 
 
 def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
-    """Return the upper 128 bits, as two words, of whole * window mod 2**192.
+    """Return the upper 128 bits of whole * window mod 2**192.
 
     Args:
         whole: Whole number below 2**60.
-        window: Words of 32 bits, least significant first.
+        window: Six words of 32 bits, lowest word first.
+
+    Returns:
+        Two words of 64 bits, upper word first.
     """
     low, high = whole & _LOW, whole.logical(32)
     total = low * window[0]
@@ -106,7 +109,10 @@ def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
 
 
 def _sum(upper: Any, lower: Any) -> tuple[Any, Any]:
-    """Return a fixed-point number of 128 bits, below 1/2, as the sum of two reals."""
+    """Return a fixed-point number of 128 bits, below 1/2, as the sum of two reals.
+
+    `upper` and `lower` are its words of 64 bits; the point is before the first bit.
+    """
     # Parts of 32 bits: conversions of 64 bits are library calls on small machines.
     parts = [
         ((word | (0x433 << 52)).bits() - 2.0**52) * 2.0**power
