@@ -199,7 +199,8 @@ def with_points(trajectory: Trajectory, period: float) -> Trajectory:
     """Return the same motion with points at most `period` apart.
 
     An inserted point has the position, velocity and acceleration of the polynomial
-    there, so that a controller with the same interpolation moves as before.
+    there, and the effort between its neighbours', so that a controller with the same
+    interpolation moves as before.
 
     Args:
         trajectory: Trajectory to be subdivided.
@@ -223,12 +224,14 @@ def with_points(trajectory: Trajectory, period: float) -> Trajectory:
         rows += [(float(times[k]), _point(trajectory, k)), *inner]
     rows.append((float(times[-1]), _point(trajectory, len(times) - 1)))
     q, qd, qdd = (np.array([row[1][i] for row in rows], float) for i in range(3))
+    effort = [trajectory.sample_effort(t) for t, _ in rows]
     return replace(
         trajectory,
         times=np.array([row[0] for row in rows]),
         q=q,
         qd=None if trajectory.qd is None else qd,
         qdd=None if trajectory.qdd is None else qdd,
+        effort=None if trajectory.effort is None else np.array(effort),
     )
 
 

@@ -1,6 +1,7 @@
 """Efforts of trajectories by inverse dynamics: in Python, for files and on topics."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,6 +119,10 @@ def test_added_points_lie_on_the_same_motion(arm, order):
     for t in np.linspace(times[0], times[-1], 57)[1:-1]:
         for x, y in zip(few.sample(t), many.sample(t), strict=True):
             assert np.allclose(x, y, atol=1e-8)
+    loaded = replace(few, effort=np.random.default_rng(2).normal(size=few.q.shape))
+    for t in np.linspace(0.0, few.times[-1], 31):
+        effort = with_points(loaded, 0.05).sample_effort(t)
+        assert effort == pytest.approx(loaded.sample_effort(t), abs=1e-12)
     same = with_points(few, 1e3)
     assert np.array_equal(same.q, few.q)
     with pytest.raises(dyn.TrajectoryError, match="valid: at most 100000"):
