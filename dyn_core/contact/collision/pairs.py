@@ -79,10 +79,10 @@ class ContactPairs:
     """The pairs of shapes of a robot and its world that are tested for contact.
 
     Every shape is tested with every surface of the world and with every other shape,
-    except for shapes of the same body, shapes of neighbours, pairs that the sidecar
-    denies, and pairs within a group. Neighbours are bodies connected by a joint of
-    fewer than six degrees of freedom; bodies without links are skipped. The sidecar may
-    allow pairs of neighbours.
+    except for shapes of the same body, shapes of neighbours, shapes fixed to the world
+    with its surfaces, pairs that the sidecar denies, and pairs within a group.
+    Neighbours are bodies connected by a joint of fewer than six degrees of freedom;
+    bodies without links are skipped. The sidecar may allow pairs of neighbours.
 
     Attributes:
         model: The robot.
@@ -245,8 +245,9 @@ class ContactPairs:
             q: Joint positions, (nq,) [rad | m].
 
         Returns:
-            Depth of the links' shapes below the lowest corner of their height fields,
-            by link, above 0 [m].
+            Depth of the origin of the link's shape below the lowest corner of its
+            height fields, by link, above 0 [m]; of the last fallen shape where a link
+            has several. Empty if none has fallen.
 
         Raises:
             ShapeError: q has the wrong shape.
@@ -268,13 +269,13 @@ class ContactPairs:
         return depths
 
     def contact_arrays(self, poses: np.ndarray) -> tuple[Contacts, int]:
-        """Return arrays of contacts, and the number of their rows in use.
+        """Return arrays of the contacts at some poses, and the number of rows in use.
 
         The arrays are overwritten by the next call.
 
         Args:
             poses: Frame of each body, body 0 first: a rotation row by row and a
-                position, x_world = R x + p, (nb + 1, 12).
+                position, x_world = R x + p, (nb + 1, 12); not checked.
         """
         self._poses[:] = poses
         number = self._find(self.margin)

@@ -115,8 +115,10 @@ def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
 
         weight = coefficient / largest coefficient
 
-    Impulses divided by their weights lie in a circular cone. A contact of one row has
-    the coefficient 0 and no weights.
+    Weights are in the order of block.tangent: 1 for tangents alone, also without
+    friction; with torsion or rolling, 0 for a zero coefficient. Impulses divided by
+    their weights lie in a circular cone. A contact of one row has the coefficient 0 and
+    no weights.
     """
     coefficients = [mu[c] for c in block.coefficients]
     if not coefficients:
@@ -130,7 +132,10 @@ def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
 
 
 def cone_projection(c: Any, n: Any, t: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return the point of the cone |t| <= c n, n >= 0 nearest to (n, t): near_cone."""
+    """Return the point of the cone |t| <= c n, n >= 0 nearest to (n, t).
+
+    Its normal entry, and the list of its tangent entries; see near_cone.
+    """
     normal, factor = near_cone(c, n, norm(t))
     return normal, [factor * x for x in t]
 

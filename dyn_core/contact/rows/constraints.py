@@ -197,7 +197,10 @@ class JointConstraints:
         ]
 
     def linear_limits(self) -> list[LinearConstraint]:
-        """Return the finite limits of joints of one coordinate, with their gaps."""
+        """Return the finite limits of joints of one coordinate, with their gaps.
+
+        Joints that follow another one have none. Gaps are linear functions of q.
+        """
         return [
             (block, [(index, sign)], -sign * stop)
             for index, block, sign, stop in self._limits
@@ -219,8 +222,8 @@ class JointConstraints:
         """Return the constraints of prescribed velocities, one block per coordinate.
 
         Args:
-            speeds: Velocity by joint: a number, or one for each of its coordinates [m/s
-                | rad/s].
+            speeds: Velocity by joint, one for each of its coordinates [m/s | rad/s]. A
+                number is the velocity of the first coordinate; the others are free.
 
         Raises:
             ModelError: A joint is unknown, or a velocity is not finite.

@@ -160,6 +160,8 @@ class BatchStep:
     ) -> tuple[np.ndarray, np.ndarray, BatchOutcome]:
         """Return the states after a step, and its results.
 
+        A payload has the values of the ContactModel at the time of the call.
+
         Args:
             q, qd: States, (n, nq), (n, nv).
             tau: Joint forces, (n, nv) [N·m | N].

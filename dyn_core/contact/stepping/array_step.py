@@ -324,7 +324,10 @@ class ArrayStep:
         program(q, qd, tau, dt, *bodies, *carried, out=out)
 
     def prepare_again(self, record: StepRecord) -> StepArrays:
-        """Return the arrays with the problem of an earlier step, without its impulses.
+        """Prepare the problem of an earlier step again; return the arrays.
+
+        The problem in the memory is overwritten; impulses of the step are only in the
+        record.
 
         Args:
             record: Record of that step.
@@ -381,7 +384,7 @@ class ArrayStep:
         return Y, inertia_factor(step, self.setup.scene.tables)
 
     def contact(self, number: int) -> Contact:
-        """Return the contact with index `number` of the prepared problem."""
+        """Return contact `number`, from 0, of the problem in the memory, as a copy."""
         pairs = self.setup.of.pairs
         assert pairs is not None
         return pairs.contact(self.room.step.contacts, number)
@@ -396,7 +399,8 @@ class ArrayStep:
     def names(self, record: StepRecord) -> str:
         """Return the names of the three constraints with the largest residuals.
 
-        They are one text, with an ellipsis if there are more, for messages.
+        They are one text, with an ellipsis if there are more, for messages. The problem
+        of the step is prepared again in the memory.
         """
         step, x = self.prepare_again(record), record.impulse
         problem = problem_of(step, len(record.ids), len(x))

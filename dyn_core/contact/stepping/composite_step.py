@@ -123,7 +123,7 @@ class RowOutcomes(NamedTuple):
         failed: Whether a number was not finite, (n,).
         corrected, short: Whether positions are corrected, and whether that was
             incomplete, (n,).
-        chosen: Index in `force` of each body, world first; -1: none.
+        chosen: Index in `force` of each body, world first, (nb + 1,); -1: none.
         force: Sum of the contact forces on each chosen body, world axes, mean of the
             step, (n, chosen, 3) [N].
         world_force: Contribution of contacts with the world, likewise.
@@ -273,7 +273,7 @@ def step_rows(
             are written.
         solver: Solver and its memory.
         outcomes: Results, written, for the states of a batch.
-        first, last: Range of states of `step` to advance.
+        first, last: First state of `step` to advance, and the state after the last one.
         offset: Index in `outcomes` of state 0.
 
     Returns:
@@ -354,7 +354,7 @@ def leave_out_pushes(
     A rebound, or the push out of an overlap, asks a gap to open: bias < 0. Where the
     friction cones contain impulses d that move nothing, Y.T d = 0, and bias . d < 0, no
     impulses fulfil that: they grow without bound. With bias >= 0 the robot at rest
-    fulfils every row.
+    fulfils every row. Nothing is changed where the result is False.
 
     Args:
         scene: Its rule.

@@ -211,7 +211,8 @@ class ContactModel:
     def friction(self, qd: np.ndarray) -> np.ndarray:
         """Return the joint friction of the free motion at a velocity, (nv,) [N·m | N].
 
-        Damping and, unless it is a constraint, dry friction.
+        Damping and, unless it is a constraint, dry friction. It has the sign of the
+        velocity: H qdd = tau - friction - ...
         """
         return np.array(list(friction_force(self._slipping, Vector(qd.tolist()))))
 

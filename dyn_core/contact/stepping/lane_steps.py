@@ -361,7 +361,11 @@ def fill(earlier: Earlier, pack: StatePack) -> None:
 
 @machine_code
 def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
-    """Copy the numbers of the states, (n, numbers), into lanes, (numbers, lanes)."""
+    """Copy the numbers of the states, (n, numbers), into lanes, (numbers, lanes).
+
+    `states` has the index of the state in each lane; there are a multiple of four
+    lanes.
+    """
     first = 0
     while first < to.shape[1]:  # four at a time, so that writes are contiguous
         a, b = source[states[first]], source[states[first + 1]]

@@ -62,7 +62,8 @@ def clip(polygon: FloatArray2, size: int, h_x: float, h_y: float, tol: float) ->
     """Clip a polygon to |x| <= h_x, |y| <= h_y; return the number of its corners.
 
     Args:
-        polygon: Corners x, y, height in the first POLYGON rows, before and after.
+        polygon: Corners x, y, height in the first POLYGON rows, before and after; the
+            other rows are overwritten.
         size: Number of corners before.
         h_x, h_y: Half lengths of the rectangle [m].
         tol: Distance up to which a corner beyond a side is not clipped [m].

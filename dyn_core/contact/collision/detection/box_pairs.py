@@ -141,7 +141,7 @@ def box_or_capsule_box(
     Args:
         contacts, count: Contacts, and their number.
         work: Memory.
-        A, B: Frames of both.
+        A, B: Frames of both in the world.
         a, b: Half lengths and radius of both; of a capsule 0, 0, half length, radius.
         box: Whether a is a box.
         margin: Maximum gap of a contact [m].
