@@ -198,7 +198,10 @@ def _contact(
 
     Args:
         block: Contact.
-        impulse, velocity, mu, response, speed, exact: As in law_residuals, of all rows.
+        impulse, velocity, response: lambda, u and diagonal of G + R, of all rows.
+        mu: All friction coefficients.
+        speed: Scale of velocities [m/s].
+        exact: Whether `law` is Coulomb's; False: its convex relaxation.
     """
     n, u_n = impulse[block.start], velocity[block.start]
     c, w = weights(block, mu)

@@ -78,7 +78,8 @@ class ContactSolver(ArraySolver):
         """Return the result of `solve`, checked for its type and number of impulses.
 
         Args:
-            problem, warm: As in `solve`.
+            problem: Problem.
+            warm: Initial impulses, (m,).
             options: A value of each option.
 
         Raises:

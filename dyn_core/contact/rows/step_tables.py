@@ -92,7 +92,8 @@ class DenseRows(NamedTuple):
     """Blocks whose rows and gaps are in Terms: limits of balls, loops.
 
     Attributes:
-        role, kind, id: As in JointRows, (blocks,).
+        role, kind: Index into ROLES and KINDS, (blocks,).
+        id: Negative number of each constraint, equal in all steps, (blocks,).
         start: First row of each block in Terms.rows, (blocks + 1,).
         restitution: e, (blocks,).
         support_start, support: Start of each block's list, and the places (indices in

@@ -147,7 +147,7 @@ def allocate_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
 
     Args:
         n: Number of states.
-        chosen: See RowOutcomes.
+        chosen: Index in `force` of each body, world first, (nb + 1,); -1: none.
     """
     forces = n, int(chosen.max(initial=-1)) + 1, 3
     return RowOutcomes(
@@ -177,7 +177,8 @@ def take_step(
     """Compute the step of a single state, from its dynamics to its end.
 
     Args:
-        scene, step, solver, outcomes: As in step_rows.
+        scene, step, solver: Tables, arrays of one state, and solver with its memory.
+        outcomes: Results, written, for one state.
         kernels: Programs, tied to `step` and `log`.
         log: Written; valid after DONE only.
 
@@ -211,7 +212,8 @@ def keep_step(
     FAILED: the end state is not finite, and the earlier impulses are deleted.
 
     Args:
-        step, solver, outcomes, log: As in take_step.
+        step, solver, outcomes: Arrays, solver and results after the step.
+        log: Written.
     """
     report, impact = solver.reports[0], solver.impact
     integers, floats, terms, earlier = (
@@ -327,7 +329,8 @@ def solve_state(
     that add no energy, by frozen friction or by scaling.
 
     Args:
-        scene, step, solver: As in step_rows.
+        scene, step, solver: Tables, arrays, and solver with its memory; the impulses of
+            the rows and solver.reports[0] are written.
         blocks, m: Numbers of blocks and rows.
     """
     nv, report = len(step.work.free), solver.reports[0]
@@ -477,7 +480,8 @@ def finish_state(
     """Write the outcome of a step with its velocity, contact forces and correction.
 
     Args:
-        scene, step, solver, outcomes: As in step_rows.
+        scene, step, solver: Tables, arrays, and solver with its memory.
+        outcomes: Results, written.
         state, n: Index of the state in `step` and in `outcomes`.
         blocks: Number of blocks.
         status: Status of the solution.

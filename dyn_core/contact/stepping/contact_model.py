@@ -217,7 +217,11 @@ class ContactModel:
         return np.array(list(friction_force(self._slipping, Vector(qd.tolist()))))
 
     def slopes(self, qd: np.ndarray) -> np.ndarray:
-        """Return the derivative of `friction` by the velocity, (nv, nv)."""
+        """Return the derivative of `friction` by the velocity, (nv, nv).
+
+        friction_asymmetry and stribeck are left out, so that no slope is negative. It
+        is constant where dry friction is a constraint or absent.
+        """
         return self._slopes_at(qd) if self._smooth else self._damping
 
     def bias(
@@ -240,8 +244,8 @@ class ContactModel:
     def _slopes_at(self, qd: np.ndarray) -> np.ndarray:
         """Return the derivative of joint friction by the velocity, (nv, nv).
 
-        It depends on the velocity only if dry friction is a smooth function of the
-        speed.
+        friction_asymmetry and stribeck are left out. It depends on the velocity only if
+        dry friction is a smooth function of the speed.
         """
         robot = with_equal_directions(self._slipping)  # slopes >= 0
         slopes = friction_slopes(robot, Vector(qd.tolist()))

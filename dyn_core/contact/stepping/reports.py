@@ -125,7 +125,7 @@ class StepReport:
 
     @cached_property
     def energy(self) -> StepEnergy:
-        """Work of each kind of force."""
+        """Work of each kind of force, computed on first access."""
         return self.make_energy()
 
     @property
@@ -165,7 +165,10 @@ class StepReport:
 
     @property
     def total_force(self) -> np.ndarray:
-        """Sum of the contact forces from the world on all bodies, world, (3,) [N]."""
+        """Sum of the contact forces from the world on all bodies, world, (3,) [N].
+
+        For an impact without duration the sum of the impulses [N·s].
+        """
         total = np.zeros(3)
         for c in self.contacts:
             total += c.force if c.body_b == 0 else 0.0

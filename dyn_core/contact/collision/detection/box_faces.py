@@ -243,7 +243,11 @@ def point_feature(
 
     Args:
         work, m: Polygon, and row of the point.
-        of_b, half, half_other, other, k, out, tol: As in face_points.
+        of_b: Whether the face belongs to the pair's second shape.
+        half, half_other: Half lengths of the box with the face, and of the other box.
+        other: Frame of the other box in the box with the face.
+        k, out: Axis and side (-1 or 1) of the face.
+        tol: Distance up to which the point is at a corner.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     u, v = work.polygon[m, 0], work.polygon[m, 1]

@@ -350,7 +350,8 @@ def deepest_points(
     shapes in one plane have the depth 0 and the normal of the plane.
 
     Args:
-        shapes, a, b, work: As in closest_points.
+        shapes, a, b: Table, and indices of both shapes.
+        work: Memory; `relative[0]` is the frame of a in b.
         size: Size of both cores, the scale of tolerances [m].
 
     Source: van den Bergen 4.3.8.

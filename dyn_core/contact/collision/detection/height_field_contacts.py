@@ -377,7 +377,9 @@ def rim_on_border(
     times.
 
     Args:
-        contacts, count, shapes, a, C, m, k, F, margin: See rim_on_surface.
+        contacts, count, shapes: Contacts, their number, and table.
+        a, C, m: Cylinder, its frame in the field, and index of the candidate point.
+        k, F, margin: Field, its frame in the world, and maximum gap of a contact [m].
         x, y, z: Initial point of the rim, in the field's frame [m].
         p, q, r: The point of the surface closest to it [m].
         least: Signed distance of these points [m].
