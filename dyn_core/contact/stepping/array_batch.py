@@ -49,7 +49,8 @@ class BatchOutcome(NamedTuple):
 
     Attributes:
         failed: Whether a row, or its step, is not finite; its state is unchanged, (n,).
-        status: Index in residuals.STATUSES, (n,).
+        status: Index in residuals.STATUSES, (n,); 0, converged, in rows that failed
+            before their problem was solved.
         iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
             problem, (n,).
         residual: Residual of the law that the solver solves, (n,) [1].
@@ -71,7 +72,7 @@ class BatchOutcome(NamedTuple):
 
     @property
     def not_converged(self) -> int:
-        """Number of rows whose status is not converged."""
+        """Number of rows whose status is not converged; failed rows may not count."""
         return int(np.count_nonzero(self.status != STATUSES.index("converged")))
 
 

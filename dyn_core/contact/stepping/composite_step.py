@@ -116,7 +116,8 @@ class RowOutcomes(NamedTuple):
     """Results of the last step of each state.
 
     Attributes:
-        status: Index in residuals.STATUSES, (n,).
+        status: Index in residuals.STATUSES, (n,); 0, converged, for a state that failed
+            before its problem was solved.
         iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
             problem, (n,).
         residual: Residual of the law that the solver solves, (n,).
