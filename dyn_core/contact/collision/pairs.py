@@ -145,7 +145,7 @@ class ContactPairs:
         return any(a in group and b in group for group in self._groups)
 
     def _with_world(self) -> dict[tuple[int, int], Material]:
-        """Return the tested pairs of shape and surface with their material.
+        """Return the tested pairs of shape and surface with their combined material.
 
         Keys are indices in the table of shapes, where surfaces follow the robot's
         shapes.
@@ -161,7 +161,10 @@ class ContactPairs:
         }
 
     def _with_each_other(self) -> dict[tuple[int, int], Material]:
-        """Return the tested pairs of shapes with their material, lower index first."""
+        """Return the tested pairs of the robot's shapes with their combined material.
+
+        Keys are both indices in `shapes`, the lower one first.
+        """
         rules, near = self.model.build.description.pairs, neighbours(self.model)
         pairs = {}
         for k, a in enumerate(self.shapes):

@@ -9,6 +9,10 @@ from dyn_core.contact.problem.layout import ConstraintBlock, ConstraintLayout
 from dyn_core.contact.problem.projections import HUGE, near_cone, relative_step, share
 from dyn_core.numbers.scalar import absolute, logical_and, maximum, minimum, sqrt, where
 
+# infeasible: no solution exists. ray: Lemke's method ended on a ray, which is no proof
+# of that with friction. not_unique: the law holds, and other impulses satisfy it, too.
+# no_room: the arrays of the solver are too small, nothing is solved. wedged: rebounds
+# and push-outs were left out. frozen_friction: friction has fixed bounds.
 STATUSES = ("converged", "max_iterations", "infeasible", "ray", "not_unique", "no_room",
             "wedged", "frozen_friction")  # fmt: skip
 RESIDUALS = ("primal", "dual", "complementarity", "dissipation", "law")

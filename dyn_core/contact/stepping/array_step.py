@@ -67,6 +67,10 @@ class ArrayStep:
             contact_model: Robot and world.
             h: Step [s].
             prescribed: Names of joints whose accelerations are given.
+
+        Raises:
+            ModelError: A name in `prescribed` is unknown. Errors of the build of
+                Programs pass through.
         """
         self.setup = setup = StepSetup(contact_model, h, prescribed)
         self.of, self.h = contact_model, setup.h

@@ -323,7 +323,7 @@ def step_rows(
 def solve_state(
     scene: Scene, step: StepArrays, solver: ChosenSolver, blocks: int, m: int
 ) -> int:
-    """Solve a prepared problem; return its index in STATUSES, or RAISED.
+    """Solve a prepared problem; return the index of its status, or RAISED.
 
     Where rebounds or push-outs admit no solution (see leave_out_pushes), the problem is
     solved again without them: WEDGED. A problem that is still not solved gets impulses

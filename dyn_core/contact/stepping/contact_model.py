@@ -121,7 +121,7 @@ class ContactModel:
 
     @cached_property
     def inertia(self) -> Program[Any]:
-        """Program of H with the payload, compiled on first use."""
+        """Program of H, a function of q and the payload; compiled on first use."""
         return self._made(solver("crba"), self.smooth_model, self.carried.paths)
 
     @cached_property

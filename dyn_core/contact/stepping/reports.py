@@ -91,7 +91,9 @@ class StepReport:
     Attributes:
         t: Start of the step [s].
         h: Duration; 0 for an impact [s].
-        status, iterations, residuals, solver: From the solution.
+        status: One of residuals.STATUSES.
+        iterations, residuals, solver: Iterations and residuals of the contact solver,
+            and its name; zeros for a motion without constraints.
         m: Number of rows.
         make_details: Function that computes the details; they are computed on first
             access and cached, so that an unread report costs little.

@@ -106,8 +106,9 @@ def facing(
     """Write the opposite face of the other shape; return its number of corners.
 
     Args:
-        work: The corners are written to `polygon`: x, y, height over the face.
-        half: Half lengths of the other shape.
+        work: The corners are written to `polygon`: coordinates along the axes (k + 1) %
+            3 and (k + 2) % 3 of the box, and height over the face.
+        half: Half lengths of the other shape; 0, 0, half length of a segment.
         other: Its frame in the box with the face.
         segment: Whether it is a segment along its z, with two corners.
         k, out: Axis and side (-1 or 1) of the face.

@@ -152,7 +152,10 @@ def rim_point(turn: int) -> tuple[float, float]:
 
 @machine_code
 def corners_of(shapes: Shapes, k: int, face: int) -> int:
-    """Return the number of corners of a face of shape k."""
+    """Return the number of corners of a face of shape k, a box, cylinder or hull.
+
+    `face` is its index from face_towards.
+    """
     if shapes.kind[k] == HULL:
         return shapes.corners[face, 1]
     if shapes.kind[k] == CYLINDER:
