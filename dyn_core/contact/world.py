@@ -116,8 +116,9 @@ class World:
         """Return a World from a World, a mapping, YAML or the name of a floor.
 
         Args:
-            data: A World, a mapping of its fields, a YAML file or text with such a
-                mapping; "floor" or None: a floor at z = 0 and all defaults.
+            data: A World, a mapping of its fields, or a YAML file or YAML text of more
+                than one line with such a mapping; "floor" or None: a floor at z = 0 and
+                all defaults.
 
         Raises:
             ModelError: `data` has another type; a file cannot be read; a field is

@@ -87,7 +87,7 @@ class HeightField:
     def covers(self, x: Sequence[float]) -> bool:
         """Return whether the grid extends over x and y of a point of the world.
 
-        `x` is the point, 3 [m]; its z is ignored.
+        `x` is the point, 3 [m]; its z is ignored. The border belongs to the grid.
         """
         counts = len(self.heights), len(self.heights[0])
         return all(

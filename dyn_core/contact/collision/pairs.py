@@ -79,10 +79,10 @@ class ContactPairs:
     """The pairs of shapes of a robot and its world that are tested for contact.
 
     Every shape is tested with every surface of the world and with every other shape,
-    except for shapes of the same body, shapes of neighbours, pairs that the sidecar
-    denies, and pairs within a group. Neighbours are bodies connected by a joint of
-    fewer than six degrees of freedom; bodies without links are skipped. The sidecar may
-    allow pairs of neighbours.
+    except for shapes of the same body, shapes of neighbours, shapes fixed to the world
+    with its surfaces, pairs that the sidecar denies, and pairs within a group.
+    Neighbours are bodies connected by a joint of fewer than six degrees of freedom;
+    bodies without links are skipped. The sidecar may allow pairs of neighbours.
 
     Attributes:
         model: The robot.
@@ -145,7 +145,7 @@ class ContactPairs:
         return any(a in group and b in group for group in self._groups)
 
     def _with_world(self) -> dict[tuple[int, int], Material]:
-        """Return the tested pairs of shape and surface with their material.
+        """Return the tested pairs of shape and surface with their combined material.
 
         Keys are indices in the table of shapes, where surfaces follow the robot's
         shapes.
@@ -161,7 +161,10 @@ class ContactPairs:
         }
 
     def _with_each_other(self) -> dict[tuple[int, int], Material]:
-        """Return the tested pairs of shapes with their material, lower index first."""
+        """Return the tested pairs of the robot's shapes with their combined material.
+
+        Keys are both indices in `shapes`, the lower one first.
+        """
         rules, near = self.model.build.description.pairs, neighbours(self.model)
         pairs = {}
         for k, a in enumerate(self.shapes):
@@ -245,8 +248,9 @@ class ContactPairs:
             q: Joint positions, (nq,) [rad | m].
 
         Returns:
-            Depth of the links' shapes below the lowest corner of their height fields,
-            by link, above 0 [m].
+            Depth of the origin of the link's shape below the lowest corner of its
+            height fields, by link, above 0 [m]; of the last fallen shape where a link
+            has several. Empty if none has fallen.
 
         Raises:
             ShapeError: q has the wrong shape.
@@ -268,13 +272,13 @@ class ContactPairs:
         return depths
 
     def contact_arrays(self, poses: np.ndarray) -> tuple[Contacts, int]:
-        """Return arrays of contacts, and the number of their rows in use.
+        """Return arrays of the contacts at some poses, and the number of rows in use.
 
         The arrays are overwritten by the next call.
 
         Args:
             poses: Frame of each body, body 0 first: a rotation row by row and a
-                position, x_world = R x + p, (nb + 1, 12).
+                position, x_world = R x + p, (nb + 1, 12); not checked.
         """
         self._poses[:] = poses
         number = self._find(self.margin)

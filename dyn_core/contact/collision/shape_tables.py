@@ -129,7 +129,8 @@ class ShapeTable:
 
         Args:
             points: Vertices in the shape's frame, (count, 3) [m].
-            body, frame, link: As in add_shape.
+            body, frame: Number of the body, and frame of the shape in it, (12,).
+            link: Name for messages.
 
         Raises:
             ModelError: There are no vertices, or CUT or more.

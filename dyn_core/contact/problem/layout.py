@@ -135,12 +135,15 @@ class ConstraintLayout(System):
 
     @cached_property
     def contacts(self) -> tuple[ConstraintBlock, ...]:
-        """Contacts with a friction cone: two rows or more."""
+        """Contacts with a friction cone, in order: those of two rows or more."""
         return tuple(b for b in self.blocks if b.kind == "contact" and b.rows > 1)
 
     @cached_property
     def in_use(self) -> np.ndarray:
-        """Mask of sliding, torsion and rolling coefficients, (blocks, 3) of bool."""
+        """Mask of the coefficients that each block has, (blocks, 3) of bool.
+
+        Columns are sliding, torsion and rolling.
+        """
         counts = np.array([block.count for block in self.blocks], int)
         return np.arange(3) < counts[:, None]
 

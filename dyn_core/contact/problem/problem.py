@@ -36,6 +36,8 @@ class ConstraintProblem:
         velocity = G lambda + b,   u = velocity + R lambda + bias,
         and the law of each block between its rows of lambda and of u
 
+    Matrix and arrays are stored as read-only copies; one number becomes a full array.
+
     Args:
         layout: Blocks: a ConstraintLayout, or the arguments of ConstraintLayout.of in a
             list.
@@ -229,7 +231,11 @@ class ConstraintProblem:
 
     @cached_property
     def scale(self) -> np.ndarray:
-        """Weights T of rows, (m,): with lambda = T y friction cones are circular."""
+        """Weights T of rows, (m,): with lambda = T y friction cones are circular.
+
+        1 outside of tangent rows; 0 for a zero coefficient of a contact with torsion or
+        rolling.
+        """
         scale = np.ones(self.m)
         for block in self.layout.contacts:
             scale[list(block.tangent)] = weights(block, self.mu.tolist())[1]
@@ -237,7 +243,11 @@ class ConstraintProblem:
 
     @cached_property
     def coefficients(self) -> np.ndarray:
-        """Friction coefficient of each contact's circular cone, (contacts,)."""
+        """Friction coefficient of each contact's circular cone, (contacts,).
+
+        The largest coefficient of each entry of layout.contacts: contacts of one row
+        have none.
+        """
         blocks = self.layout.contacts
         return np.array([weights(b, self.mu.tolist())[0] for b in blocks], float)
 
@@ -253,7 +263,7 @@ class ConstraintProblem:
         return np.where(largest > 0, largest, 1.0)
 
     def law(self, impulse: np.ndarray, exact: bool = True) -> float:
-        """Return the relative residual of the law at some impulses [1].
+        """Return the relative residual of the law, the largest over the blocks [1].
 
         Args:
             impulse: lambda, (m,) [N·s | N·m·s].
@@ -392,9 +402,10 @@ class ReducedProblem:
         return all_rows
 
     def contradicts(self, impulse: np.ndarray) -> bool:
-        """Return whether free rows keep a velocity, so that no impulses satisfy them.
+        """Return whether free rows have a velocity u, which should be zero.
 
-        The velocity counts above 1e-7 of the scale of free velocities and responses.
+        Then no impulses satisfy them. The velocity counts above 1e-7 of the scale of
+        free velocities and responses.
 
         Args:
             impulse: Impulses of the original problem, (m,).

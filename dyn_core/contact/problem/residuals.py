@@ -9,6 +9,10 @@ from dyn_core.contact.problem.layout import ConstraintBlock, ConstraintLayout
 from dyn_core.contact.problem.projections import HUGE, near_cone, relative_step, share
 from dyn_core.numbers.scalar import absolute, logical_and, maximum, minimum, sqrt, where
 
+# infeasible: no solution exists. ray: Lemke's method ended on a ray, which is no proof
+# of that with friction. not_unique: the law holds, and other impulses satisfy it, too.
+# no_room: the arrays of the solver are too small, nothing is solved. wedged: rebounds
+# and push-outs were left out. frozen_friction: friction has fixed bounds.
 STATUSES = ("converged", "max_iterations", "infeasible", "ray", "not_unique", "no_room",
             "wedged", "frozen_friction")  # fmt: skip
 RESIDUALS = ("primal", "dual", "complementarity", "dissipation", "law")
@@ -115,8 +119,10 @@ def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
 
         weight = coefficient / largest coefficient
 
-    Impulses divided by their weights lie in a circular cone. A contact of one row has
-    the coefficient 0 and no weights.
+    Weights are in the order of block.tangent: 1 for tangents alone, also without
+    friction; with torsion or rolling, 0 for a zero coefficient. Impulses divided by
+    their weights lie in a circular cone. A contact of one row has the coefficient 0 and
+    no weights.
     """
     coefficients = [mu[c] for c in block.coefficients]
     if not coefficients:
@@ -130,7 +136,10 @@ def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
 
 
 def cone_projection(c: Any, n: Any, t: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return the point of the cone |t| <= c n, n >= 0 nearest to (n, t): near_cone."""
+    """Return the point of the cone |t| <= c n, n >= 0 nearest to (n, t).
+
+    Its normal entry, and the list of its tangent entries; see near_cone.
+    """
     normal, factor = near_cone(c, n, norm(t))
     return normal, [factor * x for x in t]
 
@@ -193,7 +202,10 @@ def _contact(
 
     Args:
         block: Contact.
-        impulse, velocity, mu, response, speed, exact: As in law_residuals, of all rows.
+        impulse, velocity, response: lambda, u and diagonal of G + R, of all rows.
+        mu: All friction coefficients.
+        speed: Scale of velocities [m/s].
+        exact: Whether `law` is Coulomb's; False: its convex relaxation.
     """
     n, u_n = impulse[block.start], velocity[block.start]
     c, w = weights(block, mu)

@@ -86,7 +86,9 @@ class ContactSolution:
         measured: Residuals of the exact laws, where the last, `law`, belongs to the law
             that the solver solves; or the residual `law` alone: then the others are
             computed when `residuals` is read.
-        status: One of residuals.STATUSES.
+        status: One of residuals.STATUSES, among them "converged", "max_iterations",
+            "infeasible" (no solution exists) and "not_unique" (the law holds, but other
+            impulses satisfy it, too).
         iterations: Number of iterations.
         solver: Name of the solver; `solve` sets it and `relaxes`.
         relaxes: Description of the law that is solved approximately; empty: none.

@@ -78,7 +78,8 @@ class ContactSolver(ArraySolver):
         """Return the result of `solve`, checked for its type and number of impulses.
 
         Args:
-            problem, warm: As in `solve`.
+            problem: Problem.
+            warm: Initial impulses, (m,).
             options: A value of each option.
 
         Raises:
@@ -105,7 +106,9 @@ class ContactSolver(ArraySolver):
     def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
         """Return the outputs of CONTACT_SOLVE from its inputs; `model` is the layout.
 
-        Raises ModelError for invalid inputs, and the errors of `checked_solution`.
+        Impulses, velocities, the five residuals, iterations, and the index of the
+        status in STATUSES. Raises ModelError for invalid inputs, and the errors of
+        `checked_solution`.
         """
         *numbers, warm = inputs
         problem = ConstraintProblem(model, *numbers)
@@ -129,7 +132,7 @@ def solve(
         problem: Problem; without rows no solver is called.
         solver: Name of a solver, or a Solver.
         warm: Earlier ContactSolution, impulses by id, or an array (m,), for a warm
-            start.
+            start; None, or impulses far too large for the velocities: zeros.
         options: Options of the solver and of build (engine).
 
     Returns:

@@ -31,8 +31,8 @@ class Constraint:
         role: One of ROLES.
         kind: One of layout.KINDS.
         J: Jacobian, (rows, nv).
-        gap: Distance to closing of a limit, one number; or position error of a loop,
-            one number per row [m | rad].
+        gap: Distance to the limit, one number, negative beyond it; or position error of
+            a loop, one number per row [m | rad].
         restitution: Ratio of speeds after and before an impact, 0 to 1.
         max_force: Upper bound of dry friction, 0 or more; it acts against motion in
             negative direction [N·m | N].
@@ -197,7 +197,10 @@ class JointConstraints:
         ]
 
     def linear_limits(self) -> list[LinearConstraint]:
-        """Return the finite limits of joints of one coordinate, with their gaps."""
+        """Return the finite limits of joints of one coordinate, with their gaps.
+
+        Joints that follow another one have none. Gaps are linear functions of q.
+        """
         return [
             (block, [(index, sign)], -sign * stop)
             for index, block, sign, stop in self._limits
@@ -219,8 +222,8 @@ class JointConstraints:
         """Return the constraints of prescribed velocities, one block per coordinate.
 
         Args:
-            speeds: Velocity by joint: a number, or one for each of its coordinates [m/s
-                | rad/s].
+            speeds: Velocity by joint, one for each of its coordinates [m/s | rad/s]. A
+                number is the velocity of the first coordinate; the others are free.
 
         Raises:
             ModelError: A joint is unknown, or a velocity is not finite.
@@ -305,7 +308,7 @@ def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
     Args:
         name, side: Joint, and name of the limit ("lower", "upper").
         J: Derivative of the gap by the velocity, (1, nv).
-        gap: Distance to the limit [rad | m].
+        gap: Distance to the limit, negative beyond it [rad | m].
     """
     label = f"{side} limit of {name}"
     return Constraint(label, ("limit", name, side), "limit", "unilateral", J, gap)

@@ -78,7 +78,8 @@ def correction(
         gap: Gap after the step without correction [m].
         opening: Normal velocity after the step [m/s].
         dt: Step [s].
-        erp, push_out_speed: See push_out.
+        erp: Fraction of the overlap that is corrected in a step.
+        push_out_speed: Maximum speed of the correction [m/s].
 
     Returns:
         Bias [m/s]: above 0 for an open gap, 0 for a gap that has just closed, and 0 or
@@ -111,8 +112,10 @@ def stewart_trinkle(
             closes within the step may bounce.
         approach: Normal velocity before the step [m/s].
         dt: Step [s].
-        restitution, restitution_threshold: See bounce.
-        erp, push_out_speed: See push_out.
+        restitution, restitution_threshold: e, and speed of approach below which nothing
+            bounces [m/s].
+        erp, push_out_speed: Fraction of an overlap that is corrected in a step, and
+            maximum speed of the correction [m/s].
 
     Returns:
         Whether the contact takes part (always True), its bias, and the bias of
@@ -148,7 +151,7 @@ def anitescu_potra(
     Args:
         gap: Gap at the time of the rule [m].
         free: Ignored.
-        approach, dt: As in stewart_trinkle.
+        approach, dt: Normal velocity before the step [m/s], and step [s].
         restitution, restitution_threshold, erp, push_out_speed: As in stewart_trinkle.
 
     Returns:

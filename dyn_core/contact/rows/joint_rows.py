@@ -45,6 +45,8 @@ def joint_table(
 ) -> JointTable:
     """Return the constraints of joints that have one row, in the order of reports.
 
+    Limits, dry friction, gears, then prescribed motion with the velocity 0.
+
     Args:
         model: Robot.
         tables: Order of elimination of its coordinates.

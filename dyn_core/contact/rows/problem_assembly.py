@@ -72,7 +72,7 @@ def prepare_again(scene: Scene, step: StepArrays, state: int, touching: int) -> 
     """Fill the problem of a step again; return the number of its blocks.
 
     Args:
-        scene, step, state: As in prepare_step.
+        scene, step, state: Tables, arrays and index of the state; see prepare_step.
         touching: Number of contacts already in step.contacts, with the velocities along
             which they were found; -1: no pair was fast, and contacts are searched.
     """
@@ -88,7 +88,8 @@ def find_slow_contacts(scene: Scene, step: StepArrays, state: int) -> int:
     """Find the contacts of a state without fast pairs.
 
     Args:
-        scene, step, state: As in prepare_step; step.contacts is written.
+        scene, step, state: Tables, arrays and index of the state; step.contacts is
+            written.
 
     Returns:
         Number of contacts; minus that number if it exceeds the capacity.
@@ -122,7 +123,7 @@ def fill_problem(
     """Fill the problem of a step from its contacts; return numbers of blocks and rows.
 
     Args:
-        scene, step, state: As in prepare_step.
+        scene, step, state: Tables, arrays and index of the state; see prepare_step.
         touching: Number of contacts in step.contacts.
     """
     work, fastest = step.work, 0.0
@@ -142,7 +143,7 @@ def contact_blocks(
     """Add the blocks of contacts.
 
     Args:
-        scene, step, state: As in prepare_step.
+        scene, step, state: Tables, arrays and index of the state; see prepare_step.
         touching: Number of contacts in step.contacts.
 
     Returns:
@@ -214,7 +215,7 @@ def joint_blocks(
     """Add near limits, dry friction, gears and prescribed motion.
 
     Args:
-        scene, step, state: As in prepare_step.
+        scene, step, state: Tables, arrays and index of the state; see prepare_step.
         within: Maximum gap of a limit that gets a block [rad | m].
         block, row, last: Numbers of blocks and rows so far, and the index at which the
             search for the next earlier impulse begins.
@@ -272,7 +273,10 @@ def dense_blocks(
     """Add near limits of balls, and loops; return numbers of blocks and rows.
 
     Args:
-        scene, step, state, within, block, row, last: As in joint_blocks.
+        scene, step, state: Tables, arrays and index of the state.
+        within: Maximum gap of a limit that gets a block [rad].
+        block, row, last: Numbers of blocks and rows so far, and the index at which the
+            search for the next earlier impulse begins.
     """
     tables, dense, rule, work = scene.tables, scene.dense, scene.rule, step.work
     rows, blocks = step.rows, step.blocks
@@ -313,7 +317,7 @@ def apply_impulses(scene: Scene, step: StepArrays, state: int, used: int) -> Non
     """Apply the impulses of the rows before the step: change work.free and b.
 
     Args:
-        scene, step: As in prepare_step, with the impulses in step.rows.impulse.
+        scene, step: Tables, and arrays with the impulses in step.rows.impulse.
         state: Index of the state.
         used: Number of blocks.
     """
@@ -331,7 +335,7 @@ def write_velocity(scene: Scene, step: StepArrays, state: int, used: int) -> boo
     """Write the velocity after the impulses: free + L^-1 Y.T impulse.
 
     Args:
-        scene, step: As in prepare_step, with the solution in step.rows.impulse; qd_next
+        scene, step: Tables, and arrays with the solution in step.rows.impulse; qd_next
             is written, and correction is set to zero.
         state: Index of the state.
         used: Number of blocks.

@@ -92,7 +92,8 @@ class DenseRows(NamedTuple):
     """Blocks whose rows and gaps are in Terms: limits of balls, loops.
 
     Attributes:
-        role, kind, id: As in JointRows, (blocks,).
+        role, kind: Index into ROLES and KINDS, (blocks,).
+        id: Negative number of each constraint, equal in all steps, (blocks,).
         start: First row of each block in Terms.rows, (blocks + 1,).
         restitution: e, (blocks,).
         support_start, support: Start of each block's list, and the places (indices in
@@ -144,8 +145,8 @@ class Rule(NamedTuple):
         compliance: Compliance of contacts, limits, loops and gears [(m/s)/(N·s)].
         threshold: Speed of approach below which nothing bounces [m/s | rad/s].
         push: Maximum speed at which an overlap is corrected [m/s | rad/s].
-        apart: Fraction of it that is corrected in positions, without a change of
-            velocity.
+        apart: Fraction of an overlap or error that is corrected in positions, without a
+            change of velocity.
         margin: Maximum gap of a contact; a limit takes part up to this plus twice the
             distance of a step at the present speed.
         dt: Step [s].
@@ -236,10 +237,11 @@ class StepArrays(NamedTuple):
         terms: States and their dynamics.
         qd_next: Velocity after the step, in the axes of q, for each state, (n, nv).
         correction: Velocity that moves positions only, (n, nv).
-        earlier: Impulses for the warm start; after the step its impulses.
+        earlier: Impulses of the previous step for the warm start; replaced by the
+            impulses of the step.
         contacts, rows, blocks: The problem of one state.
-        normals: The problem that corrects its positions; it shares y and support with
-            `rows`.
+        normals: The problem that corrects the positions of that state; it shares the
+            arrays y and support with `rows`.
         collision, work, fast: Memory.
     """
 

@@ -64,7 +64,10 @@ class Structure(NamedTuple):
 
 
 def columns_of(tree: Tree) -> list[tuple[int, int]]:
-    """Return (body, index of the coordinate in its joint) for each column, in order."""
+    """Return the columns of Structure as (body, index of the coordinate in its joint).
+
+    They are sorted by body, from 1 on.
+    """
     return [
         (i, k)
         for i in tree.bodies

@@ -49,7 +49,8 @@ class BatchOutcome(NamedTuple):
 
     Attributes:
         failed: Whether a row, or its step, is not finite; its state is unchanged, (n,).
-        status: Index in residuals.STATUSES, (n,).
+        status: Index in residuals.STATUSES, (n,); 0, converged, in rows that failed
+            before their problem was solved.
         iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
             problem, (n,).
         residual: Residual of the law that the solver solves, (n,) [1].
@@ -71,7 +72,7 @@ class BatchOutcome(NamedTuple):
 
     @property
     def not_converged(self) -> int:
-        """Number of rows whose status is not converged."""
+        """Number of rows whose status is not converged; failed rows may not count."""
         return int(np.count_nonzero(self.status != STATUSES.index("converged")))
 
 
@@ -159,6 +160,8 @@ class BatchStep:
         f_ext: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, BatchOutcome]:
         """Return the states after a step, and its results.
+
+        A payload has the values of the ContactModel at the time of the call.
 
         Args:
             q, qd: States, (n, nq), (n, nv).

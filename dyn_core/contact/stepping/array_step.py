@@ -67,6 +67,10 @@ class ArrayStep:
             contact_model: Robot and world.
             h: Step [s].
             prescribed: Names of joints whose accelerations are given.
+
+        Raises:
+            ModelError: A name in `prescribed` is unknown. Errors of the build of
+                Programs pass through.
         """
         self.setup = setup = StepSetup(contact_model, h, prescribed)
         self.of, self.h = contact_model, setup.h
@@ -324,7 +328,10 @@ class ArrayStep:
         program(q, qd, tau, dt, *bodies, *carried, out=out)
 
     def prepare_again(self, record: StepRecord) -> StepArrays:
-        """Return the arrays with the problem of an earlier step, without its impulses.
+        """Prepare the problem of an earlier step again; return the arrays.
+
+        The problem in the memory is overwritten; impulses of the step are only in the
+        record.
 
         Args:
             record: Record of that step.
@@ -381,7 +388,7 @@ class ArrayStep:
         return Y, inertia_factor(step, self.setup.scene.tables)
 
     def contact(self, number: int) -> Contact:
-        """Return the contact with index `number` of the prepared problem."""
+        """Return contact `number`, from 0, of the problem in the memory, as a copy."""
         pairs = self.setup.of.pairs
         assert pairs is not None
         return pairs.contact(self.room.step.contacts, number)
@@ -396,7 +403,8 @@ class ArrayStep:
     def names(self, record: StepRecord) -> str:
         """Return the names of the three constraints with the largest residuals.
 
-        They are one text, with an ellipsis if there are more, for messages.
+        They are one text, with an ellipsis if there are more, for messages. The problem
+        of the step is prepared again in the memory.
         """
         step, x = self.prepare_again(record), record.impulse
         problem = problem_of(step, len(record.ids), len(x))

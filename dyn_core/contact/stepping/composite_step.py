@@ -116,14 +116,15 @@ class RowOutcomes(NamedTuple):
     """Results of the last step of each state.
 
     Attributes:
-        status: Index in residuals.STATUSES, (n,).
+        status: Index in residuals.STATUSES, (n,); 0, converged, for a state that failed
+            before its problem was solved.
         iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
             problem, (n,).
         residual: Residual of the law that the solver solves, (n,).
         failed: Whether a number was not finite, (n,).
         corrected, short: Whether positions are corrected, and whether that was
             incomplete, (n,).
-        chosen: Index in `force` of each body, world first; -1: none.
+        chosen: Index in `force` of each body, world first, (nb + 1,); -1: none.
         force: Sum of the contact forces on each chosen body, world axes, mean of the
             step, (n, chosen, 3) [N].
         world_force: Contribution of contacts with the world, likewise.
@@ -147,7 +148,7 @@ def allocate_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
 
     Args:
         n: Number of states.
-        chosen: See RowOutcomes.
+        chosen: Index in `force` of each body, world first, (nb + 1,); -1: none.
     """
     forces = n, int(chosen.max(initial=-1)) + 1, 3
     return RowOutcomes(
@@ -177,7 +178,8 @@ def take_step(
     """Compute the step of a single state, from its dynamics to its end.
 
     Args:
-        scene, step, solver, outcomes: As in step_rows.
+        scene, step, solver: Tables, arrays of one state, and solver with its memory.
+        outcomes: Results, written, for one state.
         kernels: Programs, tied to `step` and `log`.
         log: Written; valid after DONE only.
 
@@ -211,7 +213,8 @@ def keep_step(
     FAILED: the end state is not finite, and the earlier impulses are deleted.
 
     Args:
-        step, solver, outcomes, log: As in take_step.
+        step, solver, outcomes: Arrays, solver and results after the step.
+        log: Written.
     """
     report, impact = solver.reports[0], solver.impact
     integers, floats, terms, earlier = (
@@ -273,7 +276,7 @@ def step_rows(
             are written.
         solver: Solver and its memory.
         outcomes: Results, written, for the states of a batch.
-        first, last: Range of states of `step` to advance.
+        first, last: First state of `step` to advance, and the state after the last one.
         offset: Index in `outcomes` of state 0.
 
     Returns:
@@ -320,14 +323,15 @@ def step_rows(
 def solve_state(
     scene: Scene, step: StepArrays, solver: ChosenSolver, blocks: int, m: int
 ) -> int:
-    """Solve a prepared problem; return its index in STATUSES, or RAISED.
+    """Solve a prepared problem; return the index of its status, or RAISED.
 
     Where rebounds or push-outs admit no solution (see leave_out_pushes), the problem is
     solved again without them: WEDGED. A problem that is still not solved gets impulses
     that add no energy, by frozen friction or by scaling.
 
     Args:
-        scene, step, solver: As in step_rows.
+        scene, step, solver: Tables, arrays, and solver with its memory; the impulses of
+            the rows and solver.reports[0] are written.
         blocks, m: Numbers of blocks and rows.
     """
     nv, report = len(step.work.free), solver.reports[0]
@@ -354,7 +358,7 @@ def leave_out_pushes(
     A rebound, or the push out of an overlap, asks a gap to open: bias < 0. Where the
     friction cones contain impulses d that move nothing, Y.T d = 0, and bias . d < 0, no
     impulses fulfil that: they grow without bound. With bias >= 0 the robot at rest
-    fulfils every row.
+    fulfils every row. Nothing is changed where the result is False.
 
     Args:
         scene: Its rule.
@@ -477,7 +481,8 @@ def finish_state(
     """Write the outcome of a step with its velocity, contact forces and correction.
 
     Args:
-        scene, step, solver, outcomes: As in step_rows.
+        scene, step, solver: Tables, arrays, and solver with its memory.
+        outcomes: Results, written.
         state, n: Index of the state in `step` and in `outcomes`.
         blocks: Number of blocks.
         status: Status of the solution.

@@ -121,7 +121,7 @@ class ContactModel:
 
     @cached_property
     def inertia(self) -> Program[Any]:
-        """Program of H with the payload, compiled on first use."""
+        """Program of H, a function of q and the payload; compiled on first use."""
         return self._made(solver("crba"), self.smooth_model, self.carried.paths)
 
     @cached_property
@@ -211,12 +211,17 @@ class ContactModel:
     def friction(self, qd: np.ndarray) -> np.ndarray:
         """Return the joint friction of the free motion at a velocity, (nv,) [N·m | N].
 
-        Damping and, unless it is a constraint, dry friction.
+        Damping and, unless it is a constraint, dry friction. It has the sign of the
+        velocity: H qdd = tau - friction - ...
         """
         return np.array(list(friction_force(self._slipping, Vector(qd.tolist()))))
 
     def slopes(self, qd: np.ndarray) -> np.ndarray:
-        """Return the derivative of `friction` by the velocity, (nv, nv)."""
+        """Return the derivative of `friction` by the velocity, (nv, nv).
+
+        friction_asymmetry and stribeck are left out, so that no slope is negative. It
+        is constant where dry friction is a constraint or absent.
+        """
         return self._slopes_at(qd) if self._smooth else self._damping
 
     def bias(
@@ -239,8 +244,8 @@ class ContactModel:
     def _slopes_at(self, qd: np.ndarray) -> np.ndarray:
         """Return the derivative of joint friction by the velocity, (nv, nv).
 
-        It depends on the velocity only if dry friction is a smooth function of the
-        speed.
+        friction_asymmetry and stribeck are left out. It depends on the velocity only if
+        dry friction is a smooth function of the speed.
         """
         robot = with_equal_directions(self._slipping)  # slopes >= 0
         slopes = friction_slopes(robot, Vector(qd.tolist()))

@@ -127,7 +127,8 @@ class LaneRoom:
 
         Args:
             room: Memory of single states.
-            waiting, chosen: See StatePack and RowOutcomes.
+            waiting: Attempts of each state, (n,), see StatePack; not copied.
+            chosen: Index of each body in the forces of RowOutcomes, (nb + 1,).
         """
         lanes: int = self._lanes
         known: dict[int, tuple[Any, Any]] = {}
@@ -191,7 +192,10 @@ def step_packs(
     """Compute the step of all states with pack.waiting > 0, see step_rows.
 
     Args:
-        scene, step, solver, outcomes, first, last, offset: As in step_rows.
+        scene, step, solver: Tables, arrays, and solver with its memory.
+        outcomes: Results, written.
+        first, last, offset: First state and end of the states, and index of state 0 in
+            `outcomes`.
         pack: Memory of the lanes; `waiting` says which states are stepped.
 
     Returns:
@@ -361,7 +365,11 @@ def fill(earlier: Earlier, pack: StatePack) -> None:
 
 @machine_code
 def gather(source: FloatArray2, states: IntArray, to: FloatArray2) -> None:
-    """Copy the numbers of the states, (n, numbers), into lanes, (numbers, lanes)."""
+    """Copy the numbers of the states, (n, numbers), into lanes, (numbers, lanes).
+
+    `states` has the index of the state in each lane; there are a multiple of four
+    lanes.
+    """
     first = 0
     while first < to.shape[1]:  # four at a time, so that writes are contiguous
         a, b = source[states[first]], source[states[first + 1]]

@@ -91,7 +91,9 @@ class StepReport:
     Attributes:
         t: Start of the step [s].
         h: Duration; 0 for an impact [s].
-        status, iterations, residuals, solver: From the solution.
+        status: One of residuals.STATUSES.
+        iterations, residuals, solver: Iterations and residuals of the contact solver,
+            and its name; zeros for a motion without constraints.
         m: Number of rows.
         make_details: Function that computes the details; they are computed on first
             access and cached, so that an unread report costs little.
@@ -125,7 +127,7 @@ class StepReport:
 
     @cached_property
     def energy(self) -> StepEnergy:
-        """Work of each kind of force."""
+        """Work of each kind of force, computed on first access."""
         return self.make_energy()
 
     @property
@@ -165,7 +167,10 @@ class StepReport:
 
     @property
     def total_force(self) -> np.ndarray:
-        """Sum of the contact forces from the world on all bodies, world, (3,) [N]."""
+        """Sum of the contact forces from the world on all bodies, world, (3,) [N].
+
+        For an impact without duration the sum of the impulses [N·s].
+        """
         total = np.zeros(3)
         for c in self.contacts:
             total += c.force if c.body_b == 0 else 0.0

@@ -36,7 +36,10 @@ def has_one_problem(world: World) -> bool:
 
 
 def solver_choice(world: World) -> SolverChoice:
-    """Return the solver of a world for machine code, with options and defaults."""
+    """Return the solver of a world for machine code, with options and defaults.
+
+    Its method is IN_PYTHON for a solver that does not take Rows.
+    """
     impacts = world.restitution != "newton" or world.impacts != "simultaneous"
     name = solver_name(world) if takes_rows(world) else ""
     return choice_of(name, world.solver_options, impacts)

@@ -66,6 +66,10 @@ class StepSetup:
             contact_model: Robot and world.
             h: Step [s].
             prescribed: Names of joints whose accelerations are given.
+
+        Raises:
+            ModelError: A name in `prescribed` is unknown. Errors of the build of
+                Programs pass through.
         """
         self.of, self.h = contact_model, float(h)
         model, world = contact_model.model, contact_model.world

@@ -82,7 +82,7 @@ class StepRecord(NamedTuple):
 
     @property
     def impulse(self) -> np.ndarray:
-        """Impulses of all rows, (m,)."""
+        """Impulses of all rows, (m,), with impulses of impacts before the step."""
         nq, nv = self.sizes
         return self._part(nq + 2 * nv + 5, -1)
 

@@ -77,6 +77,9 @@ def contacts_of_pair(
 ) -> int:
     """Add the contacts of two shapes to `contacts`.
 
+    Points, normals from b to a and gaps are written, and the feature as the id; pair
+    and bodies are not.
+
     Args:
         shapes: Table.
         a, b: Indices of the shapes; the kind of a is not larger than the kind of b.
@@ -139,6 +142,9 @@ def add_pair(
     work: Work,
 ) -> int:
     """Add the contacts of a pair with ids and bodies; return the new number.
+
+    It may exceed the capacity. Normals point from the second shape of the pair to the
+    first.
 
     Args:
         shapes, pairs, pair: Tables, and index of the pair.
@@ -215,7 +221,8 @@ def separations(
 
     Args:
         shapes: Table.
-        first, second: Indices of both shapes of each pair, a and b, (pairs,).
+        first, second: Indices of both shapes of each pair, a and b, (pairs,); no
+            half-spaces or height fields.
         poses: Frame of each body in the world, (nb + 1, 12).
         results: Distance, normal n from b to a, closest or deepest points x_a and x_b,
             world, (pairs, 10).

@@ -191,7 +191,9 @@ def edges_apart(
     If they are not, the edges may be apart all the same.
 
     Args:
-        C, a, b, box, one, two: As in edge_pair.
+        C: Frame of a in b.
+        a, b, box: Half lengths of both shapes; whether a is a box, else a segment.
+        one, two: Indices of the edges of a and of b; see edge_ends.
         d: Distance [m].
     """
     low, high, _ = edge_ends(one, box)
@@ -248,9 +250,15 @@ def closest_edges(
     A contact with a gap above `margin` is left out; `work` is only read.
 
     Args:
-        contacts, count, work, B, a, b, box, tol, margin: As in edge_contacts.
+        contacts, count: Contacts, and their number.
+        work: Memory; `relative[0]` is the frame of a in b.
+        B: Frame of b in the world.
+        a, b, box: Half lengths and radius of both shapes; whether a is a box, else a
+            segment.
         nx, ny, nz: Unit normal from b to a in coordinates of b, used if the closest
             edges touch.
+        tol: Distance up to which separations are equal [m].
+        margin: Maximum gap of a contact [m].
 
     Returns:
         The new number of contacts.

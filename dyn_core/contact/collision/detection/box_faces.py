@@ -62,7 +62,8 @@ def clip(polygon: FloatArray2, size: int, h_x: float, h_y: float, tol: float) ->
     """Clip a polygon to |x| <= h_x, |y| <= h_y; return the number of its corners.
 
     Args:
-        polygon: Corners x, y, height in the first POLYGON rows, before and after.
+        polygon: Corners x, y, height in the first POLYGON rows, before and after; the
+            other rows are overwritten.
         size: Number of corners before.
         h_x, h_y: Half lengths of the rectangle [m].
         tol: Distance up to which a corner beyond a side is not clipped [m].
@@ -105,8 +106,9 @@ def facing(
     """Write the opposite face of the other shape; return its number of corners.
 
     Args:
-        work: The corners are written to `polygon`: x, y, height over the face.
-        half: Half lengths of the other shape.
+        work: The corners are written to `polygon`: coordinates along the axes (k + 1) %
+            3 and (k + 2) % 3 of the box, and height over the face.
+        half: Half lengths of the other shape; 0, 0, half length of a segment.
         other: Its frame in the box with the face.
         segment: Whether it is a segment along its z, with two corners.
         k, out: Axis and side (-1 or 1) of the face.
@@ -242,7 +244,11 @@ def point_feature(
 
     Args:
         work, m: Polygon, and row of the point.
-        of_b, half, half_other, other, k, out, tol: As in face_points.
+        of_b: Whether the face belongs to the pair's second shape.
+        half, half_other: Half lengths of the box with the face, and of the other box.
+        other: Frame of the other box in the box with the face.
+        k, out: Axis and side (-1 or 1) of the face.
+        tol: Distance up to which the point is at a corner.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     u, v = work.polygon[m, 0], work.polygon[m, 1]

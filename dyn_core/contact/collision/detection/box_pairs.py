@@ -84,9 +84,12 @@ def edge_axes(
     """Write the separations along the cross products of edges of a and b.
 
     Args:
-        C, a, b: As in face_axes.
+        C: Frame of a in b.
+        a, b: Half lengths of both shapes.
         first: First axis of a that has edges: 0 for a box, 2 for a segment.
-        axis: Rows 6 to 14 are written as in face_axes; -inf for parallel edges.
+        axis: Rows 6 to 14 are written, 6 + 3 i + j for edges along axis i of a and j of
+            b: normal from b to a in the frame of b, and separation; -inf for parallel
+            edges.
 
     Returns:
         The largest separation [m]; -inf if all edges are parallel.
@@ -141,7 +144,7 @@ def box_or_capsule_box(
     Args:
         contacts, count: Contacts, and their number.
         work: Memory.
-        A, B: Frames of both.
+        A, B: Frames of both in the world.
         a, b: Half lengths and radius of both; of a capsule 0, 0, half length, radius.
         box: Whether a is a box.
         margin: Maximum gap of a contact [m].
@@ -188,9 +191,13 @@ def face_contacts(
     """Add the contacts of a face, if its points attain the separation.
 
     Args:
-        contacts, count, work, A, a, B, b, box, margin: As in box_or_capsule_box.
+        contacts, count: Contacts, and their number.
+        work: Memory, with the separations in `axis` and the frame of a in b.
+        A, a, B, b: Frames in the world, and half lengths and radius, of both shapes.
+        box: Whether a is a box; False: a capsule.
         face: Row of the face in work.axis: 0 to 2 of b, 3 to 5 of a.
         tol: Distance up to which separations are equal [m].
+        margin: Maximum gap of a contact [m].
 
     Returns:
         The new number of contacts; the old one if the points do not attain the

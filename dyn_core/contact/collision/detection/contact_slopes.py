@@ -74,7 +74,8 @@ def contact_slopes(
     only has a one-sided derivative; one that exists on neither side has zeros.
 
     Args:
-        shapes, pairs, poses: As in find_contacts.
+        shapes, pairs: Tables.
+        poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
         margin: Maximum gap of a displaced contact [m].
         contacts, touching: Contacts of find_contacts, and their number.
         wanted: By contact: not 0 if its derivatives are wanted, (capacity,).

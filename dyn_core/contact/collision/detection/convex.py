@@ -113,7 +113,10 @@ def convex_convex(
 
 @machine_code
 def aligned(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> bool:
-    """Return whether two unit vectors have the same direction within ALIGNED."""
+    """Return whether two unit vectors have the same direction; False for opposite ones.
+
+    The squared sine of their angle is below ALIGNED.
+    """
     x, y, z = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
     ahead = ax * bx + ay * by + az * bz
     return ahead > 0.0 and x * x + y * y + z * z < ALIGNED

@@ -294,7 +294,7 @@ def grow(work: Work, faces: int, new: int, tol: float) -> int:
         tol: Height above a face from which on the corner sees it [m].
 
     Returns:
-        The new number of faces, at most FACES.
+        The new number of faces, at most FACES: further ones are left out.
     """
     P, face, triple, rim = work.corner, work.face, work.triple, work.rim
     edges, kept = 0, 0
@@ -344,12 +344,14 @@ def nearest_face(work: Work, faces: int) -> int:
 def deepest_points(
     shapes: Shapes, a: int, b: int, work: Work, size: float
 ) -> tuple[float, float, float, float, float, float, float]:
-    """Return the deepest points of two overlapping cores as closest_points does.
+    """Return the deepest points of two overlapping cores, in the frame of b.
 
-    Flat shapes in one plane have the depth 0 and the normal of the plane.
+    Minus the depth, unit normal from b to a, and point of a, as closest_points. Flat
+    shapes in one plane have the depth 0 and the normal of the plane.
 
     Args:
-        shapes, a, b, work: As in closest_points.
+        shapes, a, b: Table, and indices of both shapes.
+        work: Memory; `relative[0]` is the frame of a in b.
         size: Size of both cores, the scale of tolerances [m].
 
     Source: van den Bergen 4.3.8.

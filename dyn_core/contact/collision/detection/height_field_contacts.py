@@ -73,8 +73,8 @@ def in_surface(
 
     Args:
         shapes, k: Table, and index of the height field.
-        triangle: Number 2 (i rows + j), with cell (i, j), below the diagonal of the
-            cell; one more for the triangle above it.
+        triangle: Number 2 (i rows + j) for the triangle below the diagonal of cell (i,
+            j), i along x, with `rows` cells along y; one more for the triangle above.
         x, y, z: The point in the field's frame [m].
 
     Returns:
@@ -103,7 +103,10 @@ def in_surface(
 
 @machine_code
 def normal_of(shapes: Shapes, k: int, triangle: int) -> tuple[float, float, float]:
-    """Return the upward unit normal of a triangle of field k, in the field's frame."""
+    """Return the upward unit normal of a triangle of field k, in the field's frame.
+
+    `triangle` is its number, see in_surface.
+    """
     rows = shapes.first[k, 2] - 1
     i, j = triangle // 2 // rows, triangle // 2 % rows
     low, high = height(shapes, k, i, j), height(shapes, k, i + 1, j + 1)
@@ -374,7 +377,9 @@ def rim_on_border(
     times.
 
     Args:
-        contacts, count, shapes, a, C, m, k, F, margin: See rim_on_surface.
+        contacts, count, shapes: Contacts, their number, and table.
+        a, C, m: Cylinder, its frame in the field, and index of the candidate point.
+        k, F, margin: Field, its frame in the world, and maximum gap of a contact [m].
         x, y, z: Initial point of the rim, in the field's frame [m].
         p, q, r: The point of the surface closest to it [m].
         least: Signed distance of these points [m].

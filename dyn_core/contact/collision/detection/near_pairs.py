@@ -102,7 +102,7 @@ def sweep(shapes: Shapes, pairs: Pairs, margin: float, work: Work, count: int) -
     """Add the pairs of the robot's shapes whose boxes are near; return the new number.
 
     Args:
-        shapes, pairs, margin: As in near_pairs.
+        shapes, pairs, margin: Tables, and maximum gap of a contact [m].
         work: `order` is sorted and `near` extended.
         count: Number of pairs in `near` before.
     """

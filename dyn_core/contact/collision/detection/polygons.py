@@ -41,8 +41,10 @@ def face_towards(
         dx, dy, dz: Unit direction in the shape's frame.
 
     Returns:
-        Index of the face and its outward normal in the shape's frame. -1: the shape has
-        no face there, and the normal is 0.
+        Index of the face and its outward normal in the shape's frame. The index is 2
+        axis for a box, one more on the positive side; 0 or 1 for the end of a cylinder
+        at -z or z; the row in Shapes.faces for a hull. -1: the shape has no face there,
+        and the normal is 0.
     """
     kind = shapes.kind[k]
     if kind == BOX:
@@ -150,7 +152,10 @@ def rim_point(turn: int) -> tuple[float, float]:
 
 @machine_code
 def corners_of(shapes: Shapes, k: int, face: int) -> int:
-    """Return the number of corners of a face of shape k."""
+    """Return the number of corners of a face of shape k, a box, cylinder or hull.
+
+    `face` is its index from face_towards.
+    """
     if shapes.kind[k] == HULL:
         return shapes.corners[face, 1]
     if shapes.kind[k] == CYLINDER:
@@ -284,13 +289,13 @@ def clip_to_face(
     CUT + vertex of e and vertex of the side (see cut_tag).
 
     Args:
-        work: Polygons and tags.
+        work: Polygons and tags; the polygon at OTHER is replaced, COPY overwritten.
         size, size_face: Numbers of corners of both.
         nx, ny, nz: Normal of the face.
         tol: Distance up to which a corner beyond a side is not clipped [m].
 
     Returns:
-        The number of corners.
+        The number of corners at OTHER; 0: no overlap.
     """
     polygon, tags = work.polygon, work.tags
     for e in range(size_face):

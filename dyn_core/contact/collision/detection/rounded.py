@@ -145,8 +145,8 @@ def between_balls(
         contacts, count: Contacts, and their number.
         feature: Feature of the contact.
         x, y, z, r_a: Centre, world, and radius of ball a [m].
-        p, q, r, r_b: Centre, world, and radius of ball b [m].
-        fx, fy, fz: Normal if both have the same centre.
+        p, q, r, r_b: Centre, world, and radius of ball b [m]; the normal points to a.
+        fx, fy, fz: Unit normal if both have the same centre.
         margin: Maximum gap of a contact [m].
 
     Returns:

@@ -78,7 +78,10 @@ def in_triangle(
 def rows_in_triangle(
     P: FloatArray2, a: int, b: int, c: int
 ) -> tuple[float, float, float, float]:
-    """Return the weights for rows a, b, c of P, and the square of the distance."""
+    """Return the weights of rows a, b, c of P at the point closest to the origin.
+
+    The point of their triangle, see in_triangle; then the square of its distance.
+    """
     s, t, u = in_triangle(
         P[a, 0], P[a, 1], P[a, 2], P[b, 0], P[b, 1], P[b, 2], P[c, 0], P[c, 1], P[c, 2]
     )

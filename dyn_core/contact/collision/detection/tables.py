@@ -224,13 +224,14 @@ def put(
 ) -> int:
     """Write a contact to row `count`; return count + 1.
 
-    A contact beyond the capacity is counted and not written.
+    A contact beyond the capacity is counted and not written. Pair, bodies and turn are
+    left to all_pairs.add_pair, which also adds the pair to the id.
 
     Args:
         contacts, count: Contacts, and their number.
-        feature: Number of the feature in the pair.
+        feature: Number of the feature in the pair, written as the id.
         x, y, z: Point midway between the surfaces, world [m].
-        nx, ny, nz: Unit normal, world.
+        nx, ny, nz: Unit normal from the second shape to the first, world.
         gap: Gap [m].
     """
     if count < len(contacts.id):
@@ -262,9 +263,11 @@ def put_in_frame(
     """Write a contact given in the coordinates of a frame; return count + 1.
 
     Args:
-        contacts, count, feature, gap: As in put.
+        contacts, count, feature: Contacts, their number, and the id; see put.
         F: Frame in the world, (12,).
-        x, y, z, nx, ny, nz: Point [m] and unit normal in coordinates of F.
+        x, y, z, nx, ny, nz: Point [m], and unit normal from the second shape to the
+            first, in coordinates of F.
+        gap: Gap [m].
     """
     return put(
         contacts,

@@ -28,7 +28,10 @@ LOOKS_UP = 0.5  # z of a face's normal from which on no ground touches it
 
 @machine_code
 def height(shapes: Shapes, k: int, i: int, j: int) -> float:
-    """Return the height of corner (i, j) of the grid of height field k [m]."""
+    """Return the height of corner (i, j) of height field k, in the field's frame [m].
+
+    `i` counts along x, `j` along y, from 0.
+    """
     return shapes.heights[shapes.first[k, 0] + i * shapes.first[k, 2] + j]
 
 
