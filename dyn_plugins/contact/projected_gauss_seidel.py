@@ -63,7 +63,8 @@ def projected_gauss_seidel(
         relaxation: Factor of each step, in (0, 2).
 
     Returns:
-        impulse, velocity, residuals, iterations and status of CONTACT_SOLVE.
+        impulse, velocity G impulse + b, residuals, number of sweeps and status of
+        CONTACT_SOLVE: CONVERGED or MAX_ITERATIONS.
 
     Source: LCP-9.
     """
@@ -139,7 +140,7 @@ def _rates(layout, A, mu, relaxation):
 
 
 def _start(layout, warm, lo, hi):
-    """Return the initial impulses `warm`, clipped to the bounds lo, hi of boxes, m."""
+    """Return a copy of the impulses `warm`, m, with boxes clipped to their lo, hi."""
     x = list(warm)
     for block in layout.blocks:
         for i in block.all:

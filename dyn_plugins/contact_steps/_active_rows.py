@@ -132,7 +132,7 @@ class ActiveContact:
         f: Unit forces of the rows n, s, e: normal, direction of slip, and the tangent
             across the slip.
         g: Vector g of each row; see the module.
-        load: D of the contact, a function of a Motion.
+        load: D of the contact, a function from a Motion to a Force.
         by_gap: Derivatives by a change of the gap (a moved half-space): velocities of
             the rows, and the wrench.
         mode: The Mode.

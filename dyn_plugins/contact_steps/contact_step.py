@@ -71,7 +71,8 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         tau: Joint forces, nv, constant over the step [N·m | N].
         dt: Step [s].
         warm: Impulses of the previous step, m; zeros in the first [N·s].
-        f_ext: Force on each body, body coordinates [N·m; N].
+        f_ext: Force on each body, body coordinates, nb + 1; entry 0, the base's, is not
+            read [N·m; N].
         parts: The slots forward_dynamics, contact_solver (of CONTACT_SOLVE), bias and
             mass_matrix, and the options: world, list of half-spaces; links, names of
             the links whose shapes touch, None for all; erp, fraction of an overlap that
@@ -81,8 +82,9 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
 
     Returns:
         q_next, nq; qd_next, nv; impulses in the order of the contacts (normal and two
-        tangents of each), m [N·s]; gaps before the step, c [m]; and residuals,
-        iterations and status of the contact solver.
+        tangents of each), m = 3 c [N·s]; gaps before the step, c [m]; and residuals,
+        iterations and status of the contact solver. Contacts are ordered by half-space,
+        then by shape in the order of model.shapes.
 
     Source: LCP-4 (Stewart-Trinkle), LCP-10 (Newton's restitution), LCP-11, LCP-3.
     """
@@ -203,7 +205,7 @@ def solved_contacts(
     remaining=1.0,
     **parameters,
 ):
-    """Return the SolvedContacts of a step.
+    """Solve the contacts of a step, and return its SolvedContacts.
 
     Args:
         rule: Function of contact_biases.py: which contacts are active, and their bias.
@@ -327,7 +329,8 @@ class ContactCandidate:
         body: Index of the body.
         gap: Distance from the half-space; negative: overlap [m].
         place: Contact point midway between the surfaces, body coordinates [m].
-        axes: Normal and two tangents, base coordinates.
+        axes: Normal and two tangents, base coordinates; the normal points out of the
+            half-space.
         turned: Normal and two tangents, body coordinates.
         material: Combined material of the two surfaces.
         centre, radius: Ball at the point of the shape, body coordinates [m].
@@ -356,7 +359,7 @@ class ContactCandidate:
 
 
 def contacts(model, X, world, links):
-    """Return all points of shapes that can touch half-spaces, in a fixed order.
+    """Return a ContactCandidate for each point of shapes that can touch a half-space.
 
         gap = n . (R x + p) - n . p_0 - radius
 
@@ -365,6 +368,10 @@ def contacts(model, X, world, links):
         X: Transform of each body from its parent.
         world: Half-spaces.
         links: Names of the links whose shapes count; None: all.
+
+    Returns:
+        List in the order of `pairs`, near and far points alike; its length does not
+        depend on X.
 
     Source: LCP-2.
     """
@@ -419,8 +426,8 @@ def linked_shapes(model, links):
 def pairs(model, world, links):
     """Return the pairs (half-space, placed shape) in the order of the contacts.
 
-    Shapes fixed to the base, and shapes of links not in `links` (None: all), are left
-    out.
+    All shapes of the first half-space come first, in the order of model.shapes. Shapes
+    fixed to the base, and shapes of links not in `links` (None: all), are left out.
     """
     return [
         (half, placed)

@@ -238,7 +238,7 @@ def solved_motion(model, q, qd, mask, qdd, tau, f_ext, rates, tolerance=None):
         f_ext: External force on each body with the base, body coordinates.
         rates: Baumgarte's rates [1/s].
         tolerance: Relative tolerance of the rank of rows that may depend on each other;
-            None: a dependent row is a SingularError.
+            the Saddle is then a LeastSaddle. None: a dependent row is a SingularError.
     """
     rows, (a, b) = rows_of(model, q, qd, qdd), rates
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)

@@ -134,7 +134,8 @@ class LeastSaddle(Saddle):
         d lambda = G^+ d(wanted) - B d(push) + N N.T dA w,   A w = lambda,   N.T A = 0
 
     The last term is the change of dependent rows, under the assumption that they remain
-    dependent.
+    dependent; `turned` returns it, `solve` and `answers` leave it out. A dead point is
+    a SingularError.
 
     Args:
         model, q, rows, prescribed, tolerance: As in LeastLoops.

@@ -106,7 +106,8 @@ def loop_fd_derivatives(
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
         tolerance: Relative tolerance of the rank, as in loop_forward_least, whose
             results are then differentiated; dependent rows must be dependent in every
-            state nearby. None: a row that depends on others is a SingularError.
+            state nearby, and a dead point is a SingularError. None: a row that depends
+            on others is a SingularError.
         paths: Parameter paths p (model/parameter_paths.py).
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 
@@ -252,12 +253,14 @@ def loop_id_derivatives(
 
 
 def _path_sizes(model, options):
+    """Return {"m": rows of the loops, "k": numbers of the parameter paths}."""
     rows = sum(loop.rows for loop in model.loops)
     paths = options["paths"]
     return {"m": rows, "k": sum(parameter_paths.size(model, path) for path in paths)}
 
 
 def _hybrid_sizes(model, options):
+    """Return _path_sizes, and "nu" prescribed and "nf" other coordinates."""
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_path_sizes(model, options)}
 

@@ -37,6 +37,8 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
 
         qdd(p + dp) = qdd + dqdd_dp dp
 
+    Rows of loops that depend on each other are a SingularError.
+
     Inputs and outputs: those of FD_PARAMETER_JACOBIAN.
 
     Args:
@@ -53,6 +55,7 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
 
 
 def _path_sizes(model, options):
+    """Return the sizes of the Ports: {"np": numbers of the parameter paths}."""
     return {"np": sum(parameter_paths.size(model, path) for path in options["paths"])}
 
 

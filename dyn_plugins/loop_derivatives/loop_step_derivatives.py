@@ -24,7 +24,8 @@ def projected_euler_derivatives(
 
     The derivatives of the semi-implicit step are multiplied by the derivatives of the
     projection, which are computed in forward mode; dq as in
-    semi_implicit_euler_derivatives.
+    semi_implicit_euler_derivatives. Rows of loops that depend on each other are a
+    SingularError.
 
     Inputs and outputs: those of STEP_DERIVATIVES.
 

@@ -18,7 +18,7 @@ class IndependentMotion(NamedTuple):
     """Motion of a robot with loops as a function of its independent coordinates.
 
     Attributes:
-        y: Indices of the independent coordinates among the nv coordinates.
+        y: Indices of the independent coordinates among the nv coordinates, ascending.
         G: Matrix of qd = G yd, nv x ny.
         g: Vector of qdd = G ydd + g, nv.
     """
@@ -37,7 +37,7 @@ class IndependentMotion(NamedTuple):
 
 
 def independent_coordinates(model, independent):
-    """Return the indices of the independent coordinates among the nv coordinates.
+    """Return the indices of the independent coordinates among the nv, ascending.
 
     Args:
         model: Robot.

@@ -125,15 +125,16 @@ class LeastLoops:
         return self._back(self.B.solve(multipliers)[0])
 
     def resolve_dead_points(self, dead_point="refuse"):
-        """Distinguish rows that are dependent everywhere from rows at a dead point.
+        """Treat a dead point: change the rank of B near it, raise SingularError at it.
 
             y.T A = 0  and  y.T d²f(t, t) = 0  for y of dependent rows, tangents t
 
-        Rows that depend on each other everywhere satisfy both equations; at a dead
-        point of a linkage the second fails: another branch of motion begins there. Near
-        a dead point, the gradients of the rows differ in proportion to the distance
-        from it. There the tolerance of the rank is TOLERANCE, even if the tolerance for
-        drift is larger: a dead point then begins at the same distance for all solvers.
+        Rows that depend on each other everywhere satisfy both equations, and stay
+        dependent; at a dead point of a linkage the second fails: another branch of
+        motion begins there. Near a dead point, the gradients of the rows differ in
+        proportion to the distance from it. There the tolerance of the rank is
+        TOLERANCE, even if the tolerance for drift is larger: a dead point then begins
+        at the same distance for all solvers, and B gets one combination of rows more.
         Only one combination of rows can be distinguished; several linkages near dead
         points at the same time are refused.
 

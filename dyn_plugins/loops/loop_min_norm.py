@@ -318,10 +318,12 @@ def hybrid_mask_loops_least(
 
 
 def _rows(model, options):
+    """Return the sizes of the Ports: {"m": rows of the loops}."""
     return {"m": sum(loop.rows for loop in model.loops)}
 
 
 def _hybrid_sizes(model, options):
+    """Return {"nu": prescribed, "nf": other coordinates, "m": rows of the loops}."""
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_rows(model, options)}
 

@@ -145,7 +145,8 @@ def split_and_polish(
     """Solve by `split`; after SLOW iterations, try `newton_on_modes` from its result.
 
     If the Newton steps do not converge, `split` continues from its own result up to
-    max_iterations. Arguments and result as of `split`.
+    max_iterations, with the penalty rho again. Arguments and result as of `split`; the
+    iterations in `report` are the sum of all methods.
     """
     first = min(max_iterations, SLOW)
     status = split(rows, blocks, m, nv, work, report, first, tolerance, rho)
