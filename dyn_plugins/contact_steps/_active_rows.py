@@ -230,7 +230,7 @@ def active_contacts(model, solved, placed, V, dt, world, links):
         placed: The Placed at the step's position.
         V: Motion of each body after the step, in the coordinates of `placed`.
         dt: Step [s].
-        world, links: Options, as in contact_euler.
+        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
     """
     impulses, turns = solved.outputs[0], _rolling(model, solved, world, links)
     speed = dt * 9.81

@@ -58,8 +58,10 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         0 <= lambda_n  orthogonal to  u_n + gap / dt >= 0,   friction cones
 
     Every point of the robot's shapes that can touch a half-space of the world has three
-    rows, near or far; the gap of a far point makes its impulse zero. A shape with more
-    than two points (box, cylinder) has rows for the deeper half of them; the others
+    rows, near or far; the gap of a far point makes its impulse zero. For an overlap the
+    bias is max(erp gap / dt, -push_out_speed) in place of gap / dt; a contact that
+    closes faster than the restitution threshold bounces. A shape with more than two
+    points (box, cylinder) has rows for the deeper half of them; the others
     have no impulse. The Delassus matrix comes from the articulated inertias; only the
     blocks of root joints of H are needed, for gyroscopic_change. With the solver
     projected_gauss_seidel the whole step is one kernel.
@@ -99,12 +101,17 @@ def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
 
         gap <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
+    Overlaps are also corrected by erp, as in contact_euler. Contacts with a gap above
+    1e-9 m have no impulse in this step.
+
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
+        model, q, qd, tau, dt, warm, f_ext: Robot, state, joint forces, step, previous
+            impulses and forces on bodies, as in contact_euler.
         parts: The slots and options of contact_euler.
 
     Returns:
-        As contact_euler.
+        q_next, qd_next, impulses, gaps, residuals, iterations and status, as in
+        contact_euler.
 
     Source: LCP-4 (Anitescu-Potra), LCP-10.
     """
@@ -120,12 +127,17 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
         q_m = q (+) dt qd / 2,   q_next = q_m (+) dt qd_next / 2
         gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
+    Contacts with gap(q_m) above 1e-9 m have no impulse in this step.
+
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
-        parts: The slots and options of contact_euler; erp is 0 in Moreau's own scheme.
+        model, q, qd, tau, dt, warm, f_ext: Robot, state, joint forces, step, previous
+            impulses and forces on bodies, as in contact_euler.
+        parts: The slots and options of contact_euler; erp is 0, as in Moreau's scheme,
+            unless given.
 
     Returns:
-        As contact_euler, with the gaps at the midpoint.
+        q_next, qd_next, impulses, gaps at the midpoint, residuals, iterations and
+        status, as in contact_euler.
 
     Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are evaluated at q_m.
     """
@@ -211,7 +223,8 @@ def solved_contacts(
         rule: Function of contact_biases.py: which contacts are active, and their bias.
         model, q, qd, tau, dt, warm, f_ext: As in contact_euler; gaps are taken at q.
         forward_dynamics, contact_solver, bias, mass_matrix: Slots.
-        world, links, solver_options: Options, as in contact_euler.
+        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
+        solver_options: Options of the contact solver, by name.
         deepest: Whether only the DeepestPoints have rows; else all points do.
         remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
         parameters: Options of the rule, by name.

@@ -99,7 +99,8 @@ def state_changes(model, motion, fixed):
     Args:
         model: Robot.
         motion: ClosedMotion.
-        fixed: Options f_ext_fixed and f_ext_points; see id_directional.
+        fixed: Options f_ext_fixed, frame in which f_ext is constant as bodies move, and
+            f_ext_points, points of action; see id_directional.
     """
     q, qd, qdd = motion.q, motion.qd, motion.qdd
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -161,7 +162,8 @@ def parameter_changes(model, motion, paths, fixed):
         model: Robot.
         motion: ClosedMotion.
         paths: Parameter paths (model/parameter_paths.py).
-        fixed: Options f_ext_fixed and f_ext_points; see id_directional.
+        fixed: Options f_ext_fixed, frame in which f_ext is constant as bodies move, and
+            f_ext_points, points of action; see id_directional.
 
     Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.
     """

@@ -138,7 +138,10 @@ class LeastSaddle(Saddle):
     a SingularError.
 
     Args:
-        model, q, rows, prescribed, tolerance: As in LeastLoops.
+        model, q: Robot and joint positions, nq.
+        rows: LoopRows.
+        prescribed: For each coordinate, whether its acceleration is given.
+        tolerance: Relative tolerance of the rank.
 
     Source: KIM-3.0 (redundant rows); N.T A = 0, differentiated.
     """

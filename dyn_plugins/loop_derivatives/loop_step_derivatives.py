@@ -32,7 +32,9 @@ def projected_euler_derivatives(
     Args:
         derivatives, by_parameters: Slots of forward dynamics' derivatives, by state and
             joint forces, and by parameters.
-        limit_stops, implicit: As in semi_implicit_euler.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are evaluated at the end of the step, as in
+            semi_implicit_euler.
         paths: Parameter paths of dp, one after another (model/parameter_paths.py).
 
     Source: chain rule over projected_euler.

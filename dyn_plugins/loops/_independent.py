@@ -76,7 +76,8 @@ def independent_motion(model, q, qd, independent):
         model: Robot.
         q: Joint positions, nq.
         qd: Joint velocities, nv.
-        independent: As in independent_coordinates, which raises UnsupportedError.
+        independent: Names of joints or pairs (joint, index), or None; see
+            independent_coordinates, whose UnsupportedError passes through.
 
     Source: KIM-3.3 (70)-(80), all of y prescribed.
     """

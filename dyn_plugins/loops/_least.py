@@ -224,7 +224,11 @@ def least_hybrid(
     """Return hybrid dynamics with loops whose rows may depend on each other.
 
     Args:
-        model, q, qd, prescribed, qdd, tau, f_ext, rates: As in constrained_hybrid.
+        model, q, qd: Robot and state.
+        prescribed: For each coordinate, whether qdd is given; else tau is.
+        qdd, tau: Joint accelerations and joint forces, nv each.
+        f_ext: Force on each body with the base, body coordinates [N·m; N].
+        rates: a and b of Baumgarte's terms [1/s].
         tolerance: Relative tolerance of the rank; see RankedRows.
         dead_point: refuse or least; see LeastLoops.resolve_dead_points.
 

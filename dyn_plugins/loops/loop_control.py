@@ -63,7 +63,9 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
     Inputs and outputs: those of GRAVITY_CONTROL.
 
     Args:
-        independent, active: As in loop_computed_torque.
+        independent: Names of the joints, or coordinates, of y; None: a default; see
+            loop_computed_torque.
+        active: Names of the joints with motors; None: model.active_joints.
 
     Source: KIM-3.1 (56)-(66); RBD5-3.6 (gravity compensation).
     """

@@ -163,7 +163,8 @@ def loop_hybrid_least(
         slack: Largest error of a row's acceleration [m/s² | rad/s²].
         residual: Largest residual of a row and of its rate [m | rad, and per s]; None:
             not checked.
-        dead_point: As in loop_forward_least.
+        dead_point: refuse: a SingularError at a dead point; least: the least
+            accelerations there; see loop_forward_least.
 
     Source: KIM-3.3 (m > n_v), by the formulas of KIM-3.1.
     """
@@ -244,7 +245,8 @@ def aba_loops_least(model, q, qd, tau, f_ext, alpha, beta, tolerance, dead_point
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
         tolerance: Relative tolerance of the rank of A H^-1/2. It must be above the
             drift of the loops, by which dependent rows become different.
-        dead_point: As in loop_forward_least.
+        dead_point: refuse: a SingularError at a dead point; least: the least
+            accelerations there; see loop_forward_least.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2.
     """
@@ -271,7 +273,8 @@ def rnea_loops_least(model, q, qd, qdd, f_ext, active, residual, tolerance, dead
         residual: Largest residual of a row and of its rate [m | rad, and per s], else
             InfeasibleError; None: not checked, for measured states.
         tolerance: Relative tolerance of the rank.
-        dead_point: As in loop_forward_least.
+        dead_point: refuse: a SingularError at a dead point; least: the least
+            accelerations there; see loop_forward_least.
 
     Returns:
         Joint forces tau, nv, zero for passive joints [N·m | N].
@@ -307,7 +310,9 @@ def hybrid_mask_loops_least(
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 
     Args:
-        alpha, beta, tolerance, dead_point: As in aba_loops_least.
+        alpha, beta: Baumgarte's rates [1/s], against drift.
+        tolerance, dead_point: Relative tolerance of the rank, and treatment of dead
+            points (refuse or least); see aba_loops_least.
 
     Source: KIM-3.0 (redundant rows), KIM-3.3 (70)-(80).
     """

@@ -27,7 +27,10 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
     Inputs and outputs: those of LOOP_REACTIONS.
 
     Args:
-        coordinates, part, gravity: As in joint_reactions, for f and f_net.
+        coordinates: Axes and reference point of f: body, socket, link or world.
+        part: Part of f: whole, active or constraint.
+        gravity: Whether f_net includes the weight: true or offset. All three: see
+            joint_reactions.
 
     Source: KIM-3.2 (67)-(69); RBD5-3.3.
     """
@@ -77,7 +80,8 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
 
     Args:
         active: Names of the joints with motors; None: model.active_joints.
-        coordinates, part, gravity: As in joint_reactions.
+        coordinates, part: Axes and reference point, and part of f; see joint_reactions.
+        gravity: true: f_net includes the weight; offset: f_net supports it.
 
     Source: KIM-3.3 (70)-(80); RBD5-3.3.
     """

@@ -39,7 +39,9 @@ def projected_euler(
 
     Args:
         forward_dynamics: Slot of FORWARD_DYNAMICS.
-        limit_stops, implicit: As in semi_implicit_euler.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are evaluated at the end of the step, as in
+            semi_implicit_euler.
 
     Source: KIM-3.0 (projection to the manifold), KIM-2.5.
     """
@@ -60,7 +62,9 @@ def projected_euler_least(
 
     Args:
         forward_dynamics: Slot of FORWARD_DYNAMICS.
-        limit_stops, implicit: As in semi_implicit_euler.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are evaluated at the end of the step, as in
+            semi_implicit_euler.
         tolerance: Relative tolerance of the rank; see aba_loops_least.
 
     Source: KIM-3.0 (redundant rows, projection to the manifold), KIM-2.5.

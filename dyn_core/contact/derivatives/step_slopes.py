@@ -231,8 +231,8 @@ def find_corrections(
     It has the form of a step with the velocity c and the impulses p.
 
     Args:
-        scene, step: As in find_modes, but qd_next is the correction; the impulses of
-            rows become p.
+        scene, step: Robot and world, and the problem, whose qd_next is the correction;
+            the impulses of its rows become p.
         blocks: Number of blocks.
         pushes: Force of contacts on each body, body coordinates, (nb, 6); p / dt is
             added.
