@@ -38,7 +38,7 @@ class DeepestPoints:
         ]
 
     def of_half(self, lists):
-        """Return a list of numbers for each point of the deeper half, in their order.
+        """Select from lists for all points the lists of the deeper half, in order.
 
         Args:
             lists: One list of numbers for each point of the shape, in their order.

@@ -61,9 +61,9 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
     rows, near or far; the gap of a far point makes its impulse zero. For an overlap the
     bias is max(erp gap / dt, -push_out_speed) in place of gap / dt; a contact that
     closes faster than the restitution threshold bounces. A shape with more than two
-    points (box, cylinder) has rows for the deeper half of them; the others
-    have no impulse. The Delassus matrix comes from the articulated inertias; only the
-    blocks of root joints of H are needed, for gyroscopic_change. With the solver
+    points (box, cylinder) has rows for the deeper half of them; the others have no
+    impulse. The Delassus matrix comes from the articulated inertias; only the blocks of
+    root joints of H are needed, for gyroscopic_change. With the solver
     projected_gauss_seidel the whole step is one kernel.
 
     Args:

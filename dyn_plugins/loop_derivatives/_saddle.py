@@ -15,7 +15,8 @@ class Saddle:
         P = H^-1 - (A H^-1).T G^-1 (A H^-1),   B = G^-1 A H^-1,   G = A H^-1 A.T
         x = P push + B.T wanted,   lambda = G^-1 wanted - B push
 
-    x of prescribed coordinates is zero. A dependent row is a SingularError.
+    x of prescribed coordinates is zero. A dependent row is a SingularError, and so is a
+    joint without inertia.
 
     Args:
         model: Robot.

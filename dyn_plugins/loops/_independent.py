@@ -46,7 +46,8 @@ def independent_coordinates(model, independent):
 
     Raises:
         UnsupportedError: There are more or fewer of these coordinates than degrees of
-            freedom (nv minus the rows of loops).
+            freedom (nv minus the rows of loops). Errors of prescribed_coordinates, as
+            for an unknown joint, pass through.
     """
     freedoms = model.nv - sum(loop.rows for loop in model.loops)
     chosen = independent

@@ -40,7 +40,8 @@ class LeastLoops:
         qdd = H^-1 push + L^-1 D^-1/2 B^+ missing,   lambda = (B B.T)^+ missing
 
     If loops determine the motion of a body without inertia, H + A.T k A replaces H,
-    which changes neither result. qdd of prescribed coordinates is zero.
+    which changes neither result. qdd of prescribed coordinates is zero. A joint without
+    inertia that no loop moves is a SingularError.
 
     Args:
         model: Robot.

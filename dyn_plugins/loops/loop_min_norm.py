@@ -239,6 +239,9 @@ def aba_loops_least(model, q, qd, tau, f_ext, alpha, beta, tolerance, dead_point
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
 
+    Rows that contradict each other are no error: their accelerations have the least
+    squared residual.
+
     Inputs and outputs: those of FORWARD_DYNAMICS.
 
     Args:
@@ -303,9 +306,11 @@ def hybrid_mask_loops_least(
 ):
     """Return hybrid dynamics of a robot with loops, rows redundant or not, by a mask.
 
-        A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
+        A qdd + dA/dt qd = -2 alpha A qd - beta² f,   H qdd + C = tau + A.T lambda
 
-    The multipliers, and so the forces of prescribed joints, have the least norm.
+    Coordinates with mask above 0.5 have the given qdd. The multipliers, and so the
+    forces of prescribed joints, have the least norm. Rows that contradict each other
+    are no error, as in aba_loops_least.
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 

@@ -58,6 +58,8 @@ def projected_euler_least(
 
         q <- q (+) -H^-1 A.T G^+ f,   qd <- qd - H^-1 A.T G^+ A qd,   G = A H^-1 A.T
 
+    Rows that contradict each other are no error: their squared residual is the least.
+
     Inputs and outputs: those of STEP.
 
     Args:

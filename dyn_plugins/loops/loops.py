@@ -255,7 +255,8 @@ def motor_coordinates(model, active):
     Args:
         model: Robot.
         active: Names of the joints with motors; None: model.active_joints, or all
-            joints of a robot without loops.
+            joints of a robot without loops. Errors of prescribed_coordinates pass
+            through, as for an unknown joint.
     """
     if active is None:
         active = model.active_joints if model.loops else model.joint_names

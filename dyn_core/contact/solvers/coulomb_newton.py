@@ -145,8 +145,8 @@ def split_and_polish(
     """Solve by `split`; after SLOW iterations, try `newton_on_modes` from its result.
 
     If the Newton steps do not converge, `split` continues from its own result up to
-    max_iterations, with the penalty rho again. Arguments and result as of `split`; the
-    iterations in `report` are the sum of all methods.
+    max_iterations, with the penalty rho again. Arguments and statuses are those of
+    `split`; the iterations in `report` are the sum of all methods.
     """
     first = min(max_iterations, SLOW)
     status = split(rows, blocks, m, nv, work, report, first, tolerance, rho)
@@ -168,7 +168,7 @@ def split_and_polish(
 
 @machine_code
 def _at_rest(rows: Rows, blocks: int) -> bool:
-    """Return whether all free velocities are zero, so that no impulse is needed."""
+    """Return whether b is zero in all rows, so that no impulse is needed."""
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             if not rows.b[i] == 0.0:
