@@ -197,7 +197,7 @@ def _factored(A, shift):
 
 
 def _solved(factors, right):
-    """Return x of L D L.T x = right."""
+    """Return x of L D L.T x = right, a new list; factors: result of _factored."""
     L, inverse_scale = factors
     x, n = list(right), len(right)
     for i in range(n):

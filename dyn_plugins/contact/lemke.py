@@ -245,7 +245,10 @@ def _directions(block, mu, m, facets):
 
 
 def _even(layout, facets):
-    """Raise UnsupportedError unless `facets` is an even number, 4 or more."""
+    """Raise UnsupportedError unless `facets` is an even int, 4 or more.
+
+    `layout` is ignored.
+    """
     if not isinstance(facets, int) or facets < 4 or facets % 2:
         raise UnsupportedError(
             f"lemke: facets {shown(facets)}; valid: an even number, 4 or more"

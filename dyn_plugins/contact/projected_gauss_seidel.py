@@ -98,9 +98,9 @@ def projected_gauss_seidel(
 
 
 def _between(layout, relaxation):
-    """Raise UnsupportedError unless `relaxation` is a number between 0 and 2.
+    """Raise UnsupportedError unless `relaxation` is a number in (0, 2), ends excluded.
 
-    With any other relaxation, sweeps cannot converge.
+    With any other relaxation, sweeps cannot converge. `layout` is ignored.
     """
     if not isinstance(relaxation, (int, float)) or not 0 < relaxation < 2:
         raise UnsupportedError(

@@ -92,7 +92,10 @@ def placed_bodies(model, X, S):
 
 
 def _from_body(X, subspace):
-    """Return a body's motion subspace in the source coordinates of X."""
+    """Return a motion subspace moved from body coordinates to the source of X.
+
+    X: transform to the body; subspace: Motions in body coordinates.
+    """
     up = X.inverse
     return MotionSubspace(up @ column for column in subspace)
 

@@ -144,8 +144,8 @@ def _stiffness(size, slope):
 def dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
     """Return tau, qdd, lambda and LoopRows of constrained_hybrid by dense algebra.
 
-    Arguments are the same as those of constrained_hybrid. Dependent rows, and a joint
-    without inertia that no loop moves, are a SingularError.
+    Arguments as of constrained_hybrid. Dependent rows, and a joint without inertia that
+    no loop moves, are a SingularError.
 
     Source: KIM-3.3 (70)-(80).
     """

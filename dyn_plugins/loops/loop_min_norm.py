@@ -213,7 +213,7 @@ def _least_torque(within, columns, left, tolerance, scales, m):
 
 
 def _divided(values, scales):
-    """Return the Vector of values divided by their scales."""
+    """Return the Vector of values, each divided by its entry of `scales`."""
     return Vector(x / s for x, s in zip(values, scales, strict=True))
 
 

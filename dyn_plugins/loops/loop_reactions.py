@@ -20,9 +20,9 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
         f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
         f_loop = sum_rows lambda_k (slope of row k by the pose of B in A)
 
-    f_loop acts on link b, its opposite on link a; its axes are those of frame A, and
-    its moment is about B's origin. The f_loop of a coupling is zero: its lambda acts
-    along joints. Rows that depend on each other are a SingularError.
+    f_loop acts on link b, its opposite on link a, in the axes of frame A, with the
+    moment about B's origin. The f_loop of a coupling is zero: its lambda acts along
+    joints. Rows that depend on each other are a SingularError.
 
     Inputs and outputs: those of LOOP_REACTIONS.
 

@@ -99,8 +99,9 @@ def projected(model, q, qd, dt, correct):
 def projection(model, dependent, tolerance=DRIFTING):
     """Return a function correct(model, q, rows), which projects on closed loops.
 
-    It returns a function of residuals, m: the smallest change of coordinates in the
-    metric of H, nv, that changes the rows by these residuals.
+    `correct` returns a function of changes of the rows, m. Its result is the smallest
+    change of coordinates in the metric of H, nv, that causes these changes; to close
+    loops, pass minus the residuals.
 
     Args:
         model: Robot.
@@ -119,7 +120,10 @@ def projection(model, dependent, tolerance=DRIFTING):
 
 
 def _tree(model, q, rows):
-    """Return the correction function of `projection` by articulated inertias."""
+    """Return the correction function of `projection` by articulated inertias.
+
+    A dependent row is a SingularError.
+    """
     still = split_v(model, Vector.zeros(model.nv))
     X, S, _, _ = outward(model, split_q(model, q), still, still, Motion.zero())
     joints, _ = articulated_joints(model, X, S)
@@ -136,7 +140,8 @@ def _tree(model, q, rows):
 def _dense(model, q, rows):
     """Return the correction function of `projection` by dense algebra.
 
-    For robots in which loops determine the motion of a body without inertia.
+    For robots in which loops determine the motion of a body without inertia. A
+    dependent row is a SingularError.
     """
     loops = DenseLoops(model, q, rows, [False] * model.nv)
     none = Vector.zeros(model.nv)

@@ -134,12 +134,12 @@ class DifferentiableStep:
 
     Args:
         contact_model: Robot and world; a time step, and a solver of Coulomb's law.
-        h: Step [s].
+        h: Step [s], of all calls.
 
     Raises:
         UnsupportedError: The World has a solver of another law than Coulomb's, a
-            stepper outside SCHEMES, a restitution other than "newton", or impacts other
-            than "simultaneous".
+            stepper other than stewart_trinkle, anitescu_potra and moreau_jean, a
+            restitution other than "newton", or impacts other than "simultaneous".
 
     Source: LCP-22.
     """
@@ -233,6 +233,9 @@ class DifferentiableStep:
         record: StepRecord,
     ) -> StepDerivatives:
         """Return a step in which fast bodies meet, with derivatives by differences.
+
+        It takes further steps from displaced states, each without a warm start; the
+        impulses of the last one remain as the warm start of the next call.
 
         Args:
             state: q, qd and tau before the step.

@@ -369,7 +369,7 @@ def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
-    """Return whether du_dq violates a rigid active row, along one displacement of q.
+    """Return whether du_dq violates a rigid active row for one displacement of q.
 
     m, n: Numbers of active rows and coordinates. Rows with a compliance are left out.
     """

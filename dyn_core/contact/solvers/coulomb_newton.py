@@ -145,8 +145,8 @@ def split_and_polish(
     """Solve by `split`; after SLOW iterations, try `newton_on_modes` from its result.
 
     If the Newton steps do not converge, `split` continues from its own result up to
-    max_iterations, with the penalty rho again. Arguments and statuses are those of
-    `split`; the iterations in `report` are the sum of all methods.
+    max_iterations, with the penalty rho again. Arguments and result as of `split`; the
+    iterations in `report` are the sum of all methods.
     """
     first = min(max_iterations, SLOW)
     status = split(rows, blocks, m, nv, work, report, first, tolerance, rho)
@@ -355,7 +355,7 @@ def _take_best(
 
 @machine_code
 def _clear(rows: Rows, blocks: int) -> None:
-    """Set all impulses to zero."""
+    """Set rows.impulse of all blocks to zero."""
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             rows.impulse[i] = 0.0
