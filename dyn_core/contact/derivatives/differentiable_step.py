@@ -64,7 +64,7 @@ class StepDerivatives(NamedTuple):
             displacement in the nv velocity coordinates, before and after the step.
         dx_dmu: Derivatives by the k friction coefficients of all contacts, in the order
             of `modes`, (2 nv, k); each contact has one (sliding), two (and torsion) or
-            three (and rolling).
+            three (and rolling). Zero for contacts that do not slip.
         modes: Mode of each block by its name: separate, stick, slip, closed, free (a
             box at its bound), or met.
         not_differentiable: 0: differentiable. 1: a block is at the boundary of two
