@@ -7,9 +7,9 @@ class DeepestPoints:
     """The deeper half of a shape's points on a half-space, in their order.
 
     An odd number of points is halved downwards. A shape with one or two points has all
-    of them. The other points lie above: a
-    velocity that the deeper points allow never brings them below, unless the shape is
-    inside of the half-space. The choice depends on values, so it is traced.
+    of them. The other points lie above: a velocity that the deeper points allow never
+    brings them below, unless the shape is inside of the half-space. The choice depends
+    on values, so it is traced.
 
     Attributes:
         count: Number of points of the shape.
