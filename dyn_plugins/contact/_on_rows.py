@@ -15,11 +15,15 @@ def solve_on_rows(name, problem, warm=None, **options):
     Args:
         name: Name of the solver.
         problem: Problem.
-        warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
-        options: Options of the solver.
+        warm: Initial impulses, (m,) [N·s | N·m·s], not changed; None: zeros.
+        options: Options of the solver; defaults are in ROW_SOLVERS.
 
     Returns:
-        Impulses, velocities, residuals and status, as a ContactSolution.
+        ContactSolution: impulses, velocities G lambda + b, residuals, status and number
+        of iterations. A problem that is not solved has a status, not an exception.
+
+    Raises:
+        SettingError: `name` or an option is unknown.
     """
     x, *quality, count, status = solve_arrays(name, problem, warm, **options)
     u = problem.apply(x) + problem.b
@@ -41,7 +45,11 @@ def solve_arrays(name, problem, warm=None, **options):
 
     Returns:
         Eight values: impulses (m,), primal, dual, complementarity, dissipation, law,
-        number of iterations, and the status as an index in STATUSES.
+        number of iterations, and the status as an index in STATUSES. For convex_newton,
+        `law` is the residual of the convex relaxation.
+
+    Raises:
+        SettingError: `name` or an option is unknown.
     """
     rows, nv = rows_of(problem, 0.0 if warm is None else warm)
     solver = RowSolver(name, rows, nv, **options)

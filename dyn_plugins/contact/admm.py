@@ -31,7 +31,8 @@ class ADMM(ContactSolver):
             rho: Initial penalty, relative to the response of a block.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status (converged, max_iterations or infeasible), as
+            a ContactSolution.
         """
         options = {"max_iterations": max_iterations, "tolerance": tolerance, "rho": rho}
         return solve_on_rows(self.name, problem, warm, **options)

@@ -46,12 +46,14 @@ def admm_compiled(
         lo, hi: Bounds of boxes, m.
         compliance: Diagonal of R, m.
         warm: Initial impulses, m.
-        max_iterations: Largest number of iterations.
+        max_iterations: Largest number of iterations, rounded down to a multiple of 5,
+            and 5 at least.
         tolerance: Relative tolerance of the residuals.
         rho, proximal: Initial penalty, and penalty of a change of x.
 
     Returns:
-        impulse, velocity, residuals, iterations and status of CONTACT_SOLVE.
+        impulse, velocity G impulse + b, residuals, iterations and status of
+        CONTACT_SOLVE: CONVERGED if the residual `law` is small, else MAX_ITERATIONS.
 
     Source: LCP-12.
     """
@@ -178,7 +180,10 @@ def _correction(layout, z, mu):
 
 
 def _factored(A, shift):
-    """Return L and 1/D of A + shift 1 = L D L.T, as lists; no pivoting."""
+    """Return L and 1 / D of A + shift 1 = L D L.T, as lists; no pivoting.
+
+    L has its entries below the diagonal only; the unit diagonal is not stored.
+    """
     n = len(A)
     L, inverse_scale = [[0.0] * n for _ in range(n)], [0.0] * n
     LD = [[0.0] * n for _ in range(n)]
@@ -192,7 +197,7 @@ def _factored(A, shift):
 
 
 def _solved(factors, right):
-    """Return x of L D L.T x = right."""
+    """Return x of L D L.T x = right, a new list; factors: result of _factored."""
     L, inverse_scale = factors
     x, n = list(right), len(right)
     for i in range(n):

@@ -34,7 +34,8 @@ class ConvexNewton(ContactSolver):
             tolerance: Tolerance of velocities, relative to the largest free one.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status (converged, max_iterations or infeasible), as
+            a ContactSolution; its residual `law` refers to the relaxation.
         """
         options = {"max_iterations": max_iterations, "tolerance": tolerance}
         return solve_on_rows(self.name, problem, warm, **options)

@@ -34,10 +34,13 @@ class CoulombNewton(ContactSolver):
             warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
             max_iterations: Largest number of Newton steps from each start.
             tolerance: Tolerance of velocities, relative to the largest free one.
-            splittings: Largest number of iterations of the last splitting.
+            splittings: Largest number of iterations of the last splitting; 0: neither
+                sweeps nor splittings.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            Impulses, residuals and status, as a ContactSolution. The status is
+            converged; max_iterations: the impulses with the smallest residual of the
+            law that any method reached; or infeasible.
         """
         options = {"max_iterations": max_iterations, "tolerance": tolerance}
         return solve_on_rows(self.name, problem, warm, **options, splittings=splittings)

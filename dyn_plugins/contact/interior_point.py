@@ -51,9 +51,10 @@ class InteriorPoint(ContactSolver):
             tolerance: Tolerance of clarabel's gap and feasibility.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution. infeasible: a
-            direction of impulses proves that there is no solution, or free rows
-            contradict each other; max_iterations: the relaxed law does not hold.
+            Impulses, residuals and status, as a ContactSolution, whose residual `law`
+            refers to the relaxation. infeasible: a direction of impulses proves that
+            there is no solution, or free rows contradict each other; max_iterations:
+            the relaxed law does not hold to 1e-5.
 
         Raises:
             UnsupportedError: clarabel is not installed.

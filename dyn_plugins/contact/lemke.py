@@ -28,7 +28,8 @@ def lemke(M, q, max_iterations):
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,), scaled to about one.
-        max_iterations: Largest number of pivots of an attempt.
+        max_iterations: Largest number of pivots of an attempt; no attempt makes more
+            than 100 + 20 n.
 
     Returns:
         z, the number of pivots of all attempts, and the status: CONVERGED; or RAY or
@@ -244,7 +245,10 @@ def _directions(block, mu, m, facets):
 
 
 def _even(layout, facets):
-    """Raise UnsupportedError unless `facets` is an even number, 4 or more."""
+    """Raise UnsupportedError unless `facets` is an even int, 4 or more.
+
+    `layout` is ignored.
+    """
     if not isinstance(facets, int) or facets < 4 or facets % 2:
         raise UnsupportedError(
             f"lemke: facets {shown(facets)}; valid: an even number, 4 or more"
@@ -285,11 +289,12 @@ class Lemke(ContactSolver):
             problem: Blocks, matrix, velocities and bounds.
             warm: Unused; pivoting starts at zero.
             facets: Number of friction directions for two tangents.
-            max_iterations: Largest number of pivots.
+            max_iterations: Largest number of pivots of an attempt, as in `lemke`.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution; ray: pivoting ended on
-            a ray, without a solution.
+            Impulses, residuals and status, as a ContactSolution. converged; ray:
+            pivoting ended on a ray, without a solution; max_iterations; or infeasible:
+            free rows contradict each other, or the rest provably has no solution.
         """
         reduction = problem.without_free_rows()
         M, q, T, start = polyhedral(reduction.reduced, facets)

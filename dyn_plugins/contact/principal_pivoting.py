@@ -47,8 +47,8 @@ class PrincipalPivoting(ContactSolver):
             max_iterations: Largest number of pivots.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution; infeasible: there is
-            no solution.
+            Impulses, residuals and status (converged, max_iterations or infeasible), as
+            a ContactSolution; infeasible: there is no solution.
         """
         reduction = problem.without_free_rows()
         x, count, status = pivot(reduction.reduced, max_iterations)
@@ -99,11 +99,11 @@ def pivot(problem, max_iterations):
 
 
 def _drive(A, u, x, lower, upper, between, row, sign):
-    """Change one row's impulse until a row changes sets.
+    """Return the impulses after driving one row until a row changes sets.
 
     Args:
         A: Scaled matrix, (m, m).
-        u, x: Scaled velocities and impulses, (m,).
+        u, x: Scaled velocities and impulses, (m,); not changed.
         lower, upper: Bounds of x, (m,).
         between: Whether each row is between its bounds, (m,); changed in place.
         row: Row that is changed.

@@ -63,7 +63,8 @@ def projected_gauss_seidel(
         relaxation: Factor of each step, in (0, 2).
 
     Returns:
-        impulse, velocity, residuals, iterations and status of CONTACT_SOLVE.
+        impulse, velocity G impulse + b, residuals, number of sweeps and status of
+        CONTACT_SOLVE: CONVERGED or MAX_ITERATIONS.
 
     Source: LCP-9.
     """
@@ -97,9 +98,9 @@ def projected_gauss_seidel(
 
 
 def _between(layout, relaxation):
-    """Raise UnsupportedError unless `relaxation` is a number between 0 and 2.
+    """Raise UnsupportedError unless `relaxation` is a number in (0, 2), ends excluded.
 
-    With any other relaxation, sweeps cannot converge.
+    With any other relaxation, sweeps cannot converge. `layout` is ignored.
     """
     if not isinstance(relaxation, (int, float)) or not 0 < relaxation < 2:
         raise UnsupportedError(
@@ -139,7 +140,7 @@ def _rates(layout, A, mu, relaxation):
 
 
 def _start(layout, warm, lo, hi):
-    """Return the initial impulses `warm`, clipped to the bounds lo, hi of boxes, m."""
+    """Return a copy of the impulses `warm`, m, with boxes clipped to their lo, hi."""
     x = list(warm)
     for block in layout.blocks:
         for i in block.all:

@@ -10,7 +10,10 @@ from dyn_plugins.contact._on_rows import solve_arrays
 
 
 def _between(layout, impedance):
-    """Raise UnsupportedError unless `impedance` is a number between 0 and 1."""
+    """Raise UnsupportedError unless `impedance` is a number in (0, 1), ends excluded.
+
+    `layout` is ignored.
+    """
     if not isinstance(impedance, (int, float)) or not 0 < impedance < 1:
         raise UnsupportedError(
             f"soft_contact: impedance {shown(impedance)}; valid: between 0 and 1"
@@ -55,12 +58,15 @@ class SoftContact(ContactSolver):
             problem: Blocks, matrix, velocities and bounds.
             warm: Initial impulses, (m,) [N·s | N·m·s]; None: zeros.
             impedance: Impedance d of rows without a compliance, in (0, 1).
-            friction_softness: Compliance of tangents over compliance of the normal.
+            friction_softness: Compliance of tangents over compliance of the normal, for
+                contacts whose tangents have no compliance in the problem.
             max_iterations: Largest number of Newton steps.
             tolerance: Relative tolerance of the law.
 
         Returns:
-            Impulses, residuals and status, as a ContactSolution.
+            ContactSolution of the given problem: impulses, velocities G lambda + b
+            without the compliance, and residuals, whose `law` refers to the soft rows.
+            The status is converged if `law` is at most 1e-6, else max_iterations.
         """
         G, scale = problem.matrix, problem.scale
         response = np.where(np.diag(G) > 0, np.diag(G), 1.0)

@@ -92,7 +92,10 @@ def placed_bodies(model, X, S):
 
 
 def _from_body(X, subspace):
-    """Return a body's motion subspace in the source coordinates of X."""
+    """Return a motion subspace moved from body coordinates to the source of X.
+
+    X: transform to the body; subspace: Motions in body coordinates.
+    """
     up = X.inverse
     return MotionSubspace(up @ column for column in subspace)
 
@@ -132,7 +135,7 @@ class ActiveContact:
         f: Unit forces of the rows n, s, e: normal, direction of slip, and the tangent
             across the slip.
         g: Vector g of each row; see the module.
-        load: D of the contact, a function of a Motion.
+        load: D of the contact, a function from a Motion to a Force.
         by_gap: Derivatives by a change of the gap (a moved half-space): velocities of
             the rows, and the wrench.
         mode: The Mode.
@@ -230,7 +233,7 @@ def active_contacts(model, solved, placed, V, dt, world, links):
         placed: The Placed at the step's position.
         V: Motion of each body after the step, in the coordinates of `placed`.
         dt: Step [s].
-        world, links: Options, as in contact_euler.
+        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
     """
     impulses, turns = solved.outputs[0], _rolling(model, solved, world, links)
     speed = dt * 9.81

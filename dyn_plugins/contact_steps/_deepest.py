@@ -6,9 +6,10 @@ from dyn_core.authoring import Vector, where
 class DeepestPoints:
     """The deeper half of a shape's points on a half-space, in their order.
 
-    A shape with one or two points has all of them. The other points lie above: a
-    velocity that the deeper points allow never brings them below, unless the shape is
-    inside of the half-space. The choice depends on values, so it is traced.
+    An odd number of points is halved downwards. A shape with one or two points has all
+    of them. The other points lie above: a velocity that the deeper points allow never
+    brings them below, unless the shape is inside of the half-space. The choice depends
+    on values, so it is traced.
 
     Attributes:
         count: Number of points of the shape.
@@ -38,7 +39,7 @@ class DeepestPoints:
         ]
 
     def of_half(self, lists):
-        """Return a list of numbers for each point of the deeper half, in their order.
+        """Select from lists for all points the lists of the deeper half, in order.
 
         Args:
             lists: One list of numbers for each point of the shape, in their order.

@@ -133,7 +133,10 @@ def _inertia_rates(model, q):
 
 
 def _moved_inertia(I, s):
-    """Return the derivative of a RigidInertia as its body moves by s, a Motion."""
+    """Return the derivative of a RigidInertia as its body moves by s, a Motion.
+
+    The result is a RigidInertia with mass 0.
+    """
     turn = skew(s.ang) @ I.I.full()
     shift = Matrix([a * b for b in s.lin] for a in I.h)
     along = Matrix.identity(3) * (I.h @ s.lin)

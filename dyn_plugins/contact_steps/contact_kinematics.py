@@ -18,7 +18,8 @@ def body_jacobians(model, q):
         q: Joint positions, nq [rad | m].
 
     Returns:
-        Homogeneous matrices, nb x 4 x 4 [-; m]; J_i, nb x 6 x nv, [angular; linear].
+        Homogeneous matrices, nb x 4 x 4 [-; m]; J_i, nb x 6 x nv, [angular; linear];
+        both of bodies 1 to nb, without the base.
 
     Source: RBDA, sections 4.2 and 4.4; LCP-2.
     """

@@ -58,10 +58,12 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         0 <= lambda_n  orthogonal to  u_n + gap / dt >= 0,   friction cones
 
     Every point of the robot's shapes that can touch a half-space of the world has three
-    rows, near or far; the gap of a far point makes its impulse zero. A shape with more
-    than two points (box, cylinder) has rows for the deeper half of them; the others
-    have no impulse. The Delassus matrix comes from the articulated inertias; only the
-    blocks of root joints of H are needed, for gyroscopic_change. With the solver
+    rows, near or far; the gap of a far point makes its impulse zero. For an overlap the
+    bias is max(erp gap / dt, -push_out_speed) in place of gap / dt; a contact that
+    closes faster than the restitution threshold bounces. A shape with more than two
+    points (box, cylinder) has rows for the deeper half of them; the others have no
+    impulse. The Delassus matrix comes from the articulated inertias; only the blocks of
+    root joints of H are needed, for gyroscopic_change. With the solver
     projected_gauss_seidel the whole step is one kernel.
 
     Args:
@@ -71,7 +73,8 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         tau: Joint forces, nv, constant over the step [N·m | N].
         dt: Step [s].
         warm: Impulses of the previous step, m; zeros in the first [N·s].
-        f_ext: Force on each body, body coordinates [N·m; N].
+        f_ext: Force on each body, body coordinates, nb + 1; entry 0, the base's, is not
+            read [N·m; N].
         parts: The slots forward_dynamics, contact_solver (of CONTACT_SOLVE), bias and
             mass_matrix, and the options: world, list of half-spaces; links, names of
             the links whose shapes touch, None for all; erp, fraction of an overlap that
@@ -81,8 +84,9 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
 
     Returns:
         q_next, nq; qd_next, nv; impulses in the order of the contacts (normal and two
-        tangents of each), m [N·s]; gaps before the step, c [m]; and residuals,
-        iterations and status of the contact solver.
+        tangents of each), m = 3 c [N·s]; gaps before the step, c [m]; and residuals,
+        iterations and status of the contact solver. Contacts are ordered by half-space,
+        then by shape in the order of model.shapes.
 
     Source: LCP-4 (Stewart-Trinkle), LCP-10 (Newton's restitution), LCP-11, LCP-3.
     """
@@ -97,12 +101,17 @@ def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
 
         gap <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
+    Overlaps are also corrected by erp, as in contact_euler. Contacts with a gap above
+    1e-9 m have no impulse in this step.
+
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
+        model, q, qd, tau, dt, warm, f_ext: Robot, state, joint forces, step, previous
+            impulses and forces on bodies, as in contact_euler.
         parts: The slots and options of contact_euler.
 
     Returns:
-        As contact_euler.
+        q_next, qd_next, impulses, gaps, residuals, iterations and status, as in
+        contact_euler.
 
     Source: LCP-4 (Anitescu-Potra), LCP-10.
     """
@@ -118,12 +127,17 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
         q_m = q (+) dt qd / 2,   q_next = q_m (+) dt qd_next / 2
         gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
+    Contacts with gap(q_m) above 1e-9 m have no impulse in this step.
+
     Args:
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
-        parts: The slots and options of contact_euler; erp is 0 in Moreau's own scheme.
+        model, q, qd, tau, dt, warm, f_ext: Robot, state, joint forces, step, previous
+            impulses and forces on bodies, as in contact_euler.
+        parts: The slots and options of contact_euler; erp is 0, as in Moreau's scheme,
+            unless given.
 
     Returns:
-        As contact_euler, with the gaps at the midpoint.
+        q_next, qd_next, impulses, gaps at the midpoint, residuals, iterations and
+        status, as in contact_euler.
 
     Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are evaluated at q_m.
     """
@@ -203,13 +217,14 @@ def solved_contacts(
     remaining=1.0,
     **parameters,
 ):
-    """Return the SolvedContacts of a step.
+    """Solve the contacts of a step, and return its SolvedContacts.
 
     Args:
         rule: Function of contact_biases.py: which contacts are active, and their bias.
         model, q, qd, tau, dt, warm, f_ext: As in contact_euler; gaps are taken at q.
         forward_dynamics, contact_solver, bias, mass_matrix: Slots.
-        world, links, solver_options: Options, as in contact_euler.
+        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
+        solver_options: Options of the contact solver, by name.
         deepest: Whether only the DeepestPoints have rows; else all points do.
         remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
         parameters: Options of the rule, by name.
@@ -327,7 +342,8 @@ class ContactCandidate:
         body: Index of the body.
         gap: Distance from the half-space; negative: overlap [m].
         place: Contact point midway between the surfaces, body coordinates [m].
-        axes: Normal and two tangents, base coordinates.
+        axes: Normal and two tangents, base coordinates; the normal points out of the
+            half-space.
         turned: Normal and two tangents, body coordinates.
         material: Combined material of the two surfaces.
         centre, radius: Ball at the point of the shape, body coordinates [m].
@@ -356,7 +372,7 @@ class ContactCandidate:
 
 
 def contacts(model, X, world, links):
-    """Return all points of shapes that can touch half-spaces, in a fixed order.
+    """Return a ContactCandidate for each point of shapes that can touch a half-space.
 
         gap = n . (R x + p) - n . p_0 - radius
 
@@ -365,6 +381,10 @@ def contacts(model, X, world, links):
         X: Transform of each body from its parent.
         world: Half-spaces.
         links: Names of the links whose shapes count; None: all.
+
+    Returns:
+        List in the order of `pairs`, near and far points alike; its length does not
+        depend on X.
 
     Source: LCP-2.
     """
@@ -419,8 +439,8 @@ def linked_shapes(model, links):
 def pairs(model, world, links):
     """Return the pairs (half-space, placed shape) in the order of the contacts.
 
-    Shapes fixed to the base, and shapes of links not in `links` (None: all), are left
-    out.
+    All shapes of the first half-space come first, in the order of model.shapes. Shapes
+    fixed to the base, and shapes of links not in `links` (None: all), are left out.
     """
     return [
         (half, placed)

@@ -277,6 +277,7 @@ class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
 
 
 def _sizes(model, options):
+    """Return the sizes of the Ports of a contact step and of step derivatives."""
     return {**sizes(model, options), **step_sizes(model, options)}
 
 

@@ -44,14 +44,16 @@ def contact_terms(
         qd: Joint velocities, nv [rad/s | m/s].
         tau: Joint forces, nv [N·m | N].
         dt: Step [s].
-        f_ext: Force on each body, body coordinates [N·m; N].
+        f_ext: Force on each body, body coordinates, nb + 1; entry 0, the base's, is not
+            read [N·m; N].
         ball_limits: Whether the limits of ball joints have rows.
         remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
         bias, mass_matrix: Slots of BIAS_FORCE and MASS_MATRIX, for C and H.
 
     Returns:
         Poses, (nb + 1) x 12, the world's first: rotation to the world row by row, and
-        origin; columns, nc x 6, [angular; linear] of the point at the world's origin;
+        origin; columns, nc x 6, body by body with followers, along the world's axes,
+        [angular; linear] of the point at the world's origin;
         the inverse diagonal of L, then its entries below row by row; the velocity after
         a step without constraints, nv; rows, nr x nv, and gaps, nr, of the limits of
         ball joints (swing, lower and upper twist, if limited), and then of the loops.

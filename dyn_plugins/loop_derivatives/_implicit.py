@@ -99,7 +99,8 @@ def state_changes(model, motion, fixed):
     Args:
         model: Robot.
         motion: ClosedMotion.
-        fixed: Options f_ext_fixed and f_ext_points; see id_directional.
+        fixed: Options f_ext_fixed, frame in which f_ext is constant as bodies move, and
+            f_ext_points, points of action; see id_directional.
     """
     q, qd, qdd = motion.q, motion.qd, motion.qdd
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -161,7 +162,8 @@ def parameter_changes(model, motion, paths, fixed):
         model: Robot.
         motion: ClosedMotion.
         paths: Parameter paths (model/parameter_paths.py).
-        fixed: Options f_ext_fixed and f_ext_points; see id_directional.
+        fixed: Options f_ext_fixed, frame in which f_ext is constant as bodies move, and
+            f_ext_points, points of action; see id_directional.
 
     Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.
     """
@@ -238,7 +240,7 @@ def solved_motion(model, q, qd, mask, qdd, tau, f_ext, rates, tolerance=None):
         f_ext: External force on each body with the base, body coordinates.
         rates: Baumgarte's rates [1/s].
         tolerance: Relative tolerance of the rank of rows that may depend on each other;
-            None: a dependent row is a SingularError.
+            the Saddle is then a LeastSaddle. None: a dependent row is a SingularError.
     """
     rows, (a, b) = rows_of(model, q, qd, qdd), rates
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)

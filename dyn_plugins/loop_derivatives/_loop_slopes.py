@@ -356,7 +356,9 @@ def _end(model, way, to_A):
 
 
 def _reach(model, common, parts, to_A, J_B):
-    """Return the velocity of B per qd of all joints, including the common ancestors.
+    """Return B's velocity per qd of each coordinate, common ancestors included, nv.
+
+    The velocities are relative to the base, in A's coordinates.
 
     Args:
         model: Robot.
@@ -420,9 +422,9 @@ def _displaced(R, p, h):
 
 
 def _along(changes, h):
-    """Return the change of a force by a displacement h.
+    """Return the change of a force by a displacement h, a Motion.
 
-    changes: Changes of the force by the six unit displacements.
+    changes: Changes of the force by the six unit displacements, Forces.
     """
     return _weighted(changes, h)
 

@@ -15,7 +15,8 @@ class Saddle:
         P = H^-1 - (A H^-1).T G^-1 (A H^-1),   B = G^-1 A H^-1,   G = A H^-1 A.T
         x = P push + B.T wanted,   lambda = G^-1 wanted - B push
 
-    x of prescribed coordinates is zero. A dependent row is a SingularError.
+    x of prescribed coordinates is zero. A dependent row is a SingularError, and so is a
+    joint without inertia.
 
     Args:
         model: Robot.
@@ -134,10 +135,14 @@ class LeastSaddle(Saddle):
         d lambda = G^+ d(wanted) - B d(push) + N N.T dA w,   A w = lambda,   N.T A = 0
 
     The last term is the change of dependent rows, under the assumption that they remain
-    dependent.
+    dependent; `turned` returns it, `solve` and `answers` leave it out. A dead point is
+    a SingularError.
 
     Args:
-        model, q, rows, prescribed, tolerance: As in LeastLoops.
+        model, q: Robot and joint positions, nq.
+        rows: LoopRows.
+        prescribed: For each coordinate, whether its acceleration is given.
+        tolerance: Relative tolerance of the rank.
 
     Source: KIM-3.0 (redundant rows); N.T A = 0, differentiated.
     """

@@ -106,9 +106,11 @@ def loop_fd_derivatives(
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
         tolerance: Relative tolerance of the rank, as in loop_forward_least, whose
             results are then differentiated; dependent rows must be dependent in every
-            state nearby. None: a row that depends on others is a SingularError.
+            state nearby, and a dead point is a SingularError. None: a row that depends
+            on others is a SingularError.
         paths: Parameter paths p (model/parameter_paths.py).
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        fixed: f_ext_fixed, frame in which f_ext is constant as bodies move, and
+            f_ext_points, points of action; see id_directional.
 
     Source: KIM-3.2 (67)-(69), KIM-4.6, differentiated implicitly as J. Carpentier, R.
     Budhiraja and N. Mansard, Proximal and sparse resolution of constrained dynamic
@@ -145,7 +147,8 @@ def loop_hd_derivatives(
 
     Args:
         prescribed: Joints or coordinates with given accelerations, as in hybrid.
-        alpha, beta, paths, fixed: As in loop_fd_derivatives.
+        alpha, beta: Baumgarte's rates [1/s]; 0: none.
+        paths, fixed: Parameter paths p, and options of f_ext; see loop_fd_derivatives.
         tolerance: As in loop_fd_derivatives, for the results of loop_hybrid_least with
             the objective force; None: a dependent row is a SingularError.
 
@@ -210,8 +213,11 @@ def loop_id_derivatives(
     Inputs and outputs: those of LOOP_ID_DERIVATIVES.
 
     Args:
-        active, residual: As in loop_inverse_dynamics.
-        paths, fixed: As in loop_fd_derivatives.
+        active: Names of the joints with motors; None: model.active_joints. Another
+            number of passive coordinates than rows is an UnsupportedError when built.
+        residual: Largest residual of a row and of its derivatives, else an
+            InfeasibleError; None: not checked.
+        paths, fixed: Parameter paths p, and options of f_ext; see loop_fd_derivatives.
 
     Source: KIM-3.1 (56)-(62), KIM-4.6, differentiated implicitly.
     """
@@ -252,12 +258,14 @@ def loop_id_derivatives(
 
 
 def _path_sizes(model, options):
+    """Return {"m": rows of the loops, "k": numbers of the parameter paths}."""
     rows = sum(loop.rows for loop in model.loops)
     paths = options["paths"]
     return {"m": rows, "k": sum(parameter_paths.size(model, path) for path in paths)}
 
 
 def _hybrid_sizes(model, options):
+    """Return _path_sizes, and "nu" prescribed and "nf" other coordinates."""
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_path_sizes(model, options)}
 

@@ -21,8 +21,9 @@ def fd_derivatives_loops(model, q, qd, tau, f_ext, alpha, beta, **fixed):
     Inputs and outputs: those of FD_DERIVATIVES.
 
     Args:
-        alpha, beta: As in aba_loops.
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        alpha, beta: Baumgarte's rates [1/s], against drift; 0: none.
+        fixed: f_ext_fixed, frame in which f_ext is constant as bodies move, and
+            f_ext_points, points of action; see id_directional.
 
     Source: as loop_fd_derivatives.
     """
@@ -37,12 +38,15 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
 
         qdd(p + dp) = qdd + dqdd_dp dp
 
+    Rows of loops that depend on each other are a SingularError.
+
     Inputs and outputs: those of FD_PARAMETER_JACOBIAN.
 
     Args:
-        alpha, beta: As in aba_loops.
+        alpha, beta: Baumgarte's rates [1/s], against drift; 0: none.
         paths: Parameter paths (model/parameter_paths.py).
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        fixed: f_ext_fixed, frame in which f_ext is constant as bodies move, and
+            f_ext_points, points of action; see id_directional.
 
     Source: as loop_fd_derivatives.
     """
@@ -53,6 +57,7 @@ def fd_parameter_jacobian_loops(model, q, qd, tau, f_ext, alpha, beta, paths, **
 
 
 def _path_sizes(model, options):
+    """Return the sizes of the Ports: {"np": numbers of the parameter paths}."""
     return {"np": sum(parameter_paths.size(model, path) for path in options["paths"])}
 
 

@@ -24,14 +24,17 @@ def projected_euler_derivatives(
 
     The derivatives of the semi-implicit step are multiplied by the derivatives of the
     projection, which are computed in forward mode; dq as in
-    semi_implicit_euler_derivatives.
+    semi_implicit_euler_derivatives. Rows of loops that depend on each other are a
+    SingularError.
 
     Inputs and outputs: those of STEP_DERIVATIVES.
 
     Args:
         derivatives, by_parameters: Slots of forward dynamics' derivatives, by state and
             joint forces, and by parameters.
-        limit_stops, implicit: As in semi_implicit_euler.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are evaluated at the end of the step, as in
+            semi_implicit_euler.
         paths: Parameter paths of dp, one after another (model/parameter_paths.py).
 
     Source: chain rule over projected_euler.

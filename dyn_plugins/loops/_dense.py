@@ -95,7 +95,9 @@ class DenseLoops(EasedInertia):
     moves.
 
     Args:
-        model, q, rows, prescribed: As in EasedInertia.
+        model, q: Robot and joint positions, nq.
+        rows: LoopRows.
+        prescribed: For each coordinate, the condition that its acceleration is given.
 
     Source: KIM-3.2 (67)-(69), with the constraints added to the inertia.
     """
@@ -140,7 +142,10 @@ def _stiffness(size, slope):
 
 
 def dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
-    """Return the results of constrained_hybrid by dense algebra; arguments as there.
+    """Return tau, qdd, lambda and LoopRows of constrained_hybrid by dense algebra.
+
+    Arguments as of constrained_hybrid. Dependent rows, and a joint without inertia that
+    no loop moves, are a SingularError.
 
     Source: KIM-3.3 (70)-(80).
     """

@@ -18,7 +18,7 @@ class IndependentMotion(NamedTuple):
     """Motion of a robot with loops as a function of its independent coordinates.
 
     Attributes:
-        y: Indices of the independent coordinates among the nv coordinates.
+        y: Indices of the independent coordinates among the nv coordinates, ascending.
         G: Matrix of qd = G yd, nv x ny.
         g: Vector of qdd = G ydd + g, nv.
     """
@@ -37,7 +37,7 @@ class IndependentMotion(NamedTuple):
 
 
 def independent_coordinates(model, independent):
-    """Return the indices of the independent coordinates among the nv coordinates.
+    """Return the indices of the independent coordinates among the nv, ascending.
 
     Args:
         model: Robot.
@@ -46,7 +46,8 @@ def independent_coordinates(model, independent):
 
     Raises:
         UnsupportedError: There are more or fewer of these coordinates than degrees of
-            freedom (nv minus the rows of loops).
+            freedom (nv minus the rows of loops). Errors of prescribed_coordinates, as
+            for an unknown joint, pass through.
     """
     freedoms = model.nv - sum(loop.rows for loop in model.loops)
     chosen = independent
@@ -76,7 +77,8 @@ def independent_motion(model, q, qd, independent):
         model: Robot.
         q: Joint positions, nq.
         qd: Joint velocities, nv.
-        independent: As in independent_coordinates, which raises UnsupportedError.
+        independent: Names of joints or pairs (joint, index), or None; see
+            independent_coordinates, whose UnsupportedError passes through.
 
     Source: KIM-3.3 (70)-(80), all of y prescribed.
     """

@@ -40,7 +40,8 @@ class LeastLoops:
         qdd = H^-1 push + L^-1 D^-1/2 B^+ missing,   lambda = (B B.T)^+ missing
 
     If loops determine the motion of a body without inertia, H + A.T k A replaces H,
-    which changes neither result. qdd of prescribed coordinates is zero.
+    which changes neither result. qdd of prescribed coordinates is zero. A joint without
+    inertia that no loop moves is a SingularError.
 
     Args:
         model: Robot.
@@ -125,15 +126,16 @@ class LeastLoops:
         return self._back(self.B.solve(multipliers)[0])
 
     def resolve_dead_points(self, dead_point="refuse"):
-        """Distinguish rows that are dependent everywhere from rows at a dead point.
+        """Treat a dead point: change the rank of B near it, raise SingularError at it.
 
             y.T A = 0  and  y.T d²f(t, t) = 0  for y of dependent rows, tangents t
 
-        Rows that depend on each other everywhere satisfy both equations; at a dead
-        point of a linkage the second fails: another branch of motion begins there. Near
-        a dead point, the gradients of the rows differ in proportion to the distance
-        from it. There the tolerance of the rank is TOLERANCE, even if the tolerance for
-        drift is larger: a dead point then begins at the same distance for all solvers.
+        Rows that depend on each other everywhere satisfy both equations, and stay
+        dependent; at a dead point of a linkage the second fails: another branch of
+        motion begins there. Near a dead point, the gradients of the rows differ in
+        proportion to the distance from it. There the tolerance of the rank is
+        TOLERANCE, even if the tolerance for drift is larger: a dead point then begins
+        at the same distance for all solvers, and B gets one combination of rows more.
         Only one combination of rows can be distinguished; several linkages near dead
         points at the same time are refused.
 
@@ -223,7 +225,11 @@ def least_hybrid(
     """Return hybrid dynamics with loops whose rows may depend on each other.
 
     Args:
-        model, q, qd, prescribed, qdd, tau, f_ext, rates: As in constrained_hybrid.
+        model, q, qd: Robot and state.
+        prescribed: For each coordinate, whether qdd is given; else tau is.
+        qdd, tau: Joint accelerations and joint forces, nv each.
+        f_ext: Force on each body with the base, body coordinates [N·m; N].
+        rates: a and b of Baumgarte's terms [1/s].
         tolerance: Relative tolerance of the rank; see RankedRows.
         dead_point: refuse or least; see LeastLoops.resolve_dead_points.
 

@@ -212,4 +212,5 @@ def total_of(vectors, weights, n):
 
 
 def _flat(vectors):
+    """Return the entries of all vectors, one after another, as a list."""
     return [x for v in vectors for x in v]

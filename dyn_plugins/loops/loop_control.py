@@ -28,7 +28,9 @@ def loop_computed_torque(
 
     then  e'' + kd e' + kp e = 0  for e = y_ref - y. Motors may be other joints than the
     independent ones, and more of them. References and gains of the other joints are not
-    read. Joint friction is compensated at qd_ref.
+    read. Joint friction is compensated at qd_ref. Fewer motors than freedoms are an
+    UnsupportedError when the solver is built; a state in which the motors cannot move
+    y, or the other joints do not follow from y, is a SingularError.
 
     Inputs and outputs: those of TRACKING_CONTROL.
 
@@ -56,10 +58,14 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
 
         G_a.T tau_a = g_y - H_y kd yd,   tau_a of least norm, zero elsewhere
 
+    Errors are the same as in loop_computed_torque.
+
     Inputs and outputs: those of GRAVITY_CONTROL.
 
     Args:
-        independent, active: As in loop_computed_torque.
+        independent: Names of the joints, or coordinates, of y; None: a default; see
+            loop_computed_torque.
+        active: Names of the joints with motors; None: model.active_joints.
 
     Source: KIM-3.1 (56)-(66); RBD5-3.6 (gravity compensation).
     """
@@ -105,7 +111,7 @@ def _by_motors(model, motion, forces, active):
 def _sizes(model, options):
     """Return no sizes, {}; raise UnsupportedError for fewer motors than freedoms.
 
-    Passes on the errors of independent_coordinates and motor_coordinates.
+    Errors of independent_coordinates and motor_coordinates pass through.
     """
     y = independent_coordinates(model, options["independent"])
     motors = sum(motor_coordinates(model, options["active"]))

@@ -28,7 +28,8 @@ def aba_loops(model, q, qd, tau, f_ext, alpha, beta):
     Inputs and outputs: those of FORWARD_DYNAMICS.
 
     Args:
-        alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
+        alpha, beta: Baumgarte's rates [1/s], against drift, as in
+            loop_forward_dynamics; 0: the source's equation.
 
     Source: KIM-3.2 (67)-(69).
     """
@@ -41,8 +42,10 @@ def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
 
         tau_u of loop_hybrid_dynamics for qdd_u of the active joints and tau_v = 0
 
-    The accelerations of passive joints follow from the loops; their qdd is not read.
-    Rows of loops that depend on each other are a SingularError.
+    The accelerations of passive joints follow from the loops and, with fewer motors
+    than freedoms, from zero forces; their qdd is not read. More motors than freedoms
+    are an UnsupportedError when the solver is built. Rows of loops that depend on each
+    other for the passive joints are a SingularError.
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
@@ -68,7 +71,7 @@ def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
 def motor_sizes(model, options, name="rnea_loops"):
     """Return no sizes, {}; raise UnsupportedError for more motors than freedoms.
 
-    The motor forces would not be unique.
+    The motor forces would not be unique. Robots without loops are not checked.
 
     Args:
         model: Robot.
@@ -90,9 +93,10 @@ def motor_sizes(model, options, name="rnea_loops"):
 def hybrid_mask_loops(model, q, qd, mask, qdd, tau, f_ext, alpha, beta):
     """Return hybrid dynamics of a robot with loops by a mask: see hybrid_mask.
 
-        A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
+        A qdd + dA/dt qd = -2 alpha A qd - beta² f,   H qdd + C = tau + A.T lambda
 
-    Rows of loops that depend on each other are a SingularError.
+    Coordinates with mask above 0.5 have the given qdd. Rows of loops that depend on
+    each other for the other coordinates are a SingularError.
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 

@@ -29,14 +29,17 @@ from dyn_plugins.loops._independent import independent_coordinates, independent_
 def loop_independent_inertia(model, q, independent):
     """Return the inertia matrix of a robot with loops in independent coordinates.
 
-        H_y = G.T H G,   kinetic = yd.T H_y yd / 2
+        H_y = G.T H G,   kinetic energy = yd.T H_y yd / 2
+
+    If the other coordinates do not follow from y in a state, it is a SingularError.
 
     Inputs and outputs: those of INDEPENDENT_INERTIA.
 
     Args:
         independent: Names of joints, or pairs (joint, index of its coordinate), with as
-            many coordinates as degrees of freedom; None: the joints with motors and a
-            floating base.
+            many coordinates as degrees of freedom, else an UnsupportedError when built;
+            None: the joints with motors and a floating base. The order of y is the
+            order of the nv coordinates, not of this list.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """

@@ -163,7 +163,8 @@ def loop_hybrid_least(
         slack: Largest error of a row's acceleration [m/s² | rad/s²].
         residual: Largest residual of a row and of its rate [m | rad, and per s]; None:
             not checked.
-        dead_point: As in loop_forward_least.
+        dead_point: refuse: a SingularError at a dead point; least: the least
+            accelerations there; see loop_forward_least.
 
     Source: KIM-3.3 (m > n_v), by the formulas of KIM-3.1.
     """
@@ -212,7 +213,7 @@ def _least_torque(within, columns, left, tolerance, scales, m):
 
 
 def _divided(values, scales):
-    """Return the Vector of values divided by their scales."""
+    """Return the Vector of values, each divided by its entry of `scales`."""
     return Vector(x / s for x, s in zip(values, scales, strict=True))
 
 
@@ -238,13 +239,17 @@ def aba_loops_least(model, q, qd, tau, f_ext, alpha, beta, tolerance, dead_point
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
 
+    Rows that contradict each other are no error: their accelerations have the least
+    squared residual.
+
     Inputs and outputs: those of FORWARD_DYNAMICS.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
         tolerance: Relative tolerance of the rank of A H^-1/2. It must be above the
             drift of the loops, by which dependent rows become different.
-        dead_point: As in loop_forward_least.
+        dead_point: refuse: a SingularError at a dead point; least: the least
+            accelerations there; see loop_forward_least.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2.
     """
@@ -271,7 +276,8 @@ def rnea_loops_least(model, q, qd, qdd, f_ext, active, residual, tolerance, dead
         residual: Largest residual of a row and of its rate [m | rad, and per s], else
             InfeasibleError; None: not checked, for measured states.
         tolerance: Relative tolerance of the rank.
-        dead_point: As in loop_forward_least.
+        dead_point: refuse: a SingularError at a dead point; least: the least
+            accelerations there; see loop_forward_least.
 
     Returns:
         Joint forces tau, nv, zero for passive joints [N·m | N].
@@ -300,14 +306,18 @@ def hybrid_mask_loops_least(
 ):
     """Return hybrid dynamics of a robot with loops, rows redundant or not, by a mask.
 
-        A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
+        A qdd + dA/dt qd = -2 alpha A qd - beta² f,   H qdd + C = tau + A.T lambda
 
-    The multipliers, and so the forces of prescribed joints, have the least norm.
+    Coordinates with mask above 0.5 have the given qdd. The multipliers, and so the
+    forces of prescribed joints, have the least norm. Rows that contradict each other
+    are no error, as in aba_loops_least.
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 
     Args:
-        alpha, beta, tolerance, dead_point: As in aba_loops_least.
+        alpha, beta: Baumgarte's rates [1/s], against drift.
+        tolerance, dead_point: Relative tolerance of the rank, and treatment of dead
+            points (refuse or least); see aba_loops_least.
 
     Source: KIM-3.0 (redundant rows), KIM-3.3 (70)-(80).
     """
@@ -318,10 +328,12 @@ def hybrid_mask_loops_least(
 
 
 def _rows(model, options):
+    """Return the sizes of the Ports: {"m": rows of the loops}."""
     return {"m": sum(loop.rows for loop in model.loops)}
 
 
 def _hybrid_sizes(model, options):
+    """Return {"nu": prescribed, "nf": other coordinates, "m": rows of the loops}."""
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_rows(model, options)}
 

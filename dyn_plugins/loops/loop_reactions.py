@@ -20,13 +20,17 @@ def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
         f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
         f_loop = sum_rows lambda_k (slope of row k by the pose of B in A)
 
-    f_loop acts on link b, its opposite on link a. The f_loop of a coupling is zero: its
-    lambda acts along joints. Rows that depend on each other are a SingularError.
+    f_loop acts on link b, its opposite on link a, in the axes of frame A, with the
+    moment about B's origin. The f_loop of a coupling is zero: its lambda acts along
+    joints. Rows that depend on each other are a SingularError.
 
     Inputs and outputs: those of LOOP_REACTIONS.
 
     Args:
-        coordinates, part, gravity: As in joint_reactions, for f and f_net.
+        coordinates: Axes and reference point of f: body, socket, link or world.
+        part: Part of f: whole, active or constraint.
+        gravity: Whether f_net includes the weight: true or offset. All three: see
+            joint_reactions.
 
     Source: KIM-3.2 (67)-(69); RBD5-3.3.
     """
@@ -51,7 +55,8 @@ def _through_joints(model, q, qd, qdd, f_ext, rows, multipliers, options):
     """Return f and f_net of joint_reactions, with loop forces as forces on the bodies.
 
     Args:
-        model, q, qd, qdd, f_ext: Robot, motion, and external forces on bodies.
+        model, q, qd, qdd, f_ext: Robot, motion, and external forces on the bodies with
+            the base.
         rows, multipliers: LoopRows, and their multipliers, m.
         options: coordinates, part and gravity of joint_reactions.
     """
@@ -66,13 +71,17 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
 
         f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
 
-    The accelerations of passive joints follow from the loops; their qdd is not read.
+    The accelerations of passive joints follow from the loops and, with fewer motors
+    than freedoms, from zero forces; their qdd is not read. More motors than freedoms
+    are an UnsupportedError when the solver is built. Rows that depend on each other for
+    the passive joints are a SingularError.
 
     Inputs and outputs: those of JOINT_REACTIONS.
 
     Args:
         active: Names of the joints with motors; None: model.active_joints.
-        coordinates, part, gravity: As in joint_reactions.
+        coordinates, part: Axes and reference point, and part of f; see joint_reactions.
+        gravity: true: f_net includes the weight; offset: f_net supports it.
 
     Source: KIM-3.3 (70)-(80); RBD5-3.3.
     """

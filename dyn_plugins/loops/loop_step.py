@@ -39,7 +39,9 @@ def projected_euler(
 
     Args:
         forward_dynamics: Slot of FORWARD_DYNAMICS.
-        limit_stops, implicit: As in semi_implicit_euler.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are evaluated at the end of the step, as in
+            semi_implicit_euler.
 
     Source: KIM-3.0 (projection to the manifold), KIM-2.5.
     """
@@ -56,11 +58,15 @@ def projected_euler_least(
 
         q <- q (+) -H^-1 A.T G^+ f,   qd <- qd - H^-1 A.T G^+ A qd,   G = A H^-1 A.T
 
+    Rows that contradict each other are no error: their squared residual is the least.
+
     Inputs and outputs: those of STEP.
 
     Args:
         forward_dynamics: Slot of FORWARD_DYNAMICS.
-        limit_stops, implicit: As in semi_implicit_euler.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are evaluated at the end of the step, as in
+            semi_implicit_euler.
         tolerance: Relative tolerance of the rank; see aba_loops_least.
 
     Source: KIM-3.0 (redundant rows, projection to the manifold), KIM-2.5.
@@ -93,8 +99,9 @@ def projected(model, q, qd, dt, correct):
 def projection(model, dependent, tolerance=DRIFTING):
     """Return a function correct(model, q, rows), which projects on closed loops.
 
-    It returns a function of residuals, m: the smallest change of coordinates in the
-    metric of H, nv, that changes the rows by these residuals.
+    `correct` returns a function of changes of the rows, m. Its result is the smallest
+    change of coordinates in the metric of H, nv, that causes these changes; to close
+    loops, pass minus the residuals.
 
     Args:
         model: Robot.
@@ -113,7 +120,10 @@ def projection(model, dependent, tolerance=DRIFTING):
 
 
 def _tree(model, q, rows):
-    """Return the correction function of `projection` by articulated inertias."""
+    """Return the correction function of `projection` by articulated inertias.
+
+    A dependent row is a SingularError.
+    """
     still = split_v(model, Vector.zeros(model.nv))
     X, S, _, _ = outward(model, split_q(model, q), still, still, Motion.zero())
     joints, _ = articulated_joints(model, X, S)
@@ -130,7 +140,8 @@ def _tree(model, q, rows):
 def _dense(model, q, rows):
     """Return the correction function of `projection` by dense algebra.
 
-    For robots in which loops determine the motion of a body without inertia.
+    For robots in which loops determine the motion of a body without inertia. A
+    dependent row is a SingularError.
     """
     loops = DenseLoops(model, q, rows, [False] * model.nv)
     none = Vector.zeros(model.nv)

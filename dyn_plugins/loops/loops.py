@@ -95,7 +95,7 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
         prescribed: For each coordinate, whether qdd is given; else tau is.
         qdd: Joint accelerations, nv, read where prescribed.
         tau: Joint forces, nv, read elsewhere.
-        f_ext: Force on each body, body coordinates [N·m; N].
+        f_ext: Force on each body with the base, body coordinates [N·m; N].
         rates: a and b of Baumgarte's terms [1/s]; zeros for the source's equation.
 
     Returns:
@@ -255,7 +255,8 @@ def motor_coordinates(model, active):
     Args:
         model: Robot.
         active: Names of the joints with motors; None: model.active_joints, or all
-            joints of a robot without loops.
+            joints of a robot without loops. Errors of prescribed_coordinates pass
+            through, as for an unknown joint.
     """
     if active is None:
         active = model.active_joints if model.loops else model.joint_names
@@ -279,10 +280,12 @@ def reason_not_square(model, active):
 
 
 def _loop_sizes(model, options):
+    """Return the sizes of the Ports: {"m": rows of the loops}."""
     return {"m": sum(loop.rows for loop in model.loops)}
 
 
 def _hybrid_sizes(model, options):
+    """Return {"nu": prescribed, "nf": other coordinates, "m": rows of the loops}."""
     nu = sum(prescribed_coordinates(model, options["prescribed"]))
     return {"nu": nu, "nf": model.nv - nu, **_loop_sizes(model, options)}
 

@@ -63,7 +63,8 @@ class StepDerivatives(NamedTuple):
         A, B: Derivatives by state and joint forces, (2 nv, 2 nv), (2 nv, nv); dq is a
             displacement in the nv velocity coordinates, before and after the step.
         dx_dmu: Derivatives by the k friction coefficients of all contacts, in the order
-            of the problem, (2 nv, k).
+            of `modes`, (2 nv, k); each contact has one (sliding), two (and torsion) or
+            three (and rolling). Zero for contacts that do not slip.
         modes: Mode of each block by its name: separate, stick, slip, closed, free (a
             box at its bound), or met.
         not_differentiable: 0: differentiable. 1: a block is at the boundary of two
@@ -133,12 +134,12 @@ class DifferentiableStep:
 
     Args:
         contact_model: Robot and world; a time step, and a solver of Coulomb's law.
-        h: Step [s].
+        h: Step [s], of all calls.
 
     Raises:
         UnsupportedError: The World has a solver of another law than Coulomb's, a
-            stepper outside SCHEMES, a restitution other than "newton", or impacts other
-            than "simultaneous".
+            stepper other than stewart_trinkle, anitescu_potra and moreau_jean, a
+            restitution other than "newton", or impacts other than "simultaneous".
 
     Source: LCP-22.
     """
@@ -183,14 +184,17 @@ class DifferentiableStep:
     ) -> StepDerivatives:
         """Take a step from a state, and return it with its derivatives.
 
+        The impulses of the previous call are the warm start of the solver.
+
         Args:
             q, qd: State, (nq,), (nv,) [rad | m], [rad/s | m/s].
             tau: Joint forces, (nv,) [N·m | N].
             f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: zero.
 
         Raises:
-            NonFiniteError: A value of the derivatives is not finite. Errors of the step
-                itself pass through.
+            ShapeError: q or qd has another length.
+            NonFiniteError: The state, the step or its derivatives are not finite. Other
+                errors of the step pass through.
         """
         steps = self._step
         q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
@@ -229,6 +233,9 @@ class DifferentiableStep:
         record: StepRecord,
     ) -> StepDerivatives:
         """Return a step in which fast bodies meet, with derivatives by differences.
+
+        It takes further steps from displaced states, each without a warm start; the
+        impulses of the last one remain as the warm start of the next call.
 
         Args:
             state: q, qd and tau before the step.
@@ -311,9 +318,9 @@ class DifferentiableStep:
             tied.ends.dense[:] = self._row_slopes(record)
 
     def _row_slopes(self, record: StepRecord) -> np.ndarray:
-        """Return the derivatives of the rows of contact_terms by q, as a last axis.
+        """Return the derivatives of the rows of contact_terms by q, (rows, nv, nv).
 
-        By central differences, (rows, nv, nv).
+        By central differences; the last axis is the displacement of q.
         """
         program, model = self._step.setup.terms(False), self._step.of.model
 
@@ -376,7 +383,9 @@ def step_derivatives(
 
     Raises:
         UnsupportedError: Steps of this World have no derivatives.
-        NonFiniteError: A value of the derivatives is not finite.
+        ShapeError: q or qd has another length.
+        NonFiniteError: The state, the step or its derivatives are not finite. Other
+            errors of the step pass through.
 
     Source: LCP-22.
     """
@@ -384,7 +393,7 @@ def step_derivatives(
 
 
 def _differences(function: Any, count: int) -> np.ndarray:
-    """Return the derivative of a function at zero, as a last axis of its result.
+    """Return the derivatives of a function at zero, stacked along a new last axis.
 
     By central differences of fourth order with the displacement STEP.
 

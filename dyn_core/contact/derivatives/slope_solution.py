@@ -41,7 +41,8 @@ def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) 
     slipping contacts have their normal row alone.
 
     Args:
-        scene, step, blocks: As in fill_turned.
+        scene, step, blocks: Robot and world, problem with its impulses, and number of
+            blocks; find_modes and fill_turned must have run.
         slopes: Sets A, C, c_q, c_qd, soft and by_mu; adds the gyroscopic change and the
             drag to the equation of motion (inertia, by_q, by_qd, by_tau).
     """
@@ -105,7 +106,8 @@ def hold_corrections(
     """Collect the active rows of the position correction; return their number.
 
     Args:
-        scene, step, blocks: As in find_corrections, which must have set the modes.
+        scene, step, blocks: Robot and world, problem of the correction, and number of
+            blocks; find_corrections must have set the modes.
         slopes: A, C, c_q, c_qd and soft are set.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
@@ -367,7 +369,7 @@ def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
-    """Return whether du_dq violates a rigid active row, along one displacement of q.
+    """Return whether du_dq violates a rigid active row for one displacement of q.
 
     m, n: Numbers of active rows and coordinates. Rows with a compliance are left out.
     """

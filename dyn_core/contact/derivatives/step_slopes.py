@@ -66,7 +66,7 @@ class SlopeArrays(NamedTuple):
             overlapping side, (blocks,).
         pressed: 1 for each contact with an impulse, else 0, (contacts,).
         sigma: Velocity of each row after the step, (m,) [m/s | rad/s].
-        known: Whether columns and motions of a body are filled, (nb + 1,).
+        known: 1 for each body whose columns and motions are filled, else 0, (nb + 1,).
         columns: Velocity of each body per velocity coordinate, (nb + 1, n, 6).
         rates, rates_before: Rates of these columns at u and at qd, (nb + 1, n, 6).
         motion, motion_before: Velocity of each body at u and at qd, (nb + 1, 6).
@@ -231,8 +231,8 @@ def find_corrections(
     It has the form of a step with the velocity c and the impulses p.
 
     Args:
-        scene, step: As in find_modes, but qd_next is the correction; the impulses of
-            rows become p.
+        scene, step: Robot and world, and the problem, whose qd_next is the correction;
+            the impulses of its rows become p.
         blocks: Number of blocks.
         pushes: Force of contacts on each body, body coordinates, (nb, 6); p / dt is
             added.

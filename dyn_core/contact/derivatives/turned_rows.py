@@ -36,7 +36,8 @@ def fill_turned(
     """Fill the derivatives of contact rows by q, and add contact forces to by_q.
 
     Args:
-        scene, step, blocks: As in find_modes, which must have set the modes.
+        scene, step, blocks: Robot and world, problem with its impulses, and number of
+            blocks; find_modes must have set the modes.
         rates, rates_before: Rates of the motion columns at the velocity after and
             before the step, from contact_term_slopes, (columns, 6).
         slopes: Reads modes, known, and the geometry of pressing contacts; sets rates,
@@ -157,7 +158,8 @@ def _load(
     They are the changes of the wrench relative to a wrench fixed to each body.
 
     Args:
-        step, k, j, slopes: As in _turn_contact.
+        step, k, j: Problem, index of the contact's block, index of the coordinate.
+        slopes: Reads columns and wrench; load_a[j] and load_b[j] are set.
         px, py, pz: Derivative of the contact's point by coordinate j.
         wx, wy, wz: Rotation of the contact's axes by coordinate j.
     """

@@ -58,7 +58,7 @@ def may_be_fast(
     dt: float,
     memory: FastMemory,
 ) -> bool:
-    """Return whether a body may move farther in a step than it is allowed to.
+    """Return whether a body may move farther than fast.allowed in a step.
 
     Args:
         tables: Structure of the robot.
@@ -197,7 +197,7 @@ def follow(scene: Scene, step: StepArrays, state: int) -> int:
     """Set the motions of all bodies at the current velocity, and the pairs near by.
 
     The velocity is step.fast.velocity[used]. Pairs whose swept boxes overlap go to
-    step.collision.near.
+    step.collision.near. The fields first, guarded and needed of step.fast are reset.
 
     Returns:
         The number of these pairs.
@@ -282,7 +282,10 @@ def thinner(scene: Scene, pair: int) -> float:
 
 @machine_code
 def fastest_closing(step: StepArrays, count: int, more: int) -> float:
-    """Return the largest closing speed of contacts `count` to `more` [m/s], or 0."""
+    """Return the largest closing speed of contacts `count` to `more` - 1 [m/s], or 0.
+
+    Contacts past the end of the arrays are ignored.
+    """
     contacts, spatial, fastest = step.contacts, step.fast.spatial, 0.0
     for row in range(count, min(more, len(contacts.id))):
         V, W = spatial[contacts.body_a[row]], spatial[contacts.body_b[row]]
@@ -371,9 +374,9 @@ def pair_later(
         count: Number of contacts so far.
 
     Returns:
-        The new number of contacts, and the smallest gap of the added ones; `margin` if
-        there is none. Gaps of contacts that act from the start of the step do not
-        count.
+        The new number of contacts, which exceeds the length of the arrays if they are
+        too small; and the smallest gap of the added ones, `margin` if there is none.
+        Gaps of contacts that act from the start of the step do not count.
     """
     contacts, a, b = step.contacts, scene.pairs.first[pair], scene.pairs.second[pair]
     place_later(scene, step, state, a, time)
@@ -405,6 +408,9 @@ def add_meeting(
     scene: Scene, step: StepArrays, state: int, pair: int, count: int, time: float
 ) -> int:
     """Add the contacts of a pair that meets; return the new number of contacts.
+
+    The number exceeds the length of the arrays if they are too small. The contacts get
+    the time and the index of the velocity plus one, and memory.first the time.
 
     Args:
         scene, step, state: Robot and world; arrays; index of the state.
@@ -610,7 +616,8 @@ def finish_contacts(scene: Scene, step: StepArrays, start: int, count: int) -> i
 
     Args:
         scene, step: Robot and world; arrays with the contacts.
-        start, count: Range of contacts to look at.
+        start, count: Contacts from `start` to count - 1 are examined; the contacts
+            before them remain.
 
     Returns:
         The number of contacts; minus the needed number if the arrays are too small.

@@ -99,7 +99,7 @@ def split(
 
     Returns:
         CONVERGED; MAX_ITERATIONS, also after values that are not finite; INFEASIBLE; or
-        NO_BUFFER: the work arrays are too small, and the impulses are unchanged.
+        NO_BUFFER: the work arrays are too small, and impulses and report are unchanged.
 
     Source: LCP-12, LCP-19.
     """

@@ -145,7 +145,8 @@ def split_and_polish(
     """Solve by `split`; after SLOW iterations, try `newton_on_modes` from its result.
 
     If the Newton steps do not converge, `split` continues from its own result up to
-    max_iterations. Arguments and result as of `split`.
+    max_iterations, with the penalty rho again. Arguments and result as of `split`; the
+    iterations in `report` are the sum of all methods.
     """
     first = min(max_iterations, SLOW)
     status = split(rows, blocks, m, nv, work, report, first, tolerance, rho)
@@ -167,7 +168,7 @@ def split_and_polish(
 
 @machine_code
 def _at_rest(rows: Rows, blocks: int) -> bool:
-    """Return whether all free velocities are zero, so that no impulse is needed."""
+    """Return whether b is zero in all rows, so that no impulse is needed."""
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             if not rows.b[i] == 0.0:
@@ -354,7 +355,7 @@ def _take_best(
 
 @machine_code
 def _clear(rows: Rows, blocks: int) -> None:
-    """Set all impulses to zero."""
+    """Set rows.impulse of all blocks to zero."""
     for k in range(blocks):
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             rows.impulse[i] = 0.0

@@ -323,7 +323,11 @@ def _velocity(
 
 @machine_code
 def _follow(rows: Rows, scaled: Scaled, k: int, work: SolverWork) -> None:
-    """Update the rows of block k, not a cone, by their laws, one after the other."""
+    """Update the rows of block k, not a cone, by their laws, one after the other.
+
+    Sets iterates.y from the impulses iterates.x and velocities iterates.p before the
+    update; the velocities are not changed.
+    """
     x, u, start = work.iterates.y, work.iterates.p, work.iterates.x
     first, count, width = rows.start[k], rows.count[k], rows.support_count[k]
     a = rows.y_start[k]

@@ -57,8 +57,8 @@ def interior(
 
     Args:
         rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
-        work: Work arrays; work.scaled is the scaled problem, work.newton.gamma is set
-            to the scaled impulses.
+        work: Work arrays; work.scaled is the scaled problem. work.newton.gamma is set
+            to the scaled impulses if the modes were tried, else it is unchanged.
         tolerance: Tolerance of `natural_step`.
         steps: Largest number of steps.
 

@@ -278,11 +278,15 @@ def solve_step(
 def solve_again(
     rows: Rows, blocks: int, work: SolverWork, unknowns: int, slips: bool
 ) -> None:
-    """Solve for a step with the factor of `solve_step`; arguments as there.
+    """Solve for a step with the factor of `solve_step`.
 
         K dz = Y.T d,   du = Y dz,   dx = d - S du
 
-    newton.center is d, and becomes dx.
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Work arrays; newton.center is d, and becomes dx; newton.dz and du are set.
+        unknowns: Number of coordinates in the envelope.
+        slips: Whether K was factorised as not symmetric.
     """
     scaled, envelope, newton = work.scaled, work.envelope, work.newton
     dz = newton.dz

@@ -189,6 +189,8 @@ class RowSolver:
     def solve(self, blocks: int, m: int) -> int:
         """Replace the impulses of the bound rows by the solution; return its status.
 
+        The impulses in the rows are the warm start; self.report is overwritten.
+
         Args:
             blocks, m: Numbers of blocks and rows in use.
 

@@ -136,7 +136,8 @@ def refactor(
         rows, blocks, scaled: Problem, its number of blocks, scaled problem.
         envelope: Layout from `prepare`; its values become the factor.
         system: D, and Y Y.T if in rows.
-        count, in_rows: Result of `prepare`.
+        count, in_rows: Number of unknowns, and whether the factor is in rows, from
+            `prepare`.
 
     Returns:
         Whether the matrix is positive definite; if not, the factor is incomplete.
@@ -176,7 +177,8 @@ def solve_system(
     Args:
         rows, blocks, m, scaled: Problem, numbers of blocks and rows, scaled problem.
         envelope, system: Factor from `refactor`, and D; system.w, g are overwritten.
-        count, in_rows: Result of `prepare`.
+        count, in_rows: Number of unknowns, and whether the factor is in rows, from
+            `prepare`.
         r: Right side, (rows,); overwritten.
         dx: Solution, (rows,); overwritten.
     """

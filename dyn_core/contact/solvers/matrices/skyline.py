@@ -59,7 +59,8 @@ def order(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int
         envelope: Layout, overwritten; all blocks are marked as used.
 
     Returns:
-        Number of touched coordinates, and number of entries of the envelope.
+        Number of touched coordinates, and number of entries of the envelope, which may
+        exceed the length of envelope.values.
     """
     for k in range(blocks):
         envelope.used[k] = 1
