@@ -121,7 +121,7 @@ class Program(Generic[Result]):
     def prepare(self, batch: bool = False) -> None:
         """Compile or load the machine code now, and wait for it.
 
-        Engines without machine code do nothing.
+        Engines without machine code, such as this class, do nothing.
 
         Args:
             batch: Whether the code for batches is prepared too.
@@ -145,6 +145,8 @@ class Program(Generic[Result]):
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Return (output columns, status of each row) for a block of rows.
 
+        Engines implement this method; this class raises NotImplementedError.
+
         Args:
             columns: For each flat input an array (rows,), or a float shared by all
                 rows.
@@ -163,7 +165,7 @@ class Program(Generic[Result]):
         return dense(self.model, port.kind, port.places, values)
 
     def require_positions(self, numbers: Sequence[Any]) -> None:
-        """Raise a RequireError for an invalid position in the inputs of one state.
+        """Raise a RequireError if a position in the inputs of one state is invalid.
 
         Traced algorithms contain these checks themselves (solving/adapter.py).
 
@@ -207,7 +209,9 @@ class Program(Generic[Result]):
         raise ShapeError("status", f"that of a row that failed ({valid})", f"{number}")
 
     def note(self, error: RowError) -> tuple[list[float], int]:
-        """Store the error of a row that failed in Python.
+        """Store the error of a row that failed in Python, for `failure`.
+
+        The next call of the Program removes it.
 
         Returns:
             Flat outputs, all NaN, and the status of the error.
@@ -259,6 +263,13 @@ class Program(Generic[Result]):
                 returned.
             status: Whether to return (outputs, status) instead of raising for failed
                 rows.
+
+        Raises:
+            ShapeError: An input or `out` is missing, unknown, or of wrong shape or
+                type.
+            RowError: A row has no result, or finite=True and a number is not finite;
+                never with status=True.
+            UnsupportedError: Inputs are complex, and the engine does not support it.
         """
         arrays = [
             as_array(port, value, self.dtype)
@@ -434,7 +445,9 @@ class Program(Generic[Result]):
         return results
 
     def _raise(self, state: Any, rows: int | None) -> None:
-        """Raise the error of the first row whose status is not 0, for all such rows.
+        """Raise the error of the first row whose status is not 0; else do nothing.
+
+        The `rows` of the error are all failed rows, whatever their status.
 
         Args:
             state: Status of the state, or of each row.
@@ -470,10 +483,10 @@ class Program(Generic[Result]):
         return targets
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
-        """Evaluate complex inputs (complex-step checks) on the plain engine.
+        """Evaluate complex inputs (complex-step checks); engines may implement it.
 
         Raises:
-            UnsupportedError: This engine does not support complex numbers.
+            UnsupportedError: Always, in this class.
         """
         raise UnsupportedError(f"engine {self.engine} takes no complex numbers")
 

@@ -187,7 +187,8 @@ def _loop(
 
     Args:
         rank: Rank of the variable.
-        state, body, cond: As of scalar.loop, on Taylor numbers.
+        state: Numbers carried from round to round, Taylor numbers or constants.
+        body, cond: Functions of the state: the next state, the condition to continue.
         rounds: Maximum number of rounds.
         second: Whether the state contains second derivatives. If not, and the body
             returns some, the loop is run again with them.

@@ -34,7 +34,8 @@ class Node(NamedTuple):
     Attributes:
         op: Name of the operation.
         operands: Indices of earlier nodes.
-        data: See the module.
+        data: Constant, index, Region, Call or ProductShape, by operation (listed in the
+            module's docstring); None for operations of OPERATIONS.
     """
 
     op: str
@@ -96,7 +97,11 @@ class Call:
     width: int
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Return the flat results for floats, or for columns of a batch."""
+        """Return the flat results for floats, or for columns of a batch.
+
+        Raises:
+            RowError: The Program has no result for the state, or for some rows.
+        """
         arrays, start = [], 0
         batch = np.broadcast_shapes(*(np.shape(x) for x in operands))
         for port in self.program.inputs:
@@ -191,7 +196,10 @@ class Graph:
     def digest(self) -> bytes:
         """Return a SHA-256 digest (32 bytes), equal in every process.
 
-        ValueError for Graphs that call Programs: they have no digest.
+        Classes and items of requirements do not enter; their conditions do.
+
+        Raises:
+            ValueError: The Graph calls Programs.
         """
         return hashlib.sha256(marshal.dumps(self._plain(), 2)).digest()
 

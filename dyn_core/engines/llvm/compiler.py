@@ -145,7 +145,7 @@ def warn_missing() -> None:
 
 @once
 def machine() -> Machine:
-    """Return the properties of this machine."""
+    """Return the properties of this machine; only where missing() is empty."""
     import llvmlite
     import llvmlite.binding as llvm
 

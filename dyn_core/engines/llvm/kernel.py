@@ -61,7 +61,10 @@ class Variant:
         """
 
     def memory(self) -> tuple[Any, int]:
-        """Return (owner, address) of scratch memory for one thread; see give_back."""
+        """Return (owner, address) of scratch memory for one thread.
+
+        It is memory that give_back returned, or new memory of zeros after `fill`.
+        """
         try:
             return self._free.pop()
         except IndexError:
@@ -179,8 +182,12 @@ def later(
     """Make a kernel in the background, and store it in memory and on disk.
 
     Args:
-        variant, name, sizes, width: As for get.
+        variant: scalar or batch.
+        name: Key of the kernel, from `key`.
         graph: The Graph.
+        sizes: Sizes of the input and output ports.
+        width: Lanes of a batch, from `lanes`; their type is that of the numbers in
+            both variants.
         then: Called after the end with the job: its `result` is the kernel, unless
             `error` is not None.
     """
@@ -226,8 +233,12 @@ def _make(
     """Return a kernel, compiled unless another thread has made it meanwhile.
 
     Args:
-        variant, name, graph, sizes, width: As for later.
+        variant, name: scalar or batch, and key of the kernel.
+        graph, sizes, width: Graph, sizes of its ports, and lanes of a batch.
         expect: Called with the number of steps before compilation.
+
+    Raises:
+        CompileError: LLVM failed.
     """
     full, start = f"{variant}-{name}", perf_counter()
     ready = at_hand(variant, name)  # another thread may have ended meanwhile
@@ -259,7 +270,10 @@ def most_rounds(graph: Graph) -> int:
 
 
 def forget() -> None:
-    """Remove all kernels from memory; later builds load them from disk or compile."""
+    """Remove all kernels from memory; later builds load them from disk or compile.
+
+    Programs that have their kernel continue to use it.
+    """
     _known.clear()
 
 

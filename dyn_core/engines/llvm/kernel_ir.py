@@ -113,8 +113,12 @@ def batch_kernel(
     """Return the kernels for batches of at least `width` rows, and for blocks.
 
     Args:
-        graph, inputs, outputs, fused, zeroed: As of scalar_kernel.
+        graph: Graph without calls of Programs.
+        inputs, outputs: Sizes of the ports.
+        fused: Whether multiply-adds are formed.
         width: Lanes.
+        zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
+            slots that need it.
     """
     emitter = Emitter(width, fused, 1)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
@@ -330,7 +334,10 @@ def _blocked(
     """Return the function `blocked` over blocks in lane order.
 
     Args:
-        inputs, outputs, tables, width, begin: As of _batch.
+        inputs, outputs: Sizes of the ports.
+        tables: Byte offset of the tables of block addresses in the scratch memory.
+        width: Lanes.
+        begin: Instructions before the first block.
     """
     real = kind("real", lanes_like(width, 1))
     lines = [

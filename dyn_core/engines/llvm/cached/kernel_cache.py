@@ -81,7 +81,13 @@ def _usable(path: Path) -> bool:
 
 
 def load(key: str) -> tuple[dict[str, Any], bytes] | None:
-    """Return (note, object code) of an entry; None if there is no valid one."""
+    """Return (note, object code) of an entry; None if there is no valid one.
+
+    A read entry counts as recently used; a damaged one is removed.
+
+    Args:
+        key: Key of the entry; its file is KEY.obj.
+    """
     home = folder()
     if home is None:
         return None

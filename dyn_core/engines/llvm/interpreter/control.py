@@ -100,7 +100,10 @@ def product(code, s, p):
 
 
 def scalar(inputs, outputs, s):
-    """Run one state; interface of the kernel `scalar`, see kernel_ir.py."""
+    """Run one state; return its status, 0 if no requirement failed.
+
+    Interface of the kernel `scalar`, see kernel_ir.py.
+    """
     p = load(s - 8)
     k = 0
     while k < load(p + N_IN):
@@ -135,7 +138,10 @@ def block(status, s, p):
 
 
 def batch(inputs, strides, outputs, status, first, last, s):
-    """Run rows of C-order arrays; interface of the kernel `batch`, see kernel_ir.py."""
+    """Run rows of C-order arrays; return the number of rows that failed.
+
+    Interface of the kernel `batch`, see kernel_ir.py.
+    """
     p = load(s - 8)
     failed = 0
     next = first
@@ -167,7 +173,10 @@ def batch(inputs, strides, outputs, status, first, last, s):
 
 
 def blocked(inputs, outputs, status, first, last, s):
-    """Run blocks in lane order; interface of the kernel `blocked`, see kernel_ir.py."""
+    """Run blocks in lane order; return the number of rows that failed.
+
+    Interface of the kernel `blocked`, see kernel_ir.py.
+    """
     p = load(s - 8)
     failed = 0
     while first < last:
