@@ -21,6 +21,7 @@ Result = TypeVar("Result")
 class Lock:
     """A fair lock that one thread may acquire again, or several may share.
 
+    `with lock:` acquires it exclusively, `with lock.shared():` shares it.
     A thread that releases it and acquires it again comes after the waiting ones; no
     thread shares it while another waits for exclusive use. In the child of a fork it is
     open.

@@ -129,7 +129,10 @@ class Program(Generic[Result]):
 
     @cached_property
     def on_one_thread(self) -> Program[Result]:
-        """The same Program with threads=1, built at the first use; often itself."""
+        """The same Program with threads=1, built at the first use.
+
+        It is the Program itself where threads is 1 or there is no machine code.
+        """
         if self.engine != "native" or self.threads == 1:
             return self
         return _build_again(self.recipe, threads=1)
@@ -145,6 +148,8 @@ class Program(Generic[Result]):
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Return (output columns, status of each row) for a block of rows.
 
+        A column, or the status, may be one number that is valid for all rows.
+
         Engines implement this method; this class raises NotImplementedError.
 
         Args:
@@ -156,6 +161,8 @@ class Program(Generic[Result]):
 
     def dense(self, name: str, values: Any) -> np.ndarray:
         """Return full matrices (..., nv, nv) from an output built packed or sparse.
+
+        Entries of an output built dense are returned unchanged, as float64.
 
         Args:
             name: Output, which must exist.

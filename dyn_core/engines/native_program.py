@@ -82,7 +82,10 @@ class NativeProgram(BlockCalls, GraphProgram):
             self._kernel("batch", wait=True)
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """Return the kernels made so far, the one for a single state first."""
+        """Return the Kernels that this Program has: none, one, or scalar and batch.
+
+        The scalar one comes first. Interpreters do not count.
+        """
         made = self._kernels
         return tuple(made[name] for name in kernel.VARIANTS if name in made)
 
@@ -106,7 +109,10 @@ class NativeProgram(BlockCalls, GraphProgram):
         return self._full(variant) if made is None else made
 
     def _full(self, variant: str) -> Kernel:
-        """Return the kernel of a variant from memory or disk, or compiled now."""
+        """Return the kernel of a variant from memory or disk, or compiled now.
+
+        The Program uses it from then on. Raises CompileError if LLVM fails.
+        """
         what = f"{self.recipe.solver.name} for {self.model.name}"
         key, sizes = self.facts.kernel, self._sizes
         made = kernel.get(variant, key, lambda: self.graph, sizes, self.lanes, what)
@@ -115,6 +121,8 @@ class NativeProgram(BlockCalls, GraphProgram):
 
     def adopt(self, variant: str, made: Variant) -> None:
         """Use this machine code in later calls; the interpreter only until a Kernel.
+
+        Nothing changes where the Program has a Kernel of this variant already.
 
         Args:
             variant: scalar or batch.
@@ -313,8 +321,11 @@ class NativeProgram(BlockCalls, GraphProgram):
         """Run all rows, on several threads where that is faster.
 
         Args:
-            made, arrays, strides, results, state: As of _one_by_one, of the variant
-                batch.
+            made: Machine code of the variant batch.
+            arrays: Contiguous inputs.
+            strides: Bytes from row to row of each input; 0 for a shared one.
+            results: Output arrays, written.
+            state: Status of each row, written.
 
         Returns:
             Number of failed rows.

@@ -35,6 +35,8 @@ class Number:
     def apply(self, op: str, *operands: Any) -> Any:
         """Return the result of operation `op` on `operands` (numbers or floats).
 
+        Subclasses implement it; this class raises NotImplementedError.
+
         Args:
             op: Name in OPERATIONS, or "require", "loop", "product", "call"; classes
                 raise for operations that they do not support.
@@ -43,7 +45,10 @@ class Number:
         raise NotImplementedError
 
     def truth(self) -> NoReturn | bool:
-        """Return the truth of a condition; classes without one raise."""
+        """Return the truth of a condition, for `bool` and `if`.
+
+        This class raises NotImplementedError; traced numbers raise TraceError.
+        """
         raise NotImplementedError
 
     def product(

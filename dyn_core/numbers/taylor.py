@@ -125,7 +125,10 @@ class Taylor(Number):
 
 
 def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
-    """Return Taylor(x, d1, d2, rank), or x where both derivatives are constant 0."""
+    """Return Taylor(x, d1, d2, rank), or x where its derivatives are constants 0.
+
+    A second derivative None counts as 0.
+    """
     return (
         x if _is_zero(d1) and (d2 is None or _is_zero(d2)) else Taylor(x, d1, d2, rank)
     )
@@ -133,6 +136,8 @@ def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
 
 def variables(x: Iterable[Any], k: int, rank: int = COORDINATE) -> list[Any]:
     """Return the numbers x with the k-th as the variable: its first derivative is 1.
+
+    The others are unchanged. Second derivatives are not computed.
 
     Args:
         x: Values.

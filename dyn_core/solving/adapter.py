@@ -408,8 +408,8 @@ def named_errors(
 ) -> Iterator[None]:
     """Convert errors of an algorithm into a DynError with solver, file and line.
 
-    Other DynErrors, MemoryError and RecursionError pass through; a TraceError without a
-    solver gets the name.
+    SystemExit is converted too. Other DynErrors, KeyboardInterrupt, MemoryError and
+    RecursionError pass through; a TraceError without a solver gets the name.
 
     Args:
         name: Solver and, in brackets, its plugin.

@@ -214,7 +214,9 @@ class BuildOptions:
             self.refuse_native(name, f"on engine '{self.engine}'")
 
     def refuse_native(self, name: str, where: str) -> None:
-        """Raise UnsupportedError for options that only machine code supports.
+        """Raise UnsupportedError if threads, wait or dtype is not its default.
+
+        Only machine code supports other values.
 
         Args:
             name: Solver, for the message.

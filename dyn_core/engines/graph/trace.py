@@ -47,8 +47,8 @@ class Symbol(Number):
             operands: Its arguments.
 
         Returns:
-            A Symbol, or a float where the result is constant; a sequence of results or
-            None for other operations, see Tracer.record.
+            A Symbol, or a float or bool where the result is constant; for a loop, call
+            or product the list or tuple of results; None for require.
 
         Raises:
             TraceError: An operand is not a number, or is a Symbol of another trace.
@@ -140,8 +140,8 @@ class Tracer:
             operands: Its arguments.
 
         Returns:
-            A Symbol, or a float where the result is constant; for a loop, call or
-            product the list or tuple of results; None for require.
+            A Symbol, or a float or bool where the result is constant; for a loop, call
+            or product the list or tuple of results; None for require.
         """
         if op in OPERATIONS:
             if (op == "mul" or op == "add") and self.builder.has_zero:
@@ -171,7 +171,7 @@ class Tracer:
         return 0.0 if op == "mul" else b
 
     def symbol(self, node: int) -> Any:
-        """Return the Symbol of a node, or the plain float of a constant."""
+        """Return the Symbol of a node; with folding, a constant as a float or bool."""
         constant = self.builder.values[node] if self.folding else None
         return Symbol(self, node) if constant is None else constant
 

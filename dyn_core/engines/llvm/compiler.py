@@ -98,6 +98,8 @@ class Machine:
 def missing() -> str:
     """Return why machine code is not available here; empty where it is.
 
+    The first call decides for the process; it warns of unknown variables DYN_... too.
+
     Raises:
         SettingError: An environment variable has an invalid value.
     """

@@ -234,7 +234,7 @@ class _Writer:
         return value
 
     def _keep(self, k: int) -> None:
-        """Write the stores of node k into its slots and outputs, and its requirement."""
+        """Write the stores of node k into its slots and outputs; see `deliver`."""
         first = self.schedule.slots.get(k)
         places = [] if first is None else [first]
         for place in (*places, *self.schedule.copies.get(k, ())):

@@ -201,6 +201,9 @@ def at_hand(variant: str, name: str) -> Kernel | None:
     Args:
         variant: scalar or batch.
         name: Key of the kernel, from `key`.
+
+    Raises:
+        CompileError: The code on disk cannot be loaded.
     """
     full = f"{variant}-{name}"
     with _LOADING:

@@ -44,8 +44,8 @@ class Schedule:
     Attributes:
         graph: Graph; operands and results are indices of its nodes.
         chunks: Steps of each function; a loop or product is a chunk of its own.
-        slots: Slot of each value used by other chunks; slots of a loop's items are set
-            when the loop is written.
+        slots: Slot of each value used by other chunks, counted from the Schedule's
+            first one; slots of a loop's items are set when the loop is written.
         outputs: By item of a product that is stored only among the outputs, the output
             to read it from.
         copies: By value, further slots: entries of matrices that it is part of.

@@ -36,7 +36,7 @@ class Expressions(LaneCode):
     Args:
         function: Python function.
         checked: Whether indices and divisors are checked.
-        lanes: As of LaneCode.
+        lanes: Number of lanes; 0: floats are scalars.
 
     Attributes:
         variables: By name, the type and the stack addresses of its components.
@@ -57,7 +57,10 @@ class Expressions(LaneCode):
         self.assigned: set[str] | None = set()
 
     def note(self, what: str, line: int) -> int:
-        """Return a new status number for this failure in this line."""
+        """Return a new status number for this failure in this line.
+
+        Subclasses implement it; this class raises NotImplementedError.
+        """
         raise NotImplementedError
 
     def fail(self, node: ast.AST, what: str, valid: str) -> NoReturn:

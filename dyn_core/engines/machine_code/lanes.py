@@ -144,6 +144,8 @@ class LaneCode:
     def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:
         """Return the condition of the majority; lanes with the other value are dropped.
 
+        In a tie it is true. Only lanes that are alive vote.
+
         Args:
             value: Condition of each lane.
             counts: Lanes that vote and may be dropped; None: all.

@@ -39,7 +39,8 @@ class Tile(NamedTuple):
 
     Attributes:
         rows, vectors: Size of the tile.
-        negative, onto: As of a ProductShape.
+        negative: Whether the product's sign is changed.
+        onto: Whether the product is added to C.
         rest: Number of entries beyond the matrix in the last vector of a row: they are
             neither read nor written.
     """

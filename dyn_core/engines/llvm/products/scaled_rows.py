@@ -17,7 +17,8 @@ class Scaling(NamedTuple):
     """Parameters of a function that scales a row.
 
     Attributes:
-        negative, onto: As of a ProductShape.
+        negative: Whether the product's sign is changed.
+        onto: Whether the product is added to the row c.
         rest: Number of entries of the last vector beyond the row.
     """
 
