@@ -54,7 +54,12 @@ class Number:
     def product(
         self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
-        """Return the entries of a matrix product, row by row; see flat_product."""
+        """Return the entries of a matrix product, row by row.
+
+        Args:
+            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
+            shape: Sizes and signs.
+        """
         return unrolled_product(a, b, c, shape)
 
     # fmt: off

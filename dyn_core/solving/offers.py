@@ -84,7 +84,16 @@ def new_problems(known: Any, offer: Any, who: str) -> dict[str, Signature]:
 
 
 def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
-    """Return the SystemKinds offered by dyn_systems, by name; see new_problems."""
+    """Return the SystemKinds offered by dyn_systems, by name.
+
+    Args:
+        known: Names of kinds of system that exist already.
+        offer: Return value of the hook.
+        who: Distribution and module of the plugin.
+
+    Raises:
+        PluginError: An object or name is invalid, or a name exists already.
+    """
     return _new(known, offer, SystemKind, "kind of system", "dyn_systems", who)
 
 

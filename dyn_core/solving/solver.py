@@ -203,6 +203,10 @@ class TracedSolver(Solver):
         source: Literature of the algorithm; default: "Source:" of its docstring.
         reference: Whether it exists for comparison with other solvers.
         origin, lookup: See Solver.
+
+    Raises:
+        SignatureError: The algorithm does not take the Signature's inputs, slots and
+            options.
     """
 
     name: str

@@ -56,7 +56,8 @@ class Builder:
         Args:
             op: Name of the operation.
             operands: Indices of nodes.
-            data: As of a Node.
+            data: Region, Call, ProductShape or index of a Node that is none of
+                OPERATIONS.
         """
         if not self.folding or op in ("loop", "call"):
             return self._append(Node(op, _ordered(op, operands), data), None)

@@ -90,6 +90,8 @@ class Kernel(Variant):
         size: Bytes of machine code and its constants.
         seconds: Time of compilation or loading.
         compiled: Whether this process compiled it; False if it was cached on disk.
+
+    Raises CompileError if a code cannot be loaded.
     """
 
     def __init__(self, codes: Sequence[bytes], note: dict[str, Any]) -> None:

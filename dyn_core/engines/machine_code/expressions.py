@@ -224,7 +224,10 @@ class Expressions(LaneCode):
     def _field(
         self, node: ast.Attribute, owner: TypedValue, record: RecordType
     ) -> TypedValue:
-        """Return a field of the record at address `owner`; TraceError if unknown."""
+        """Return a field of the record at address `owner`; TraceError if unknown.
+
+        The field's name is `node.attr`.
+        """
         place = 0
         for name, kind in record.fields:
             if name == node.attr:

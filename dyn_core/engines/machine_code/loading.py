@@ -92,7 +92,10 @@ class CompiledFunction:
         function, name: Python function and its qualified name.
         signature: Types of arguments and result.
         lanes: Number of states computed at once; 0: one.
-        fresh: Whether this process compiled it; False if it was cached on disk.
+        fresh: Whether this process compiled it; False if it was cached on disk, or not
+            yet compiled.
+
+    Raises TraceError if an annotation is missing or not in the subset.
     """
 
     def __init__(

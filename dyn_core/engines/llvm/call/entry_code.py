@@ -348,6 +348,12 @@ def run_few(d, inputs, strides, outputs, batch):
     """Run fewer rows than lanes one by one; return 1 if a row failed, else 0.
 
     The data addresses in the tables `inputs` and `outputs` are advanced row by row.
+
+    Args:
+        d: Address of the Descriptor.
+        inputs, outputs: Addresses of the tables of data addresses.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
+        batch: Number of rows.
     """
     while batch > 0:
         if call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH)) != 0:
@@ -366,10 +372,14 @@ def run_few(d, inputs, strides, outputs, batch):
 
 
 def run_single(d, inputs, outputs):
-    """Run one state; return 0 on success.
+    """Run one state; return 0 on success, else another number.
 
     Where a check can fail, outputs are computed into temporary memory and copied last,
     so that a failed call does not change them.
+
+    Args:
+        d: Address of the Descriptor.
+        inputs, outputs: Addresses of the tables of data addresses.
     """
     if load(d + CAREFUL) == 0:
         return call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH))
@@ -390,7 +400,14 @@ def run_single(d, inputs, outputs):
 
 
 def results(d, outputs, made):
-    """Return the outputs: an array, a float, or a named tuple; 0 without memory."""
+    """Return the outputs: an array, a float, or a named tuple; 0 without memory.
+
+    Args:
+        d: Address of the Descriptor.
+        outputs: Address of the data addresses.
+        made: Address of the new arrays; a 0 stands for a scalar, whose float is created
+            here.
+    """
     k = 0
     while k < load(d + N_OUT):
         if load(made + 8 * k) == 0:

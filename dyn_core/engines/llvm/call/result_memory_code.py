@@ -174,7 +174,8 @@ def take_zeroed(table, count, n):
 def resize(table, address, n):
     """Return the address of n bytes with the old content; 0 without memory.
 
-    Like realloc: the old memory may be returned unchanged, else it is freed.
+    Like realloc: the old memory is returned where it is large enough; else it is freed
+    if there is new memory. For address 0 it is `take`.
     """
     if address == 0:
         return take(table, n)

@@ -103,6 +103,10 @@ def scalar(inputs, outputs, s):
     """Run one state; return its status, 0 if no requirement failed.
 
     Interface of the kernel `scalar`, see kernel_ir.py.
+
+    Args:
+        inputs, outputs: Addresses of tables with the address of each port's array.
+        s: Address of the scratch memory.
     """
     p = load(s - 8)
     k = 0
@@ -140,7 +144,15 @@ def block(status, s, p):
 def batch(inputs, strides, outputs, status, first, last, s):
     """Run rows of C-order arrays; return the number of rows that failed.
 
-    Interface of the kernel `batch`, see kernel_ir.py.
+    Interface of the kernel `batch`, see kernel_ir.py. Rows in the overlap of the last
+    block are counted twice.
+
+    Args:
+        inputs, outputs: Addresses of tables with the address of each port's array.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
+        status: Address of the status of row 0.
+        first, last: First row, and the row behind the last; at least WIDTH rows.
+        s: Address of the scratch memory.
     """
     p = load(s - 8)
     failed = 0
@@ -176,6 +188,12 @@ def blocked(inputs, outputs, status, first, last, s):
     """Run blocks in lane order; return the number of rows that failed.
 
     Interface of the kernel `blocked`, see kernel_ir.py.
+
+    Args:
+        inputs, outputs: Addresses of tables with the address of each port's blocks.
+        status: Address of the status of row 0.
+        first, last: First block, and the block behind the last.
+        s: Address of the scratch memory.
     """
     p = load(s - 8)
     failed = 0
