@@ -439,7 +439,11 @@ class Program(Generic[Result]):
         return self._split(values), state
 
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return the outputs from flat values (size,) or (rows, size)."""
+        """Return the outputs from flat values (size,) or (rows, size).
+
+        One array for each Port, with the batch axis first; complex values stay complex,
+        others get the dtype of the Program.
+        """
         results, start = [], 0
         dtype = complex if values.dtype.kind == "c" else self.dtype
         for port in self.outputs:

@@ -53,7 +53,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         parts: Arguments of GraphProgram.
 
     Attributes:
-        facts: As above.
+        facts: Properties of the Graph.
         lanes: States that one instruction computes in a batch.
     """
 
@@ -76,7 +76,11 @@ class NativeProgram(BlockCalls, GraphProgram):
         self._connect()
 
     def prepare(self, batch: bool = False) -> None:
-        """Compile or load the kernels, and wait for them; see Program."""
+        """Compile or load the kernels, and wait for them; see Program.
+
+        Raises:
+            CompileError: LLVM failed.
+        """
         self._kernel("scalar", wait=True)
         if batch:
             self._kernel("batch", wait=True)
@@ -328,7 +332,8 @@ class NativeProgram(BlockCalls, GraphProgram):
             state: Status of each row, written.
 
         Returns:
-            Number of failed rows.
+            0 if no row failed; else a positive number, in which rows that the last
+            block of a thread computes again count twice.
         """
         rows = len(state)
         inputs = pointers([array.ctypes.data for array in arrays])
@@ -355,7 +360,10 @@ class NativeProgram(BlockCalls, GraphProgram):
 
 
 def _far(results: Sequence[np.ndarray]) -> bool:
-    """Return whether results are not in the cache: large, or in memory long unused."""
+    """Return whether results are not in the cache: large, or in memory long unused.
+
+    It resets the record of such memory; see result_memory.took_cold.
+    """
     cold = result_memory.took_cold()
     return cold or sum(x.nbytes for x in results) > result_memory_code.FAR
 
@@ -394,7 +402,7 @@ def build(function: Function, **parts: Any) -> GraphProgram:
 
 
 def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
-    """Return the sizes of the inputs and the sizes of the outputs."""
+    """Return the numbers of values of all inputs, and of all outputs, by Port."""
     return tuple(p.size for p in inputs), tuple(p.size for p in outputs)
 
 

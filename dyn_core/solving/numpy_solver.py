@@ -37,7 +37,12 @@ class ArraySolver(Solver):
     options: Mapping[str, Any] = {}
 
     def sizes(self, model: Model, options: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return named sizes of Ports that depend on options; empty in this class."""
+        """Return named sizes of Ports that depend on options; empty in this class.
+
+        Args:
+            model: System.
+            options: A value of each option of the solver.
+        """
         return {}
 
     @abstractmethod

@@ -206,7 +206,7 @@ class Registry:
             )
 
     def commands(self) -> list[pluggy.HookImpl]:
-        """Return the dyn_commands hooks of all plugins, in loading order."""
+        """Return the dyn_commands hooks of all plugins, uncalled, in loading order."""
         return self._hooks("dyn_commands")
 
     def _hooks(self, name: str) -> list[pluggy.HookImpl]:

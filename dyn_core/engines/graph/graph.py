@@ -159,7 +159,11 @@ class Graph:
         return [values[k] for k in self.outputs], status
 
     def check(self) -> None:
-        """Raise ValueError if the Graph is not well formed."""
+        """Raise ValueError if the Graph is not well formed.
+
+        Checked are operations, their number of operands, all indices, and that loops
+        have no requirements.
+        """
         for number, node in enumerate(self.nodes):
             if any(not 0 <= k < number for k in node.operands):
                 raise ValueError(f"node {number} reads a node that is not before it")

@@ -197,7 +197,12 @@ class Tracer:
         return self._capture(x)
 
     def call(self, program: Callee, operands: Sequence[Any]) -> list[Any]:
-        """Record the call of a Program that is not traced; return its flat results."""
+        """Record the call of a Program that is not traced; return its flat results.
+
+        Args:
+            program: Program to call when the Graph runs.
+            operands: Its flat inputs, numbers or Symbols.
+        """
         width = sum(port.size for port in program.outputs)
         nodes = tuple(self.lift(x) for x in operands)
         node = self.builder.node("call", nodes, Call(program, width))

@@ -141,7 +141,7 @@ def _warn_of_unknown_variables() -> None:
 
 @once
 def warn_missing() -> None:
-    """Warn once that Programs run without machine code."""
+    """Warn once that Programs run without machine code; this is not checked."""
     warn(f"Programs run on engine 'graph', some hundred times slower: {missing()}")
 
 

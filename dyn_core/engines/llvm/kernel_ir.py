@@ -11,7 +11,8 @@
         blocks first..last - 1 of arrays (blocks, size, width)
 
 Where the rows do not fill the last block of `batch`, it overlaps the block before: rows
-do not depend on each other, so the same bits are written twice.
+do not depend on each other, so the same bits are written twice. Failed rows in the
+overlap are counted twice; the number is 0 only if no row failed.
 """
 
 from __future__ import annotations

@@ -49,7 +49,12 @@ def run(code, s, p):
 def loop(code, s, p):
     """Run a loop until all lanes have stopped; return the address behind its words.
 
-    The words are explained in OperationTable.loop. Arguments as of run.
+    The words are explained in OperationTable.loop.
+
+    Args:
+        code: Address of the words behind the opcode.
+        s: Address of the scratch memory.
+        p: Address of the record.
     """
     rounds = HIGH * load32(code) + load32(code + 4)
     still = code + load32(code + 8)
@@ -69,7 +74,11 @@ def product(code, s, p):
 
     Words: kind (2 if the sign is changed, plus 1 if it is added to C), rows, inner,
     columns; first slots of A, B, C and the result; slots per row of A, of the others.
-    Arguments as of run.
+
+    Args:
+        code: Address of the words behind the opcode.
+        s: Address of the scratch memory.
+        p: Address of the record.
     """
     width, lanes = load(p + WIDTH), load(p + LANES)
     a_row, row = load32(code + 32) * width, load32(code + 36) * width
