@@ -75,7 +75,11 @@ class Variant:
             return memory, address
 
     def give_back(self, memory: tuple[Any, int]) -> None:
-        """Return scratch memory for use by later calls."""
+        """Hand scratch memory back, for later calls.
+
+        Args:
+            memory: Result of `memory`; the caller no longer uses it.
+        """
         self._free.append(memory)
 
 

@@ -31,7 +31,8 @@ MISSING = object()
 class Expressions(LaneCode):
     """Writes the values of one function; operations.py adds the operations on them.
 
-    Methods raise TraceError for a construct that is not in the subset.
+    Methods that return a value append the instructions that compute it. They raise
+    TraceError for a construct that is not in the subset.
 
     Args:
         function: Python function.
@@ -105,14 +106,18 @@ class Expressions(LaneCode):
         return ["ptr %status"] * self.checked + ["ptr %alive"] * bool(self.lanes)
 
     def leave(self) -> None:
-        """Write a return of zeros."""
+        """Write a return from the function with zeros, or without a result."""
         kind = self.result_type(self.result)
         self.add("ret void" if kind == "void" else f"ret {kind} zeroinitializer")
 
     # Names and constants
 
     def static(self, node: ast.expr) -> Any:
-        """Return the module-level object that names refer to, or MISSING."""
+        """Return the object that a name or module.NAME refers to, or MISSING.
+
+        Names are looked up in the function's module and in builtins; MISSING for local
+        variables and other expressions.
+        """
         code = self.function.__code__
         if isinstance(node, ast.Name) and node.id not in code.co_varnames:
             names = self.function.__globals__

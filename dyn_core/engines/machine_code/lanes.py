@@ -57,6 +57,8 @@ class TypedValue:
 class LaneCode:
     """Lines of one function's code, and the instructions that lanes change.
 
+    Methods that return a value or a register append instructions to `lines`.
+
     Attributes:
         lanes: Number of lanes; 0: floats are scalars.
         float: LLVM type of a float.

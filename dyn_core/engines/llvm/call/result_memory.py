@@ -89,7 +89,7 @@ class ResultMemory:
         return cold
 
     def trim(self) -> None:
-        """Return all unused memory to the system."""
+        """Release all unused memory to the system."""
         self._trim(self.table)
 
     def count(self, field: int) -> int:
@@ -120,7 +120,7 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
 
 
 def trim() -> None:
-    """Return all unused result memory to the system; nothing where there is none."""
+    """Release all unused result memory to the system; do nothing if there is none."""
     owner = memory()
     if owner is not None:
         owner.trim()

@@ -63,7 +63,7 @@ def unlink(table, slab):
 
 
 def trim(table):
-    """Return all unused slabs to the system."""
+    """Release all unused slabs to the system; return 0."""
     k = 0
     while k < SIZES:
         slab = load(table + SLABS + 8 * k)

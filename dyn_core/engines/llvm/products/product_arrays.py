@@ -164,7 +164,7 @@ class ProductArrays:
         return array
 
     def _place(self, k: int, array: Array) -> None:
-        """Set the array of the result of product k."""
+        """Set the array of the result of product k, and the locations of its items."""
         self.results[k] = array
         for x in self._items[k]:
             if x >= 0:
