@@ -277,6 +277,8 @@ class Program(Generic[Result]):
             RowError: A row has no result, or finite=True and a number is not finite;
                 never with status=True.
             UnsupportedError: Inputs are complex, and the engine does not support it.
+            TraceError, CompileError: At the first call, if the algorithm cannot be
+                traced or compiled.
         """
         arrays = [
             as_array(port, value, self.dtype)

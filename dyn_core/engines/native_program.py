@@ -332,8 +332,8 @@ class NativeProgram(BlockCalls, GraphProgram):
             state: Status of each row, written.
 
         Returns:
-            0 if no row failed; else a positive number, in which rows that the last
-            block of a thread computes again count twice.
+            Number of failed rows; rows that overlapping blocks compute twice count
+            twice.
         """
         rows = len(state)
         inputs = pointers([array.ctypes.data for array in arrays])

@@ -143,8 +143,8 @@ class Graph:
         """Return (outputs, status) for flat inputs: floats, or columns of a batch.
 
         The status is 0, or the number (from 1) of the first requirement that failed;
-        for a batch, an array with one per row. Outputs and a status that do not depend
-        on the inputs are single numbers in a batch too.
+        for a batch, an array with one per row. Outputs and a status that depend on no
+        column are single numbers in a batch too.
         """
         columns = any(isinstance(x, np.ndarray) for x in inputs)
         values: list[Any] = []
