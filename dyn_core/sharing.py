@@ -58,7 +58,7 @@ class Lock:
     def shared(self) -> Iterator[None]:
         """Share the lock in this block: no other thread has it exclusively meanwhile.
 
-        The block waits for a thread that has the lock exclusively, or waits for that.
+        The block waits for threads that have the lock exclusively or wait for it.
         The thread that already has the lock exclusively enters at once.
         """
         mine, left, sharing = threading.get_ident(), self._left, self._sharing

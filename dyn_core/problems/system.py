@@ -63,7 +63,7 @@ class System(ABC):
         return np.array(self.parameter(path), float)
 
     def resisting(self, friction: bool, springs: bool) -> System:
-        """Return a copy in which joint friction and springs act only where asked for.
+        """Return the system with joint friction and springs only where asked for.
 
         The base class has no such forces and returns itself.
 

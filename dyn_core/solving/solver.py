@@ -76,6 +76,10 @@ class Solver(ABC, Generic[Built]):
             model: System of the Signature's kind.
             options: Options of every build (BuildOptions), and slots and options of the
                 solver.
+
+        Raises:
+            UnsupportedError: The System is of another kind or not supported, or an
+                option is invalid. Subclasses may raise other DynErrors.
         """
 
     def describe(
