@@ -258,7 +258,10 @@ class RowError(DynError):
     rows: tuple[int, ...] | None
 
     def of_rows(self, rows: Sequence[int] | None) -> RowError:
-        """Return a copy of the error for other rows; None stands for a single state."""
+        """Return a copy of the error for other rows; None stands for a single state.
+
+        Subclasses implement it; this class raises NotImplementedError.
+        """
         raise NotImplementedError
 
 

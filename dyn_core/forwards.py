@@ -26,7 +26,12 @@ def export(program: Any, folder: str, **options: Any) -> Any:
 
 
 def map_rows(program: Any, *args: Any, **options: Any) -> Any:
-    """Return the results of a Program, called chunk by chunk; see dyn_core.batch."""
+    """Return the results of a Program for a batch, computed chunk by chunk.
+
+    Args:
+        program: Program.
+        args, options: Inputs, and keyword arguments of dyn_core.batch.map_rows.
+    """
     batch = importlib.import_module("dyn_core.batch")
     return batch.map_rows(program, *args, **options)
 

@@ -21,6 +21,7 @@ Result = TypeVar("Result")
 class Lock:
     """A fair lock that one thread may acquire again, or several may share.
 
+    `with lock:` acquires it exclusively, `with lock.shared():` shares it.
     A thread that releases it and acquires it again comes after the waiting ones; no
     thread shares it while another waits for exclusive use. In the child of a fork it is
     open.
@@ -57,6 +58,7 @@ class Lock:
     def shared(self) -> Iterator[None]:
         """Share the lock in this block: no other thread has it exclusively meanwhile.
 
+        The block waits for threads that have the lock exclusively or wait for it.
         The thread that already has the lock exclusively enters at once.
         """
         mine, left, sharing = threading.get_ident(), self._left, self._sharing
@@ -185,8 +187,9 @@ class once(Generic[Result]):
     """A function whose result is computed once for each set of arguments.
 
     It is functools.cache under a lock: of threads that call at the same time one
-    computes, and all get the same object. The function must not wait for another thread
-    that may call it. Exceptions are not cached.
+    computes, and all get the same object. Arguments are positional and hashable. The
+    function must not wait for another thread that may call it. Exceptions are not
+    cached: the next call computes again.
 
         @once
         def machine() -> Machine: ...
@@ -221,6 +224,8 @@ else:
 
     class cached_property(functools.cached_property):
         """A property that is computed when first read; all threads get one object.
+
+        Threads that read it first at the same time may each compute it.
 
         Before Python 3.12 functools.cached_property has a lock that a fork copies
         closed.

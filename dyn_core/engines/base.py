@@ -121,7 +121,7 @@ class Program(Generic[Result]):
     def prepare(self, batch: bool = False) -> None:
         """Compile or load the machine code now, and wait for it.
 
-        Engines without machine code do nothing.
+        Engines without machine code, such as this class, do nothing.
 
         Args:
             batch: Whether the code for batches is prepared too.
@@ -129,7 +129,10 @@ class Program(Generic[Result]):
 
     @cached_property
     def on_one_thread(self) -> Program[Result]:
-        """The same Program with threads=1, built at the first use; often itself."""
+        """The same Program with threads=1, built at the first use.
+
+        It is the Program itself where threads is 1 or there is no machine code.
+        """
         if self.engine != "native" or self.threads == 1:
             return self
         return _build_again(self.recipe, threads=1)
@@ -145,6 +148,10 @@ class Program(Generic[Result]):
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Return (output columns, status of each row) for a block of rows.
 
+        A column, or the status, may be one number that is valid for all rows.
+
+        Engines implement this method; this class raises NotImplementedError.
+
         Args:
             columns: For each flat input an array (rows,), or a float shared by all
                 rows.
@@ -155,6 +162,8 @@ class Program(Generic[Result]):
     def dense(self, name: str, values: Any) -> np.ndarray:
         """Return full matrices (..., nv, nv) from an output built packed or sparse.
 
+        Entries of an output built dense are returned unchanged, as float64.
+
         Args:
             name: Output, which must exist.
             values: Its entries, (..., size).
@@ -163,7 +172,7 @@ class Program(Generic[Result]):
         return dense(self.model, port.kind, port.places, values)
 
     def require_positions(self, numbers: Sequence[Any]) -> None:
-        """Raise a RequireError for an invalid position in the inputs of one state.
+        """Raise a RequireError if a position in the inputs of one state is invalid.
 
         Traced algorithms contain these checks themselves (solving/adapter.py).
 
@@ -207,7 +216,9 @@ class Program(Generic[Result]):
         raise ShapeError("status", f"that of a row that failed ({valid})", f"{number}")
 
     def note(self, error: RowError) -> tuple[list[float], int]:
-        """Store the error of a row that failed in Python.
+        """Store the error of a row that failed in Python, for `failure`.
+
+        The next call of the Program removes it.
 
         Returns:
             Flat outputs, all NaN, and the status of the error.
@@ -259,6 +270,15 @@ class Program(Generic[Result]):
                 returned.
             status: Whether to return (outputs, status) instead of raising for failed
                 rows.
+
+        Raises:
+            ShapeError: An input or `out` is missing, unknown, or of wrong shape or
+                type.
+            RowError: A row has no result, or finite=True and a number is not finite;
+                never with status=True.
+            UnsupportedError: Inputs are complex, and the engine does not support it.
+            TraceError, CompileError: At the first call, if the algorithm cannot be
+                traced or compiled.
         """
         arrays = [
             as_array(port, value, self.dtype)
@@ -421,7 +441,11 @@ class Program(Generic[Result]):
         return self._split(values), state
 
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return the outputs from flat values (size,) or (rows, size)."""
+        """Return the outputs from flat values (size,) or (rows, size).
+
+        One array for each Port, with the batch axis first; complex values stay complex,
+        others get the dtype of the Program.
+        """
         results, start = [], 0
         dtype = complex if values.dtype.kind == "c" else self.dtype
         for port in self.outputs:
@@ -434,7 +458,9 @@ class Program(Generic[Result]):
         return results
 
     def _raise(self, state: Any, rows: int | None) -> None:
-        """Raise the error of the first row whose status is not 0, for all such rows.
+        """Raise the error of the first row whose status is not 0; else do nothing.
+
+        The `rows` of the error are all failed rows, whatever their status.
 
         Args:
             state: Status of the state, or of each row.
@@ -470,10 +496,10 @@ class Program(Generic[Result]):
         return targets
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
-        """Evaluate complex inputs (complex-step checks) on the plain engine.
+        """Evaluate complex inputs (complex-step checks); engines may implement it.
 
         Raises:
-            UnsupportedError: This engine does not support complex numbers.
+            UnsupportedError: Always, in this class.
         """
         raise UnsupportedError(f"engine {self.engine} takes no complex numbers")
 

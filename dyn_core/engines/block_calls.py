@@ -17,7 +17,9 @@ class BlockCalls:
     """Methods of a NativeProgram for data in blocks (blocks, size, lanes).
 
     Attributes:
-        inputs, outputs, lanes, dtype: As of the NativeProgram.
+        inputs, outputs: Ports with their sizes.
+        lanes: States that one instruction computes in a batch.
+        dtype: Data type of the numbers.
     """
 
     inputs: tuple[Port, ...]

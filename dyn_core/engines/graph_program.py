@@ -81,7 +81,7 @@ class GraphProgram(Program[Any]):
         return self.graph.requirements
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
-        """Evaluate complex inputs on the plain engine."""
+        """Evaluate complex inputs on the plain engine; see PlainProgram._complex."""
         parts = ("recipe", "signature", "inputs", "outputs", "defaults", "finite")
         plain = PlainProgram(
             self.function, **{name: getattr(self, name) for name in parts}

@@ -53,7 +53,7 @@ class NativeProgram(BlockCalls, GraphProgram):
         parts: Arguments of GraphProgram.
 
     Attributes:
-        facts: As above.
+        facts: Properties of the Graph.
         lanes: States that one instruction computes in a batch.
     """
 
@@ -76,13 +76,20 @@ class NativeProgram(BlockCalls, GraphProgram):
         self._connect()
 
     def prepare(self, batch: bool = False) -> None:
-        """Compile or load the kernels, and wait for them; see Program."""
+        """Compile or load the kernels, and wait for them; see Program.
+
+        Raises:
+            CompileError: LLVM failed.
+        """
         self._kernel("scalar", wait=True)
         if batch:
             self._kernel("batch", wait=True)
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """Return the kernels made so far, the one for a single state first."""
+        """Return the Kernels that this Program has: none, one, or scalar and batch.
+
+        The scalar one comes first. Interpreters do not count.
+        """
         made = self._kernels
         return tuple(made[name] for name in kernel.VARIANTS if name in made)
 
@@ -106,7 +113,10 @@ class NativeProgram(BlockCalls, GraphProgram):
         return self._full(variant) if made is None else made
 
     def _full(self, variant: str) -> Kernel:
-        """Return the kernel of a variant from memory or disk, or compiled now."""
+        """Return the kernel of a variant from memory or disk, or compiled now.
+
+        The Program uses it from then on. Raises CompileError if LLVM fails.
+        """
         what = f"{self.recipe.solver.name} for {self.model.name}"
         key, sizes = self.facts.kernel, self._sizes
         made = kernel.get(variant, key, lambda: self.graph, sizes, self.lanes, what)
@@ -115,6 +125,8 @@ class NativeProgram(BlockCalls, GraphProgram):
 
     def adopt(self, variant: str, made: Variant) -> None:
         """Use this machine code in later calls; the interpreter only until a Kernel.
+
+        Nothing changes where the Program has a Kernel of this variant already.
 
         Args:
             variant: scalar or batch.
@@ -313,11 +325,15 @@ class NativeProgram(BlockCalls, GraphProgram):
         """Run all rows, on several threads where that is faster.
 
         Args:
-            made, arrays, strides, results, state: As of _one_by_one, of the variant
-                batch.
+            made: Machine code of the variant batch.
+            arrays: Contiguous inputs.
+            strides: Bytes from row to row of each input; 0 for a shared one.
+            results: Output arrays, written.
+            state: Status of each row, written.
 
         Returns:
-            Number of failed rows.
+            Number of failed rows; rows that overlapping blocks compute twice count
+            twice.
         """
         rows = len(state)
         inputs = pointers([array.ctypes.data for array in arrays])
@@ -344,7 +360,10 @@ class NativeProgram(BlockCalls, GraphProgram):
 
 
 def _far(results: Sequence[np.ndarray]) -> bool:
-    """Return whether results are not in the cache: large, or in memory long unused."""
+    """Return whether results are not in the cache: large, or in memory long unused.
+
+    It resets the record of such memory; see result_memory.took_cold.
+    """
     cold = result_memory.took_cold()
     return cold or sum(x.nbytes for x in results) > result_memory_code.FAR
 
@@ -383,7 +402,7 @@ def build(function: Function, **parts: Any) -> GraphProgram:
 
 
 def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
-    """Return the sizes of the inputs and the sizes of the outputs."""
+    """Return the numbers of values of all inputs, and of all outputs, by Port."""
     return tuple(p.size for p in inputs), tuple(p.size for p in outputs)
 
 

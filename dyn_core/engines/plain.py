@@ -62,7 +62,10 @@ class _Computing(Number):
         return self._compute(op, values)
 
     def _compute(self, op: str, values: Sequence[Any]) -> Any:
-        """Return the result of an operation of OPERATIONS on plain values."""
+        """Return the result of an operation of OPERATIONS on plain values.
+
+        Subclasses implement it; this class raises NotImplementedError.
+        """
         raise NotImplementedError
 
 

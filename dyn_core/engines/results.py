@@ -50,5 +50,5 @@ def result_type(names: tuple[str, ...]) -> Any:
 
 
 def make_result(names: tuple[str, ...], values: Sequence[Any]) -> Any:
-    """Return several outputs as a named tuple."""
+    """Return several outputs as a named tuple; as many values as names."""
     return result_type(names)(*values)

@@ -18,6 +18,8 @@ class RowProgram(Program[Any]):
     def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
         """Return flat outputs of one state's flat inputs.
 
+        Subclasses implement it; this class raises NotImplementedError.
+
         Raises:
             RowError: The state has no result.
         """

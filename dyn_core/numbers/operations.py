@@ -17,7 +17,10 @@ import numpy as np
 
 
 def divide(a: float, b: float) -> float:
-    """Return a / b; for b = 0 infinity, or NaN where a is 0 or NaN."""
+    """Return a / b; for b = 0 infinity with the quotient's sign, or NaN.
+
+    It is NaN where a is 0 or NaN. -0.0 counts as negative.
+    """
     try:
         return a / b
     except ZeroDivisionError:

@@ -90,7 +90,8 @@ class Record:
         """Append an operation and return its result as a Reverse number.
 
         Args:
-            op, values, places: As of `note`.
+            op, values: Operation ("" for a variable) and values of its operands.
+            places: Indices of the operands in this record; None for constants.
             result: Value of the result.
         """
         self._operations.append((op, values, places))
@@ -107,6 +108,9 @@ class Record:
             results: y, numbers computed from the variables, or constants.
             weights: w, numbers of a lower rank, as many as results.
             by: x, numbers that `variables` returned.
+
+        Returns:
+            One derivative for each entry of `by`; 0.0 where no result depends on it.
         """
         passed: list[Any] = [0.0] * len(self._operations)
         for y, w in zip(results, weights, strict=True):

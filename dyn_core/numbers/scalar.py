@@ -35,6 +35,8 @@ class Number:
     def apply(self, op: str, *operands: Any) -> Any:
         """Return the result of operation `op` on `operands` (numbers or floats).
 
+        Subclasses implement it; this class raises NotImplementedError.
+
         Args:
             op: Name in OPERATIONS, or "require", "loop", "product", "call"; classes
                 raise for operations that they do not support.
@@ -43,13 +45,21 @@ class Number:
         raise NotImplementedError
 
     def truth(self) -> NoReturn | bool:
-        """Return the truth of a condition; classes without one raise."""
+        """Return the truth of a condition, for `bool` and `if`.
+
+        This class raises NotImplementedError; traced numbers raise TraceError.
+        """
         raise NotImplementedError
 
     def product(
         self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
-        """Return the entries of a matrix product, row by row; see flat_product."""
+        """Return the entries of a matrix product, row by row.
+
+        Args:
+            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
+            shape: Sizes and signs.
+        """
         return unrolled_product(a, b, c, shape)
 
     # fmt: off

@@ -92,6 +92,10 @@ class Taylor(Number):
             (A B + C)' = A' B + A B' + C',   (A B)'' = A'' B + 2 A' B' + A B''
 
         Each term is a product of matrices, see flat_product.
+
+        Args:
+            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
+            shape: Sizes and signs.
         """
         rank, numbers = self.rank, [*a, *b, *c]
         second = any(
@@ -125,7 +129,10 @@ class Taylor(Number):
 
 
 def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
-    """Return Taylor(x, d1, d2, rank), or x where both derivatives are constant 0."""
+    """Return Taylor(x, d1, d2, rank), or x where its derivatives are constants 0.
+
+    A second derivative None counts as 0.
+    """
     return (
         x if _is_zero(d1) and (d2 is None or _is_zero(d2)) else Taylor(x, d1, d2, rank)
     )
@@ -133,6 +140,8 @@ def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
 
 def variables(x: Iterable[Any], k: int, rank: int = COORDINATE) -> list[Any]:
     """Return the numbers x with the k-th as the variable: its first derivative is 1.
+
+    The others are unchanged. Second derivatives are not computed.
 
     Args:
         x: Values.
@@ -187,7 +196,8 @@ def _loop(
 
     Args:
         rank: Rank of the variable.
-        state, body, cond: As of scalar.loop, on Taylor numbers.
+        state: Numbers carried from round to round, Taylor numbers or constants.
+        body, cond: Functions of the state: the next state, the condition to continue.
         rounds: Maximum number of rounds.
         second: Whether the state contains second derivatives. If not, and the body
             returns some, the loop is run again with them.

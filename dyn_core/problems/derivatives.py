@@ -33,7 +33,8 @@ def _slope(
     Args:
         of, by: Names of the differentiated output and of the variable.
         shape: Named sizes of `of` and of `by`.
-        unit, kind: As of a Port.
+        unit: SI unit of the derivative.
+        kind: One of KINDS in ports.py.
     """
     meaning = f"derivative of {of} by {by}"
     return Port(f"d{of}_d{by}", shape, unit, kind, meaning=meaning)

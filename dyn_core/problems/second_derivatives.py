@@ -32,7 +32,7 @@ def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
     Args:
         of: Differentiated output.
         by, then: Variables of the first and of the second differentiation.
-        kind: As of a Port.
+        kind: One of KINDS in ports.py.
     """
     meaning = f"derivative of (weights . d{of}_d{by})[j] by {then}[k], at [j, k]"
     return Port(f"d2{of}_d{by}d{then}", ("nv", "nv"), "SI", kind, meaning=meaning)

@@ -55,13 +55,21 @@ class System(ABC):
         """
 
     def value(self, path: str) -> np.ndarray:
-        """Return the current value of a parameter path as a flat float array."""
+        """Return the current value of a parameter path as a flat float array.
+
+        Raises:
+            ModelError: The path is unknown.
+        """
         return np.array(self.parameter(path), float)
 
     def resisting(self, friction: bool, springs: bool) -> System:
         """Return the system with joint friction and springs only where asked for.
 
         The base class has no such forces and returns itself.
+
+        Args:
+            friction: Whether damping and dry friction of joints act.
+            springs: Whether springs and the user's forces act.
         """
         return self
 
@@ -74,7 +82,13 @@ class System(ABC):
         return q
 
     def missing(self, inputs: Sequence[str]) -> str | None:
-        """Return a message if a required input is not among `inputs`, else None."""
+        """Return a message if a required input is not among `inputs`, else None.
+
+        The base class requires none.
+
+        Args:
+            inputs: Names of optional inputs and parameter paths given to build.
+        """
         return None
 
 

@@ -98,7 +98,8 @@ class Adapter:
                 absent.
 
         Returns:
-            One Vector, Matrix or number for each output Port.
+            One value for each output Port: a Vector, Matrix or number, or the result of
+            the algorithm as it is. A packed or sparse matrix is a Vector.
 
         Raises:
             ShapeError: The algorithm returned a wrong number of outputs or a wrong
@@ -123,8 +124,9 @@ class Adapter:
     def _input(self, model: Model, port: Port, values: Mapping[str, Any]) -> Any:
         """Return an input in the form that the algorithm takes.
 
-        Joint forces are reduced by friction and springs, external forces are in body
-        coordinates. An absent optional input is None, or zero forces.
+        Joint forces are reduced by friction and springs; external forces are a list in
+        body coordinates, entry 0 unused. If by_joint, coordinates are split into a list
+        by body. An absent optional input is None, or zero forces.
 
         Args:
             model: Robot or other System.
@@ -180,7 +182,10 @@ class Adapter:
         return result
 
     def _friction(self, model: Model, values: Mapping[str, Any]) -> Vector:
-        """Return the resistance of friction and springs; zeros where none acts."""
+        """Return the joint forces, (nv,), that overcome friction and springs.
+
+        They are zero where this Adapter adds neither.
+        """
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is None or not any(acts):
             return Vector.zeros(model.nv)
@@ -229,7 +234,8 @@ class Adapter:
 
         Args:
             model: Robot.
-            value: Forces of all bodies; None: all zero.
+            value: Forces of bodies 1 to nb, without entry 0; None: all zero. A list of
+                another length is not transformed.
             values: Inputs by name; q is read where forces come in base coordinates.
         """
         if value is None:
@@ -269,6 +275,7 @@ class FlatFunction:
         Raises:
             ShapeError: An output of the algorithm has a wrong number of entries.
             RequireError: A position is invalid, where positions are checked.
+            TraceError: The algorithm raised an error that is not a DynError.
         """
         values, changed, start = {}, {}, 0
         for port in self.inputs:
@@ -332,6 +339,7 @@ class _Slot:
         Raises:
             UnsupportedError: A parameter is passed to the Program of a NumpySolver.
             ShapeError: The inputs of a Program have a wrong number of entries.
+            RowError: The Program of a NumpySolver has no result for this state.
         """
         if isinstance(self.what, Deferred):
             system, *inputs = args
@@ -400,8 +408,8 @@ def named_errors(
 ) -> Iterator[None]:
     """Convert errors of an algorithm into a DynError with solver, file and line.
 
-    Other DynErrors, MemoryError and RecursionError pass through; a TraceError without a
-    solver gets the name.
+    SystemExit is converted too. Other DynErrors, KeyboardInterrupt, MemoryError and
+    RecursionError pass through; a TraceError without a solver gets the name.
 
     Args:
         name: Solver and, in brackets, its plugin.
@@ -470,7 +478,10 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
 
 
 def flat_numbers(value: Any) -> list[Any]:
-    """Return the numbers of a value as a list; matrices and nested lists row by row."""
+    """Return the numbers of a value as a list; matrices and nested lists row by row.
+
+    A NumPy array must have one axis; a single number becomes a list of one.
+    """
     if isinstance(value, Matrix):
         return [x for row in value.rows for x in row]
     if isinstance(value, (list, tuple)):

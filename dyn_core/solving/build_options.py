@@ -183,7 +183,10 @@ class BuildOptions:
         return result, rest
 
     def _check(self, name: str) -> None:
-        """Raise UnsupportedError for invalid values; `name` is the solver's name."""
+        """Raise UnsupportedError for invalid values; `name` is the solver's name.
+
+        threads, wait and dtype are refused on the engines graph and plain.
+        """
         for option, valid in (
             ("f_ext_frame", ("body", "base")),
             ("matrices", FORMS),
@@ -211,7 +214,9 @@ class BuildOptions:
             self.refuse_native(name, f"on engine '{self.engine}'")
 
     def refuse_native(self, name: str, where: str) -> None:
-        """Raise UnsupportedError for options that only machine code supports.
+        """Raise UnsupportedError if threads, wait or dtype is not its default.
+
+        Only machine code supports other values.
 
         Args:
             name: Solver, for the message.
@@ -268,6 +273,9 @@ class BuildOptions:
         self, model: Any, signature: Signature, sizes: Mapping[str, int]
     ) -> tuple[list[Port], list[Port], list[str]]:
         """Return sized inputs, sized outputs, and the names of parameter inputs.
+
+        Parameters follow the Signature's inputs, in the order of the option `inputs`. A
+        packed or sparse matrix has one axis, and its indices in `places`.
 
         Args:
             model: System.

@@ -69,7 +69,10 @@ def _docstring(solver: Any) -> str:
 
 
 def _before_sections(doc: str) -> str:
-    """Return the part of a docstring before the first section such as "Args:"."""
+    """Return the part of a docstring before the first section such as "Args:".
+
+    A leading "Return the" is removed.
+    """
     paragraphs = []
     for paragraph in doc.split("\n\n"):
         if paragraph.startswith(_SECTIONS):
@@ -89,7 +92,7 @@ def _entries(doc: str) -> dict[str, str]:
 
 
 def _slots(solver: Any) -> list[str]:
-    """Return the table of the slots in a list; an empty list without slots."""
+    """Return a list of one string, the table of the slots; empty without slots."""
     fills = getattr(solver, "fills", {})
     rows = [
         (f"{name}={getattr(fills.get(name), 'name', fills.get(name))!r}",
@@ -100,7 +103,9 @@ def _slots(solver: Any) -> list[str]:
 
 
 def _options(solver: Any, doc: str) -> list[str]:
-    """Return the table of the solver's own options in a list; empty without options.
+    """Return a list of one string, the table of the solver's own options.
+
+    The list is empty without options.
 
     Args:
         solver: Solver.

@@ -27,8 +27,8 @@ class ArraySolver(Solver):
 
     A leaf implements `outputs`, or derives from NumpySolver and implements `solve`.
     Where the Signature has friction_at, joint friction and springs are added outside of
-    `outputs`; otherwise its model has exactly those asked for. A RequireError that it
-    raises becomes the status of the row.
+    `outputs`; otherwise its model has exactly those asked for. A RequireError raised by
+    `outputs` becomes the status of the row.
 
     Attributes:
         options: Options with their defaults.
@@ -37,7 +37,12 @@ class ArraySolver(Solver):
     options: Mapping[str, Any] = {}
 
     def sizes(self, model: Model, options: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return named sizes of Ports that depend on options; empty in this class."""
+        """Return named sizes of Ports that depend on options; empty in this class.
+
+        Args:
+            model: System.
+            options: A value of each option of the solver.
+        """
         return {}
 
     @abstractmethod
@@ -47,7 +52,8 @@ class ArraySolver(Solver):
         Args:
             model: Robot, or another System.
             inputs: Arrays shaped like the Ports; optional inputs are None unless the
-                Program was built with them.
+                Program was built with them. Ports of kind joint_force come without the
+                share of friction and springs where the Signature has friction_at.
             options: A value of each entry of `options`.
 
         Returns:
@@ -104,7 +110,11 @@ class ArraySolver(Solver):
         )
 
     def _refuse_what_needs_tracing(self, common: BuildOptions) -> None:
-        """Raise UnsupportedError for options that only a TracedSolver supports."""
+        """Raise UnsupportedError for options that only a TracedSolver supports.
+
+        They are threads, wait, dtype, matrices, f_ext_frame, and parameter paths in
+        `inputs`.
+        """
         common.refuse_native(self.name, "in a NumpySolver")
         optional = {port.name for port in self.signature.inputs if port.optional}
         refused = sorted({*common.inputs} - optional)
@@ -131,7 +141,10 @@ class NumpySolver(ArraySolver):
 
     @abstractmethod
     def solve(self, model: Model, *inputs: Any, **options: Any) -> Any:
-        """Return the outputs of one state, float arrays in independent coordinates."""
+        """Return the outputs of one state, float arrays in independent coordinates.
+
+        Arguments and result are described at ArraySolver.outputs.
+        """
 
     def outputs(self, model: Model, *inputs: Any, **options: Any) -> Any:
         """Return the result of `solve`."""

@@ -18,6 +18,8 @@ Law = Callable[[Any], Iterator[tuple[Any, Any]]]  # yields pairs that must agree
 def isolated(who: str, what: str) -> Iterator[None]:
     """Convert errors of a plugin into a PluginError, except KeyboardInterrupt.
 
+    A PluginError that names this plugin already passes unchanged.
+
     Args:
         who: Distribution and module of the plugin.
         what: Failed action, for the message.
@@ -82,7 +84,16 @@ def new_problems(known: Any, offer: Any, who: str) -> dict[str, Signature]:
 
 
 def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
-    """Return the SystemKinds offered by dyn_systems, by name; see new_problems."""
+    """Return the SystemKinds offered by dyn_systems, by name.
+
+    Args:
+        known: Names of kinds of system that exist already.
+        offer: Return value of the hook.
+        who: Distribution and module of the plugin.
+
+    Raises:
+        PluginError: An object or name is invalid, or a name exists already.
+    """
     return _new(known, offer, SystemKind, "kind of system", "dyn_systems", who)
 
 
@@ -133,7 +144,9 @@ def _new(
 
     Args:
         known: Names that exist already.
-        offer, kind, what, hook, who: As of _named.
+        offer: Return value of the hook.
+        kind, what: Type of the objects, and the noun for them in messages.
+        hook, who: Name of the hook, and the plugin; for messages.
     """
     offered = {item.name: item for item in _named(offer, kind, what, hook, who)}
     for name in offered:
@@ -158,6 +171,7 @@ def _named(offer: Any, kind: type, what: str, hook: str, who: str) -> list[Any]:
 
     Raises:
         PluginError: A type or name is invalid, or a name occurs twice.
+        TypeError: `offer` is not iterable.
     """
     offered = list(offer)
     for item in offered:

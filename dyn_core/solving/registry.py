@@ -61,7 +61,11 @@ class Registry:
         self._systems: dict[str, SystemKind] | None = None
 
     def load(self) -> None:
-        """Load every installed plugin, first the plugins of this project."""
+        """Load every installed plugin, first the plugins of this project.
+
+        Errors are reported, not raised. Call it once: a second call reports every
+        plugin as registered already.
+        """
         seen = set()
         points = entry_points(group=GROUP)
         for point in sorted(points, key=lambda point: _package(point) not in BUILT_IN):
@@ -88,6 +92,8 @@ class Registry:
 
     def _modules(self, plugin: Any, who: str) -> Iterator[Any]:
         """Yield the plugin itself and, for a package, each public module, recursively.
+
+        A module that cannot be imported is reported and skipped.
 
         Args:
             plugin: Module or object.
@@ -154,6 +160,9 @@ class Registry:
     def unregister(self, plugin: Any) -> None:
         """Remove a plugin with all its offers.
 
+        A solver name that both it and another plugin offered is unknown afterwards; the
+        other plugin was left out and stays so.
+
         Raises:
             PluginError: It is not registered.
         """
@@ -197,7 +206,7 @@ class Registry:
             )
 
     def commands(self) -> list[pluggy.HookImpl]:
-        """Return the dyn_commands hooks of all plugins, in loading order."""
+        """Return the dyn_commands hooks of all plugins, uncalled, in loading order."""
         return self._hooks("dyn_commands")
 
     def _hooks(self, name: str) -> list[pluggy.HookImpl]:
@@ -236,6 +245,8 @@ class Registry:
 
     def problem(self, name: str | Signature) -> Signature:
         """Return the kind of problem of a name; a Signature is returned unchanged.
+
+        Case is ignored.
 
         Raises:
             SignatureError: The name is unknown; lists near names.
@@ -437,6 +448,8 @@ def solvers(
     signature: Signature | str | None = None, references: bool = False
 ) -> list[str]:
     """Return the names of all installed solvers, or of the solvers of one problem.
+
+    The names are sorted.
 
     Args:
         signature: Kind of problem, such as dyn.problems.FORWARD_DYNAMICS or

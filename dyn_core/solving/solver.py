@@ -51,8 +51,8 @@ class Solver(ABC, Generic[Built]):
         changed_options: Options that with_options changed.
         valid: By option, a Kind of dyn_core.validation, or a function (model, value)
             that raises for an invalid value; its model is None if it is not known yet.
-            Options without a rule must have the type of their default, unless that is
-            None or a tuple.
+            Options without a rule must have the type of their default if that is a
+            bool, int, float or str; read_option describes the other cases.
     """
 
     name: str
@@ -76,6 +76,10 @@ class Solver(ABC, Generic[Built]):
             model: System of the Signature's kind.
             options: Options of every build (BuildOptions), and slots and options of the
                 solver.
+
+        Raises:
+            UnsupportedError: The System is of another kind or not supported, or an
+                option is invalid. Subclasses may raise other DynErrors.
         """
 
     def describe(
@@ -92,7 +96,10 @@ class Solver(ABC, Generic[Built]):
         return describe_solver(self, inputs, outputs)
 
     def refusal(self, model: Any) -> str | None:
-        """Return why this robot is not supported, with valid alternatives, or None."""
+        """Return why this robot is not supported, with valid alternatives, or None.
+
+        None: it is supported; in this class, every robot.
+        """
         return None
 
     def lack(self, model: Any, options: Mapping[str, Any]) -> str | None:
@@ -131,8 +138,10 @@ class Solver(ABC, Generic[Built]):
     def with_options(self, **options: Any) -> Solver[Built]:
         """Return a copy of the solver with other defaults of its options.
 
+        Slots and options of every build cannot be changed by it.
+
         Args:
-            options: New defaults; each of the type of the present default.
+            options: New defaults by option, valid as in `build`.
 
         Raises:
             UnsupportedError: The option does not exist or the value is invalid; the
@@ -198,6 +207,10 @@ class TracedSolver(Solver):
         source: Literature of the algorithm; default: "Source:" of its docstring.
         reference: Whether it exists for comparison with other solvers.
         origin, lookup: See Solver.
+
+    Raises:
+        SignatureError: The algorithm does not take the Signature's inputs, slots and
+            options.
     """
 
     name: str
@@ -226,7 +239,11 @@ class TracedSolver(Solver):
             _check_parameters(self)
 
     def refusal(self, model: Model) -> str | None:
-        """Return why this robot is not supported, with valid alternatives, or None."""
+        """Return why this robot is not supported, with valid alternatives, or None.
+
+        Raises:
+            TraceError: `supports` raised an error that is not a DynError.
+        """
         if self.supports is None:
             return None
         with named_errors(f"{self.name} ({self.origin})" if self.origin else self.name):
@@ -242,6 +259,7 @@ class TracedSolver(Solver):
 
         Raises:
             SignatureError: A slot is filled with a solver of another kind.
+            SolverNotFound: The name of a solver for a slot is unknown.
             UnsupportedError: An option or engine is unknown or invalid, or the
                 algorithm does not support the robot.
             ModelError: A parameter path in `inputs` is unknown.
@@ -329,6 +347,7 @@ class TracedSolver(Solver):
         Raises:
             SignatureError: Not a Solver, one of another Signature, or a name without a
                 registry to look it up.
+            SolverNotFound: The name is unknown.
         """
         if isinstance(what, str):
             if self.lookup is None:

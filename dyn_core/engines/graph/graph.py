@@ -34,7 +34,8 @@ class Node(NamedTuple):
     Attributes:
         op: Name of the operation.
         operands: Indices of earlier nodes.
-        data: See the module.
+        data: Constant, index, Region, Call or ProductShape, by operation (listed in the
+            module's docstring); None for operations of OPERATIONS.
     """
 
     op: str
@@ -96,7 +97,11 @@ class Call:
     width: int
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Return the flat results for floats, or for columns of a batch."""
+        """Return the flat results for floats, or for columns of a batch.
+
+        Raises:
+            RowError: The Program has no result for the state, or for some rows.
+        """
         arrays, start = [], 0
         batch = np.broadcast_shapes(*(np.shape(x) for x in operands))
         for port in self.program.inputs:
@@ -138,7 +143,8 @@ class Graph:
         """Return (outputs, status) for flat inputs: floats, or columns of a batch.
 
         The status is 0, or the number (from 1) of the first requirement that failed;
-        for a batch, an array with one per row.
+        for a batch, an array with one per row. Outputs and a status that depend on no
+        column are single numbers in a batch too.
         """
         columns = any(isinstance(x, np.ndarray) for x in inputs)
         values: list[Any] = []
@@ -153,7 +159,11 @@ class Graph:
         return [values[k] for k in self.outputs], status
 
     def check(self) -> None:
-        """Raise ValueError if the Graph is not well formed."""
+        """Raise ValueError if the Graph is not well formed.
+
+        Checked are operations, their number of operands, all indices, and that loops
+        have no requirements.
+        """
         for number, node in enumerate(self.nodes):
             if any(not 0 <= k < number for k in node.operands):
                 raise ValueError(f"node {number} reads a node that is not before it")
@@ -191,7 +201,10 @@ class Graph:
     def digest(self) -> bytes:
         """Return a SHA-256 digest (32 bytes), equal in every process.
 
-        ValueError for Graphs that call Programs: they have no digest.
+        Classes and items of requirements do not enter; their conditions do.
+
+        Raises:
+            ValueError: The Graph calls Programs.
         """
         return hashlib.sha256(marshal.dumps(self._plain(), 2)).digest()
 

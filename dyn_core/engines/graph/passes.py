@@ -39,7 +39,11 @@ class Builder:
         self._known: dict[Any, int] = {}
 
     def const(self, value: Any) -> int:
-        """Return the index of the node of a constant."""
+        """Return the index of the node of a constant, added if there is none.
+
+        Numbers become floats; True, 1.0, 0.0 and -0.0 have nodes of their own. Without
+        folding a node is always added.
+        """
         value = value if isinstance(value, bool) else float(value)
         # True equals 1.0, zeros of either sign are equal, NaN does not equal itself.
         alike = value in (0.0, 1.0) or value != value
@@ -56,7 +60,8 @@ class Builder:
         Args:
             op: Name of the operation.
             operands: Indices of nodes.
-            data: As of a Node.
+            data: Region, Call, ProductShape or index of a Node that is none of
+                OPERATIONS.
         """
         if not self.folding or op in ("loop", "call"):
             return self._append(Node(op, _ordered(op, operands), data), None)

@@ -43,10 +43,15 @@ class Symbol(Number):
         """Record an operation in the innermost Graph being traced.
 
         Args:
-            op, operands: As of Number.apply.
+            op: Name in OPERATIONS, or loop, call, product, require.
+            operands: Its arguments.
 
         Returns:
-            As of Tracer.record.
+            A Symbol, or a float or bool where the result is constant; for a loop, call
+            or product the list or tuple of results; None for require.
+
+        Raises:
+            TraceError: An operand is not a number, or is a Symbol of another trace.
         """
         tracer = self.tracer
         while tracer.inner is not None:
@@ -61,7 +66,8 @@ class Symbol(Number):
         A large one is recorded as one operation; a small one is written out.
 
         Args:
-            a, b, c, shape: As of scalar.flat_product.
+            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
+            shape: Sizes and signs.
         """
         row = shape.rows == shape.inner == 1
         if shape.work < (ROLLED_ROW if row else ROLLED):
@@ -134,8 +140,8 @@ class Tracer:
             operands: Its arguments.
 
         Returns:
-            A Symbol, or a float where the result is constant; for a loop, call or
-            product the list or tuple of results; None for require.
+            A Symbol, or a float or bool where the result is constant; for a loop, call
+            or product the list or tuple of results; None for require.
         """
         if op in OPERATIONS:
             if (op == "mul" or op == "add") and self.builder.has_zero:
@@ -165,7 +171,7 @@ class Tracer:
         return 0.0 if op == "mul" else b
 
     def symbol(self, node: int) -> Any:
-        """Return the Symbol of a node, or the plain float of a constant."""
+        """Return the Symbol of a node; with folding, a constant as a float or bool."""
         constant = self.builder.values[node] if self.folding else None
         return Symbol(self, node) if constant is None else constant
 
@@ -191,14 +197,23 @@ class Tracer:
         return self._capture(x)
 
     def call(self, program: Callee, operands: Sequence[Any]) -> list[Any]:
-        """Record the call of a Program that is not traced; return its flat results."""
+        """Record the call of a Program that is not traced; return its flat results.
+
+        Args:
+            program: Program to call when the Graph runs.
+            operands: Its flat inputs, numbers or Symbols.
+        """
         width = sum(port.size for port in program.outputs)
         nodes = tuple(self.lift(x) for x in operands)
         node = self.builder.node("call", nodes, Call(program, width))
         return self._items(node, width)
 
     def finish(self, outputs: Sequence[Any]) -> Graph:
-        """Return the Graph with these outputs, pruned where rules apply."""
+        """Return the Graph with these outputs; pruned if folding, else with all nodes.
+
+        Raises:
+            TraceError: An output is not a number.
+        """
         self.builder.graph.outputs = [self.lift(x) for x in outputs]
         graph = self.builder.graph
         return prune(graph) if self.folding else graph
@@ -239,7 +254,8 @@ class Tracer:
         Without folding it is written out, since every operation is wanted.
 
         Args:
-            a, b, c, shape: As of scalar.flat_product.
+            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
+            shape: Sizes and signs.
         """
         if not self.folding:
             return unrolled_product(a, b, c, shape)
@@ -251,7 +267,8 @@ class Tracer:
         """Record a requirement.
 
         Args:
-            condition, error, item: As of scalar.require.
+            condition: Symbol or bool that must be true.
+            error, item: Class of the error, and the item that it names.
 
         Raises:
             TraceError: This is the condition of a loop.
@@ -276,7 +293,9 @@ class Tracer:
         first, by round and then by order, counted from 1; 0 if none did.
 
         Args:
-            state, body, cond: As of scalar.loop.
+            state: Numbers carried from round to round.
+            body, cond: Functions of the state: the next state, the condition to
+                continue.
             rounds: Maximum number of rounds.
         """
         count = width = len(state)
@@ -334,7 +353,13 @@ class Tracer:
         return inner, results
 
     def first_failure(self, requirements: Sequence[Requirement]) -> Symbol:
-        """Return which requirement of a loop's body failed first, from 1; 0.0: none."""
+        """Record and return the number of the requirement of a loop that failed first.
+
+        It is counted from 1; 0.0 if none failed in this or an earlier round.
+
+        Args:
+            requirements: Requirements of the loop's body, in order.
+        """
         node, const = self.builder.node, self.builder.const
         none = this = const(0.0)
         for number in range(len(requirements), 0, -1):
@@ -384,6 +409,7 @@ def trace(
 
     Raises:
         TraceError: The function cannot be traced; the message names file and line.
+            Other exceptions of the function pass through.
     """
     with seldom_collected():
         tracer = Tracer(width, folding=folding)

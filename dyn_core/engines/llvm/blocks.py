@@ -48,7 +48,10 @@ class Blocks:
         self.last = 0
 
     def _take(self) -> tuple[int, int]:
-        """Return the row range (first, end) of the next block, or (0, 0)."""
+        """Return the row range (first, end) of the next block; (0, 0) if none is left.
+
+        `end` is exclusive. The range belongs to the calling thread then.
+        """
         with self._lock:
             first, last = self.first, self.last
             if first >= last:

@@ -98,6 +98,8 @@ class Machine:
 def missing() -> str:
     """Return why machine code is not available here; empty where it is.
 
+    The first call decides for the process; it warns of unknown variables DYN_... too.
+
     Raises:
         SettingError: An environment variable has an invalid value.
     """
@@ -139,13 +141,13 @@ def _warn_of_unknown_variables() -> None:
 
 @once
 def warn_missing() -> None:
-    """Warn once that Programs run without machine code."""
+    """Warn once that Programs run without machine code; this is not checked."""
     warn(f"Programs run on engine 'graph', some hundred times slower: {missing()}")
 
 
 @once
 def machine() -> Machine:
-    """Return the properties of this machine."""
+    """Return the properties of this machine; only where missing() is empty."""
     import llvmlite
     import llvmlite.binding as llvm
 

@@ -78,6 +78,9 @@ class Emitter:
         Args:
             graph: Graph without calls of Programs.
             inputs, outputs: Memory of the flat inputs and outputs.
+
+        Raises:
+            ValueError: An operation has no machine form.
         """
         readable = isinstance(outputs, (Ports, BehindPointer))
         joined = outputs.joined if readable else None
@@ -193,7 +196,7 @@ class _Writer:
             self.deliver(k)
 
     def real(self, k: int) -> str:
-        """Return the register of a value as a real; a condition becomes 1.0 or 0.0."""
+        """Return the register of node k as a real; a condition becomes 1.0 or 0.0."""
         code = self.code
         name, kind_name = self._value(k)
         if kind_name == "real":
@@ -205,7 +208,7 @@ class _Writer:
         return real
 
     def truth(self, k: int) -> str:
-        """Return the register of a value as a condition; NaN counts as true."""
+        """Return the register of node k as a condition; NaN counts as true."""
         code = self.code
         name, kind_name = self._value(k)
         if kind_name == "truth":
@@ -214,7 +217,7 @@ class _Writer:
         return code.new(f"fcmp une {code.real} {name}, {zero}")
 
     def _value(self, k: int) -> tuple[str, str]:
-        """Return register and kind (real, truth) of a value; the first use loads it."""
+        """Return register and kind (real, truth) of node k; the first use loads it."""
         value = self.code.values.get(k)
         if value is None:
             node = self.schedule.graph.nodes[k]
@@ -231,7 +234,7 @@ class _Writer:
         return value
 
     def _keep(self, k: int) -> None:
-        """Store a value in its slots, and as output and requirement."""
+        """Write the stores of node k into its slots and outputs; see `deliver`."""
         first = self.schedule.slots.get(k)
         places = [] if first is None else [first]
         for place in (*places, *self.schedule.copies.get(k, ())):
@@ -239,14 +242,14 @@ class _Writer:
         self.deliver(k)
 
     def deliver(self, k: int) -> None:
-        """Store a value in its outputs, and note it as a requirement."""
+        """Write the stores of node k into its outputs, and its status update if any."""
         code = self.code
         for index in self.ends.get(k, ()):
             code.store(self.outputs, index, self.real(k))
         self.require(k)
 
     def require(self, k: int) -> None:
-        """Write the status update for a value that is a requirement; else nothing.
+        """Write the status update for node k if it is a requirement; else nothing.
 
         The status becomes the minimum of its value and the number of the failed
         requirement.

@@ -33,7 +33,7 @@ def real_size(width: int) -> int:
 
 
 def suffix(width: int) -> str:
-    """Return the type suffix of LLVM's intrinsics for real numbers."""
+    """Return the type suffix of LLVM's intrinsics for real numbers, such as v4f64."""
     one = "f32" if is_single(width) else "f64"
     return one if width == 1 else f"v{width}{one}"
 
@@ -81,6 +81,9 @@ def constant(x: Any, name: str, width: int) -> str:
 
 class Instructions:
     """The instructions of one LLVM function.
+
+    Methods that return a Value or a register append instructions to `lines`, unless the
+    result is a constant or exists already.
 
     Attributes:
         width: Lanes of its values.
@@ -178,6 +181,8 @@ class Instructions:
 
 class Value:
     """An LLVM value with Python's operators.
+
+    Operators and methods append an instruction to the function and return its result.
 
     Attributes:
         instructions: Function that it belongs to.

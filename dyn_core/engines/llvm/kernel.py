@@ -61,7 +61,10 @@ class Variant:
         """
 
     def memory(self) -> tuple[Any, int]:
-        """Return (owner, address) of scratch memory for one thread; see give_back."""
+        """Return (owner, address) of scratch memory for one thread.
+
+        It is memory that give_back returned, or new memory of zeros after `fill`.
+        """
         try:
             return self._free.pop()
         except IndexError:
@@ -72,7 +75,11 @@ class Variant:
             return memory, address
 
     def give_back(self, memory: tuple[Any, int]) -> None:
-        """Return scratch memory for use by later calls."""
+        """Hand scratch memory back, for later calls.
+
+        Args:
+            memory: Result of `memory`; the caller no longer uses it.
+        """
         self._free.append(memory)
 
 
@@ -87,6 +94,8 @@ class Kernel(Variant):
         size: Bytes of machine code and its constants.
         seconds: Time of compilation or loading.
         compiled: Whether this process compiled it; False if it was cached on disk.
+
+    Raises CompileError if a code cannot be loaded.
     """
 
     def __init__(self, codes: Sequence[bytes], note: dict[str, Any]) -> None:
@@ -179,8 +188,12 @@ def later(
     """Make a kernel in the background, and store it in memory and on disk.
 
     Args:
-        variant, name, sizes, width: As for get.
+        variant: scalar or batch.
+        name: Key of the kernel, from `key`.
         graph: The Graph.
+        sizes: Sizes of the input and output ports.
+        width: Lanes of a batch, from `lanes`; their type is that of the numbers in
+            both variants.
         then: Called after the end with the job: its `result` is the kernel, unless
             `error` is not None.
     """
@@ -194,6 +207,9 @@ def at_hand(variant: str, name: str) -> Kernel | None:
     Args:
         variant: scalar or batch.
         name: Key of the kernel, from `key`.
+
+    Raises:
+        CompileError: The code on disk cannot be loaded.
     """
     full = f"{variant}-{name}"
     with _LOADING:
@@ -226,8 +242,12 @@ def _make(
     """Return a kernel, compiled unless another thread has made it meanwhile.
 
     Args:
-        variant, name, graph, sizes, width: As for later.
+        variant, name: scalar or batch, and key of the kernel.
+        graph, sizes, width: Graph, sizes of its ports, and lanes of a batch.
         expect: Called with the number of steps before compilation.
+
+    Raises:
+        CompileError: LLVM failed.
     """
     full, start = f"{variant}-{name}", perf_counter()
     ready = at_hand(variant, name)  # another thread may have ended meanwhile
@@ -259,7 +279,10 @@ def most_rounds(graph: Graph) -> int:
 
 
 def forget() -> None:
-    """Remove all kernels from memory; later builds load them from disk or compile."""
+    """Remove all kernels from memory; later builds load them from disk or compile.
+
+    Programs that have their kernel continue to use it.
+    """
     _known.clear()
 
 

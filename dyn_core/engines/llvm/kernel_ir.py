@@ -11,7 +11,8 @@
         blocks first..last - 1 of arrays (blocks, size, width)
 
 Where the rows do not fill the last block of `batch`, it overlaps the block before: rows
-do not depend on each other, so the same bits are written twice.
+do not depend on each other, so the same bits are written twice. Failed rows in the
+overlap are counted twice; the number is 0 only if no row failed.
 """
 
 from __future__ import annotations
@@ -113,8 +114,12 @@ def batch_kernel(
     """Return the kernels for batches of at least `width` rows, and for blocks.
 
     Args:
-        graph, inputs, outputs, fused, zeroed: As of scalar_kernel.
+        graph: Graph without calls of Programs.
+        inputs, outputs: Sizes of the ports.
+        fused: Whether multiply-adds are formed.
         width: Lanes.
+        zeroed: Whether scratch memory starts as zeros; if not, the kernel sets the
+            slots that need it.
     """
     emitter = Emitter(width, fused, 1)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
@@ -330,7 +335,10 @@ def _blocked(
     """Return the function `blocked` over blocks in lane order.
 
     Args:
-        inputs, outputs, tables, width, begin: As of _batch.
+        inputs, outputs: Sizes of the ports.
+        tables: Byte offset of the tables of block addresses in the scratch memory.
+        width: Lanes.
+        begin: Instructions before the first block.
     """
     real = kind("real", lanes_like(width, 1))
     lines = [

@@ -77,6 +77,8 @@ class LoopCalls:
     def loop(self, step: ScheduledStep) -> list[str]:
         """Write a loop and return its calls: store operands, run it, copy items.
 
+        The scratch memory grows by the loop's state.
+
         Items that are entries of products are copied into those arrays. The slots of
         all items in the Schedule are set to the loop's state.
         """
@@ -99,7 +101,10 @@ class LoopCalls:
         return calls
 
     def deliver(self, outputs: Place) -> list[str]:
-        """Return calls that store loop results as outputs and check requirements."""
+        """Return calls that store loop results as outputs and check requirements.
+
+        The called functions are written here.
+        """
         schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "loop"]
         results = [x for step in steps for x in step.results]

@@ -44,8 +44,8 @@ class Schedule:
     Attributes:
         graph: Graph; operands and results are indices of its nodes.
         chunks: Steps of each function; a loop or product is a chunk of its own.
-        slots: Slot of each value used by other chunks; slots of a loop's items are set
-            when the loop is written.
+        slots: Slot of each value used by other chunks, counted from the Schedule's
+            first one; slots of a loop's items are set when the loop is written.
         outputs: By item of a product that is stored only among the outputs, the output
             to read it from.
         copies: By value, further slots: entries of matrices that it is part of.
@@ -269,7 +269,10 @@ def _is_rolled(chunk: list[ScheduledStep]) -> bool:
 def _assign_slots(
     schedule: Schedule, joined: Callable[[int, int], bool] | None
 ) -> None:
-    """Assign a slot to each value that a later chunk reads; free slots are reused."""
+    """Assign a slot to each value that a later chunk reads; free slots are reused.
+
+    The Schedule is changed in place: slots, size, and by _place_arrays its arrays.
+    """
     last: dict[int, int] = {}
     for number, chunk in enumerate(schedule.chunks):
         for step in chunk:
@@ -296,7 +299,10 @@ def _assign_slots(
 def _place_arrays(
     schedule: Schedule, joined: Callable[[int, int], bool] | None
 ) -> None:
-    """Assign memory to the matrices of products, behind the slots of single values."""
+    """Assign memory to the matrices of products, behind the slots of single values.
+
+    Sets outputs, copies, arrays and size of the Schedule, and slots of products' items.
+    """
     steps = [step for step in schedule.rolled() if step.op == "product"]
     products = [step.data[2] for step in steps]
     # With loops, outputs cannot be used as matrices: loops write theirs at the end.

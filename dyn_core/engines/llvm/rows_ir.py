@@ -172,7 +172,10 @@ def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
 
 
 def gather(lanes: int) -> str:
-    """Return the function rows -> block; `to` gets n vectors, rounded up to a group."""
+    """Return the LLVM IR of `@gather`, rows -> block, for a number of lanes.
+
+    `to` gets n vectors, rounded up to a group.
+    """
     width, number = group_of(lanes), kind("real", lanes_like(lanes, 1))
     of, end, size = kind("real", width), f"{suffix(width)}.p0", real_size(width)
 
@@ -199,7 +202,7 @@ def gather(lanes: int) -> str:
 
 
 def scatter(lanes: int) -> str:
-    """Return the function block -> rows: n vectors at `from` become rows of n numbers.
+    """Return the LLVM IR of `@scatter`: n vectors at `from` become rows of n numbers.
 
     Masked stores are slow on many machines. A full vector at the partial end of a row
     extends into the next rows, which are written later; only the last row needs a mask,
@@ -230,7 +233,7 @@ def scatter(lanes: int) -> str:
 
 
 def stream(width: int) -> str:
-    """Return the function that copies n vectors to memory, past the cache."""
+    """Return the LLVM IR of `@stream`, which copies n vectors past the cache."""
     of, align = kind("real", width), real_size(width) * width
     lines = [
         "define internal void @stream(ptr noalias %from, i64 %n, ptr %to) nounwind {",

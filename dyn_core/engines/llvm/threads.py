@@ -19,6 +19,9 @@ VARIABLE = "DYN_THREADS"  # environment variable: maximum threads of a batch
 def count(asked: int | None = None) -> int:
     """Return the number of threads of a batch: `asked`, DYN_THREADS, or all cores.
 
+    `asked` is returned unchecked; None reads DYN_THREADS. Cores are the ones that this
+    process may use.
+
     Raises:
         SettingError: DYN_THREADS is not a whole number >= 1.
     """
@@ -109,8 +112,11 @@ class LongTasks:
         Where no thread can be started, it is run here.
 
         Args:
-            name, task: As for result.
-            then: Called after its end with the job, which has `result` and `error`.
+            name: Name of the task; if one of this name exists already, that one is run
+                or awaited instead.
+            task: Function without arguments.
+            then: Called after its end, on the thread that ran the queue, with the job,
+                which has `result` and `error`; it must not raise.
         """
         with self._lock:
             job = self._jobs.setdefault(name, _Job(task))
@@ -168,7 +174,8 @@ class Workers:
         The first exception of a task is raised after all tasks have ended.
 
         Args:
-            tasks: Functions; all run on this thread where no thread can be started.
+            tasks: Functions, at least one; all run on this thread where no thread can
+                be started.
             stop: Requests all tasks to end soon; called after Ctrl-C, and where the
                 task on this thread failed.
         """

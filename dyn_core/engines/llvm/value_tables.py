@@ -90,7 +90,7 @@ class ValueTables:
         return [*([_SET] if self.sets else []), *self.head]
 
     def definitions(self) -> list[str]:
-        """Return the function that copies by a table; empty if there are no tables."""
+        """Return the lines of the function that copies by a table; [] if not needed."""
         if not self.head:
             return []
         of, align = kind("real", self.width), real_size(self.width)

@@ -51,7 +51,7 @@ def _compared(
 
 
 def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Return the value of `any_lane(condition)`."""
+    """Return the value of `any_lane(condition)`; TraceError if it is no condition."""
     condition = writer.by_lane(node.args[0])
     if condition.type is not MASK:
         return writer.number(node.args[0], BOOL)
@@ -59,7 +59,10 @@ def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
 
 
 def write_decided(writer: Expressions, node: ast.Call) -> TypedValue:
-    """Return the value of `decided_by(condition, counts)`."""
+    """Return the value of `decided_by(condition, counts)`.
+
+    Lanes vote only if both are masks. TraceError if `condition` is no condition.
+    """
     condition, counts = map(writer.by_lane, node.args)
     if condition.type is MASK and counts.type is MASK:
         return writer.vote(condition, counts)

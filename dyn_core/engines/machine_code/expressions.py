@@ -31,12 +31,13 @@ MISSING = object()
 class Expressions(LaneCode):
     """Writes the values of one function; operations.py adds the operations on them.
 
-    Methods raise TraceError for a construct that is not in the subset.
+    Methods that return a value append the instructions that compute it. They raise
+    TraceError for a construct that is not in the subset.
 
     Args:
         function: Python function.
         checked: Whether indices and divisors are checked.
-        lanes: As of LaneCode.
+        lanes: Number of lanes; 0: floats are scalars.
 
     Attributes:
         variables: By name, the type and the stack addresses of its components.
@@ -57,7 +58,10 @@ class Expressions(LaneCode):
         self.assigned: set[str] | None = set()
 
     def note(self, what: str, line: int) -> int:
-        """Return a new status number for this failure in this line."""
+        """Return a new status number for this failure in this line.
+
+        Subclasses implement it; this class raises NotImplementedError.
+        """
         raise NotImplementedError
 
     def fail(self, node: ast.AST, what: str, valid: str) -> NoReturn:
@@ -102,14 +106,18 @@ class Expressions(LaneCode):
         return ["ptr %status"] * self.checked + ["ptr %alive"] * bool(self.lanes)
 
     def leave(self) -> None:
-        """Write a return of zeros."""
+        """Write a return from the function with zeros, or without a result."""
         kind = self.result_type(self.result)
         self.add("ret void" if kind == "void" else f"ret {kind} zeroinitializer")
 
     # Names and constants
 
     def static(self, node: ast.expr) -> Any:
-        """Return the module-level object that names refer to, or MISSING."""
+        """Return the object that a name or module.NAME refers to, or MISSING.
+
+        Names are looked up in the function's module and in builtins; MISSING for local
+        variables and other expressions.
+        """
         code = self.function.__code__
         if isinstance(node, ast.Name) and node.id not in code.co_varnames:
             names = self.function.__globals__
@@ -221,7 +229,10 @@ class Expressions(LaneCode):
     def _field(
         self, node: ast.Attribute, owner: TypedValue, record: RecordType
     ) -> TypedValue:
-        """Return a field of the record at address `owner`; TraceError if unknown."""
+        """Return a field of the record at address `owner`; TraceError if unknown.
+
+        The field's name is `node.attr`.
+        """
         place = 0
         for name, kind in record.fields:
             if name == node.attr:

@@ -142,6 +142,9 @@ class TiedBatch:
         """Compute the outputs of the first `rows` rows; NaN where a requirement fails.
 
         Rows behind them, up to a multiple of the lanes, are overwritten too.
+
+        Args:
+            rows: At most the number of rows of the bound outputs; not checked.
         """
         if self._call is None:
             self._in_python(rows)

@@ -57,6 +57,8 @@ class TypedValue:
 class LaneCode:
     """Lines of one function's code, and the instructions that lanes change.
 
+    Methods that return a value or a register append instructions to `lines`.
+
     Attributes:
         lanes: Number of lanes; 0: floats are scalars.
         float: LLVM type of a float.
@@ -143,6 +145,8 @@ class LaneCode:
 
     def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:
         """Return the condition of the majority; lanes with the other value are dropped.
+
+        In a tie it is true. Only lanes that are alive vote.
 
         Args:
             value: Condition of each lane.

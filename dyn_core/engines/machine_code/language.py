@@ -60,7 +60,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def machine_code(function: F) -> F:
-    """Mark a function as of the subset; it runs as Python until it is compiled."""
+    """Mark a function as one that `compiled` can compile, and return it.
+
+    A decorator. The function itself is not checked and runs as Python.
+    """
     function.__machine_code__ = True  # type: ignore[attr-defined]
     return function
 

@@ -92,7 +92,10 @@ class CompiledFunction:
         function, name: Python function and its qualified name.
         signature: Types of arguments and result.
         lanes: Number of states computed at once; 0: one.
-        fresh: Whether this process compiled it; False if it was cached on disk.
+        fresh: Whether this process compiled it; False if it was cached on disk, or not
+            yet compiled.
+
+    Raises TraceError if an annotation is missing or not in the subset.
     """
 
     def __init__(
@@ -154,6 +157,8 @@ class CompiledFunction:
 
         Raises:
             ShapeError: A wrong number of arguments, or an argument of a wrong type.
+            TraceError, CompileError: At the first use, as `prepare`.
+            IndexError, ZeroDivisionError: In the checked form.
         """
         if len(arguments) != len(self._names):
             wanted = f"{len(self._names)} arguments ({', '.join(self._names)})"
@@ -180,7 +185,7 @@ class CompiledFunction:
         Raises:
             ShapeError: An argument has another type, dtype, number of axes or layout,
                 or int and float arrays share memory.
-            TraceError: A construct is not in the subset.
+            TraceError, CompileError: At the first use, as `prepare`.
         """
         content, arrays = self._content(arguments)
         if not self.native:
@@ -193,7 +198,8 @@ class CompiledFunction:
         """Return the table of arrays and records as bytes, and the arrays.
 
         Raises:
-            ShapeError: As `bind`.
+            ShapeError: The number of arguments is wrong, or one of them is, as in
+                `bind`.
         """
         if len(arguments) != len(self._bound):
             names = ", ".join(name for name, _ in self._bound)
@@ -211,10 +217,16 @@ class CompiledFunction:
         """Return the function with lanes, bound to arrays and records, as a kernel.
 
         Args:
-            arguments: As of `bind`; float arrays have the lanes as last axis.
+            arguments: All arrays and records, in order; float arrays have the lanes as
+                last axis.
+
+        Returns:
+            A function without Python form: where machine code is off, the address in
+            its `kernel` is 0.
 
         Raises:
-            ShapeError: As `bind`.
+            ShapeError: An argument is wrong, as in `bind`.
+            TraceError, CompileError: At the first use, as `prepare`.
         """
         content, arrays = self._content(arguments)
         self.prepare()

@@ -173,7 +173,7 @@ class Operations(Expressions):
 
         Args:
             node: `and`, `or`, or a chained comparison.
-            truth: As of `branch`.
+            truth: Whether a number is valid as a condition: true unless it is zero.
         """
         yes, no, end = self.label(), self.label(), self.label()
         self.branch(node, yes, no, truth)

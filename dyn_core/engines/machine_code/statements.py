@@ -61,7 +61,7 @@ class StatementWriter(Operations):
         callee: Returns LLVM name and signature of another function.
         places: List of failures, extended here: failure k has status k + 1. None: not
             the checked form.
-        lanes: As of LaneCode.
+        lanes: Number of lanes; 0: floats are scalars.
     """
 
     def __init__(

@@ -98,7 +98,8 @@ def _entry(name: str, kind: FunctionType, checked: bool, lanes: int) -> str:
     Args:
         name: LLVM name of the translated function.
         kind: Its signature.
-        checked, lanes: As of translate.
+        checked: Whether indices and divisors are checked.
+        lanes: Number of states computed at once; 0: one.
     """
     lines: list[str] = []
     several = isinstance(kind.result, TupleType) and bool(kind.result.items)

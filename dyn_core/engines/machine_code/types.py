@@ -133,7 +133,10 @@ def of_annotation(annotation: Any, where: str) -> Type:
 
 
 def _of_result(annotation: Any, where: str) -> Type:
-    """Return the type of an annotated result; TraceError if it is not in the subset."""
+    """Return the type of an annotated result; TraceError if it is not in the subset.
+
+    A NumberType, a TupleType of numbers, or NOTHING for None.
+    """
     if annotation in (None, NoneType):
         return NOTHING
     if typing.get_origin(annotation) is tuple:

@@ -32,7 +32,8 @@ _since: dict[Path, int] = {}  # bytes written since the last clean-up, by folder
 def folder() -> Path | None:
     """Return the folder of the cache, or None where it is off or not usable.
 
-    A folder that is not usable causes one warning.
+    It is DYN_CACHE_DIR, by default dyn_ros in XDG_CACHE_HOME or ~/.cache, and is
+    created if needed. A folder that is not usable causes one warning.
     """
     named = os.environ.get(FOLDER)
     if named is not None and named.lower() in ("off", ""):
@@ -81,7 +82,13 @@ def _usable(path: Path) -> bool:
 
 
 def load(key: str) -> tuple[dict[str, Any], bytes] | None:
-    """Return (note, object code) of an entry; None if there is no valid one."""
+    """Return (note, object code) of an entry; None if there is no valid one.
+
+    A read entry counts as recently used; a damaged one is removed.
+
+    Args:
+        key: Key of the entry; its file is KEY.obj.
+    """
     home = folder()
     if home is None:
         return None
@@ -167,7 +174,7 @@ def _digest(key: str, body: bytes) -> bytes:
 
 
 def limit() -> int:
-    """Return the maximum size of the folder [bytes].
+    """Return the maximum size of the folder [bytes], by default 512 MB.
 
     Raises:
         SettingError: DYN_CACHE_LIMIT is not a number >= 0.

@@ -67,7 +67,10 @@ class _Pickler(pickle.Pickler):
     """A pickler that refuses objects of other packages by PicklingError."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Raise PicklingError for a class, function or object of another package."""
+        """Raise PicklingError for a class, function or object of another package.
+
+        For all others return NotImplemented: they are pickled as usual.
+        """
         kind = value if isinstance(value, (type, FunctionType)) else type(value)
         package = kind.__module__.partition(".")[0]
         if package not in (*_PACKAGES, *_NEUTRAL):

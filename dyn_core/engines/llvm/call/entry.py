@@ -84,6 +84,9 @@ class Descriptor:
 def mode() -> str:
     """Return the form of the entry on this interpreter: struct, buffer or python.
 
+    DYN_ENTRY asks for one, by default struct. It is python where the interpreter is not
+    CPython with a GIL and 64 bits, and buffer where NumPy's struct is not as expected.
+
     Raises:
         SettingError: DYN_ENTRY has an invalid value.
     """

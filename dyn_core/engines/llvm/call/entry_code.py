@@ -86,7 +86,8 @@ def array_struct(o, d, port, place, writable):
     Args:
         o: Address of the object.
         d: Address of the Descriptor.
-        port, place: As of fits.
+        port: Address of the port's words.
+        place: Address of two words, for data address and number of rows.
         writable: 1 if the array must be writeable, else 0.
     """
     if load(o + TYPE) != load(d + ARRAY_TYPE) or load(o + KIND) != load(d + DESCR):
@@ -99,7 +100,7 @@ def array_struct(o, d, port, place, writable):
 
 
 def array_buffer(o, d, port, place, writable):
-    """Read an array by the buffer protocol; as array_struct."""
+    """Read an array by the buffer protocol; arguments and result as array_struct."""
     if load(o + TYPE) != load(d + ARRAY_TYPE):
         return 0
     view = room(BUF)
@@ -147,7 +148,10 @@ def overlaps(begin, end, tables, ports, n, rows):
     """Return 1 if memory from `begin` to `end` overlaps data of one of n ports, else 0.
 
     Args:
-        tables, ports: As of all_finite.
+        begin, end: First address, and the address behind the last byte.
+        tables: Address of the ports' data addresses.
+        ports: Address of the ports' words.
+        n: Number of ports.
         rows: Number of rows of each port.
     """
     k = 0
@@ -316,7 +320,8 @@ def run_batch(d, inputs, strides, outputs, batch, out):
 
     Args:
         d: Address of the Descriptor.
-        inputs, strides, outputs: As filled before.
+        inputs, outputs: Addresses of the tables of data addresses.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
         batch: Number of rows.
         out: 0 if outputs are new arrays.
     """
@@ -340,7 +345,16 @@ def run_batch(d, inputs, strides, outputs, batch, out):
 
 
 def run_few(d, inputs, strides, outputs, batch):
-    """Run fewer rows than lanes one by one; return 1 if a row failed, else 0."""
+    """Run fewer rows than lanes one by one; return 1 if a row failed, else 0.
+
+    The data addresses in the tables `inputs` and `outputs` are advanced row by row.
+
+    Args:
+        d: Address of the Descriptor.
+        inputs, outputs: Addresses of the tables of data addresses.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
+        batch: Number of rows.
+    """
     while batch > 0:
         if call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH)) != 0:
             return 1
@@ -358,10 +372,14 @@ def run_few(d, inputs, strides, outputs, batch):
 
 
 def run_single(d, inputs, outputs):
-    """Run one state; return 0 on success.
+    """Run one state; return 0 on success, else another number.
 
     Where a check can fail, outputs are computed into temporary memory and copied last,
     so that a failed call does not change them.
+
+    Args:
+        d: Address of the Descriptor.
+        inputs, outputs: Addresses of the tables of data addresses.
     """
     if load(d + CAREFUL) == 0:
         return call(load(d + SCALAR), inputs, outputs, load(d + SCRATCH))
@@ -382,7 +400,14 @@ def run_single(d, inputs, outputs):
 
 
 def results(d, outputs, made):
-    """Return the outputs: an array, a float, or a named tuple; 0 without memory."""
+    """Return the outputs: an array, a float, or a named tuple; 0 without memory.
+
+    Args:
+        d: Address of the Descriptor.
+        outputs: Address of the data addresses.
+        made: Address of the new arrays; a 0 stands for a scalar, whose float is created
+            here.
+    """
     k = 0
     while k < load(d + N_OUT):
         if load(made + 8 * k) == 0:
@@ -404,6 +429,9 @@ def entry(self, args, nargsf, names):
         args: Address of the arguments.
         nargsf: Number of positional arguments, with a flag in the highest bit.
         names: Address of the tuple of keywords, or 0.
+
+    Returns:
+        Address of the result, a new reference; 0 with a Python error set.
     """
     d = load(self + PLACE)
     n = nargsf & 0x7FFFFFFFFFFFFFFF

@@ -50,7 +50,7 @@ class ResultMemory:
     Attributes:
         table: Address of its counts; see result_memory_code.py.
         handler: Address of the capsule that NumPy's function takes.
-        set_handler: As above.
+        set_handler: Address of NumPy's PyDataMem_SetHandler.
     """
 
     def __init__(self, functions: compiler.Loaded, set_handler: int) -> None:
@@ -80,13 +80,16 @@ class ResultMemory:
             self._exchange(before)
 
     def took_cold(self) -> bool:
-        """Return whether memory not in the cache was allocated since the last call."""
+        """Return whether memory not in the processor's cache was allocated by a result.
+
+        Only allocations since the last call count.
+        """
         place = result_memory_code.COLD // 8
         cold, self._counts[place] = bool(self._counts[place]), 0
         return cold
 
     def trim(self) -> None:
-        """Return all unused memory to the system."""
+        """Release all unused memory to the system."""
         self._trim(self.table)
 
     def count(self, field: int) -> int:
@@ -107,21 +110,27 @@ def memory() -> ResultMemory | None:
 
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Return a new array for a result, a large one in result memory if available."""
+    """Return a new array for a result, not initialised.
+
+    One of at least LARGE bytes is in result memory, where that is available.
+    """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     owner = memory() if size >= result_memory_code.LARGE else None
     return np.empty(shape, dtype) if owner is None else owner.empty(shape, dtype)
 
 
 def trim() -> None:
-    """Return all unused result memory to the system."""
+    """Release all unused result memory to the system; do nothing if there is none."""
     owner = memory()
     if owner is not None:
         owner.trim()
 
 
 def took_cold() -> bool:
-    """Return whether memory not in the cache was allocated since the last call."""
+    """Return whether memory not in the processor's cache was allocated by a result.
+
+    Only allocations since the last call count. False without result memory.
+    """
     owner = memory()
     return owner is not None and owner.took_cold()
 

@@ -63,7 +63,7 @@ def unlink(table, slab):
 
 
 def trim(table):
-    """Return all unused slabs to the system."""
+    """Release all unused slabs to the system; return 0."""
     k = 0
     while k < SIZES:
         slab = load(table + SLABS + 8 * k)
@@ -174,7 +174,8 @@ def take_zeroed(table, count, n):
 def resize(table, address, n):
     """Return the address of n bytes with the old content; 0 without memory.
 
-    Like realloc: the old memory may be returned unchanged, else it is freed.
+    Like realloc: the old memory is returned where it is large enough; else it is freed
+    if there is new memory. For address 0 it is `take`.
     """
     if address == 0:
         return take(table, n)

@@ -49,7 +49,12 @@ def run(code, s, p):
 def loop(code, s, p):
     """Run a loop until all lanes have stopped; return the address behind its words.
 
-    The words are explained in OperationTable.loop. Arguments as of run.
+    The words are explained in OperationTable.loop.
+
+    Args:
+        code: Address of the words behind the opcode.
+        s: Address of the scratch memory.
+        p: Address of the record.
     """
     rounds = HIGH * load32(code) + load32(code + 4)
     still = code + load32(code + 8)
@@ -69,7 +74,11 @@ def product(code, s, p):
 
     Words: kind (2 if the sign is changed, plus 1 if it is added to C), rows, inner,
     columns; first slots of A, B, C and the result; slots per row of A, of the others.
-    Arguments as of run.
+
+    Args:
+        code: Address of the words behind the opcode.
+        s: Address of the scratch memory.
+        p: Address of the record.
     """
     width, lanes = load(p + WIDTH), load(p + LANES)
     a_row, row = load32(code + 32) * width, load32(code + 36) * width
@@ -100,7 +109,14 @@ def product(code, s, p):
 
 
 def scalar(inputs, outputs, s):
-    """Run one state; interface of the kernel `scalar`, see kernel_ir.py."""
+    """Run one state; return its status, 0 if no requirement failed.
+
+    Interface of the kernel `scalar`, see kernel_ir.py.
+
+    Args:
+        inputs, outputs: Addresses of tables with the address of each port's array.
+        s: Address of the scratch memory.
+    """
     p = load(s - 8)
     k = 0
     while k < load(p + N_IN):
@@ -135,7 +151,18 @@ def block(status, s, p):
 
 
 def batch(inputs, strides, outputs, status, first, last, s):
-    """Run rows of C-order arrays; interface of the kernel `batch`, see kernel_ir.py."""
+    """Run rows of C-order arrays; return the number of rows that failed.
+
+    Interface of the kernel `batch`, see kernel_ir.py. Rows in the overlap of the last
+    block are counted twice.
+
+    Args:
+        inputs, outputs: Addresses of tables with the address of each port's array.
+        strides: Address of the bytes from row to row of each input, 0 if shared.
+        status: Address of the status of row 0.
+        first, last: First row, and the row behind the last; at least WIDTH rows.
+        s: Address of the scratch memory.
+    """
     p = load(s - 8)
     failed = 0
     next = first
@@ -167,7 +194,16 @@ def batch(inputs, strides, outputs, status, first, last, s):
 
 
 def blocked(inputs, outputs, status, first, last, s):
-    """Run blocks in lane order; interface of the kernel `blocked`, see kernel_ir.py."""
+    """Run blocks in lane order; return the number of rows that failed.
+
+    Interface of the kernel `blocked`, see kernel_ir.py.
+
+    Args:
+        inputs, outputs: Addresses of tables with the address of each port's blocks.
+        status: Address of the status of row 0.
+        first, last: First block, and the block behind the last.
+        s: Address of the scratch memory.
+    """
     p = load(s - 8)
     failed = 0
     while first < last:

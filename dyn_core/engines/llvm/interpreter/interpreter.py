@@ -91,6 +91,8 @@ class Interpreter:
 
     Attributes:
         variants: For scalar and batch, a Variant with the interface of that kernel.
+
+    Raises CompileError if the interpreter itself cannot be compiled.
     """
 
     def __init__(self, graph: Graph, sizes: kernel.Sizes) -> None:

@@ -297,7 +297,7 @@ def _rows(width: int) -> list[str]:
 
 
 def _tiles(products: Products) -> list[str]:
-    """Return the functions of the tiles of products."""
+    """Return the LLVM IR of each tile of products; `products.tiles` is changed."""
     tiles = []
     for negative, onto, rows, wide in TILES:
         count = vectors(products.width) if wide else 1

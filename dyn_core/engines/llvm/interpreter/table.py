@@ -73,7 +73,7 @@ class OperationTable:
         return first
 
     def constant(self, value: Any) -> int:
-        """Return the slot of a constant."""
+        """Return the slot of a constant, allocated at its first use."""
         key = np.float64(value).tobytes()
         slot = self.constants.get(key)
         if slot is None:
@@ -234,7 +234,7 @@ class _Lists:
         self.slots[k] = pair[op == "cos"]
 
     def _loop(self, k: int, node: Node) -> None:
-        """Add a loop, and the copies of its initial state."""
+        """Add the loop of node k and the copies of its initial state; set its slots."""
         depth = max([self.depths[x] for x in node.operands], default=0) + 1
         loop = self.table.loop(node.data, [self.slots[x] for x in node.operands])
         for to, source in loop.copies:
@@ -243,7 +243,10 @@ class _Lists:
         self.slots[k], self.depths[k] = loop.results, depth + 1
 
     def _product(self, k: int, node: Node) -> None:
-        """Add a product, and the copies of its operands into padded rows."""
+        """Add the product of node k and copies of its operands; set its slots.
+
+        Rows of the matrices are padded to multiples of _GROUP slots.
+        """
         rows, inner, columns, negative, onto = shape = node.data
         depth = max([self.depths[x] for x in node.operands]) + 1
         of_a, of_b, of_c = shape.split(node.operands)

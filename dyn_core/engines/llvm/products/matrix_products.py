@@ -39,7 +39,8 @@ class Tile(NamedTuple):
 
     Attributes:
         rows, vectors: Size of the tile.
-        negative, onto: As of a ProductShape.
+        negative: Whether the product's sign is changed.
+        onto: Whether the product is added to C.
         rest: Number of entries beyond the matrix in the last vector of a row: they are
             neither read nor written.
     """
@@ -171,7 +172,7 @@ class Products:
             done += size
 
     def definitions(self) -> list[str]:
-        """Return the functions that the calls so far refer to."""
+        """Return the LLVM IR of each function that the calls so far refer to."""
         tiles = [self._tile(tile) for tile in sorted(self.tiles)]
         tiles += [self._tiles(tile) for tile in sorted(self.several)]
         moves = [self._move()] if self.moves else []
@@ -179,7 +180,7 @@ class Products:
         return [*tiles, *rows, *self.straight.definitions, *moves]
 
     def _move(self) -> str:
-        """Return the function that copies many values."""
+        """Return the LLVM IR of `@move`, which copies many values."""
         lines = _MOVE.replace("double", self.one)
         lines = lines.replace("LANES", f"{self.lanes}")
         lines = lines.replace("LESS", f"{self.lanes - 1}")
@@ -196,7 +197,7 @@ class Products:
         return load_part(self.lanes, pointer, masked)
 
     def _tiles(self, tile: Tile) -> str:
-        """Return the function of `down` rows of tiles with `across` tiles each."""
+        """Return the LLVM IR of a function of `down` rows of `across` tiles each."""
         name = self._name(tile)
         down, across = tile.rows, tile.vectors * self.step * self.width
         strides = "%inner, i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row"
@@ -239,7 +240,7 @@ class Products:
         return "\n".join(lines)
 
     def _tile(self, kind_of: Tile) -> str:
-        """Return the function of a tile of the result, which stays in registers."""
+        """Return the LLVM IR of the function of a tile; its sums are in registers."""
         rows, vectors, negative, onto, rest = kind_of
         tile = [(r, v) for r in range(rows) for v in range(vectors)]
         masked = [rest if v == vectors - 1 else 0 for v in range(vectors)]

@@ -164,7 +164,7 @@ class ProductArrays:
         return array
 
     def _place(self, k: int, array: Array) -> None:
-        """Set the array of the result of product k."""
+        """Set the array of the result of product k, and the locations of its items."""
         self.results[k] = array
         for x in self._items[k]:
             if x >= 0:
@@ -235,7 +235,9 @@ class ProductArrays:
         """Return the array that contains all entries in order; None if there is none.
 
         Args:
-            entries, columns, any_step: As of _operand.
+            entries: Values, row by row.
+            columns: Number of columns.
+            any_step: Whether neighbours in a row may have any distance, else 1.
         """
         spots, rows = self._spots, len(entries) // columns
         if any(x not in spots for x in entries):
@@ -284,7 +286,8 @@ class ProductArrays:
         Results of products that are blocks of it are written directly there.
 
         Args:
-            entries, columns: As of _operand.
+            entries: Values, row by row.
+            columns: Number of columns.
         """
         rows, number = len(entries) // columns, {x: n for n, x in enumerate(entries)}
         array = self._new(rows, columns)
@@ -318,7 +321,7 @@ class ProductArrays:
 
         Args:
             array: The array.
-            entries, columns: As of _operand.
+            entries, columns: Its values, row by row, and its number of columns.
         """
         for n, x in enumerate(entries):
             spot, node = array.spot(*divmod(n, columns)), self.graph.nodes[x]

@@ -22,10 +22,10 @@ class FunctionWriter(Protocol):
     code: FunctionCode
 
     def real(self, k: int) -> str:
-        """Return the register of value k as a real."""
+        """Return the register of node k as a real."""
 
     def require(self, k: int) -> None:
-        """Write the status update for value k, if it is a requirement."""
+        """Write the status update for node k, if it is a requirement."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,10 @@ class ProductCalls:
     tables: ValueTables
 
     def leaves(self) -> list[str]:
-        """Return calls that store constants and inputs that are entries of matrices."""
+        """Return calls that store constants and inputs that are entries of matrices.
+
+        The called functions are written here.
+        """
         nodes, leaves = self.schedule.graph.nodes, self.schedule.arrays.leaves
         constants = [pair for pair in leaves if nodes[pair[0]].op == "const"]
         calls = []

@@ -17,7 +17,8 @@ class Scaling(NamedTuple):
     """Parameters of a function that scales a row.
 
     Attributes:
-        negative, onto: As of a ProductShape.
+        negative: Whether the product's sign is changed.
+        onto: Whether the product is added to the row c.
         rest: Number of entries of the last vector beyond the row.
     """
 
@@ -53,11 +54,14 @@ class ScaledRows:
         return f"@scaled_{what}_{scaling.rest}_{self.width}"
 
     def definitions(self) -> list[str]:
-        """Return the functions whose names were returned."""
+        """Return the LLVM IR of each function whose name was returned so far."""
         return [self._function(scaling) for scaling in sorted(self.wanted)]
 
     def _function(self, scaling: Scaling) -> str:
-        """Return the function: groups of vectors, single ones, a partial one."""
+        """Return the LLVM IR of a function.
+
+        It processes groups of vectors, then single ones, then a partial one.
+        """
         rest = int(scaling.rest > 0)
         factor = "%number" if not scaling.negative else "%minus"
         lines = [

@@ -58,8 +58,12 @@ def _spans(
 ) -> list[tuple[int, int]]:
     """Return the first and the last chunk that accesses each array.
 
+    -1 is before the first chunk, len(chunks) behind the last; an array without access
+    has (len(chunks), -1).
+
     Args:
-        arrays, chunks: As of share_memory.
+        arrays: Arrays of products, not changed.
+        chunks: Steps of the kernel's functions, in order.
         starts: First slot of each array, ascending.
     """
     last_chunk = len(chunks)
@@ -99,10 +103,11 @@ def _touched(arrays: ProductArrays, chunks: Chunks) -> Iterator[tuple[int, int]]
 def _moved(
     arrays: ProductArrays, starts: list[int], spans: list[tuple[int, int]]
 ) -> list[int]:
-    """Return the shift of each array, into the smallest free memory that fits.
+    """Return the shift of each array [slots], into the smallest free memory that fits.
 
     Args:
-        arrays, starts: As of _spans.
+        arrays: Arrays of products, not changed.
+        starts: First slot of each array, ascending.
         spans: First and last chunk of each array.
     """
     order = sorted(range(len(starts)), key=lambda k: spans[k])
