@@ -269,7 +269,8 @@ class InverseKinematics:
     def many(self, poses: ArrayLike, near: ArrayLike | None = None) -> Reached:
         """Return positions for many poses, one row each.
 
-        Each start is tried for all poses that have not converged yet. This takes
+        Each start is tried for all poses that have not converged yet, so that the
+        result is the first solution found, not the nearest to `near`. This takes
         several times less than single calls, which search from all starts at once.
 
         Args:

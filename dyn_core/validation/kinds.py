@@ -97,6 +97,8 @@ class Kind:
     def convert(self, where: str, value: Any) -> Any:
         """Return a value of the right type in its final form, checked.
 
+        The base class returns it unchanged.
+
         Args:
             where: Path of the value, for error messages.
             value: A value for which `takes` is true.

@@ -97,7 +97,7 @@ class Table(Kind):
 
         Raises:
             ModelError: A key is unknown, a required key is missing, or a value is not
-                valid.
+                valid. Errors of `make` pass through.
         """
         if not isinstance(value, Mapping):
             return value

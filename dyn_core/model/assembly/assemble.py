@@ -41,9 +41,9 @@ ROOT_JOINT = "root_joint"
 
 
 def assemble_tree(build: Build) -> Tree:
-    """Return the checked Tree of a Build, with control characters removed from names.
+    """Return the checked Tree of a Build, with its warnings.
 
-    Joints are numbered depth first, siblings in document order. Fixed and locked joints
+    Invisible characters in names are replaced by underscores. Joints are numbered depth first, siblings in document order. Fixed and locked joints
     are merged exactly; their links remain as frames.
 
     Raises:
@@ -130,7 +130,8 @@ class _Walk:
     def start(self, root: str) -> None:
         """Number all bodies below the root link.
 
-        Raises ModelError for an invalid root_joint, or a lock of an unknown joint.
+        Raises ModelError for an invalid root_joint, or a lock of a joint that does not
+        exist or is fixed.
         """
         kind = self.build.root_joint
         if kind not in ("fixed", "floating"):
@@ -189,7 +190,9 @@ class _Walk:
     def fixed_transform(self, spec: JointSpec) -> Transform | None:
         """Return the transform of a fixed or locked joint; None if the joint moves.
 
-        Raises ModelError for an invalid lock position.
+        A follower of a locked leader is locked, too. The names in build.lock that
+        occur are added to `locked`. Raises ModelError for a lock position that is not
+        valid, or contradicts the locked leader.
         """
         if spec.kind == "fixed" and spec.name not in self.build.joints:
             return Transform.identity()
@@ -232,7 +235,10 @@ class _Walk:
         return None
 
     def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
-        """Yield the leaders of a follower in turn, each with total ratio and offset."""
+        """Yield each leader's name, nearest first, with ratio and offset relative to it.
+
+        Nothing is yielded for a joint that follows no other.
+        """
         rule = spec.mimic
         ratio: Matrix | None = None
         offset = Vector(())
@@ -340,7 +346,9 @@ class _Walk:
         return (Vector(()), *rows)
 
     def leaders(self) -> tuple[Lead, ...]:
-        """Return by body the independent joint that it finally follows, and the rule.
+        """Return by body the Lead of its joint: the independent body, and the total rule.
+
+        An independent joint leads itself, with ratio None; entry 0 is the base's.
 
         Raises:
             ModelError: A leader is outside the sub-chain, or fixed or locked.
@@ -369,8 +377,9 @@ class _Walk:
     ) -> list[tuple[float, float, float, float]]:
         """Return (lower, upper, velocity, effort) of each coordinate of a joint.
 
-        If it has one coordinate, limits of its followers bound its own; position limits
-        of followers that do not fit are warnings.
+        If it has one coordinate, position and velocity limits of its followers bound its
+        own; position limits of followers that do not fit are warnings. If it has
+        several, its position limits are infinite.
 
         Args:
             i: Body that the joint carries.

@@ -17,7 +17,9 @@ _SHOWN = 12  # maximum number of names listed in an error
 
 
 def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
-    """Check a Description; return its root link, and its moving joints by name.
+    """Check a Description; return its root link and its moving joints' Joint objects.
+
+    The objects are a dict by joint name, without fixed joints.
 
     Raises:
         ModelError: Links and joints do not form one tree, a name is missing or used
@@ -155,7 +157,7 @@ def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> 
 
 
 def _check_limits(joint: JointSpec) -> None:
-    """Check signs of limits and friction, and lower <= upper; raise ModelError."""
+    """Raise ModelError for invalid limits, damping, friction, swing or twist."""
     name, kind = joint.name, joint.kind
     for what in (
         "damping", "friction", "armature", "effort", "velocity", "acceleration",

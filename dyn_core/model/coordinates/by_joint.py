@@ -103,7 +103,7 @@ def _contracted(tree: Tree, i: int, j: int, block: Matrix) -> Matrix:
 
 
 def join_columns(tree: Tree, parts: Mapping[int, MotionSubspace]) -> Matrix:
-    """Return a Jacobian (6, nv) from each joint's columns; the others are zero.
+    """Return a Jacobian (6, nv) from columns by body; columns of other bodies are zero.
 
     Columns of followers are contracted by their ratios and added.
     """

@@ -69,9 +69,10 @@ def _height(
 def _directions(
     radius: Scalar, kind: str, names: Sequence[str], name: str, R: Matrix, p: Vector
 ) -> list[list[Scalar]]:
-    """Return the velocity rows (angular.
+    """Return the velocity rows along x and y, only those in `names`.
 
-    Linear) along x and y, as far as in `names`.
+    A row has six numbers: three for the angular, three for the linear velocity of B
+    relative to A, in the axes of A.
     """
     c, x, y = ROLLING[kind](radius, _item(name), R)
     ways = [e for key, e in (("x", x), ("y", y)) if key in names]

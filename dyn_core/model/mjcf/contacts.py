@@ -26,7 +26,9 @@ def read_pairs(
     joined: Sequence[str],
     findings: Findings,
 ) -> PairRules:
-    """Return the rules for pairs of links, and of links and the world.
+    """Return the pairs of links, or of a link and the world, that are not as by default.
+
+    If no two links of the robot may touch, one rule (ANY) denies all pairs of links.
 
     Args:
         mjcf: The compiled file.

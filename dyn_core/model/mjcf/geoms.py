@@ -26,7 +26,10 @@ def touching(mjcf: Compiled, geom: int) -> bool:
 def read_shapes_of_bodies(
     mjcf: Compiled, findings: Findings
 ) -> dict[int, tuple[Shape, ...]]:
-    """Return the collision shapes by number of the body; other geoms are findings.
+    """Return the collision shapes by number of the body.
+
+    Geoms that may touch others but are no shapes of a Model are findings. Bodies
+    without shapes have no entry.
 
     Raises:
         ModelError: A Model has no such shape and the check is strict.

@@ -184,6 +184,8 @@ def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
 def _joint_numbers(tree: Tree, name: str, what: str) -> list[Scalar]:
     """Return the values of a joint's parameter.
 
+    A parameter of one number, such as damping, is read from the first coordinate.
+
     Args:
         tree: Robot.
         name: Name of the joint.
