@@ -104,6 +104,9 @@ class Model(Tree, System):
     def with_values(self, values: Mapping[str, Sequence[Scalar] | Scalar]) -> Model:
         """Return a robot with the values of some parameters replaced.
 
+        `lock`, `drive`, `with_joint` and `with_forces` refuse a robot with changed
+        numbers: call them before.
+
         Args:
             values: Numbers by parameter path (model/parameter_paths); a path of one
                 number, such as `elbow.damping`, also accepts a bare number.
@@ -501,7 +504,10 @@ class Model(Tree, System):
         return order.reordered(self, names)
 
     def without_friction(self) -> Model:
-        """Return the same robot with zero damping and dry friction."""
+        """Return the same robot with zero damping and dry friction.
+
+        `lock` and the like refuse such a robot: call them before (see `rebuilt`).
+        """
         return passive_forces.without_friction(self)
 
     @property

@@ -42,7 +42,10 @@ def shown(value: object) -> str:
 
 
 def label(name: object) -> str:
-    """Return a name for an error message, truncated to LONGEST characters."""
+    """Return a name for an error message, truncated to LONGEST characters.
+
+    Objects that are no strings are represented as by `shown`.
+    """
     return name[:LONGEST] if isinstance(name, str) else shown(name)
 
 

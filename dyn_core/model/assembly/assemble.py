@@ -43,8 +43,9 @@ ROOT_JOINT = "root_joint"
 def assemble_tree(build: Build) -> Tree:
     """Return the checked Tree of a Build, with its warnings.
 
-    Invisible characters in names are replaced by underscores. Joints are numbered depth first, siblings in document order. Fixed and locked joints
-    are merged exactly; their links remain as frames.
+    Invisible characters in names are replaced by underscores. Joints are numbered depth
+    first, siblings in document order. Fixed and locked joints are merged exactly; their
+    links remain as frames.
 
     Raises:
         ModelError: The description or a choice of the Build is not valid, or doubtful
@@ -73,6 +74,8 @@ def _chain(
     description: Description, root: str, tip: str | None
 ) -> tuple[str, Sequence[JointSpec]]:
     """Return the root link and the joints from `root` to `tip`; tip None: all joints.
+
+    The joints are in the order of the file.
 
     Raises:
         ModelError: Unknown link, or `tip` is not below `root`.
@@ -150,7 +153,10 @@ class _Walk:
             raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
 
     def root_joint_name(self) -> str:
-        """Return a name for the floating root's joint that the file does not use."""
+        """Return a name for the floating root's joint that the file does not use.
+
+        A name other than ROOT_JOINT is a finding.
+        """
         name = ROOT_JOINT
         while name in self.joints:
             name += "_"
@@ -235,7 +241,7 @@ class _Walk:
         return None
 
     def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
-        """Yield each leader's name, nearest first, with ratio and offset relative to it.
+        """Yield name, total ratio and total offset of each leader, nearest first.
 
         Nothing is yielded for a joint that follows no other.
         """
@@ -346,7 +352,7 @@ class _Walk:
         return (Vector(()), *rows)
 
     def leaders(self) -> tuple[Lead, ...]:
-        """Return by body the Lead of its joint: the independent body, and the total rule.
+        """Return by body the Lead of its joint: independent body and total rule.
 
         An independent joint leads itself, with ratio None; entry 0 is the base's.
 
@@ -377,8 +383,8 @@ class _Walk:
     ) -> list[tuple[float, float, float, float]]:
         """Return (lower, upper, velocity, effort) of each coordinate of a joint.
 
-        If it has one coordinate, position and velocity limits of its followers bound its
-        own; position limits of followers that do not fit are warnings. If it has
+        If it has one coordinate, position and velocity limits of its followers bound
+        its own; position limits of followers that do not fit are warnings. If it has
         several, its position limits are infinite.
 
         Args:

@@ -107,7 +107,10 @@ class _Joined:
         )
 
     def chain(self, body: int) -> list[JointSpec]:
-        """Return the joints between a body (index) and its parent, parent's first."""
+        """Return the joints between a body (index) and its parent, parent's first.
+
+        A fixed body has one fixed joint, a free body one floating joint.
+        """
         m = self.mjcf.model
         parent = self.mjcf.links[int(m.body_parentid[body])]
         child, pose = self.mjcf.links[body], self.mjcf.pose("body", body)

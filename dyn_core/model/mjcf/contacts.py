@@ -26,7 +26,7 @@ def read_pairs(
     joined: Sequence[str],
     findings: Findings,
 ) -> PairRules:
-    """Return the pairs of links, or of a link and the world, that are not as by default.
+    """Return rules for pairs, of links or of link and world, that are not the default.
 
     If no two links of the robot may touch, one rule (ANY) denies all pairs of links.
 

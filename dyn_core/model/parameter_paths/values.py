@@ -340,6 +340,8 @@ def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
 def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another value of one parameter of a joint.
 
+    A single number, such as damping, is set for all coordinates of the joint.
+
     Args:
         tree: Robot.
         name: Name of the joint.

@@ -177,7 +177,7 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
 def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
     """Return our force (..., 6) of data.cfrc_int or cfrc_ext.
 
-    Q, com as in mujoco_cvel.
+    q and com are as in mujoco_cvel.
     """
     R, p = pose_parts(q)
     x = np.array(cfrc, float)
@@ -319,9 +319,9 @@ def mujoco_jacobian(
 def from_mujoco_jacobian(
     q: Any, jacp: Any, jacr: Any, free: Mapping[int, Any] | None = None
 ) -> np.ndarray:
-    """Return our Jacobian (..., 6, nv) of jacp and jacr.
+    """Return our Jacobian (..., 6, nv), in the frame's axes, of jacp and jacr.
 
-    Q, free as in mujoco_jacobian.
+    q and free are as in mujoco_jacobian.
     """
     back = transposed(pose_parts(q)[0])
     J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)

@@ -201,7 +201,9 @@ def transform_rate(X: Transform, v_rel: Motion) -> np.ndarray:
 
 
 def complement(S: Any) -> np.ndarray:
-    """Return a basis T, 6x(6-r), of the constraint forces of S, 6xr: S.T T = 0.
+    """Return an orthonormal basis T of the constraint forces of S: S.T T = 0.
+
+    S is 6xr, T is 6x(6-r); r = 0 is allowed.
 
     Raises ValueError if the columns of S are linearly dependent.
 
