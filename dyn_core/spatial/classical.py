@@ -43,7 +43,7 @@ class Pose:
     __slots__ = ("R", "r")
 
     def __init__(self, r: Iterable[Any], R: Any, normalize: bool = False) -> None:
-        """Create a pose from position and rotation.
+        """Create a pose from position and rotation; errors are as in the class.
 
         Args:
             r: Origin of b in a's axes, 3 [m].

@@ -94,7 +94,10 @@ class Kind:
     empty: Any = None
 
     def takes(self, value: Any) -> bool:
-        """Return whether the value has the right type; `convert` checks its entries."""
+        """Return whether the value has the right type; `convert` checks its entries.
+
+        The base class raises NotImplementedError.
+        """
         raise NotImplementedError
 
     def convert(self, where: str, value: Any) -> Any:

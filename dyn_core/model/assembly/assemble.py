@@ -261,6 +261,11 @@ class _Walk:
         """Add the body of a moving joint, then place the link it carries.
 
         A driven joint gets an additional body without mass in between.
+
+        Args:
+            spec: Joint.
+            parent: Number of the body of its parent link.
+            mount: Transform from this body to the parent link.
         """
         X = self.placement(spec, mount)
         pose = self.build.drives.get(spec.name)
@@ -440,7 +445,7 @@ def plug(spec: JointSpec) -> Transform:
 
 
 def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vector:
-    """Return the position of a locked joint, nq, with unit quaternions.
+    """Return a user's position `value` of a joint as a Vector, nq, normalised.
 
     Raises:
         ModelError: It does not have nq finite numbers.

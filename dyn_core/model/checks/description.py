@@ -81,7 +81,7 @@ def check_unique(what: str, names: Sequence[str]) -> None:
 
 
 def _no_cycle(description: Description, roots: Sequence[str]) -> None:
-    """Raise ModelError if a link is not below the root."""
+    """Raise ModelError if a link is not below one of `roots`: it is in a cycle."""
     below: dict[str, list[str]] = {}
     for joint in description.joints:
         below.setdefault(joint.parent, []).append(joint.child)
@@ -149,7 +149,10 @@ def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
 
 
 def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> None:
-    """Raise ModelError for the first number that is not finite, if there is one."""
+    """Raise ModelError for the first number that is not finite, if there is one.
+
+    `numbers` is the result of _numbers for the joint.
+    """
     for what, values in zip(_NUMBERS, numbers, strict=True):
         if not all(math.isfinite(x) for x in values):
             name = joint.name

@@ -49,7 +49,7 @@ def join_v(tree: Tree, parts: Sequence[Vector]) -> Vector:
 
 
 def join_force(tree: Tree, parts: Sequence[Vector]) -> Vector:
-    """Return joint forces (nv,) from forces by body.
+    """Return joint forces (nv,) from `parts`, the force of each joint by body.
 
     The force of a follower, times ratio.T, is added to the force of its leader.
     """

@@ -158,7 +158,10 @@ class Joint(ABC):
         return rate
 
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
-        """Return the rate of the velocity in axes fixed at this instant."""
+        """Return the rate of the velocity in axes fixed at this instant, (nv,).
+
+        It is qdd unless the velocity `qd` is in body axes.
+        """
         return qdd
 
     def gyroscopic_change(
@@ -166,8 +169,16 @@ class Joint(ABC):
     ) -> Vector:
         """Return the correction of a step's velocity to mean gyroscopic moments, nv.
 
-        See coordinates.gyroscopic_change. H (nv, nv) and force (nv) are the blocks of
-        this joint. Zero for kinds without free rotation.
+        See coordinates.gyroscopic_change. Zero for kinds without free rotation.
+
+        Args:
+            H: Block of the joint-space inertia of this joint, nv x nv.
+            qd: Velocity of the joint, nv.
+            force: H_all times the acceleration without constraints, rows of this joint,
+                nv [N·m | N].
+            dt: Step [s].
+            remaining: Fraction of the step that the body moves on from the position
+                that belongs to qd.
         """
         return Vector.zeros(self.nv)
 

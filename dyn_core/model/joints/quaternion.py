@@ -181,7 +181,10 @@ class Spherical(GroupJoint):
     def gyroscopic_change(
         self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
     ) -> Vector:
-        """Return the correction for a body that rotates about a fixed point."""
+        """Return the correction for a body that rotates about a fixed point, 3 [rad/s].
+
+        `remaining` is ignored; other arguments are as in Joint.gyroscopic_change.
+        """
         return _turn_at_mean(H, qd, force, dt)[0]
 
     def advance(
@@ -262,8 +265,9 @@ class Floating(GroupJoint):
     def gyroscopic_change(
         self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
     ) -> Vector:
-        """Return the correction for a body that rotates about its centre of mass.
+        """Return the correction for a body that rotates about its centre of mass, 6.
 
+        Arguments are as in Joint.gyroscopic_change.
         The centre of mass, at c, keeps its velocity over the step: the origin gains
 
             R_start (w x c) - R_end (u x c),  explicit: -dt (a x c + w x (w x c))

@@ -221,7 +221,10 @@ def _content(source: Source) -> tuple[bytes, Path | None]:
 
 
 def _text(content: bytes, where: str) -> str:
-    """Return the text of UTF-8 bytes; raise ModelError for other encodings."""
+    """Return the text of UTF-8 bytes; raise ModelError for other encodings.
+
+    `where` names the file in the error.
+    """
     try:
         return content.decode("utf-8-sig")
     except UnicodeError as error:
@@ -232,7 +235,7 @@ def _text(content: bytes, where: str) -> str:
 def _check_root(content: bytes, where: str) -> None:
     """Raise ModelError unless the root element is <mujoco>.
 
-    MuJoCo checks the rest of the file.
+    MuJoCo checks the rest of the file. `where` names the file in the error.
     """
     if not content.strip():
         raise ModelError(f"{where} is empty; a <mujoco> element is needed")
@@ -261,7 +264,7 @@ def first_element(content: bytes) -> tuple[str, str]:
     names: list[str] = []
 
     def stop(name: str, attributes: object) -> None:
-        """Record the name of an element and end the parsing."""
+        """Record the name of an element; raise StopIteration to end the parsing."""
         names.append(name)
         raise StopIteration
 

@@ -101,7 +101,8 @@ def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
 def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | None:
     """Return the indices of joints with a motor, directly or through fixed tendons.
 
-    It is None if an actuator acts on another element.
+    It is None if an actuator acts on another element. `by_joint` has the actuators that
+    act on each joint directly.
     """
     m = mjcf.model
     joints = set(by_joint)
