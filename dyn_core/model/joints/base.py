@@ -66,9 +66,9 @@ class Joint(ABC):
         return cls.about(spec.axis)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the numbers of its axis, axes or pitch (`what`).
+        """Return the numbers of the joint's axis, axes or pitch (`what`).
 
-        Empty if it has none.
+        The list is empty if the kind has no such number.
         """
         return []
 

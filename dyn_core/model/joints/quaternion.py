@@ -120,7 +120,8 @@ def _mean_system(
     """Return the matrix and the residual of a Newton step for the mean velocity.
 
     Args:
-        I, w, rate: As in _turn_at_mean; `rate` is the explicit acceleration.
+        I, w: Inertia and angular velocity before the step, as in _turn_at_mean.
+        rate: Explicit acceleration [rad/s²].
         half: Half a step [s].
         change: Mean velocity minus mean velocity of the explicit step [rad/s].
         last: Whether to return the matrix of the last equation, linear in m.

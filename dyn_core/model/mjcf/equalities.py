@@ -45,7 +45,7 @@ class Equalities:
     tendons: set[int] = field(default_factory=set)
 
     def on(self, joints: Sequence[JointSpec]) -> tuple[JointSpec, ...]:
-        """Return joints with their rules added.
+        """Return the joints with the rules of followers added.
 
         If a joint in a chain of followers has a motor, its last leader gets one.
         """

@@ -143,7 +143,8 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
     """Return data.cacc of our spatial acceleration; it includes -g.
 
     Args:
-        q, com: As in mujoco_cvel.
+        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
+            mujoco_cvel.
         a: Our spatial acceleration without gravity, (..., 6).
         g: Gravity, option.gravity, 3 [m/s²].
     """
@@ -165,7 +166,8 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
     n = R n_body + (p - com) x R f
 
     Args:
-        q, com: As in mujoco_cvel.
+        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
+            mujoco_cvel.
         f: Our force, (..., 6).
     """
     R, p = pose_parts(q)
@@ -259,7 +261,8 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
     xx yy zz xy xz yz, then mass times (own com - subtree's com), then mass.
 
     Args:
-        q, com: As in mujoco_cvel.
+        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
+            mujoco_cvel.
         I: Our 6x6 inertias, (..., 6, 6).
     """
     R, p = pose_parts(q)
