@@ -98,8 +98,8 @@ class InverseKinematics:
                 default.
 
         Raises:
-            SettingError: A number is out of range, or the pool is smaller than seeds (1
-                + restarts).
+            SettingError: A keyword is unknown, a number is out of range, or the pool is
+                smaller than seeds (1 + restarts).
             ModelError: The robot has no such link or joint. Other errors come from the
                 solver.
         """

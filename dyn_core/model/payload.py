@@ -26,7 +26,8 @@ class Payload:
         inertia: xx xy xz yy yz zz about the centre of mass [kg·m²]; zero: a point mass.
 
     Raises:
-        SettingError: A value is not finite, or no body has such a mass and inertia.
+        SettingError: A value is not finite, no body has such a mass and inertia, or a
+            keyword is unknown.
     """
 
     mass: float

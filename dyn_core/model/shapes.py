@@ -135,6 +135,9 @@ class Material:
         rolling: Ratio of the friction torque about the tangents to the normal force
             [m].
         restitution: Ratio of normal speeds after and before an impact, 0..1.
+
+    Raises:
+        SettingError: Unknown keyword. Values are not checked here.
     """
 
     mu: float = 1.0
