@@ -226,7 +226,10 @@ class Model(Tree, System):
 
     @property
     def followers(self) -> dict[str, Follower]:
-        """Rules of mimic and geared joints, by name."""
+        """Rules of mimic and geared joints by name of the follower.
+
+        Each refers to the independent joint at the end of its chain of leaders.
+        """
         rules: dict[str, Follower] = {}
         for i in self.bodies:
             lead, ratio, offset = self.leader[i]

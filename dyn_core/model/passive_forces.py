@@ -106,7 +106,10 @@ def friction_force(tree: Tree, qd: Vector) -> Vector:
 
 
 def friction_direction(tree: Tree, i: int, v: Vector) -> Vector:
-    """Return the smooth sign tanh(v / friction_speed) of the rates v of joint i."""
+    """Return the smooth sign tanh(v / friction_speed) of the rates of a joint.
+
+    `i` is the body that the joint carries, `v` its rates, nv of it.
+    """
     return Vector(tanh(x / s) for x, s in zip(v, tree.friction_speed[i], strict=True))
 
 

@@ -59,7 +59,10 @@ class Payload:
 
     @property
     def parameters(self) -> np.ndarray:
-        """The ten values of the parameter path LINK.payload."""
+        """The ten values of the parameter path LINK.payload, (10,).
+
+        They are m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the link's origin.
+        """
         body = RigidInertia.of(self.mass, Vector(self.com), self.inertia)
         return np.array(body.parameters, float)
 

@@ -232,7 +232,11 @@ class _Walk:
         return origin(spec.xyz, spec.rpy) @ mount
 
     def position_by_lock(self, spec: JointSpec) -> np.ndarray | None:
-        """Return the position of a follower whose leader is locked; else None."""
+        """Return the position of a follower by the lock of its nearest locked leader.
+
+        None if the joint follows no locked joint. Raises ModelError for an invalid lock
+        position of the leader.
+        """
         for leader, ratio, offset in self.rules(spec) if self.build.lock else ():
             if leader in self.build.lock:
                 spec = self.joints[leader]
@@ -311,7 +315,10 @@ class _Walk:
         columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
 
         def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
-            """Return a number of each joint, by body and coordinate."""
+            """Return `get` of each joint by body, once for each coordinate.
+
+            Entry 0 is empty.
+            """
             joints = self.joint[1:]
             pairs = zip(specs, joints, strict=True)
             return (Vector(()), *[Vector([get(s)] * j.nv) for s, j in pairs])
@@ -349,7 +356,10 @@ class _Walk:
         )
 
     def rests(self) -> tuple[Vector, ...]:
-        """Return by body the coordinates at which the joint's spring is slack."""
+        """Return by body the coordinates at which the joint's spring is slack.
+
+        There are nv numbers for each joint; entry 0 is empty.
+        """
         rows = []
         for spec, joint in zip(self.specs[1:], self.joint[1:], strict=True):
             one = (spec.rest,) * joint.nv if isinstance(spec.rest, float) else spec.rest

@@ -124,7 +124,10 @@ class Joint(ABC):
 
     @abstractmethod
     def neutral(self) -> tuple[float, ...]:
-        """Return the coordinates (nq) at which X is the identity."""
+        """Return the coordinates (nq) at which X is the identity.
+
+        For a custom joint, return its initial coordinates.
+        """
 
     @abstractmethod
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
@@ -151,7 +154,7 @@ class Joint(ABC):
         return qd
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
-        """Return the velocity at which q changes at `rate`.
+        """Return the velocity (nv) at which q changes at `rate` = dq/dt (nq).
 
         Inverse of position_rate.
         """
@@ -200,7 +203,7 @@ class Joint(ABC):
         return q
 
     def quaternions(self, q: Vector) -> tuple[Vector, ...]:
-        """Return the parts of the coordinates that are unit quaternions."""
+        """Return the unit quaternions (x, y, z, w) among the coordinates, or ()."""
         return ()
 
     def __eq__(self, other: object) -> bool:

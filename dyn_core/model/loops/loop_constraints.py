@@ -192,9 +192,9 @@ def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
 
 
 def _distance(length: Scalar, name: str, R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a rod of a length between the origins of A and B.
+    """Return the residual |p| - length [m] of a rod between the origins of A and B.
 
-    SingularError if they coincide.
+    SingularError with the loop's name if the origins coincide.
     """
     square, item = p @ p, f"loop {name}: its ends coincide, the rod has no direction"
     least = length * _SMALL

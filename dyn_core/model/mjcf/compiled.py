@@ -126,7 +126,7 @@ class Compiled:
 def unused(name: str, taken: set[str]) -> str:
     """Return a name, extended by underscores until it is not in `taken`.
 
-    Add it there.
+    The returned name is added to `taken`.
     """
     while name in taken:
         name += "_"
@@ -187,7 +187,10 @@ def _mujoco_module() -> Any:
 
 
 def is_path(source: Source) -> TypeGuard[str | os.PathLike[str]]:
-    """Return whether a source is a path: path-like, or a string without "<"."""
+    """Return whether a source is a path: path-like, or a string without "<".
+
+    An empty string, or one of white space only, is not a path.
+    """
     if isinstance(source, str):
         return bool(source.strip()) and "<" not in source
     return isinstance(source, os.PathLike)

@@ -121,7 +121,10 @@ def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | 
 
 
 def _add_reflected(mjcf: Compiled, drives: Drives) -> None:
-    """Add armature and damping of the actuators themselves to `drives`, by joint."""
+    """Set armature and damping of the actuators themselves in `drives`, by joint.
+
+    Versions of MuJoCo whose actuators have none leave `drives` unchanged.
+    """
     m = mjcf.model
     actuator = getattr(m, "jnt_actuatorid", None)  # since actuators have them
     for joint, k in enumerate([] if actuator is None else actuator.tolist()):

@@ -131,7 +131,10 @@ def _mesh(mjcf: Compiled, geom: int, X: Transform, findings: Findings) -> Shape 
 
 
 def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
-    """Return the path of a mesh file; None if its vertices are in the MJCF."""
+    """Return the path of a mesh file as MuJoCo records it, not resolved.
+
+    None if the vertices are in the MJCF itself.
+    """
     start = int(mjcf.model.mesh_pathadr[mesh])
     if start < 0:
         return None
