@@ -114,8 +114,9 @@ def shifted(s: Any, r: Iterable[float]) -> Any:
 
 
 def dual_basis(D: Any) -> np.ndarray:
-    """Return the basis of F6 dual to a basis D of M6 (columns): D.T E = 1.
+    """Return the basis E of F6 dual to a basis D of M6: D.T E = 1.
 
+    Both are 6x6 with the basis vectors as columns.
     Raises numpy's LinAlgError if D is singular.
 
     Source: GUIDE (1); SV-1.2.
