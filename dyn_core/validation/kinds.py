@@ -189,7 +189,10 @@ class Whole(Kind):
 
 
 class Nothing(Kind):
-    """An explicit null, for keys where null and a missing key differ in meaning."""
+    """An explicit null, such as an entry of a list that means "none".
+
+    As the value of a key of a Table, null gets the default, as a missing key does.
+    """
 
     valid = "null"
 
