@@ -48,7 +48,8 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the joint positions; return 0 if the pose is reached, else 1.
 
-    Raises SettingError for inconsistent options, and the errors of InverseKinematics.
+    Raises SettingError for inconsistent options; errors of the robot's file and of
+    InverseKinematics pass through.
     """
     part, pose = wanted_pose(arguments)
     model = load_robot(arguments)
@@ -65,8 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
-    """Return the part of the pose to match, and the pose as a matrix (4, 4).
+    """Return the part of the pose to match, and the wanted pose.
 
+    With --pose, the pose is its seven numbers as an array (7,), not normalized; with
+    --xyz or --rpy it is a matrix (4, 4), with zeros for the missing option.
     The part is pose, position or orientation, depending on the options present.
 
     Raises:

@@ -98,8 +98,8 @@ class InverseKinematics:
                 default.
 
         Raises:
-            SettingError: A number is out of range, or the pool is smaller than seeds (1
-                + restarts).
+            SettingError: A keyword is unknown, a number is out of range, or the pool is
+                smaller than seeds (1 + restarts).
             ModelError: The robot has no such link or joint. Other errors come from the
                 solver.
         """
@@ -136,6 +136,8 @@ class InverseKinematics:
             |p_i - p|²/s² + |R_i - R|² = const - 2 (p_i.p/s² + R_i:R) + |p_i|²/s²
 
         s is half the root mean square distance of the positions p_i from their mean.
+        Sets _pool (pool, nq), with joints that do not move at neutral, _half and
+        _weighted.
         """
         model, still = self.model, _inside_limits(self.model, self.model.neutral())
         self._pool = np.array([model.random(rng) for _ in range(pool)])
@@ -162,8 +164,9 @@ class InverseKinematics:
         """Return a position at which the link has the given pose, or comes near it.
 
         If no start converges, the result is the best position of the search, which need
-        not be the closest possible; its `converged` is False. Among several solutions
-        it is the nearest to `near`, or without `near` the one with the least error.
+        not be the closest possible; its `converged` is False. Starts are searched in
+        groups of `seeds`; among the solutions of the first group that has one, the
+        result is the nearest to `near`, or without `near` the one with the least error.
 
         Args:
             pose: Pose of the link in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).
@@ -269,7 +272,8 @@ class InverseKinematics:
     def many(self, poses: ArrayLike, near: ArrayLike | None = None) -> Reached:
         """Return positions for many poses, one row each.
 
-        Each start is tried for all poses that have not converged yet. This takes
+        Each start is tried for all poses that have not converged yet, so that the
+        result is the first solution found, not the nearest to `near`. This takes
         several times less than single calls, which search from all starts at once.
 
         Args:

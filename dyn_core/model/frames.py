@@ -46,9 +46,9 @@ class Frame:
 
 
 def _short(x: Any) -> str:
-    """Return a number with four digits.
+    """Return a number as text with four digits.
 
-    For other objects, such as symbols, the type.
+    For other objects, such as symbols, return the name of their type.
     """
     return f"{x:.4g}" if isinstance(x, (int, float)) else type(x).__name__
 
@@ -85,7 +85,7 @@ class Follower:
 
 
 def gravity(g: Sequence[Scalar]) -> Motion:
-    """Return gravity g (3,) [m/s²] as a spatial acceleration of the base frame."""
+    """Return gravity g (3,) [m/s²] as the spatial acceleration [0; g]."""
     return Motion((0.0, 0.0, 0.0), tuple(g))
 
 

@@ -104,6 +104,9 @@ class Model(Tree, System):
     def with_values(self, values: Mapping[str, Sequence[Scalar] | Scalar]) -> Model:
         """Return a robot with the values of some parameters replaced.
 
+        `lock`, `drive`, `with_joint` and `with_forces` refuse a robot with changed
+        numbers: call them before.
+
         Args:
             values: Numbers by parameter path (model/parameter_paths); a path of one
                 number, such as `elbow.damping`, also accepts a bare number.
@@ -125,9 +128,10 @@ class Model(Tree, System):
         return robot if friction else robot.without_friction()
 
     def require_position(self, q: Sequence[Scalar]) -> Sequence[Scalar]:
-        """Return `q`; the Program requires its quaternions to have unit length.
+        """Return `q` unchanged, after requiring unit length of its quaternions.
 
-        A running Program raises QuaternionError for lengths off by more than 1e-3.
+        QuaternionError is raised for lengths off by more than 1e-3: at once for plain
+        numbers, by the running Program for traced ones.
         """
         space.require_unit_quaternions(self, Vector(q))
         return q
@@ -160,7 +164,7 @@ class Model(Tree, System):
 
     @property
     def quaternion_joints(self) -> tuple[str, ...]:
-        """Names of joints whose position has a unit quaternion (x, y, z, w)."""
+        """Names of independent joints with a unit quaternion (x, y, z, w) in q."""
         return space.quaternion_joints(self)
 
     @property
@@ -222,7 +226,10 @@ class Model(Tree, System):
 
     @property
     def followers(self) -> dict[str, Follower]:
-        """Rules of mimic and geared joints, by name."""
+        """Rules of mimic and geared joints by name of the follower.
+
+        Each refers to the independent joint at the end of its chain of leaders.
+        """
         rules: dict[str, Follower] = {}
         for i in self.bodies:
             lead, ratio, offset = self.leader[i]
@@ -290,7 +297,10 @@ class Model(Tree, System):
     # Positions and velocities.
 
     def neutral(self) -> np.ndarray:
-        """Return the position (nq,) with all joints at zero, unit quaternions."""
+        """Return the neutral position (nq,): zeros, and identity quaternions.
+
+        A custom joint is at its `neutral` coordinates.
+        """
         return space.neutral(self)
 
     def random(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
@@ -420,7 +430,8 @@ class Model(Tree, System):
             joints: Position of each joint by name [rad | m]: nq of it numbers.
 
         Raises:
-            ModelError: Unknown joint, invalid position, or as in `rebuilt`.
+            ModelError: `joints` is no mapping, a joint is unknown or fixed already, a
+                position is not valid, or as in `rebuilt`.
         """
         check_choices("warn", joints)
         return self.rebuilt(lock={**self.build.lock, **joints})
@@ -496,7 +507,10 @@ class Model(Tree, System):
         return order.reordered(self, names)
 
     def without_friction(self) -> Model:
-        """Return the same robot with zero damping and dry friction."""
+        """Return the same robot with zero damping and dry friction.
+
+        `lock` and the like refuse such a robot: call them before (see `rebuilt`).
+        """
         return passive_forces.without_friction(self)
 
     @property
@@ -510,7 +524,10 @@ class Model(Tree, System):
         return row_names(self.loops)
 
     def without_loops(self) -> Model:
-        """Return the robot without its loop constraints, as an open tree."""
+        """Return the robot without Loop and Coupling constraints, as an open tree.
+
+        Mimic joints and gears stay followers.
+        """
         description = replace(self.build.description, loops=())
         return replace(
             self, build=replace(self.build, description=description, loops=())

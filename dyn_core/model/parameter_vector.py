@@ -148,7 +148,7 @@ def parameter_names(
 
     Raises:
         UnsupportedError: `model` is not a robot.
-        SettingError: A flag is not a boolean.
+        SettingError: A flag is not a boolean, or a keyword is unknown.
     """
     return Layout.of(model, friction, rotors).names
 
@@ -184,7 +184,8 @@ def with_linear_parameters(
         ShapeError: Wrong number of values, or not numeric.
         ModelError: A value is not finite, a joint parameter is negative, a body is
             unphysical, or changes of the robot would be lost (Model.rebuilt).
-        UnsupportedError, SettingError: `model` is not a robot, or a flag not a boolean.
+        UnsupportedError: `model` is not a robot.
+        SettingError: A flag is not a boolean, or a keyword is unknown.
     """
     layout = Layout.of(model, friction, rotors)
     numbers = layout.checked("values", values)

@@ -56,13 +56,16 @@ def resistance(
 
 
 def without_springs(tree: AnyTree) -> AnyTree:
-    """Return the same robot without springs and without forces of the user."""
+    """Return the same robot without springs, point springs and forces of the user."""
     slack = tuple(k * 0.0 for k in tree.stiffness)
     return replace(tree, stiffness=slack, forces=())
 
 
 def with_potentials(tree: AnyTree) -> AnyTree:
-    """Return the same robot with only those user's forces that have a potential."""
+    """Return the same robot without forces of the user that have no potential.
+
+    Springs and point springs stay.
+    """
     kept = tuple(f for f in tree.forces if getattr(f, "potential", None) is not None)
     return replace(tree, forces=kept)
 
@@ -103,7 +106,10 @@ def friction_force(tree: Tree, qd: Vector) -> Vector:
 
 
 def friction_direction(tree: Tree, i: int, v: Vector) -> Vector:
-    """Return the smooth sign tanh(v / friction_speed) of the rates v of joint i."""
+    """Return the smooth sign tanh(v / friction_speed) of the rates of a joint.
+
+    `i` is the body that the joint carries, `v` its rates, nv of it.
+    """
     return Vector(tanh(x / s) for x, s in zip(v, tree.friction_speed[i], strict=True))
 
 

@@ -26,7 +26,8 @@ class Payload:
         inertia: xx xy xz yy yz zz about the centre of mass [kg·m²]; zero: a point mass.
 
     Raises:
-        SettingError: A value is not finite, or no body has such a mass and inertia.
+        SettingError: A value is not finite, no body has such a mass and inertia, or a
+            keyword is unknown.
     """
 
     mass: float
@@ -58,7 +59,10 @@ class Payload:
 
     @property
     def parameters(self) -> np.ndarray:
-        """The ten values of the parameter path LINK.payload."""
+        """The ten values of the parameter path LINK.payload, (10,).
+
+        They are m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the link's origin.
+        """
         body = RigidInertia.of(self.mass, Vector(self.com), self.inertia)
         return np.array(body.parameters, float)
 

@@ -164,7 +164,10 @@ def from_geometry(
 def place_shapes(
     frames: Mapping[str, Frame], description: Description
 ) -> tuple[PlacedShape, ...]:
-    """Return the collision shapes of all links in `frames`, with body and placement."""
+    """Return the collision shapes of all links, with body and placement.
+
+    They are in the order of `frames`, link by link.
+    """
     links = {link.name: link for link in description.links if link.collisions}
     return tuple(
         PlacedShape(name, frame.body, shape.X @ frame.X, shape, k)

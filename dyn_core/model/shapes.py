@@ -31,7 +31,10 @@ class Shape:
 
     @property
     def reach(self) -> float:
-        """Largest distance of its points from its centre [m]; infinite if unknown."""
+        """Largest distance of the shape's points from its centre [m].
+
+        It is infinite for shapes that do not define it, such as meshes.
+        """
         return math.inf
 
 
@@ -44,7 +47,7 @@ class Sphere(Shape):
 
     @property
     def reach(self) -> float:
-        """Largest distance of its points from its centre [m]."""
+        """Largest distance of the shape's points from its centre [m]."""
         return self.radius
 
 
@@ -57,7 +60,7 @@ class Box(Shape):
 
     @property
     def reach(self) -> float:
-        """Largest distance of its points from its centre [m]."""
+        """Largest distance of the shape's points from its centre [m]."""
         return math.hypot(*self.size) / 2
 
 
@@ -71,7 +74,7 @@ class Cylinder(Shape):
 
     @property
     def reach(self) -> float:
-        """Largest distance of its points from its centre [m]."""
+        """Largest distance of the shape's points from its centre [m]."""
         return math.hypot(self.radius, self.length / 2)
 
 
@@ -85,7 +88,7 @@ class Capsule(Shape):
 
     @property
     def reach(self) -> float:
-        """Largest distance of its points from its centre [m]."""
+        """Largest distance of the shape's points from its centre [m]."""
         return self.radius + self.length / 2
 
 
@@ -132,6 +135,9 @@ class Material:
         rolling: Ratio of the friction torque about the tangents to the normal force
             [m].
         restitution: Ratio of normal speeds after and before an impact, 0..1.
+
+    Raises:
+        SettingError: Unknown keyword. Values are not checked here.
     """
 
     mu: float = 1.0

@@ -211,7 +211,8 @@ def complete(
         description: Description from a robot's file.
         origin: Origin of the description.
         path: Path of the robot's file, which joins the description's sources, or None.
-        beside, extras, sidecar: As for `choose`.
+        beside, extras, sidecar: Sidecar beside the robot's file, sidecar of the caller,
+            and whether the first may be read, as for `choose`.
 
     Raises:
         ModelError: The sidecar is not valid, or `sidecar` is not a boolean.

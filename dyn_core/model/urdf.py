@@ -70,8 +70,9 @@ def load_urdf(
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
 
     Raises:
-        ModelError: The file or an argument is not valid; names the element and valid
-            alternatives.
+        ModelError: The file or an argument is not valid, or it is an unexpanded xacro
+            file; names the element and valid alternatives.
+        SettingError: Unknown keyword.
     """
     text, path = read_source(source)
     if path is not None and path.suffix == ".xacro" and "<xacro:" in text:

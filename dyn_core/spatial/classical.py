@@ -43,7 +43,7 @@ class Pose:
     __slots__ = ("R", "r")
 
     def __init__(self, r: Iterable[Any], R: Any, normalize: bool = False) -> None:
-        """Create a pose from position and rotation.
+        """Create a pose from position and rotation; errors are as in the class.
 
         Args:
             r: Origin of b in a's axes, 3 [m].
@@ -273,7 +273,7 @@ def pair_velocity(
         V_c = X_cp V_p + X_cj_rot V_jj',   V_jj' = J qd
 
     Args:
-        socket, joint, plug: As in pair_transforms.
+        socket, joint, plug: Poses of the joint's frames, as in pair_transforms.
         V_p: Velocity of the parent, its axes [rad/s; m/s].
         V_jj: Velocity across the joint, socket axes, at the plug's origin.
 
@@ -304,7 +304,7 @@ def velocity_product(
 
     Args:
         w_p, w_c: Angular velocities of parent and child, own axes, 3 [rad/s].
-        socket, joint, plug: As in pair_transforms.
+        socket, joint, plug: Poses of the joint's frames, as in pair_transforms.
         v_jj, w_jj: Velocity across the joint, socket axes, 3 [m/s], 3 [rad/s].
         Jdot_qd: Rate of J times qd, socket axes, [rad/s²; m/s²].
 

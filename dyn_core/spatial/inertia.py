@@ -163,7 +163,7 @@ def _is_zero(x: Any) -> bool:
 
 
 def _axis(column: Motion) -> int | None:
-    """Return the index of the coordinate axis along which a motion is, else None."""
+    """Return the index 0..5 of a motion's only nonzero component; else None."""
     used = [k for k, x in enumerate(column) if not _is_zero(x)]
     return used[0] if len(used) == 1 else None
 

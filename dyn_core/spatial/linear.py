@@ -123,7 +123,8 @@ class Factored:
     ) -> list[Factored]:
         """Return the factors of several systems, computed in lockstep, pivot by pivot.
 
-        Then no system waits for the result of another. Args as for the constructor.
+        Then no system waits for the result of another. Each system is (A,
+        pivot_tolerances, items), with errors, as for the constructor.
         """
         results = [cls.__new__(cls) for _ in systems]
         pairs = zip(results, systems, strict=True)
@@ -134,7 +135,7 @@ class Factored:
     def _eliminated(
         self, A: Matrix, pivot_tolerances: Sequence[float], items: Sequence[str]
     ) -> Iterator[None]:
-        """Eliminate one row at each iteration, and yield after it.
+        """Set L and over_D: eliminate one row at each iteration, and yield after it.
 
         In each sum the newest term comes last, so that the others need not wait for it.
         Raises SingularError for a pivot at or below its tolerance.

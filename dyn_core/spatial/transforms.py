@@ -24,6 +24,7 @@ class Transform:
         X m = [E w; E (v - r x w)]        X* f = [E (n - r x f); E f]
 
     `X @ m` and `X @ f` transform from A to B, `X.T @ f` and `X.T @ I @ X` from B to A.
+    `Y @ X`, for Y from B to C, is the Transform from A to C.
 
     Attributes:
         E: Rotation of coordinates, A to B, 3x3.

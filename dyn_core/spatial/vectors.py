@@ -326,7 +326,9 @@ def total(terms: Iterable[Any]) -> Any:
 
 
 def common_frame(a: Spatial, b: Spatial) -> Any:
-    """Return the frame label of two spatial vectors; None if both have none.
+    """Return the frame label of two spatial vectors, or of the only one with a label.
+
+    None if both have none.
 
     Raises FrameMismatchError for different labels.
     """

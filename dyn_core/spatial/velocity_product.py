@@ -58,7 +58,12 @@ class VelocityProduct:
         return _ProductTransposed(self)
 
     def seen_from(self, E: Matrix, r: Vector) -> VelocityProduct:
-        """Return X.T B X for the Transform X with rotation E and origin r [m]."""
+        """Return X.T B X: this factor in another frame A.
+
+        Args:
+            E: Rotation of coordinates of X, from A to this frame, 3x3.
+            r: Origin of this frame in A coordinates, 3 [m].
+        """
         p = E.T @ self.p
         turned = E.T @ self.G @ E
         inner = r @ p

@@ -58,7 +58,8 @@ def npz_arrays(
 
     Raises:
         SettingError: The file cannot be opened, is no NPZ or is damaged, an array is
-            encrypted or holds Python objects, or the arrays exceed SIZE and RATIO.
+            encrypted or holds Python objects, or the arrays to read have more bytes
+            than the larger of SIZE and RATIO times the file's size.
     """
     try:
         with file.open("rb") as start:

@@ -12,6 +12,8 @@ from dyn_core.validation.kinds import shown
 def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
     """Return an array of floats, of any shape; NaN and infinity are accepted.
 
+    The result may share memory with `values`.
+
     Args:
         name: Name of the input in error messages.
         values: Real numbers; complex ones are accepted if their imaginary parts are
@@ -39,7 +41,7 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
     """Return a numeric array of shape (length,) or (batch, length).
 
     Complex numbers stay complex, for derivatives by the complex-step method; all others
-    become floats.
+    become floats. NaN and infinity are accepted.
 
     Args:
         name: Name of the input in error messages.

@@ -42,7 +42,10 @@ def shown(value: object) -> str:
 
 
 def label(name: object) -> str:
-    """Return a name for an error message, truncated to LONGEST characters."""
+    """Return a name for an error message, truncated to LONGEST characters.
+
+    Objects that are no strings are represented as by `shown`.
+    """
     return name[:LONGEST] if isinstance(name, str) else shown(name)
 
 
@@ -91,11 +94,16 @@ class Kind:
     empty: Any = None
 
     def takes(self, value: Any) -> bool:
-        """Return whether the value has the right type; `convert` checks its entries."""
+        """Return whether the value has the right type; `convert` checks its entries.
+
+        The base class raises NotImplementedError.
+        """
         raise NotImplementedError
 
     def convert(self, where: str, value: Any) -> Any:
         """Return a value of the right type in its final form, checked.
+
+        The base class returns it unchanged.
 
         Args:
             where: Path of the value, for error messages.
@@ -181,7 +189,10 @@ class Whole(Kind):
 
 
 class Nothing(Kind):
-    """An explicit null, for keys where null and a missing key differ in meaning."""
+    """An explicit null, such as an entry of a list that means "none".
+
+    As the value of a key of a Table, null gets the default, as a missing key does.
+    """
 
     valid = "null"
 

@@ -43,7 +43,12 @@ def _visible(text: str, kept: str = "") -> str:
 
 
 def c_comment(text: str) -> str:
-    """Return text as a C comment in ASCII; several lines become a block comment."""
+    """Return text as a C comment in ASCII; several lines become a block comment.
+
+    Invisible characters and those outside ASCII become escapes, except for symbols of
+    formulas, which are replaced (° by deg). Marks that begin or end a comment are split
+    by a space.
+    """
     clean = _visible(text.translate(_FORMULAS), "\n")
     clean = clean.encode("ascii", "backslashreplace").decode()
     for mark in ("*/", "/*", "??"):  # the last begins trigraphs
@@ -70,14 +75,20 @@ def pkg_config_field(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Return text as an inline code span of Markdown."""
+    """Return text as an inline code span of Markdown.
+
+    Invisible characters become Python escapes.
+    """
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence, space = "`" * (longest + 1), " " if longest else ""
     return f"{fence}{space}{_visible(text)}{space}{fence}"
 
 
 def html_text(text: str) -> str:
-    """Return text escaped for HTML elements and quoted attributes."""
+    """Return text escaped for HTML elements and quoted attributes.
+
+    Invisible characters except line feeds and tabs become Python escapes.
+    """
     return html.escape(_visible(text, "\n\t"), quote=True)
 
 
@@ -105,6 +116,10 @@ def yaml_comment(lines: Iterable[str], indent: str = "") -> str:
 
 
 def plot_text(text: str) -> str:
-    """Return text that matplotlib prints literally, visible in legends."""
+    """Return text that matplotlib prints literally, visible in legends.
+
+    Dollar signs are escaped, and invisible characters except line feeds become Python
+    escapes. A leading underscore gets a space before it.
+    """
     clean = _visible(text, "\n").replace("$", r"\$")
     return f" {clean}" if clean.startswith("_") else clean  # a legend skips _names

@@ -92,12 +92,12 @@ class Table(Kind):
     def convert(self, where: str, value: Any) -> Any:
         """Return the checked values, as a dict or as the result of `make`.
 
-        Missing keys get their defaults; keys with the default None are omitted. An
-        instance of `made` is returned as it is.
+        Missing keys, and keys read as None, get their defaults; keys with the default
+        None are omitted. An instance of `made` is returned as it is.
 
         Raises:
             ModelError: A key is unknown, a required key is missing, or a value is not
-                valid.
+                valid. Errors of `make` pass through.
         """
         if not isinstance(value, Mapping):
             return value
@@ -135,6 +135,8 @@ class Tagged(Kind):
 
     def convert(self, where: str, value: Any) -> Any:
         """Return the value as the table selected by its tag converts it.
+
+        That table reads the whole mapping, the tag included.
 
         Raises:
             ModelError: The tag is missing or unknown, or the table refuses the value.

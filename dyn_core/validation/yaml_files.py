@@ -85,7 +85,8 @@ def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
     The data are None for an empty file; their structure is not checked.
 
     Args:
-        source: Path, YAML text of more than one line, or a mapping, returned as it is.
+        source: Path, YAML text of more than one line, or a mapping, which is returned
+            as it is after the check of VALUES and DEPTH.
         what: Kind of the file for error messages: sidecar, chain file, ...
         inline: Name for error messages of YAML text and mappings.
 

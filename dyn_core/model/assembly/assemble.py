@@ -41,10 +41,11 @@ ROOT_JOINT = "root_joint"
 
 
 def assemble_tree(build: Build) -> Tree:
-    """Return the checked Tree of a Build, with control characters removed from names.
+    """Return the checked Tree of a Build, with its warnings.
 
-    Joints are numbered depth first, siblings in document order. Fixed and locked joints
-    are merged exactly; their links remain as frames.
+    Invisible characters in names are replaced by underscores. Joints are numbered depth
+    first, siblings in document order. Fixed and locked joints are merged exactly; their
+    links remain as frames.
 
     Raises:
         ModelError: The description or a choice of the Build is not valid, or doubtful
@@ -73,6 +74,8 @@ def _chain(
     description: Description, root: str, tip: str | None
 ) -> tuple[str, Sequence[JointSpec]]:
     """Return the root link and the joints from `root` to `tip`; tip None: all joints.
+
+    The joints are in the order of the file.
 
     Raises:
         ModelError: Unknown link, or `tip` is not below `root`.
@@ -130,7 +133,8 @@ class _Walk:
     def start(self, root: str) -> None:
         """Number all bodies below the root link.
 
-        Raises ModelError for an invalid root_joint, or a lock of an unknown joint.
+        Raises ModelError for an invalid root_joint, or a lock of a joint that does not
+        exist or is fixed.
         """
         kind = self.build.root_joint
         if kind not in ("fixed", "floating"):
@@ -149,7 +153,10 @@ class _Walk:
             raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
 
     def root_joint_name(self) -> str:
-        """Return a name for the floating root's joint that the file does not use."""
+        """Return a name for the floating root's joint that the file does not use.
+
+        A name other than ROOT_JOINT is a finding.
+        """
         name = ROOT_JOINT
         while name in self.joints:
             name += "_"
@@ -189,7 +196,9 @@ class _Walk:
     def fixed_transform(self, spec: JointSpec) -> Transform | None:
         """Return the transform of a fixed or locked joint; None if the joint moves.
 
-        Raises ModelError for an invalid lock position.
+        A follower of a locked leader is locked, too. The names in build.lock that
+        occur are added to `locked`. Raises ModelError for a lock position that is not
+        valid, or contradicts the locked leader.
         """
         if spec.kind == "fixed" and spec.name not in self.build.joints:
             return Transform.identity()
@@ -223,7 +232,11 @@ class _Walk:
         return origin(spec.xyz, spec.rpy) @ mount
 
     def position_by_lock(self, spec: JointSpec) -> np.ndarray | None:
-        """Return the position of a follower whose leader is locked; else None."""
+        """Return the position of a follower by the lock of its nearest locked leader.
+
+        None if the joint follows no locked joint. Raises ModelError for an invalid lock
+        position of the leader.
+        """
         for leader, ratio, offset in self.rules(spec) if self.build.lock else ():
             if leader in self.build.lock:
                 spec = self.joints[leader]
@@ -232,7 +245,10 @@ class _Walk:
         return None
 
     def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
-        """Yield the leaders of a follower in turn, each with total ratio and offset."""
+        """Yield name, total ratio and total offset of each leader, nearest first.
+
+        Nothing is yielded for a joint that follows no other.
+        """
         rule = spec.mimic
         ratio: Matrix | None = None
         offset = Vector(())
@@ -249,6 +265,11 @@ class _Walk:
         """Add the body of a moving joint, then place the link it carries.
 
         A driven joint gets an additional body without mass in between.
+
+        Args:
+            spec: Joint.
+            parent: Number of the body of its parent link.
+            mount: Transform from this body to the parent link.
         """
         X = self.placement(spec, mount)
         pose = self.build.drives.get(spec.name)
@@ -294,7 +315,10 @@ class _Walk:
         columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
 
         def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
-            """Return a number of each joint, by body and coordinate."""
+            """Return `get` of each joint by body, once for each coordinate.
+
+            Entry 0 is empty.
+            """
             joints = self.joint[1:]
             pairs = zip(specs, joints, strict=True)
             return (Vector(()), *[Vector([get(s)] * j.nv) for s, j in pairs])
@@ -332,7 +356,10 @@ class _Walk:
         )
 
     def rests(self) -> tuple[Vector, ...]:
-        """Return by body the coordinates at which the joint's spring is slack."""
+        """Return by body the coordinates at which the joint's spring is slack.
+
+        There are nv numbers for each joint; entry 0 is empty.
+        """
         rows = []
         for spec, joint in zip(self.specs[1:], self.joint[1:], strict=True):
             one = (spec.rest,) * joint.nv if isinstance(spec.rest, float) else spec.rest
@@ -340,7 +367,9 @@ class _Walk:
         return (Vector(()), *rows)
 
     def leaders(self) -> tuple[Lead, ...]:
-        """Return by body the independent joint that it finally follows, and the rule.
+        """Return by body the Lead of its joint: independent body and total rule.
+
+        An independent joint leads itself, with ratio None; entry 0 is the base's.
 
         Raises:
             ModelError: A leader is outside the sub-chain, or fixed or locked.
@@ -369,8 +398,9 @@ class _Walk:
     ) -> list[tuple[float, float, float, float]]:
         """Return (lower, upper, velocity, effort) of each coordinate of a joint.
 
-        If it has one coordinate, limits of its followers bound its own; position limits
-        of followers that do not fit are warnings.
+        If it has one coordinate, position and velocity limits of its followers bound
+        its own; position limits of followers that do not fit are warnings. If it has
+        several, its position limits are infinite.
 
         Args:
             i: Body that the joint carries.
@@ -425,7 +455,7 @@ def plug(spec: JointSpec) -> Transform:
 
 
 def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vector:
-    """Return the position of a locked joint, nq, with unit quaternions.
+    """Return a user's position `value` of a joint as a Vector, nq, normalised.
 
     Raises:
         ModelError: It does not have nq finite numbers.

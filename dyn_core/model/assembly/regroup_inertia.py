@@ -27,7 +27,8 @@ def regroup(tree: AnyTree) -> AnyTree:
     """Return the robot with inertia moved towards the base where that leaves zeros.
 
     Only prismatic joints, and revolute joints about a coordinate axis, are regrouped.
-    Bodies with symbolic numbers, and their ancestors, stay unchanged.
+    A body with symbolic numbers gives nothing to its parent. Inertia that reaches the
+    base is dropped: it has no effect on the joints.
     """
     inertias = list(tree.I)
     for i in reversed(tree.bodies):

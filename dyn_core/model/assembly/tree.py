@@ -93,7 +93,7 @@ class Tree:
 
     @property
     def nb(self) -> int:
-        """Number of moving bodies."""
+        """Number of moving bodies, without the base."""
         return len(self.parent) - 1
 
     @property
@@ -158,7 +158,7 @@ class Tree:
     def body_of_joint(self, name: str) -> int:
         """Return the number of the body that a moving joint carries.
 
-        Raises ModelError for an unknown name.
+        Raises ModelError for an unknown name and for a fixed or locked joint.
         """
         if name not in self.names[1:]:
             message = unknown_name("moving joint", name, self.names[1:])

@@ -17,7 +17,9 @@ _SHOWN = 12  # maximum number of names listed in an error
 
 
 def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
-    """Check a Description; return its root link, and its moving joints by name.
+    """Check a Description; return its root link and its moving joints' Joint objects.
+
+    The objects are a dict by joint name, without fixed joints.
 
     Raises:
         ModelError: Links and joints do not form one tree, a name is missing or used
@@ -79,7 +81,7 @@ def check_unique(what: str, names: Sequence[str]) -> None:
 
 
 def _no_cycle(description: Description, roots: Sequence[str]) -> None:
-    """Raise ModelError if a link is not below the root."""
+    """Raise ModelError if a link is not below one of `roots`: it is in a cycle."""
     below: dict[str, list[str]] = {}
     for joint in description.joints:
         below.setdefault(joint.parent, []).append(joint.child)
@@ -147,7 +149,10 @@ def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
 
 
 def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> None:
-    """Raise ModelError for the first number that is not finite, if there is one."""
+    """Raise ModelError for the first number that is not finite, if there is one.
+
+    `numbers` is the result of _numbers for the joint.
+    """
     for what, values in zip(_NUMBERS, numbers, strict=True):
         if not all(math.isfinite(x) for x in values):
             name = joint.name
@@ -155,7 +160,7 @@ def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> 
 
 
 def _check_limits(joint: JointSpec) -> None:
-    """Check signs of limits and friction, and lower <= upper; raise ModelError."""
+    """Raise ModelError for invalid limits, damping, friction, swing or twist."""
     name, kind = joint.name, joint.kind
     for what in (
         "damping", "friction", "armature", "effort", "velocity", "acceleration",

@@ -46,7 +46,7 @@ class Findings:
         """Add a warning, or raise a ModelError where the check is strict.
 
         Args:
-            kind, name, what: As in `note`.
+            kind, name, what: Noun and name of the element, and finding, as in `note`.
             instead: Action taken where the check is not strict.
         """
         if self.strict:

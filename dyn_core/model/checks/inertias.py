@@ -90,8 +90,9 @@ def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
 def with_inertia_scales(tree: AnyTree) -> AnyTree:
     """Return the tree with inertia_scale and without_inertia computed.
 
-    A joint lacks inertia if in POSITIONS positions no body that it, or a follower of
-    it, carries has inertia along it.
+    A joint is in without_inertia if it and each of its followers have a coordinate
+    along which there is no armature and, in POSITIONS positions, no carried body has
+    inertia.
     """
     along, reach = _inertias_along(tree)
     largest = [[0.0] * joint.nv for joint in tree.joint]
@@ -113,8 +114,9 @@ def with_inertia_scales(tree: AnyTree) -> AnyTree:
 def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
     """Return by body the inertias along its joint, and the size of the carried inertia.
 
-    The first is the largest over POSITIONS positions, by coordinate; the second is the
-    largest moment, or mass, of the composite inertia.
+    The first is the largest over POSITIONS positions, by coordinate, without armature;
+    the second is the largest moment, or mass, of the composite inertia. Entry 0 is []
+    in the first list and 0.0 in the second.
     """
     rng = np.random.default_rng(0)
     states = [neutral(tree), *(random(tree, rng) for _ in range(POSITIONS - 1))]

@@ -32,7 +32,11 @@ def without_lost_rules(
 
 
 def _lost(name: str, specs: Mapping[str, JointSpec]) -> str | None:
-    """Return why the rule of a joint leads nowhere, in words; None if it is fine."""
+    """Return why the rule of a joint leads nowhere, in words; None if it is fine.
+
+    It is also None for a joint without a rule, and for one that is not itself on the
+    circle to which its leaders lead. `specs` are all joints by name.
+    """
     rule = specs[name].mimic
     if rule is None:
         return None

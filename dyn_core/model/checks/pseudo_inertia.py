@@ -54,12 +54,15 @@ def parameters_of_pseudo(J: ArrayLike) -> np.ndarray:
 
 
 def least_eigenvalue(ten: ArrayLike) -> float:
-    """Return the smallest eigenvalue of J of ten parameters; positive for a body."""
+    """Return the smallest eigenvalue of J of one body's ten parameters, (10,).
+
+    It is positive for a physical body that is not on a plane or a line.
+    """
     return float(np.linalg.eigvalsh(pseudo_inertia(ten))[0])
 
 
 def is_consistent(ten: ArrayLike, slack: float = 0.0) -> bool:
-    """Return whether some mass distribution has the ten parameters.
+    """Return whether some mass distribution has ten parameters, (10,).
 
     The smallest eigenvalue of J must be at least -slack times its largest entry.
     """

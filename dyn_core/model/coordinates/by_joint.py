@@ -49,7 +49,7 @@ def join_v(tree: Tree, parts: Sequence[Vector]) -> Vector:
 
 
 def join_force(tree: Tree, parts: Sequence[Vector]) -> Vector:
-    """Return joint forces (nv,) from forces by body.
+    """Return joint forces (nv,) from `parts`, the force of each joint by body.
 
     The force of a follower, times ratio.T, is added to the force of its leader.
     """
@@ -103,7 +103,7 @@ def _contracted(tree: Tree, i: int, j: int, block: Matrix) -> Matrix:
 
 
 def join_columns(tree: Tree, parts: Mapping[int, MotionSubspace]) -> Matrix:
-    """Return a Jacobian (6, nv) from each joint's columns; the others are zero.
+    """Return a Jacobian (6, nv) from columns by body; columns of other bodies are zero.
 
     Columns of followers are contracted by their ratios and added.
     """

@@ -40,8 +40,8 @@ def coordinates_by_name(
             the result is the least-squares solution over all joints of `values`.
 
     Raises:
-        ModelError: Unknown joint, joint of several coordinates, value that is not a
-            finite number, or follower off its rule.
+        ModelError: `values` is no mapping, a joint is unknown or has several
+            coordinates, a value is not a finite number, or a follower is off its rule.
     """
     size = tree.nq if what == "position" else tree.nv
     slices = tree.q_slices if what == "position" else tree.v_slices

@@ -24,7 +24,10 @@ VectorFunction = Callable[..., Vector]  # of a Tree and Vectors
 
 
 def neutral(tree: Tree) -> np.ndarray:
-    """Return the position (nq,) with all joints at zero, unit quaternions."""
+    """Return the neutral position (nq,): zeros, and identity quaternions.
+
+    A custom joint is at its `neutral` coordinates.
+    """
     q = np.zeros(tree.nq)
     for i in tree.independent:
         q[tree.q_slices[i]] = tree.joint[i].neutral()
@@ -89,7 +92,7 @@ def gyroscopic_change(
         force: H times the acceleration without constraints, nv [N·m | N].
         dt: Step [s].
         remaining: Fraction of the step in which the body moves on from the position
-            that belongs to qd.
+            that belongs to qd; 1.0: that position is at the start of the step.
     """
     values: list[Scalar] = []
     for i in tree.independent:

@@ -20,7 +20,10 @@ Slices = tuple[slice, ...]
 def coordinate_slices(
     joint: Sequence[Joint], leader: Sequence[Lead], order: Iterable[int]
 ) -> tuple[Slices, Slices]:
-    """Return by body the slices of its (its leader's) coordinates in q, and in qd.
+    """Return by body the slices of a joint's coordinates in q, and in qd.
+
+    A follower has the slices of its leader; bodies not in `order`, and the base, have
+    empty slices.
 
     Args:
         joint: By body: its joint.

@@ -66,9 +66,9 @@ class Joint(ABC):
         return cls.about(spec.axis)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the numbers of its axis, axes or pitch (`what`).
+        """Return the numbers of the joint's axis, axes or pitch (`what`).
 
-        Empty if it has none.
+        The list is empty if the kind has no such number.
         """
         return []
 
@@ -124,7 +124,10 @@ class Joint(ABC):
 
     @abstractmethod
     def neutral(self) -> tuple[float, ...]:
-        """Return the coordinates (nq) at which X is the identity."""
+        """Return the coordinates (nq) at which X is the identity.
+
+        For a custom joint, return its initial coordinates.
+        """
 
     @abstractmethod
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
@@ -151,14 +154,17 @@ class Joint(ABC):
         return qd
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
-        """Return the velocity at which q changes at `rate`.
+        """Return the velocity (nv) at which q changes at `rate` = dq/dt (nq).
 
         Inverse of position_rate.
         """
         return rate
 
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
-        """Return the rate of the velocity in axes fixed at this instant."""
+        """Return the rate of the velocity in axes fixed at this instant, (nv,).
+
+        It is qdd unless the velocity `qd` is in body axes.
+        """
         return qdd
 
     def gyroscopic_change(
@@ -166,8 +172,16 @@ class Joint(ABC):
     ) -> Vector:
         """Return the correction of a step's velocity to mean gyroscopic moments, nv.
 
-        See coordinates.gyroscopic_change. H (nv, nv) and force (nv) are the blocks of
-        this joint. Zero for kinds without free rotation.
+        See coordinates.gyroscopic_change. Zero for kinds without free rotation.
+
+        Args:
+            H: Block of the joint-space inertia of this joint, nv x nv.
+            qd: Velocity of the joint, nv.
+            force: H_all times the acceleration without constraints, rows of this joint,
+                nv [N·m | N].
+            dt: Step [s].
+            remaining: Fraction of the step that the body moves on from the position
+                that belongs to qd.
         """
         return Vector.zeros(self.nv)
 
@@ -189,7 +203,7 @@ class Joint(ABC):
         return q
 
     def quaternions(self, q: Vector) -> tuple[Vector, ...]:
-        """Return the parts of the coordinates that are unit quaternions."""
+        """Return the unit quaternions (x, y, z, w) among the coordinates, or ()."""
         return ()
 
     def __eq__(self, other: object) -> bool:

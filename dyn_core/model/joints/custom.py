@@ -94,7 +94,7 @@ class Custom(Joint):
             yield self._along(q, unit).velocity
 
     def X(self, q: Vector) -> Transform:
-        """Return the transform to the pose of the user's function."""
+        """Return the transform from the frame before the joint to the user's pose."""
         return self._along(q, Vector.zeros(self.nv)).X
 
     def S(self, q: Vector) -> MotionSubspace:

@@ -36,7 +36,10 @@ def _snapped(x: float) -> float:
 
 
 def direction(values: Sequence[Scalar]) -> Axis:
-    """Return an axis of floats or symbols scaled to unit length."""
+    """Return an axis of floats or symbols scaled to unit length.
+
+    Raises ZeroDivisionError for floats of zero length.
+    """
     if all(isinstance(x, (int, float)) for x in values):
         return tuple(unit(values))
     axis = Vector(values)
@@ -64,7 +67,10 @@ def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
 
 
 class _OneAxis(Joint):
-    """A joint with one unit axis, the same in the frames before and after it."""
+    """A joint with one unit axis, the same in the frames before and after it.
+
+    The axis is normalised; a zero axis raises ZeroDivisionError.
+    """
 
     entries: ClassVar[tuple[str, ...]] = ("axis",)
     nq = nv = 1

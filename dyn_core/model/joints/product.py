@@ -167,7 +167,10 @@ class _OfAxis(Product):
         return list(self.axis) if what == "axis" else []
 
     def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis, which is normalised."""
+        """Return the joint with another axis, which is normalised.
+
+        `what` is ignored.
+        """
         joint = copy(self)
         joint.axis = direction(values)
         joint.factors = joint._about(joint.axis)
@@ -275,7 +278,10 @@ class Universal(Product):
         return [x for factor in self.factors for x in factor.geometry("axis")]
 
     def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with other axes (6 numbers), which are normalised."""
+        """Return the joint with other axes (6 numbers), each of which is normalised.
+
+        `what` is ignored.
+        """
         joint, both = copy(self), (values[:3], values[3:])
         joint.factors = tuple(Revolute().with_geometry("axis", x) for x in both)
         return joint

@@ -120,7 +120,8 @@ def _mean_system(
     """Return the matrix and the residual of a Newton step for the mean velocity.
 
     Args:
-        I, w, rate: As in _turn_at_mean; `rate` is the explicit acceleration.
+        I, w: Inertia and angular velocity before the step, as in _turn_at_mean.
+        rate: Explicit acceleration [rad/s²].
         half: Half a step [s].
         change: Mean velocity minus mean velocity of the explicit step [rad/s].
         last: Whether to return the matrix of the last equation, linear in m.
@@ -181,7 +182,10 @@ class Spherical(GroupJoint):
     def gyroscopic_change(
         self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
     ) -> Vector:
-        """Return the correction for a body that rotates about a fixed point."""
+        """Return the correction for a body that rotates about a fixed point, 3 [rad/s].
+
+        `remaining` is ignored; other arguments are as in Joint.gyroscopic_change.
+        """
         return _turn_at_mean(H, qd, force, dt)[0]
 
     def advance(
@@ -262,8 +266,9 @@ class Floating(GroupJoint):
     def gyroscopic_change(
         self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
     ) -> Vector:
-        """Return the correction for a body that rotates about its centre of mass.
+        """Return the correction for a body that rotates about its centre of mass, 6.
 
+        Arguments are as in Joint.gyroscopic_change.
         The centre of mass, at c, keeps its velocity over the step: the origin gains
 
             R_start (w x c) - R_end (u x c),  explicit: -dt (a x c + w x (w x c))

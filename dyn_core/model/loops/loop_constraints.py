@@ -122,7 +122,7 @@ _SMALL = 1e-9  # a rod shorter than this fraction of its length has no direction
 
 
 def row_names(loops: Sequence[LoopConstraint]) -> list[str]:
-    """Return the name of each row of the loops, for errors and reports."""
+    """Return the names of all rows, "loop NAME, row K", K from 0 in each loop."""
     return [f"loop {loop.name}, row {k}" for loop in loops for k in range(loop.rows)]
 
 
@@ -192,9 +192,9 @@ def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
 
 
 def _distance(length: Scalar, name: str, R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a rod of a length between the origins of A and B.
+    """Return the residual |p| - length [m] of a rod between the origins of A and B.
 
-    SingularError if they coincide.
+    SingularError with the loop's name if the origins coincide.
     """
     square, item = p @ p, f"loop {name}: its ends coincide, the rod has no direction"
     least = length * _SMALL
@@ -272,9 +272,9 @@ def make_loop(
         radius: For kinds that roll [m].
 
     Raises:
-        ModelError: Unknown kind, invalid value, or an argument that the kind needs is
-            missing or does not use.
-        SettingError: Unknown keyword.
+        ModelError: Unknown kind, invalid value, an argument that the kind needs is
+            missing, or an argument that it does not use is present.
+        SettingError: Unknown keyword. Names of links are checked by Model.with_loops.
 
     Source: KIM-3.0.
     """
@@ -347,6 +347,9 @@ def user_loop(
 ) -> Loop:
     """Return a loop with a user's residual function of the pose of B in A.
 
+    Both functions are called once with a sample pose, to count their rows; their errors
+    pass through.
+
     Args:
         name: Name of the loop, for errors and outputs.
         function: (R, p) -> residuals; an empty list if all rows are velocity rows.
@@ -357,7 +360,7 @@ def user_loop(
 
     Raises:
         ModelError: A velocity row has not six numbers, or a frame is not valid.
-        SettingError: Unknown keyword.
+        SettingError: Unknown keyword. Names of links are checked by Model.with_loops.
     """
     # An arbitrary pose: only the number of rows is read from the results.
     pose = Matrix.identity(3), Vector((0.1, 0.2, 0.3))
@@ -376,6 +379,9 @@ def user_loop(
 @known_keywords
 def coupling(name: str, joints: Sequence[str], function: JointResidual) -> Coupling:
     """Return a coupling with a residual function of joint positions.
+
+    The function is called once with sample positions, to count its residuals; its
+    errors pass through.
 
     Args:
         name: Name of the coupling, for errors and outputs.

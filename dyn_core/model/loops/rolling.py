@@ -31,7 +31,10 @@ _X, _Y, _Z = (Vector(float(i == j) for j in range(3)) for i in range(3))
 
 
 def _ball(radius: Scalar, item: str, R: Matrix) -> tuple[Vector, Vector, Vector]:
-    """Return a ball's contact point from its centre [m], and the axes x and y of A."""
+    """Return a ball's contact point from its centre [m], and the axes x and y of A.
+
+    `item` and R are ignored: the arguments are those of `_disc`.
+    """
     return _Z * -radius, _X, _Y
 
 
@@ -56,9 +59,10 @@ ROLLING = {"rolling_ball": _ball, "rolling_disc": _disc}
 def _height(
     radius: Scalar, kind: str, names: Sequence[str], name: str, R: Matrix, p: Vector
 ) -> list[Scalar]:
-    """Return the height of the lowest point above the plane [m].
+    """Return the height of the lowest point above the plane [m], as a list.
 
-    Empty without row z.
+    The list is empty if `names` has no z. `kind` is a key of ROLLING, R and p the pose
+    of B in A, and `name` the loop's name for errors.
     """
     if "z" not in names:
         return []
@@ -69,9 +73,10 @@ def _height(
 def _directions(
     radius: Scalar, kind: str, names: Sequence[str], name: str, R: Matrix, p: Vector
 ) -> list[list[Scalar]]:
-    """Return the velocity rows (angular.
+    """Return the velocity rows along x and y, only those in `names`.
 
-    Linear) along x and y, as far as in `names`.
+    A row has six numbers: three for the angular, three for the linear velocity of B
+    relative to A, in the axes of A.
     """
     c, x, y = ROLLING[kind](radius, _item(name), R)
     ways = [e for key, e in (("x", x), ("y", y)) if key in names]

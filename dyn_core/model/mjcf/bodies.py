@@ -36,7 +36,7 @@ def read_links(
     kinds: Sequence[str],
     places: Mapping[str, float],
 ) -> tuple[tuple[LinkSpec, ...], tuple[JointSpec, ...]]:
-    """Return the links and joints of an MJCF, in the order of the file.
+    """Return the links and joints of an MJCF, in the order of the file, sites last.
 
     Args:
         mjcf: The compiled file.
@@ -107,7 +107,10 @@ class _Joined:
         )
 
     def chain(self, body: int) -> list[JointSpec]:
-        """Return the joints between a body (index) and its parent, parent's first."""
+        """Return the joints between a body (index) and its parent, parent's first.
+
+        A fixed body has one fixed joint, a free body one floating joint.
+        """
         m = self.mjcf.model
         parent = self.mjcf.links[int(m.body_parentid[body])]
         child, pose = self.mjcf.links[body], self.mjcf.pose("body", body)
@@ -189,7 +192,10 @@ def _with_forces(
 
 
 def how_joined(mjcf: Compiled, root_joint: str | None) -> list[str]:
-    """Return by body the kind of its joint, "several", or "" if it is fixed.
+    """Return by body how it is joined to its parent.
+
+    The entry is hinge, slide, ball or free (its only joint), several, or "" if the body
+    is fixed; entry 0 is the world's.
 
     Args:
         mjcf: The compiled file.

@@ -126,7 +126,7 @@ class Compiled:
 def unused(name: str, taken: set[str]) -> str:
     """Return a name, extended by underscores until it is not in `taken`.
 
-    Add it there.
+    The returned name is added to `taken`.
     """
     while name in taken:
         name += "_"
@@ -187,7 +187,10 @@ def _mujoco_module() -> Any:
 
 
 def is_path(source: Source) -> TypeGuard[str | os.PathLike[str]]:
-    """Return whether a source is a path: path-like, or a string without "<"."""
+    """Return whether a source is a path: path-like, or a string without "<".
+
+    An empty string, or one of white space only, is not a path.
+    """
     if isinstance(source, str):
         return bool(source.strip()) and "<" not in source
     return isinstance(source, os.PathLike)
@@ -221,7 +224,10 @@ def _content(source: Source) -> tuple[bytes, Path | None]:
 
 
 def _text(content: bytes, where: str) -> str:
-    """Return the text of UTF-8 bytes; raise ModelError for other encodings."""
+    """Return the text of UTF-8 bytes; raise ModelError for other encodings.
+
+    `where` names the file in the error.
+    """
     try:
         return content.decode("utf-8-sig")
     except UnicodeError as error:
@@ -232,7 +238,7 @@ def _text(content: bytes, where: str) -> str:
 def _check_root(content: bytes, where: str) -> None:
     """Raise ModelError unless the root element is <mujoco>.
 
-    MuJoCo checks the rest of the file.
+    MuJoCo checks the rest of the file. `where` names the file in the error.
     """
     if not content.strip():
         raise ModelError(f"{where} is empty; a <mujoco> element is needed")
@@ -261,7 +267,7 @@ def first_element(content: bytes) -> tuple[str, str]:
     names: list[str] = []
 
     def stop(name: str, attributes: object) -> None:
-        """Record the name of an element and end the parsing."""
+        """Record the name of an element; raise StopIteration to end the parsing."""
         names.append(name)
         raise StopIteration
 

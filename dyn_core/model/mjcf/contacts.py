@@ -26,7 +26,9 @@ def read_pairs(
     joined: Sequence[str],
     findings: Findings,
 ) -> PairRules:
-    """Return the rules for pairs of links, and of links and the world.
+    """Return rules for pairs, of links or of link and world, that are not the default.
+
+    If no two links of the robot may touch, one rule (ANY) denies all pairs of links.
 
     Args:
         mjcf: The compiled file.

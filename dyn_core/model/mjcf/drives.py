@@ -101,7 +101,8 @@ def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
 def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | None:
     """Return the indices of joints with a motor, directly or through fixed tendons.
 
-    It is None if an actuator acts on another element.
+    It is None if an actuator acts on another element. `by_joint` has the actuators that
+    act on each joint directly.
     """
     m = mjcf.model
     joints = set(by_joint)
@@ -120,7 +121,10 @@ def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | 
 
 
 def _add_reflected(mjcf: Compiled, drives: Drives) -> None:
-    """Add armature and damping of the actuators themselves to `drives`, by joint."""
+    """Set armature and damping of the actuators themselves in `drives`, by joint.
+
+    Versions of MuJoCo whose actuators have none leave `drives` unchanged.
+    """
     m = mjcf.model
     actuator = getattr(m, "jnt_actuatorid", None)  # since actuators have them
     for joint, k in enumerate([] if actuator is None else actuator.tolist()):

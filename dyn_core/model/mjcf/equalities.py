@@ -45,7 +45,7 @@ class Equalities:
     tendons: set[int] = field(default_factory=set)
 
     def on(self, joints: Sequence[JointSpec]) -> tuple[JointSpec, ...]:
-        """Return joints with their rules added.
+        """Return the joints with the rules of followers added.
 
         If a joint in a chain of followers has a motor, its last leader gets one.
         """
@@ -79,7 +79,8 @@ class _Sum:
     def without(self, places: Mapping[str, float]) -> _Sum:
         """Return the sum over joints that are not fixed.
 
-        Their part moves to `start`.
+        The part of fixed joints (`places`: position by name) is subtracted from
+        `start`, so that c . q - start is unchanged.
         """
         terms = {x: c for x, c in self.terms.items() if x not in places}
         fixed_part = sum(c * places[x] for x, c in self.terms.items() if x in places)

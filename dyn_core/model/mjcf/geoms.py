@@ -26,7 +26,10 @@ def touching(mjcf: Compiled, geom: int) -> bool:
 def read_shapes_of_bodies(
     mjcf: Compiled, findings: Findings
 ) -> dict[int, tuple[Shape, ...]]:
-    """Return the collision shapes by number of the body; other geoms are findings.
+    """Return the collision shapes by number of the body.
+
+    Geoms that may touch others but are no shapes of a Model are findings. Bodies
+    without shapes have no entry.
 
     Raises:
         ModelError: A Model has no such shape and the check is strict.
@@ -128,7 +131,10 @@ def _mesh(mjcf: Compiled, geom: int, X: Transform, findings: Findings) -> Shape 
 
 
 def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
-    """Return the path of a mesh file; None if its vertices are in the MJCF."""
+    """Return the path of a mesh file as MuJoCo records it, not resolved.
+
+    None if the vertices are in the MJCF itself.
+    """
     start = int(mjcf.model.mesh_pathadr[mesh])
     if start < 0:
         return None

@@ -67,7 +67,8 @@ def load_mjcf(
 
     Raises:
         ModelError: The file or an argument is not valid; includes MuJoCo's reason.
-        UnsupportedError: mujoco is not installed; names the extra.
+        UnsupportedError: mujoco is not installed, or too old; names the extra.
+        SettingError: Unknown keyword.
     """
     file = os.fspath(source) if is_path(source) else None
     return read_mjcf(

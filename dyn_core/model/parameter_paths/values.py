@@ -184,6 +184,8 @@ def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
 def _joint_numbers(tree: Tree, name: str, what: str) -> list[Scalar]:
     """Return the values of a joint's parameter.
 
+    A parameter of one number, such as damping, is read from the first coordinate.
+
     Args:
         tree: Robot.
         name: Name of the joint.
@@ -337,6 +339,8 @@ def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
 
 def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another value of one parameter of a joint.
+
+    A single number, such as damping, is set for all coordinates of the joint.
 
     Args:
         tree: Robot.

@@ -120,8 +120,9 @@ class _Server:
     ) -> JobResult:
         """Return the result of a job; start the server if it is not running.
 
-        Raises JobError if the job does not finish within `seconds` of CPU time, CLOCK
-        times as much wall-clock time, and MEMORY.
+        Arguments are as in run_job. The server is ended if it does not answer in time
+        or `ask` raises an error. Raises JobError if the job does not finish within
+        `seconds` of CPU time, CLOCK times as much wall-clock time, and MEMORY.
         """
         message = {
             "request": dict(request), "folder": _folder(), "seconds": seconds,

@@ -36,7 +36,7 @@ _LOADER = {
 
 
 def home() -> Path | None:
-    """Return the folder of its robots; None if it is not installed."""
+    """Return the folder of example-robot-data's robots; None if not installed."""
     wheels = [Path(place) / "cmeel.prefix" / _SHARE for place in sys.path]
     prefixes = [sys.prefix, *os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)]
     others = [Path(prefix) / _SHARE for prefix in prefixes if prefix]
@@ -44,9 +44,10 @@ def home() -> Path | None:
 
 
 def files() -> dict[str, list[Path]]:
-    """Return the URDF files by name; a name with several files is ambiguous.
+    """Return the URDF files of example-robot-data by name of the robot.
 
-    Empty if the package is not installed.
+    A name with several files is ambiguous. The dict is empty if the package is not
+    installed.
     """
     folder = home()
     if folder is None:
@@ -80,9 +81,9 @@ def file(name: str) -> Path:
 
 
 def package_paths() -> tuple[Path, ...]:
-    """Return the folders at which its package:// addresses start.
+    """Return the folders at which package:// addresses of its URDF files start.
 
-    () if not installed.
+    The tuple is empty if example-robot-data is not installed.
     """
     folder = home()
     return () if folder is None else (folder.parents[1], folder)

@@ -89,6 +89,13 @@ def _serve(
     """Run one job within its bounds, write its result, and end this process.
 
     Exit status 0: result written, 2: out of memory, 1: any other failure.
+
+    Args:
+        job: Globals of the job's file, with the function `run`.
+        message: request, folder, seconds, memory and environment.
+        data: Binary data of the request.
+        source: Reads the parent's answers to questions.
+        target: File descriptor for questions and the result.
     """
 
     def ask(question: str) -> Any:

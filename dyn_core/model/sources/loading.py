@@ -50,7 +50,11 @@ def load(
             existing file has priority over a name.
         root_joint: Joint between world and root link: fixed or floating; None: as the
             source says; a URDF is then fixed, a shipped robot as in its header.
-        lock, root, tip, extras, sidecar, check: As in load_urdf.
+        lock, root, tip: Joints to fix, first and last link of a sub-chain, as in
+            load_urdf.
+        extras, sidecar: Sidecar, and whether the file beside the robot's is read, as in
+            load_urdf.
+        check: warn, or error to raise a ModelError for doubtful elements.
         gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: as in an MJCF,
             (0, 0, -9.81) for a URDF.
         package_paths: Folders that are packages or contain packages, for package:// and

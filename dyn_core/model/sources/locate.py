@@ -103,7 +103,11 @@ def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
 
 
 def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
-    """Return a shipped robot, or one of an installed collection; None for neither."""
+    """Return a shipped robot, or one of an installed collection; None for neither.
+
+    `paths` are the user's folders of packages, which are searched first. Raises
+    ModelError if the collection cannot supply its robot.
+    """
     if name in robots.names():
         file = robots.path(name)
         return Located(file, file, name, SHIPPED, paths)

@@ -78,6 +78,9 @@ class Packages:
     def _first(self, name: str, rest: str, fault: str) -> Path:
         """Return the first folder of package `name` that contains the path `rest`.
 
+        It is recorded in `used`; if another folder of this package is recorded there,
+        that one is returned.
+
         Raises ModelError with the text `fault` if there is none.
         """
         if not _NAME.fullmatch(name):

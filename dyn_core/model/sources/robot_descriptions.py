@@ -40,16 +40,17 @@ class CachedRobot(NamedTuple):
 
 
 def home() -> Path | None:
-    """Return the folder of its modules; None if it is not installed."""
+    """Return the folder of the package robot_descriptions; None if not installed."""
     spec = importlib.util.find_spec(TITLE)
     folders = None if spec is None else spec.submodule_search_locations
     return Path(next(iter(folders))) if folders else None
 
 
 def names() -> list[str]:
-    """Return the names of its robots, whether they are in the cache or not.
+    """Return the names of all robots of robot_descriptions, also of uncached ones.
 
-    Empty if the package is not installed.
+    Names end with _description and are sorted. The list is empty if the package is not
+    installed.
     """
     folder = home()
     modules = [] if folder is None else folder.glob(f"*{SUFFIX}.py")

@@ -60,7 +60,7 @@ class CleanPart(NamedTuple):
     element: Element
 
     def add(self, tag: str, texts: Texts, inside: Sequence[Inside] = ()) -> None:
-        """Add an element, unless another link or joint has an equal one.
+        """Add an element, or record the link or joint that has an equal one in `equal`.
 
         Args:
             tag: Tag of the element.

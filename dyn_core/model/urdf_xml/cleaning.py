@@ -195,7 +195,10 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
 
 
 def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Texts:
-    """Return the six moments of <inertia>; missing ones are "0", with a finding."""
+    """Return the six moments of <inertia>; missing ones are "0", with a finding.
+
+    Missing moments raise a ModelError where the check is strict.
+    """
     moments = texts(findings, owner, element)
     lacking = [key for key in ATTRIBUTES["inertia"] if key not in moments]
     if lacking:
@@ -279,7 +282,7 @@ def _demand(
     key: str,
     valid: str,
 ) -> None:
-    """Raise ModelError if an element lacks the attribute `key`.
+    """Raise ModelError if an element lacks the attribute `key`, or it is empty.
 
     `valid` is an example.
     """

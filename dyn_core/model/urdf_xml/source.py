@@ -23,7 +23,9 @@ _MARKS = (
 
 
 def read_source(source: Source) -> tuple[str, Path | None]:
-    """Return the text of a source, and its path or None.
+    """Return the text of a source, and its path as given.
+
+    The path is None for text, bytes and open files.
 
     Raises:
         ModelError: The file cannot be opened, the encoding is not valid, or the source

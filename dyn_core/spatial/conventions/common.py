@@ -165,7 +165,10 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
 
 
 def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Return entries of symmetric 3x3 matrices, (..., 6), by names such as xy."""
+    """Return the entries of symmetric 3x3 matrices that `order` names, (..., 6).
+
+    `order` has six names such as xy.
+    """
     M = np.asarray(M, float)
     return np.stack([M[(..., *_place(name))] for name in order], axis=-1)
 

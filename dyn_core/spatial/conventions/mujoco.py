@@ -75,7 +75,12 @@ def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
 
 
 def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
-    """Return our velocity (..., 6) of qvel; q is our pose (..., 7)."""
+    """Return our free joint's velocity (..., 6) of MuJoCo's qvel.
+
+    Args:
+        q: Our pose, (..., 7).
+        qvel: Linear in world axes, then angular in body axes, (..., 6).
+    """
     qvel, R = np.asarray(qvel), rotation(np.asarray(q)[..., 3:])
     body = np.einsum("...ji,...j->...i", R, qvel[..., :3])
     return np.concatenate([qvel[..., 3:], body], axis=-1)
@@ -98,7 +103,12 @@ def mujoco_free_acceleration(q: Any, v: Any, a: Any) -> np.ndarray:
 
 
 def from_mujoco_free_acceleration(q: Any, v: Any, qacc: Any) -> np.ndarray:
-    """Return our qdd (..., 6) of qacc; q and v are our pose and velocity."""
+    """Return our free joint's qdd (..., 6) of MuJoCo's qacc.
+
+    Args:
+        q, v: Our q (..., 7) and qd (..., 6).
+        qacc: Rate of MuJoCo's qvel, (..., 6).
+    """
     return spatial_from_classical(from_mujoco_free_velocity(q, qacc), v)
 
 
@@ -111,7 +121,10 @@ def mujoco_free_force(q: Any, tau: Any) -> np.ndarray:
 
 
 def from_mujoco_free_force(q: Any, qfrc: Any) -> np.ndarray:
-    """Return our joint force (..., 6) of qfrc; q is our pose (..., 7)."""
+    """Return our free joint's force [moment; force] (..., 6) of MuJoCo's qfrc.
+
+    q is our pose (..., 7); qfrc is (..., 6), force first.
+    """
     return from_mujoco_free_velocity(q, qfrc)
 
 
@@ -132,7 +145,10 @@ def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
 
 
 def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
-    """Return our velocity (..., 6) of data.cvel; q and com as in mujoco_cvel."""
+    """Return our velocity (..., 6) of data.cvel; inverse of mujoco_cvel.
+
+    q is the pose of the body (..., 7), com the data.subtree_com of its root (..., 3).
+    """
     R, p = pose_parts(q)
     x = np.array(cvel, float)
     x[..., 3:] += np.cross(x[..., :3], p - np.asarray(com))
@@ -143,7 +159,8 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
     """Return data.cacc of our spatial acceleration; it includes -g.
 
     Args:
-        q, com: As in mujoco_cvel.
+        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
+            mujoco_cvel.
         a: Our spatial acceleration without gravity, (..., 6).
         g: Gravity, option.gravity, 3 [m/s²].
     """
@@ -153,7 +170,14 @@ def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
 
 
 def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
-    """Return our spatial acceleration (..., 6) of data.cacc; args as in mujoco_cacc."""
+    """Return our spatial acceleration (..., 6), without gravity, of data.cacc.
+
+    Args:
+        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
+            mujoco_cvel.
+        cacc: data.cacc, (..., 6), which includes -g.
+        g: Gravity, option.gravity, 3 [m/s²].
+    """
     x = np.array(cacc, float)
     x[..., 3:] += np.asarray(g)
     return from_mujoco_cvel(q, com, x)
@@ -165,7 +189,8 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
     n = R n_body + (p - com) x R f
 
     Args:
-        q, com: As in mujoco_cvel.
+        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
+            mujoco_cvel.
         f: Our force, (..., 6).
     """
     R, p = pose_parts(q)
@@ -177,7 +202,7 @@ def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
 def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
     """Return our force (..., 6) of data.cfrc_int or cfrc_ext.
 
-    Q, com as in mujoco_cvel.
+    q is the pose of the body (..., 7), com the data.subtree_com of its root (..., 3).
     """
     R, p = pose_parts(q)
     x = np.array(cfrc, float)
@@ -199,7 +224,10 @@ def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
 
 
 def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
-    """Return our force (..., 6) of data.xfrc_applied; q and c as in mujoco_xfrc."""
+    """Return our force (..., 6) of data.xfrc_applied; inverse of mujoco_xfrc.
+
+    q is the pose of the body (..., 7), c its com in its frame (..., 3) [m].
+    """
     x = turned(transposed(pose_parts(q)[0]), swap_blocks(xfrc))
     x[..., :3] += np.cross(np.asarray(c), x[..., 3:])
     return x
@@ -259,7 +287,8 @@ def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
     xx yy zz xy xz yz, then mass times (own com - subtree's com), then mass.
 
     Args:
-        q, com: As in mujoco_cvel.
+        q, com: Pose of the body, (..., 7), and data.subtree_com, (..., 3), as in
+            mujoco_cvel.
         I: Our 6x6 inertias, (..., 6, 6).
     """
     R, p = pose_parts(q)
@@ -319,9 +348,9 @@ def mujoco_jacobian(
 def from_mujoco_jacobian(
     q: Any, jacp: Any, jacr: Any, free: Mapping[int, Any] | None = None
 ) -> np.ndarray:
-    """Return our Jacobian (..., 6, nv) of jacp and jacr.
+    """Return our Jacobian (..., 6, nv), in the frame's axes, of jacp and jacr.
 
-    Q, free as in mujoco_jacobian.
+    q and free are as in mujoco_jacobian.
     """
     back = transposed(pose_parts(q)[0])
     J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)

@@ -26,7 +26,10 @@ _ORDER = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
 def pinocchio_motion(v: Any) -> np.ndarray:
-    """Return Motion.vector of our velocity or spatial acceleration (..., 6)."""
+    """Return Motion.vector, [linear; angular], of our motion (..., 6).
+
+    The motion is a velocity or a spatial acceleration.
+    """
     return swap_blocks(v)
 
 
@@ -86,7 +89,10 @@ def pinocchio_parameters(I: Any) -> np.ndarray:
 
 
 def from_pinocchio_parameters(ten: Any) -> np.ndarray:
-    """Return our 6x6 inertias of parameters (..., 10)."""
+    """Return our 6x6 inertias of Inertia.toDynamicParameters(), (..., 10).
+
+    m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin.
+    """
     ten = np.asarray(ten, float)
     h = skews(ten[..., 1:4])
     mass = ten[..., 0, None, None] * np.eye(3)

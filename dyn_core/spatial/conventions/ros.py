@@ -90,7 +90,10 @@ def ros_inertia(I: Any) -> np.ndarray:
 
 
 def from_ros_inertia(ten: Any) -> np.ndarray:
-    """Return our 6x6 inertias of the fields of Inertia, (..., 10)."""
+    """Return our 6x6 inertias of the fields of Inertia, (..., 10).
+
+    m, com (3), ixx, ixy, ixz, iyy, iyz, izz about the com.
+    """
     ten = np.asarray(ten, float)
     Ic = symmetric_of(ten[..., 4:], _ORDER)
     return inertia_of_parts(ten[..., 0], ten[..., 1:4], Ic)

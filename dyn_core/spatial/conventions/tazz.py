@@ -1,6 +1,6 @@
 """Tazz's T-convention: [linear; angular], classical accelerations, body axes.
 
-With the permutation P that swaps the halves, and k = (w x v; 0) in his order:
+With the permutation P that swaps the halves, and k = (w x v; 0) in tazz's order:
 
     V = P v,   A = P a + k,   F = P f,   X_T = P X P,   I_T = P I P
 
@@ -26,7 +26,7 @@ from dyn_core.spatial.conventions.common import (
 
 
 def tazz_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return his (r, R), (..., 3) and (..., 3, 3), of our pose.
+    """Return tazz's (r, R), (..., 3) and (..., 3, 3), of our pose.
 
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world.
     """
@@ -35,7 +35,7 @@ def tazz_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_tazz_pose(r: Any, R: Any) -> np.ndarray:
-    """Return our pose of his r (..., 3) and R (..., 3, 3).
+    """Return our pose of tazz's r (..., 3) and R (..., 3, 3).
 
     The pose is (x, y, z, qx, qy, qz, qw), (..., 7), of the body in the world; qw >= 0.
     """
@@ -43,12 +43,12 @@ def from_tazz_pose(r: Any, R: Any) -> np.ndarray:
 
 
 def tazz_velocity(v: Any) -> np.ndarray:
-    """Return his V = [v; w] of our velocity (..., 6)."""
+    """Return tazz's V = [v; w] of our velocity (..., 6)."""
     return swap_blocks(v)
 
 
 def from_tazz_velocity(V: Any) -> np.ndarray:
-    """Return our velocity of his V = [v; w] (..., 6)."""
+    """Return our velocity of tazz's V = [v; w] (..., 6)."""
     return swap_blocks(V)
 
 
@@ -69,35 +69,35 @@ def from_tazz_acceleration(A: Any, V: Any) -> np.ndarray:
 
 
 def tazz_force(f: Any) -> np.ndarray:
-    """Return his F = [f; n] of our force (..., 6)."""
+    """Return tazz's F = [f; n] of our force (..., 6)."""
     return swap_blocks(f)
 
 
 def from_tazz_force(F: Any) -> np.ndarray:
-    """Return our force of his F = [f; n] (..., 6)."""
+    """Return our force of tazz's F = [f; n] (..., 6)."""
     return swap_blocks(F)
 
 
 def tazz_inertia(I: Any) -> np.ndarray:
-    """Return his inertia P I P, rigid or articulated, of our 6x6; self-inverse.
+    """Return tazz's inertia P I P, rigid or articulated, of our 6x6; self-inverse.
 
     Only the halves are swapped: the result is about the same origin as the argument,
-    while his rigid inertias are about the com.
+    while tazz's rigid inertias are about the com.
     """
     return swap_matrix(I)
 
 
 def from_tazz_inertia(I: Any) -> np.ndarray:
-    """Return our 6x6 inertias of his, rigid or articulated, (..., 6, 6).
+    """Return our 6x6 inertias of tazz's, rigid or articulated, (..., 6, 6).
 
-    Only the halves are swapped: the result is about the same point as the argument. His
-    rigid inertias are about the com, so move them to our origin as well.
+    Only the halves are swapped: the result is about the same point as the argument.
+    Tazz's rigid inertias are about the com, so move them to our origin as well.
     """
     return swap_matrix(I)
 
 
 def tazz_transform(X: Any) -> np.ndarray:
-    """Return his X(R, r), for motions, of our Transform or 6x6: P X P.
+    """Return tazz's X(R, r), for motions, of our Transform or 6x6: P X P.
 
     X(R, r) = [[R.T, -R.T r x], [0, R.T]]
     """
@@ -105,12 +105,12 @@ def tazz_transform(X: Any) -> np.ndarray:
 
 
 def from_tazz_transform(X: Any) -> np.ndarray:
-    """Return our 6x6 X of his transform for motions."""
+    """Return our 6x6 X of tazz's transform for motions."""
     return swap_matrix(X)
 
 
 def tazz_force_transform(X: Any) -> np.ndarray:
-    """Return the transpose of his X: it transforms his forces from child to parent.
+    """Return the transpose of tazz's X, for tazz's forces from child to parent.
 
     X is our Transform or 6x6 from parent to child.
     """
@@ -118,7 +118,7 @@ def tazz_force_transform(X: Any) -> np.ndarray:
 
 
 def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Return his Jacobian (..., 6, nv) of ours, with swapped rows.
+    """Return tazz's Jacobian (..., 6, nv) of ours, with swapped rows.
 
     Args:
         J: Our Jacobian.
@@ -131,19 +131,19 @@ def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Return our Jacobian (..., 6, nv) of his; `free` as in tazz_jacobian."""
+    """Return our Jacobian (..., 6, nv) of tazz's; `free` as in tazz_jacobian."""
     return tazz_jacobian(J, free)
 
 
 def classical_term(v: Any) -> np.ndarray:
-    """Return k = (w x v; 0), in his order, of our velocity (..., 6)."""
+    """Return k = (w x v; 0), in tazz's order, of our velocity (..., 6)."""
     v = np.asarray(v)
     lin = np.cross(v[..., :3], v[..., 3:])
     return np.concatenate([lin, np.zeros_like(lin)], axis=-1)
 
 
 def tazz_articulated_bias(pA: Any, IA: Any, v: Any) -> np.ndarray:
-    """Return his bias Z, in F = I_T A + Z, of our bias pA, in f = IA a + pA.
+    """Return tazz's bias Z, in F = I_T A + Z, of our bias pA, in f = IA a + pA.
 
         Z = P pA - I_T k
 
@@ -161,19 +161,19 @@ def tazz_articulated_bias(pA: Any, IA: Any, v: Any) -> np.ndarray:
 
 
 def from_tazz_articulated_bias(Z: Any, I: Any, V: Any) -> np.ndarray:
-    """Return our bias pA (..., 6) of his Z: P pA = Z + I_T k.
+    """Return our bias pA (..., 6) of tazz's Z: P pA = Z + I_T k.
 
     Args:
-        Z: His bias, (..., 6).
-        I: His articulated inertia about our origin, (..., 6, 6).
-        V: His velocity, (..., 6).
+        Z: Tazz's bias, (..., 6).
+        I: Tazz's articulated inertia about our origin, (..., 6, 6).
+        V: Tazz's velocity, (..., 6).
     """
     moved = np.asarray(I) @ classical_term(swap_blocks(V))[..., None]
     return swap_blocks(np.asarray(Z) + moved[..., 0])
 
 
 def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
-    """Return his C_pc, in A_c = X_T A_p + C_pc + J qdd, of our c = v x vJ + cJ.
+    """Return tazz's C_pc, in A_c = X_T A_p + C_pc + J qdd, of our c = v x vJ + cJ.
 
         C_pc = P c + k_c - X_T k_p
 
@@ -189,7 +189,7 @@ def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
 
 
 def from_tazz_velocity_product(C: Any, V_c: Any, X: Any, V_p: Any) -> np.ndarray:
-    """Return our c (..., 6) of his C_pc; X, V_c and V_p are his."""
+    """Return our c (..., 6) of tazz's C_pc; X, V_c and V_p are tazz's."""
     k_c, k_p = (classical_term(swap_blocks(V)) for V in (V_c, V_p))
     moved = np.asarray(X, float) @ k_p[..., None]
     return swap_blocks(np.asarray(C) - k_c + moved[..., 0])

@@ -90,7 +90,8 @@ def body_of_matrix(M: Any) -> RigidInertia:
 def point_mass(m: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
     """Return the inertia of a mass m [kg] at the point c, 3 [m].
 
-    Raises ModelError for a negative mass.
+    Raises ModelError for a negative mass, ShapeError or NonFiniteError for other
+    invalid values.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -107,7 +108,8 @@ def cuboid(
         sides: Lengths along x, y, z, each >= 0 [m].
         c: Its centre, 3 [m].
 
-    Raises ModelError for negative lengths or mass.
+    Raises ModelError for negative lengths or mass, ShapeError or NonFiniteError for
+    other invalid values.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -126,7 +128,8 @@ def cylinder(
         length: Its length along z, >= 0 [m].
         c: Its centre, 3 [m].
 
-    Raises ModelError for negative lengths or mass.
+    Raises ModelError for negative lengths or mass, ShapeError or NonFiniteError for
+    other invalid values.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
@@ -143,7 +146,8 @@ def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInerti
         radius: Its radius, >= 0 [m].
         c: Its centre, 3 [m].
 
-    Raises ModelError for a negative radius or mass.
+    Raises ModelError for a negative radius or mass, ShapeError or NonFiniteError for
+    other invalid values.
 
     Source: GUIDE (25); SV-7.1; KIM-1.6.
     """

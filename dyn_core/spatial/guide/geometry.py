@@ -114,8 +114,9 @@ def shifted(s: Any, r: Iterable[float]) -> Any:
 
 
 def dual_basis(D: Any) -> np.ndarray:
-    """Return the basis of F6 dual to a basis D of M6 (columns): D.T E = 1.
+    """Return the basis E of F6 dual to a basis D of M6: D.T E = 1.
 
+    Both are 6x6 with the basis vectors as columns.
     Raises numpy's LinAlgError if D is singular.
 
     Source: GUIDE (1); SV-1.2.
@@ -201,7 +202,9 @@ def transform_rate(X: Transform, v_rel: Motion) -> np.ndarray:
 
 
 def complement(S: Any) -> np.ndarray:
-    """Return a basis T, 6x(6-r), of the constraint forces of S, 6xr: S.T T = 0.
+    """Return an orthonormal basis T of the constraint forces of S: S.T T = 0.
+
+    S is 6xr, T is 6x(6-r); r = 0 is allowed.
 
     Raises ValueError if the columns of S are linearly dependent.
 

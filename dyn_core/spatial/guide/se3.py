@@ -156,7 +156,8 @@ def motion_transform(E: Any, r: Any) -> np.ndarray:
 def force_transform(E: Any, r: Any) -> np.ndarray:
     """Return the transform X* = [[E, -E r x], [0, E]] of forces, (..., 6, 6).
 
-    Arguments and errors are as in motion_transform.
+    E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is B's origin in A, with
+    errors as in motion_transform.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3.
     """
@@ -175,7 +176,8 @@ def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.nd
 def apply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
     """Return X m = [E w; E (v - r x w)] of motions m (..., 6), without the 6x6 matrix.
 
-    E and r are as in motion_transform; ValueError if E is not a rotation.
+    Transforms from A to B. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
+    B's origin in A; ValueError if E is not a rotation.
 
     Source: GUIDE (11); SV-4.2, SV-11.3; KIM-1.3, KIM-1.4.
     """
@@ -187,7 +189,8 @@ def apply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
 def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
     """Return X* f = [E (n - r x f); E f] of forces (..., 6), without the 6x6 matrix.
 
-    E and r are as in motion_transform; ValueError if E is not a rotation.
+    Transforms from A to B. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
+    B's origin in A; ValueError if E is not a rotation.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3, KIM-1.5.
     """
@@ -199,7 +202,8 @@ def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
 def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
     """Return the motions of apply_motion's results: [E.T w; E.T v + r x E.T w].
 
-    E and r are as in motion_transform; ValueError if E is not a rotation.
+    Transforms from B to A. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
+    B's origin in A; ValueError if E is not a rotation.
 
     Source: GUIDE (11); SV-4.2; KIM-1.3.
     """
@@ -212,7 +216,8 @@ def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
 def unapply_force(E: Any, r: Any, f: Any) -> np.ndarray:
     """Return the forces of apply_force's results: [E.T n + r x E.T f; E.T f].
 
-    E and r are as in motion_transform; ValueError if E is not a rotation.
+    Transforms from B to A. E (..., 3, 3) rotates coordinates from A to B, r (..., 3) is
+    B's origin in A; ValueError if E is not a rotation.
 
     Source: GUIDE (12); SV-4.3; KIM-1.3.
     """

@@ -266,6 +266,10 @@ def two_body_kkt(
         f: Force on body 1 besides gravity.
         state: Velocities, torque, gravity.
 
+    Raises:
+        ValueError: s is zero.
+        numpy.linalg.LinAlgError: The system is singular, as for bodies without mass.
+
     Source: GUIDE (31)-(34); SV-9.7.
     """
     p1, p2, c = _biases(I1, I2, s, state)
