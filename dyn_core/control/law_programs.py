@@ -37,6 +37,9 @@ def build_law(
 ) -> Any:
     """Return the prepared Program of a mode's control law.
 
+    Its inputs are those of computed_torque, joint_impedance or gravity_compensation,
+    then the time if the model has driven joints, then `paths`.
+
     Args:
         model: Robot.
         mode: computed_torque, impedance or gravity.
@@ -57,6 +60,8 @@ def build_law(
 
 def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
     """Return the prepared Program of gravity compensation with damping.
+
+    Its inputs are q, qd and the damping gain, then as for build_law.
 
     It always uses a solver of this project, rnea or rnea_loops: a ramp stays possible
     when the law's solver, from a plugin, fails or stalls.

@@ -168,7 +168,8 @@ class Laws(ControllerSettings):
     def _torque(self, law: Any) -> np.ndarray:
         """Return the torque of a law's Program for the present state, (nv,) [N·m | N].
 
-        Integral and feed-forward effort are included.
+        Integral and feed-forward effort are included, except in mode gravity. The
+        positions that `error` compares are stored.
         """
         assert self.follower.reference is not None
         now_q, now_qd = self.samples.q, self.samples.qd

@@ -132,7 +132,8 @@ def identify(
         folds: Number of blocks of time for cross-validation; 0: none.
         tau_rate: Time derivative of tau, (samples, nv), best without its noise; then a
             delay of tau is identified, too, to first order.
-        average: Number of consecutive samples that each row averages.
+        average: Number of consecutive samples that each row averages; an incomplete
+            last group is left out.
         partial: Whether to accept data that do not determine all base parameters; the
             others then stay at the prior.
         tolerance: Relative threshold below which singular values count as zero; larger
@@ -143,7 +144,8 @@ def identify(
             line on the terminal, where there is one, if the fit takes long.
 
     Returns:
-        An Identification.
+        Identification. Its `converged` is False if the fit ended early, and its model
+        is None if no robot can have the parameters; neither raises.
 
     Raises:
         ShapeError: An array has the wrong size, or there are too few samples.
@@ -392,7 +394,9 @@ def _check_counts(folds: int, average: int) -> None:
 def nearest(
     A: np.ndarray, b: np.ndarray, known: Knowledge, base: BaseParameters
 ) -> np.ndarray:
-    """Return the least-squares solution that changes the prior least, by scale.
+    """Return the least-squares solution, (np,), that changes the prior least.
+
+    Changes are measured by the scale of each parameter.
 
     Args:
         A, b: Weighted rows and right sides.

@@ -44,7 +44,8 @@ class Evaluation:
     Attributes:
         model: Robot.
         motion: Filtered motion with the measured joint forces.
-        tau: Joint forces of the model for it, filtered alike, (samples, nv) [N·m | N].
+        tau: Joint forces of the model for this motion, springs included, through the
+            same filter, (samples, nv) [N·m | N].
         joint_friction: Whether the model's friction is in tau.
         against: Measured quantity: effort, or command where no effort was measured.
         explained: For each possible cause, the fraction of the residual's mean square
@@ -100,7 +101,7 @@ class Evaluation:
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Cause that explains most of each joint's residual.
+        """Cause that explains most of each joint's residual, a key of `explained`.
 
         Empty where the residual is below NOTABLE, or no cause explains NAMED of it.
         """
@@ -165,7 +166,9 @@ class Evaluation:
         return _identified_late(self.model, self.motion, options)
 
     def without_delay(self, seconds: float) -> Evaluation:
-        """Return the evaluation with joint forces shifted to the motion they belong to.
+        """Return the evaluation without a delay of the joint forces.
+
+        The motion is shifted to later times, and the model's forces computed again.
 
         Args:
             seconds: Delay of the joint forces, as in `Identification.delay` [s].
@@ -387,6 +390,7 @@ def _unfiltered_torque(
 
 
 def _rms(x: np.ndarray) -> np.ndarray:
+    """Return the root mean square of each column, (n,), for x: (samples, n)."""
     return np.asarray(np.sqrt((x * x).mean(axis=0)))
 
 

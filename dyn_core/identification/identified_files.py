@@ -72,6 +72,7 @@ def joints_sidecar(model: Model) -> dict[str, Any]:
 
 
 def _rest(joint: JointSpec) -> float | list[float]:
+    """Return the rest position of a spring; a list if a joint has several numbers."""
     rest = joint.rest
     return [float(x) for x in rest] if isinstance(rest, tuple) else float(rest)
 
@@ -98,7 +99,7 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 
     Args:
         path: NAME.urdf, with a sidecar NAME.dyn.yaml; or a sidecar with another
-            extension of KINDS.
+            extension of KINDS. Existing files are replaced.
         model: Robot.
 
     Raises:
@@ -224,4 +225,5 @@ def _put_joint(joint: ElementTree.Element, old: JointSpec, new: JointSpec) -> No
 
 
 def _shown(values: Iterable[Any]) -> str:
+    """Return numbers as text, separated by spaces, with all digits."""
     return " ".join(repr(float(x)) for x in values)

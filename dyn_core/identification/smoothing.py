@@ -62,6 +62,8 @@ class SmoothMotion:
     def earlier(self, seconds: float) -> SmoothMotion:
         """Return the motion at t - seconds together with the joint forces at t.
 
+        The motion itself if `seconds` is 0.
+
         Positions, velocities and accelerations are interpolated by cubic splines;
         samples whose motion lies outside of their part are left out.
 

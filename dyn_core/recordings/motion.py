@@ -105,6 +105,8 @@ class MotionRecord:
     def of(self, model: Model) -> MotionRecord:
         """Return the columns of a robot's coordinates, in its order.
 
+        Names and units become the robot's; other columns are left out.
+
         Raises:
             SettingError: A coordinate has no column, or more than one.
         """

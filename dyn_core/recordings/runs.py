@@ -176,6 +176,7 @@ def _shown(item: tuple[str, Any]) -> str:
 
 
 def _numbers(values: Any) -> list[float]:
+    """Return the numbers of an array of any shape as a flat list."""
     return [float(x) for x in np.asarray(values, float).ravel()]
 
 

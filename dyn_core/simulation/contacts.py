@@ -156,9 +156,9 @@ class ContactSimulator(RobotPlant):
         )
 
     def unsolved(self) -> tuple[str, ...]:
-        """Return a sentence on steps that were not solved to tolerance.
+        """Return one sentence on all steps that were not solved to tolerance.
 
-        Empty if none.
+        They are counted from the last reset on; empty if there are none.
         """
         if not self._unsolved:
             return ()
@@ -171,7 +171,10 @@ class ContactSimulator(RobotPlant):
         )
 
     def reset(self) -> None:
-        """Reset the state to the start, and clear commands and impulses."""
+        """Reset the state to the start, and clear commands, impulses and reports.
+
+        `counters`, a payload and `paused` remain.
+        """
         super().reset()
         self.arrays.forget()
         if self._events is not None:

@@ -237,7 +237,7 @@ def close_rates(
 def constraint_rows(model: Model, time: float) -> Any:
     """Return a function of q and qd: residuals, Jacobian and bias of the loops.
 
-    `time`: time for driven joints [s].
+    The shapes are (rows,), (rows, nv) and (rows,). `time`: time for driven joints [s].
     """
     check_robot(model, "this function")
     inputs, now = (["time"], (time,)) if model.driven else ([], ())

@@ -31,7 +31,8 @@ class LoopReport:
         rows: Names of the constraint rows.
         f: Residual of each row [m | rad].
         rate: Rate of each residual, A qd + df/dt of driven joints [m/s | rad/s].
-        acceleration: A qdd + bias [m/s² | rad/s²].
+        acceleration: Second derivative of each residual, A qdd + bias
+            [m/s² | rad/s²].
         rank: Rank of the Jacobian A: number of singular values above RANK times the
             largest.
         mobility: Degrees of freedom, nv - rank.
@@ -55,7 +56,7 @@ class LoopReport:
 
     @property
     def gap(self) -> float:
-        """Largest absolute residual [m | rad]."""
+        """Largest absolute residual [m | rad]; 0 without rows."""
         return float(np.abs(self.f).max(initial=0.0))
 
     def __str__(self) -> str:

@@ -129,7 +129,8 @@ class RobotPlant(SimulatedPlant):
     def _acting(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return the joint forces of the motors, (nv,) [N·m | N].
 
-        With compensates_gravity, tau + g(q) within the effort limits; else the command.
+        With compensates_gravity, tau + g(q) within the effort limits, also stored as
+        applied_effort; else the command.
         """
         if not self.compensates_gravity:
             return self.tau
@@ -193,7 +194,10 @@ class RobotPlant(SimulatedPlant):
         return NonFiniteError(f"{error}; {because}", error.name, error.rows)
 
     def reset(self) -> None:
-        """Restore the initial state and clear commands; time is not reset."""
+        """Restore the initial state, and clear commands and prescribed accelerations.
+
+        A payload, `paused` and `braked` remain.
+        """
         super().reset()
         self.q, self.qd = self.q0.copy(), self.qd0.copy()
         self.applied_effort = self.tau
@@ -202,7 +206,7 @@ class RobotPlant(SimulatedPlant):
         self.accelerated = None
 
     def accelerate(self, t: float, qdd: Any) -> None:
-        """Set the accelerations of the prescribed joints.
+        """Set the accelerations of the prescribed joints from now on.
 
         Without new ones for command_timeout they become zero: the joints continue at
         their velocity.

@@ -63,7 +63,8 @@ class Linearization(NamedTuple):
         A: Derivative of the state after a step by the state before it, (N, 2 nv, 2 nv).
         B: Derivative by the joint forces of the step, (N, 2 nv, nv).
         dx_dp: Derivative by the parameters, (N, 2 nv, np).
-        not_differentiable: For each step with contacts 0, or 1 or 2 as defined by
+        not_differentiable: For each step with contacts 0 if it is differentiable, 1 at
+            the boundary of contact modes and similar cases, 2 at a gap of 0, see
             CONTACT_STEP_DERIVATIVES, (N,); None for steps without contacts.
     """
 
@@ -268,7 +269,9 @@ def sweep(
 
     Args:
         linearization: Derivatives along the trajectory.
-        by_q, by_qd, by_tau: As for `Rollout.gradients`.
+        by_q, by_qd: Gradient of the cost by the displacement of each position and by
+            each velocity, (N + 1, nv) each.
+        by_tau: Gradient by the joint forces of each step, (N, nv); None: zero.
 
     Raises:
         ShapeError: An array has the wrong shape.
@@ -295,7 +298,10 @@ def sweep(
 
 
 def _of_kind(name: Any, *signatures: Signature) -> Any:
-    """Return a solver by name or object; raise SignatureError if of another kind."""
+    """Return a solver by name or object; SignatureError if it solves another problem.
+
+    `signatures`: the problems that are accepted.
+    """
     what = solver(name, signatures[0])
     if what.signature not in signatures:
         valid = " or ".join(signature.name for signature in signatures)

@@ -19,7 +19,7 @@ ALSO = ("controller", "world", "duration", "begin", "progress")  # keywords of s
 
 
 def check_settings(kind: Any, names: Iterable[str]) -> None:
-    """Raise an error that lists keywords unknown to `simulate` and its simulator.
+    """Raise a SettingError for a keyword unknown to `simulate` and its simulator.
 
     Args:
         kind: Class of the simulator, a dataclass.

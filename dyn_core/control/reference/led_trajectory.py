@@ -55,7 +55,11 @@ class LedTrajectory:
         return self.rest.sample(t)
 
     def sample_effort(self, t: float) -> np.ndarray:
-        """Return the feed-forward effort at time t since the start, (n,) [N·m | N]."""
+        """Return the feed-forward effort at time t since the start, (n,) [N·m | N].
+
+        It is the effort of `rest`, constant before its first point and after its last;
+        zeros if it has none.
+        """
         return self.rest.sample_effort(t)
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:

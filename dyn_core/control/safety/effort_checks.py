@@ -45,6 +45,9 @@ class Safety:
         clock: Function that returns the time of driven joints [s].
         failure: Reason why the last failed effort could not be computed.
         cycles: Number of calls of `effort`.
+        sent: Time [s] and value of the last effort, (nv,); None after a restart.
+        good: Last valid effort of the law within limits, (nv,); zeros before.
+        zero: Zero effort, (nv,).
     """
 
     joints: tuple[str, ...]
@@ -79,7 +82,9 @@ class Safety:
         self._slewing: np.ndarray | None = None  # start by joint, (nv,), or inf [s]
 
     def stop(self, t: float, cause: str, kind: str, reason: str) -> None:
-        """Stop the robot; a stronger stop that is already in force remains.
+        """Stop the robot; a stop in force that is as strong or stronger remains.
+
+        In both cases the cause is counted, and efforts being computed are discarded.
 
         Args:
             t: Time [s].
@@ -108,6 +113,9 @@ class Safety:
     ) -> np.ndarray:
         """Return the effort to send, (nv,) [N·m | N].
 
+        The effort of the law is limited and checked. A violation stops the robot; then,
+        and while a stop is in force, the result is the effort of the stop.
+
         Args:
             t: Time [s].
             q, qd: Joint position and velocity, (nv,).
@@ -130,7 +138,7 @@ class Safety:
 
     @property
     def saturated(self) -> np.ndarray:
-        """Sign of the last torque for joints at their effort limit, else 0, (nv,)."""
+        """Sign of `good` for joints at their effort limit, else 0, (nv,)."""
         return np.where(np.abs(self.good) >= self.limit, np.sign(self.good), 0.0)
 
     def carried(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
@@ -294,7 +302,8 @@ class Safety:
     def _slewed(self, t: float, tau: np.ndarray) -> np.ndarray:
         """Return an effort limited in its rate of change from the last one.
 
-        A single wrong sample that no check refuses thus moves the robot little.
+        A single wrong sample that no check refuses thus moves the robot little. Without
+        a last effort there is no limit.
         """
         if self.sent is None:
             return tau

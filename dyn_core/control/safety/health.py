@@ -43,6 +43,8 @@ class Condition(NamedTuple):
 class Health:
     """Evaluates the state and the counters of a controller over a time window.
 
+    The constructor adds a listener to the controller.
+
     Attributes:
         controller: Controller to be observed.
         large_error: Distance to the reference above which it is reported [rad | m].
@@ -68,6 +70,8 @@ class Health:
 
     def conditions(self, t: float, more: Sequence[Condition] = ()) -> list[Condition]:
         """Return the active conditions, most severe first; at least one.
+
+        Events are those since a call WINDOW ago: each call stores the counters.
 
         Args:
             t: Time, on the clock of `update` [s].

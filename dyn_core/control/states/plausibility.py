@@ -114,6 +114,7 @@ def compare_states(
         Sum of NOT_FINITE, OUTSIDE (beyond the bounds), FAR (displacement beyond `jump`,
         or a raw change of more than MOST_TURNS of a wrapped joint) and APART
         (positions and velocity differ by more than `mismatch`); 0 if none applies.
+        Without a previous state FAR and APART are not tested, and nothing is written.
     """
     not_finite, outside, far, apart = 0, 0, 0, 0
     for k in range(len(rows.q)):

@@ -200,7 +200,8 @@ class Samples:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return position and velocity of a sample after the checks of a single state.
 
-        Size, finite numbers, age and bounds are checked; a refusal is counted.
+        Size, finite numbers, age and bounds are checked; a refusal is counted. The
+        arrays are copies; `accept` stores them.
 
         Args:
             t: Time of receipt [s].
@@ -331,9 +332,10 @@ class Samples:
 
     @property
     def paused(self) -> bool:
-        """Whether the clock of trajectories has stopped at the last state.
+        """Whether `clock` is within state_timeout of the last state's time.
 
-        False without such a clock or without a state.
+        If this state is stale by its time of receipt, the clock has stopped. False
+        without such a clock or without a state.
         """
         clock = None if self.clock is None else self.clock()
         if clock is None or self.now is None:

@@ -45,7 +45,8 @@ class Excitation:
     Attributes:
         names: Joint of each column.
         trajectory: Trajectory with quintic interpolation between its points.
-        tau: Joint forces at the points, (points, nv) [N·m | N].
+        tau: Joint forces at the points, with joint friction and springs, (points, nv)
+            [N·m | N].
         series: Duration and number of harmonics.
         start: Positions at start and end, (nv,) [rad | m].
         even, odd: Coefficients a and b of start + sum_k a_k (cos k w t - 1) + b_k sin k
@@ -212,7 +213,7 @@ class DenseCheck:
 
         Args:
             series: Fourier series.
-            c: Coefficients of the series, (size, nv).
+            c: Variables of the series, (size, nv): start, then basis coefficients.
             random_condition: Smallest condition number of random motions, for the
                 result.
         """

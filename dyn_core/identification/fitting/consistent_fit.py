@@ -269,7 +269,10 @@ class _Problem:
         return 0.5 * float(left @ left)
 
     def cost(self, x: np.ndarray) -> float:
-        """Return the cost; infinite if a block is not consistent."""
+        """Return the cost; infinite if a block is not consistent.
+
+        Counts an evaluation, and calls `progress`.
+        """
         J = pseudo_inertia(x[self.places])
         signs, logs = np.linalg.slogdet(self.anchors @ J)
         apart = np.einsum("bij,bij->b", self.anchors, J) - logs - 4
@@ -283,7 +286,8 @@ class _Problem:
     def way_out(self, x: np.ndarray, step: np.ndarray) -> float:
         """Return the multiple of a step that reaches the boundary of consistency.
 
-        Infinite if there is no boundary in this direction.
+        Infinite if there is no boundary in this direction. The blocks must be
+        consistent at x.
         """
         if not len(self.places):
             return np.inf

@@ -94,9 +94,9 @@ class Measurements:
         )
 
     def rows(self, chosen: np.ndarray) -> Measurements:
-        """Return the measurements of some rows, given by indices.
+        """Return the measurements of the rows with given indices.
 
-        Noise and trust unchanged.
+        Noise, and the trust of these rows, are those of this object.
         """
         n, forces = self.forces.average, self.forces
         samples = (chosen[:, None] * n + np.arange(n)).ravel()
@@ -201,9 +201,9 @@ class Measurements:
         return self._factors
 
     def cost(self, z: np.ndarray) -> float:
-        """Return the weighted sum of squared residuals.
+        """Return the sum of the squares of residuals divided by the noise.
 
-        Of Huber's function if robust.
+        If `robust`, Huber's function replaces the square.
         """
         sizes = np.abs(self.residual(z)) / self.noise
         if self.robust:
@@ -247,6 +247,7 @@ class Measurements:
 
 
 def _mean_square(x: np.ndarray) -> np.ndarray:
+    """Return the mean square of each column, (n,), for x: (rows, n)."""
     return np.asarray((x * x).mean(axis=0))
 
 
