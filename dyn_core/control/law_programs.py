@@ -61,7 +61,8 @@ def build_law(
 def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
     """Return the prepared Program of gravity compensation with damping.
 
-    Its inputs are q, qd and the damping gain, then as for build_law.
+    Its inputs are q, qd and the damping gain, then the time if the model has driven
+    joints, then `paths`.
 
     It always uses a solver of this project, rnea or rnea_loops: a ramp stays possible
     when the law's solver, from a plugin, fails or stalls.

@@ -48,8 +48,9 @@ class Evaluation:
             same filter, (samples, nv) [N·m | N].
         joint_friction: Whether the model's friction is in tau.
         against: Measured quantity: effort, or command where no effort was measured.
-        explained: For each possible cause, the fraction of the residual's mean square
-            that it explains, (nv,).
+        explained: For each possible cause ("an offset", "friction", "inertia", "gravity
+            or a spring"), the fraction of the residual's mean square that it explains,
+            (nv,).
         notes: Sentences on doubtful properties of the measurement.
     """
 
@@ -155,7 +156,8 @@ class Evaluation:
             options: Options of dyn.identify.
 
         Raises:
-            DynError: As for dyn.identify.
+            DynError: An option is invalid, or the motion does not determine the
+                parameters, see dyn.identify.
         """
         check_switch("delay", delay)
         options = {"partial": True, "consistent": True, **options}

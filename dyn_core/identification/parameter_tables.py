@@ -37,8 +37,8 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
     """Return a robot with the parameters of a CSV table, see write_table.
 
     If the table has masses of bodies, it must have all inertial parameters of all
-    bodies, and friction and rotors for all joints or none. Else parameters that the
-    table lacks keep the robot's values. A delay is ignored.
+    bodies; dry friction with damping, and rotors, then for all joints or none. Else
+    parameters that the table lacks keep the robot's values. A delay is ignored.
 
     Args:
         model: Robot.

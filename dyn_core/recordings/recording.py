@@ -112,7 +112,9 @@ class Recording:
         return forwards.show(robot, self)
 
     def plot(self, path: str | None = None) -> Any:
-        """Return a figure: positions, velocities, joint forces with limits, energy.
+        """Return a matplotlib figure of the run; write it to a file if `path` is given.
+
+        It shows positions, velocities, joint forces with limits, and energy.
 
         Args:
             path: File to write, such as "run.png"; None: no file is written.

@@ -69,8 +69,8 @@ class ContactSimulator(RobotPlant):
         joint_friction, joint_springs: Whether joint friction and joint springs act.
         engine: Engine of the Programs.
         counters: Number of refused, late and not converged events, by name.
-        f_ext: External force on each body, body coordinates, (nb, 6) [N·m; N]; None:
-            none.
+        f_ext: External force on each body, body coordinates, (nb, 6), row 0 for body 1
+            [N·m; N]; None: none.
         compensates_gravity: Whether the robot compensates the weight of itself and its
             payload, so that commands do not contain it; only for a fixed root without
             loops.
@@ -326,7 +326,8 @@ class ContactSimulator(RobotPlant):
 
             f_i = f_net_i - f_ext_i - contacts_i + sum of the children's
 
-        with the mean acceleration of the step and its mean contact forces.
+        f_i acts on body i, from its parent. Mean acceleration and mean contact forces
+        of the step are used.
 
         Args:
             options: Options of the solver joint_reactions: coordinates (body, socket,

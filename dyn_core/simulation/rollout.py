@@ -185,7 +185,8 @@ class Rollout:
         Args:
             states: States of the trajectory; the final state is not used. Without
                 impulses, each step with contacts is warm-started with zeros.
-            tau, dt: As for `run`.
+            tau: Joint forces of each step, (N, nv) [N·m | N].
+            dt: Length of the steps, one number or (N,) [s].
 
         Raises:
             ShapeError: An array has the wrong shape.
@@ -228,7 +229,8 @@ class Rollout:
 
         Args:
             states: States of the trajectory.
-            tau, dt: As for `run`.
+            tau: Joint forces of each step, (N, nv) [N·m | N].
+            dt: Length of the steps, one number or (N,) [s].
             by_q: Gradient of the cost by a displacement of each position, (N + 1, nv).
             by_qd: Gradient by each velocity, (N + 1, nv).
             by_tau: Gradient by the joint forces of each step, (N, nv); None: zero.

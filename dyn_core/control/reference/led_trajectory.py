@@ -65,6 +65,7 @@ class LedTrajectory:
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return start times (k,) and coefficients (k, 6, n) between two times.
 
+        The first start time is `start`; `end` must be later.
         Coefficients are in ascending powers of the time since each start [s].
         """
         last = math.inf if self.end is None else float(self.end.times[0])

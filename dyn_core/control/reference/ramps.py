@@ -38,6 +38,7 @@ class Path(Protocol):
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return start times (k,) and coefficients (k, 6, n) between two times.
 
+        The first start time is `start`, all are before `end`.
         Coefficients are in ascending powers of the time since each start [s].
         """
 

@@ -1,4 +1,4 @@
-"""Joint trajectories: checked on construction, sampled at any time."""
+"""Joint trajectories: checked by make_trajectory, sampled at any time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class Trajectory:
     """Trajectory points of joints with one coordinate, in the order of the controller.
 
     Interpolation is linear for positions alone, cubic with velocities, and quintic with
-    accelerations. After the end the last position is the reference.
+    accelerations. After the end the last position is the reference. The constructor
+    checks nothing; make_trajectory does.
 
     Attributes:
         times: Times of the points from the start, strictly increasing, (k,) [s].

@@ -243,7 +243,11 @@ class Safety:
         During a stop of kind hold the shadow checks each cycle, and the envelope after
         stop_time, when the robot should be at rest. A fault turns the stop into zero.
 
-        Arguments as for `effort`.
+        Args:
+            t: Time [s].
+            q, qd: Joint position and velocity, (nv,).
+            error: Function that returns the tracking error, (nv,).
+            law: Function that returns the law's effort, used by a stop of kind hold.
         """
         stop = self.running
         if stop is None:

@@ -127,7 +127,8 @@ class Bounds:
     """Bounds of an envelope on absolute values; None means no bound.
 
     A bound of the joints is one number, one number a joint, or a mapping from joint
-    name to number. The bound "model" is computed from the model, see `resolved`.
+    name to number. The bound "model" is computed from the model, see `resolved`. All
+    bounds must be above 0; Envelope checks them.
 
     Attributes:
         effort: Effort; None: the effort limits of the controller [N·m | N].

@@ -71,6 +71,8 @@ class Health:
     def conditions(self, t: float, more: Sequence[Condition] = ()) -> list[Condition]:
         """Return the active conditions, most severe first; at least one.
 
+        The order of severity is ERROR, STALE, WARN, OK.
+
         Events are those since a call WINDOW ago: each call stores the counters.
 
         Args:
@@ -85,7 +87,7 @@ class Health:
         return sorted([state, *rest], key=lambda c: -_GRAVITY[c.level])
 
     def summary(self, conditions: Sequence[Condition]) -> tuple[int, str]:
-        """Return the highest level and the joined messages of conditions.
+        """Return the most severe level and the joined messages of conditions.
 
         Messages of level OK are left out if there are others.
 

@@ -310,7 +310,8 @@ class Samples:
         Args:
             t: Time of receipt [s].
             q, qd: Checked state.
-            stamp, now: As for `accept`; None is not compared.
+            stamp: Time stamp [s]; None is not compared.
+            now: Time on the clock of trajectories [s]; None is not compared.
         """
         if stamp is not None and self.stamp is not None and stamp < self.stamp:
             return BACK

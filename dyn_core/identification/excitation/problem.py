@@ -40,7 +40,8 @@ class DesignOutcome(NamedTuple):
     Attributes:
         value: Objective, with a smooth measure of the condition number.
         excess: Scaled violation of each limit, negative where it is satisfied,
-            (constraints,).
+            (constraints,): for each of KINDS upper, then lower limits of all samples;
+            last the distances.
         condition: Condition number.
     """
 

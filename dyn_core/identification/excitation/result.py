@@ -148,7 +148,9 @@ class Excitation:
             raise SettingError(f"{path}: {why_unread(error)}", "out") from error
 
     def plot(self, title: str = "") -> Any:
-        """Return a figure of positions, velocities, accelerations and joint forces.
+        """Return a matplotlib figure of the motion and its joint forces.
+
+        It shows positions, velocities, accelerations, and joint forces with limits.
 
         Raises UnsupportedError if matplotlib is not installed.
         """
