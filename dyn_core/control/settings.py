@@ -61,6 +61,10 @@ class ControllerSettings:
             robot (control.observers).
         listeners: Functions called with the outcome of each trajectory
             (control.observers).
+        carried: Payload at payload_link, set by `attach`.
+        limit: Checked effort limits, (nv,) [N·m | N].
+        slew: Largest rate of change of the effort, (nv,) [N·m/s | N/s].
+        integral: Integral of the tracking error with gain ki.
 
     Raises:
         SettingError: A setting is invalid, or a joint has several coordinates.

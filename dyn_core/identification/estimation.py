@@ -56,7 +56,7 @@ from dyn_core.validation import shown as shown_value
 FITS = 4  # number of fits that estimate the noise of each coordinate
 ROUNDS = 12  # maximum number of Gauss-Newton expansions
 FEW_ROUNDS = 2  # the same, while the noise is still unknown
-STILL = 1e-3  # change, by the standard deviations, at which the rounds end
+STILL = 1e-3  # change that ends the rounds, in standard deviations
 FASTER = 2.0  # largest factor by which a speed parameter changes in a round
 # These are undetermined where the friction or stiffness they belong to is 0.
 FREE_LATER = ("friction_speed", "stribeck_speed", "rest")

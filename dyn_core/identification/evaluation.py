@@ -31,7 +31,7 @@ NAMED = 0.5  # fraction of a residual that a cause must explain to be named
 STILL = 10 * FRICTION_SPEED  # speed below which a joint does not move [rad/s | m/s]
 INCONSISTENT = 0.2  # allowed relative difference of velocity and position's slope
 DELAY_FITS = 5  # maximum number of fits of a delay
-SETTLED = 0.05  # change of the delay, by its standard deviation, that ends them
+SETTLED = 0.05  # change of the delay that ends the fits, in standard deviations
 ROW = 5e-3  # duration of a row of an identification: joints reverse in 10 ms [s]
 # Maximum number of blocks, each a quarter of the filter's period, in an identification.
 MOST_BLOCKS = 2000

@@ -12,8 +12,8 @@ from dyn_core.errors import IdentificationError, SettingError
 
 ORDER = 4  # order of the Butterworth filter, applied forward and backward
 HIGHEST = 10.0  # default cut-off frequency [Hz]
-SHARE = 0.2  # highest default cut-off frequency, by the sampling rate
-NYQUIST = 0.4  # highest valid cut-off frequency, by the sampling rate
+SHARE = 0.2  # highest default cut-off frequency, fraction of the sampling rate
+NYQUIST = 0.4  # highest valid cut-off frequency, fraction of the sampling rate
 _MOVED = ("q", "qd", "qdd", "slope")  # signals of the motion, without forces
 SIGNALS = ("t", "q", "qd", "qdd", "tau", "unfiltered", "slope")
 GAP = 5.0  # number of periods without a sample that divide a recording

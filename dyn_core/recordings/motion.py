@@ -32,8 +32,9 @@ class MotionRecord:
         command: Commanded joint forces, (rows, nv).
         q_ref: Reference positions, (rows, nq); NaN where there was none.
         series: Further numbers of each row, by name, (rows,) each.
-        contacts: For a run with contacts: arrays `row`, `point` [m] and `force` [N],
-            with one entry for every contact of a row's last step.
+        contacts: For a run with contacts: arrays `row` (count,), and `point` [m] and
+            `force` [N] in the world frame, (count, 3), with one entry for every contact
+            of a row's last step; the force acts on the first body of the contact.
         facts: Further data of the run: settings, limits, versions; JSON types.
         notes: Sentences on doubtful properties.
 

@@ -74,8 +74,9 @@ def run_record(
 def _contacts(run: Recording) -> dict[str, np.ndarray]:
     """Return series on the contacts of each row, (rows,) each; empty without reports.
 
-    The series are the largest number of contacts, the largest residual, the deepest gap
-    [m], and the largest sum of contact forces [N] over the steps of a row.
+    The keys are contacts, contact_residual, contact_gap and contact_force: the largest
+    number of contacts, the largest residual, the deepest gap, 0 or negative [m], and
+    the largest sum of the norms of contact forces [N] over the steps of a row.
     """
     if not run.reports:
         return {}
@@ -95,7 +96,7 @@ def _contacts(run: Recording) -> dict[str, np.ndarray]:
 
 
 def _contact_forces(run: Recording) -> dict[str, np.ndarray]:
-    """Return row, point [m] and force [N] of the contacts in each row's last step.
+    """Return `row`, `point` [m] and `force` [N] of contacts in each row's last step.
 
     Empty without reports.
     """

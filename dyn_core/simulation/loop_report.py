@@ -18,7 +18,7 @@ from dyn_core.simulation.loop_closure import (
 from dyn_core.validation import one_state
 
 TRIES = 8  # number of random starts for closing the loops in an overview
-DRIFT = 1e-6  # curvature, by the speed of the rows, that may be drift
+DRIFT = 1e-6  # ratio of curvature to speed of the rows that may be drift
 RANK = 1e-5  # relative threshold below which singular values of A count as zero
 CURVED = 1e-4  # relative curvature above which the rank drops at this position only
 

@@ -41,7 +41,8 @@ class RobotPlant(SimulatedPlant):
         q, qd: State, (nq,) and (nv,).
         applied_effort: Joint forces, including forces of prescribed motion, (nv,)
             [N·m | N].
-        qdd_u: Accelerations of the prescribed joints.
+        qdd_u: Accelerations of the prescribed joints, in the order of `prescribed`
+            [rad/s² | m/s²].
         warnings: Sentences on doubtful properties of the initial state.
     """
 

@@ -68,7 +68,7 @@ class _Tracked:
         motion: Trajectory that the controller follows for it.
         tolerances: Tolerances that it is checked against.
         drops: Counters of controller resets at its acceptance, in the order of DROPS.
-        canceled: Whether it was canceled and is only braking.
+        canceled: Whether the goal was canceled and is only braking.
         reason: Why it cannot begin, if the trajectory before it failed; else None.
     """
 

@@ -26,7 +26,7 @@ from dyn_core.validation import known_keywords
 
 JOINT = ("effort", "effort_rate", "joint_power", "tracking_error", "velocity")
 MODEL = "model"  # setting of a bound that is computed from the model
-SPEEDING = 1.5  # default velocity bound, by the velocity limit of the model
+SPEEDING = 1.5  # default velocity bound, as a multiple of the velocity limit
 FAR = 0.5  # default bound of the tracking error [rad | m]
 WHOLE = ("power", "kinetic_energy", "tool_speed")
 UNITS = {

@@ -28,7 +28,7 @@ class Beat:
 
     Attributes:
         uuid: Identifier of its process; a restarted guard has another one.
-        stopped: Whether it has stopped the robot.
+        stopped: Whether the guard has stopped the robot.
         reason: Reason of the stop, a sentence.
         resets: Number of resets that it has handled.
         timeout: Its setting effort_timeout [s]; 0: unknown.
@@ -55,7 +55,7 @@ class KnownGuard:
         graced: Whether its deadline was extended once since the newest beat.
         confirmed: Whether a beat sent after the last suspension of the reader was
             received.
-        lost: Whether it has fallen silent.
+        lost: Whether the guard has fallen silent.
     """
 
     beat: Beat

@@ -22,10 +22,10 @@ from dyn_core.model.checks.pseudo_inertia import (
 NEARNESS = 0.005
 STAGE = 0.2  # factor on that weight from stage to stage, until it is NEARNESS
 PRECISION = 1e-9  # relative change of the cost at which the fit ends
-LOOSE = 0.2  # decrease of the cost, by the weight, at which a stage ends
+LOOSE = 0.2  # decrease of the cost that ends a stage, fraction of the weight
 EVALUATIONS = 200  # default maximum number of cost evaluations
-SLIM = 1e-9  # smallest eigenvalue of a consistent start, by its largest
-THICK = 0.05  # smallest moment of a body made from a prior, by its largest
+SLIM = 1e-9  # smallest eigenvalue of a consistent start, fraction of the largest
+THICK = 0.05  # smallest moment of a body from a prior, fraction of the largest
 INSIDE = 0.95  # largest fraction of the distance to the boundary of consistency
 ROUNDING = 1e-12  # relative distance at which a parameter counts as at its bound
 STIFFEST = 1e12  # largest damping; the fit ends if no step decreases the cost

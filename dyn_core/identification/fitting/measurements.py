@@ -22,7 +22,7 @@ from dyn_core.identification.selection import Unknowns
 from dyn_core.model import Model
 from dyn_core.validation import float_array
 
-NOISE_FLOOR = 1e-6  # smallest noise of a joint, by its largest force
+NOISE_FLOOR = 1e-6  # smallest noise of a joint, fraction of its largest force
 MOST_NAMED = 6
 HUBER = 1.345  # deviations beyond which residuals count less, Huber's choice
 MOST_ALIKE = 0.98  # upper limit of the correlation of consecutive rows
