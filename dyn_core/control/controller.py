@@ -289,7 +289,14 @@ class Controller(Laws):
         self._stop(t, "shutdown", self.rules.on_shutdown, reason)
 
     def _stop(self, t: float, cause: str, kind: str, reason: str) -> None:
-        """Stop the robot and brake the reference; arguments as for Safety.stop."""
+        """Stop the robot and brake the reference.
+
+        Args:
+            t: Present time [s].
+            cause: Cause for the counters, such as estop.
+            kind: zero, ramp or hold.
+            reason: Sentence that explains the stop.
+        """
         self.safety.stop(t, cause, kind, reason)
         self._brake(False)
 
@@ -402,7 +409,8 @@ class Controller(Laws):
     def _effort(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the checked torque for a valid state, (nv,) [N·m | N].
 
-        The reference is advanced to `now` before.
+        The reference is advanced to the attribute `now` before, and the integral to t.
+        During a stop the result is the torque of the stop.
 
         Args:
             t: Time of receipt [s].
@@ -421,8 +429,12 @@ class Controller(Laws):
     ) -> np.ndarray:
         """Return `tau`, or the torque of the stop if a collision is detected.
 
-        A stop that is already in force is not replaced. Arguments as for _effort; tau:
-        torque about to be sent, (nv,).
+        A stop that is already in force is not replaced.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Checked joint position and velocity, (nv,).
+            tau: Torque about to be sent, (nv,) [N·m | N].
         """
         assert self.detector is not None
         stamp = self.samples.stamp
@@ -442,8 +454,12 @@ class Controller(Laws):
     ) -> np.ndarray:
         """Return `tau`, or the torque of the stop if an observer asks for one.
 
-        A stop that is already in force is not replaced. Arguments as for _effort; tau:
-        torque about to be sent, (nv,).
+        A stop that is already in force is not replaced.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Checked joint position and velocity, (nv,).
+            tau: Torque about to be sent, (nv,) [N·m | N].
         """
         reason = fault_seen(self.observers, self.now, q, qd, tau)
         if reason is None or self.safety.running is not None:

@@ -17,7 +17,7 @@ LAWS = {"computed_torque": "computed_torque", "impedance": "joint_impedance"}
 
 
 def check_joints(model: Model) -> None:
-    """Raise a SettingError if a joint has more than one coordinate."""
+    """Raise a SettingError unless all joints are revolute, continuous or prismatic."""
     for name in model.joint_names:
         if model.joint_kind(name) not in ("revolute", "continuous", "prismatic"):
             raise SettingError(

@@ -460,8 +460,14 @@ def _refuse_hidden_paths(
 ) -> None:
     """Check that the data determine all parameters that are sought by path.
 
-    Arguments as for _refuse_hidden_inertia; z: fitted parameters. Parameters of
-    FREE_LATER are not checked.
+    Parameters of FREE_LATER are not checked.
+
+    Args:
+        data: Measurements.
+        z: Fitted parameters, (np,).
+        known: Prior and scale.
+        tolerance: Relative threshold for singular values.
+        partial: Whether to accept any data.
 
     Raises:
         IdentificationError: They do not, and `partial` is false; names the worst

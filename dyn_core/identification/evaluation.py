@@ -367,7 +367,7 @@ def _measured_forces(record: JointRecord) -> tuple[np.ndarray, str]:
 
 
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return positions without jumps of continuous joints by full turns."""
+    """Return a copy of positions without full-turn jumps of continuous joints."""
     turns = [model.joint_kind(name) == "continuous" for name in model.joint_names]
     whole = q.copy()
     for j in np.flatnonzero(turns):

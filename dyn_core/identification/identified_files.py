@@ -47,7 +47,11 @@ def write_columns(
 
 
 def joints_sidecar(model: Model) -> dict[str, Any]:
-    """Return friction, rotors and springs of joints in the format of a sidecar."""
+    """Return friction, rotors and springs of joints in the format of a sidecar.
+
+    The keys are joints and, if a joint has a spring, springs; each maps joint names to
+    numbers. A root joint that no file describes is left out.
+    """
     specs = {joint.name: joint for joint in model.build.description.joints}
     joints: dict[str, Any] = {}
     springs: dict[str, Any] = {}
@@ -125,7 +129,10 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 
 
 def _write_whole_sidecar(path: Path, model: Model) -> None:
-    """Write the robot's own sidecar, updated with identified joints and springs."""
+    """Write a sidecar to `path`: the robot's own, with identified joints and springs.
+
+    Without a sidecar of the robot, joints and springs alone.
+    """
     content: dict[str, Any] = {}
     source = model.source.sidecar
     if source is not None and Path(source).is_file():

@@ -55,7 +55,10 @@ class SmoothMotion:
         return self.rate_of(self.tau)
 
     def rate_of(self, x: np.ndarray) -> np.ndarray:
-        """Return the time derivative of signals on the same grid, (samples, n)."""
+        """Return the time derivative of signals on the same grid, (samples, n).
+
+        Differences are taken within each part.
+        """
         pieces = np.split(x, list(self.parts))
         return np.concatenate([_derivative(y, self.rate) for y in pieces])
 
@@ -201,7 +204,7 @@ def _checked_cutoff(cutoff: float | None, rate: float) -> float:
 
 
 def _gaps(t: np.ndarray, period: float) -> np.ndarray:
-    """Return the rows before which no sample came for GAP periods."""
+    """Return the first row after each pause longer than GAP periods, (gaps,)."""
     return np.flatnonzero(np.diff(t) > GAP * period) + 1
 
 

@@ -127,7 +127,7 @@ class Bag(NamedTuple):
         return sorted({c.topic for c in self.reader.connections if c.msgtype == kind})
 
     def messages(self, kind: str, topic: str) -> Iterator[tuple[float, Any]]:
-        """Yield arrival time [s] and message of a topic, in order.
+        """Yield arrival time [s] and message of a topic, in the order of arrival.
 
         Args:
             kind: Message type.

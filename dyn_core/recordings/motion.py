@@ -71,12 +71,15 @@ class MotionRecord:
             object.__setattr__(self, kind, array)
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Return the column names of a kind, such as "qd"."""
+        """Return the column names of a kind, such as "qd".
+
+        Names of positions for q and q_ref, else of velocities.
+        """
         names = self.coordinates
         return names.positions if kind in POSITIONS else names.velocities
 
     def units(self, kind: str) -> tuple[str, ...]:
-        """Return the column units of a kind, such as "qd"."""
+        """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s"."""
         if kind in POSITIONS:
             return self.coordinates.position_units
         units = self.coordinates.velocity_units
@@ -87,7 +90,7 @@ class MotionRecord:
         return tuple({"rad": "N·m", "m": "N"}.get(unit, "N·m | N") for unit in units)
 
     def column(self, kind: str) -> np.ndarray:
-        """Return the array of a kind, such as "qd".
+        """Return the array of a kind, such as "qd", (rows, columns); no copy.
 
         Raises:
             SettingError: The motion has no such array.

@@ -118,6 +118,8 @@ def _contact_forces(run: Recording) -> dict[str, np.ndarray]:
 def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
     """Write a run: NPZ with all of run_record, or CSV or MCAP with its columns.
 
+    The file has no accelerations; run_record computes them on request.
+
     Raises:
         SettingError: The name or folder is invalid, or the run has no model.
         UnsupportedError: The format cannot represent the joints, or rosbags is not

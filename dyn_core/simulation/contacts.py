@@ -248,7 +248,10 @@ class ContactSimulator(RobotPlant):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return q and qd after one step of the stepper event_driven.
 
-        Arguments as for _move; `forces`: joint and external forces of the step.
+        Args:
+            t: Time at the start of the step [s].
+            q, qd: State at the start, (nq,) and (nv,).
+            forces: Joint and external forces of the step.
         """
         assert self._events is not None
         self._events.counters = self.counters

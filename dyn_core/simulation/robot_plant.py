@@ -185,9 +185,9 @@ class RobotPlant(SimulatedPlant):
         )
 
     def _explained(self, error: DynError) -> DynError:
-        """Return a step's error.
+        """Return a step's error, with the warnings of the start if not finite.
 
-        A NonFiniteError with the warnings of the start added.
+        They are added to a NonFiniteError; other errors are returned unchanged.
         """
         if not isinstance(error, NonFiniteError) or not self.warnings:
             return error

@@ -147,7 +147,7 @@ class Rollout:
         self.derivatives = derivatives.build(model, paths=paths, **chosen)
 
     def _slots(self, what: Any) -> dict[str, str]:
-        """Return the slots of a solver with their fillings; empty without loops."""
+        """Return the solvers for loops of a step's slots, by slot; else empty."""
         slots = getattr(what, "slots", {}) if self.model.loops else {}
         return {slot: name for slot, name in _OF_LOOPS.items() if slot in slots}
 

@@ -157,6 +157,8 @@ class GoalTracker:
     def end_all(self, reason: str) -> list[GoalOutcome]:
         """Abort all goals and return their outcomes, such as at deactivation.
 
+        `reason` is the sentence of the outcomes; their code is INVALID_GOAL.
+
         The controller stops if it follows one of them.
         """
         ended = [self._dropped(x, reason) for x in self.tracked]
@@ -313,7 +315,10 @@ class GoalTracker:
         return GoalOutcome(tracked.goal, "aborted", GoalCode.INVALID_GOAL, reason)
 
     def _interruption(self, tracked: _Tracked, t: float) -> str | None:
-        """Return the reason why the controller does not follow a goal, or None."""
+        """Return the reason why the controller does not follow a goal, or None.
+
+        None, too, while the goal waits, or after its trajectory has come to its end.
+        """
         c, motion = self.controller, tracked.motion
         if c.stopped is not None:
             return f"stopped: {c.stopped.reason}"

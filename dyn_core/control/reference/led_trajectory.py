@@ -82,7 +82,7 @@ class LedTrajectory:
         return np.concatenate(starts), np.concatenate(c)
 
     def check_way(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError if the lead-in exceeds the limits."""
+        """Raise a TrajectoryError if there is a lead-in that exceeds the limits."""
         if self.way is not None:
             c = self.way.pieces[:, : self.way.order]
             where = "before point 0"

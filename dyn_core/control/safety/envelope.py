@@ -302,7 +302,7 @@ class Envelope:
 
 
 def value_count(model: Model) -> int:
-    """Return the number of bounded quantities of a robot."""
+    """Return the number of bounded quantities of a robot, 5 nv + 3."""
     return len(JOINT) * model.nv + len(WHOLE)
 
 

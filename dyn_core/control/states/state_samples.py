@@ -408,6 +408,8 @@ class Samples:
     def silence(self, t: float) -> float | None:
         """Return the time since the state became stale [s]; None if it is fresh.
 
+        A state becomes stale state_timeout after its receipt.
+
         None, too, before the first state.
         """
         seen = self.seen

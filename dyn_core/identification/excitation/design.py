@@ -214,7 +214,7 @@ def _check_choices(choices: Mapping[str, Any]) -> None:
 
 
 def _check_joints(model: Model) -> None:
-    """Raise a SettingError if a joint has several coordinates."""
+    """Raise a SettingError unless all joints are revolute, continuous or prismatic."""
     for name in model.joint_names:
         if model.joint_kind(name) not in ("revolute", "continuous", "prismatic"):
             raise SettingError(

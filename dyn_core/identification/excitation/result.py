@@ -62,7 +62,7 @@ class Excitation:
         near: Pairs whose capsules are too close at the start: their hulls or meshes
             were checked, or nothing where they touch at the start.
         broken: Violated limits, also between the points: the worst violation of each,
-            largest first.
+            the largest relative to its limit first.
         costly: Joint that increases a large condition number most, if one does; else
             None.
     """

@@ -249,7 +249,13 @@ class _Problem:
         known: Knowledge,
         progress: Callable[[int, float], None] | None,
     ) -> _Problem:
-        """Return the problem of rows and a prior; arguments as for fit_consistent."""
+        """Return the problem of rows and a prior.
+
+        Args:
+            A, b: Weighted rows (rows, n), and right sides (rows,).
+            known: Prior, bounds and blocks.
+            progress: Function called as progress(evaluations, cost), or None.
+        """
         places = np.array(known.blocks, int)[:, None] + np.arange(10)
         tens = [_roundish(known.prior[row]) for row in places]
         J = pseudo_inertia(np.array(tens).reshape(-1, 10))
