@@ -46,6 +46,8 @@ class Controller(Laws):
     Attributes:
         enabled: Whether the control law acts, set by the caller; while False, `update`
             returns zeros.
+        safety: Checks of every effort, and the stop in force.
+        detector: Collision detector; None without the setting `collision`.
 
     Raises:
         SettingError: A setting is invalid, or a joint has several coordinates.

@@ -34,6 +34,9 @@ class Laws(ControllerSettings):
         driven: Whether the model has driven joints.
         law: Program of the control law.
         weight: Program of gravity compensation with damping, for stops.
+        carrying: Check of the effort limits against a payload's weight.
+        inertia: Program of H(q) for the stability bounds of gains; None if none needs
+            it.
     """
 
     samples: Samples = field(init=False, repr=False)

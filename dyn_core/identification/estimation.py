@@ -119,7 +119,8 @@ def identify(
             as `parameters_of` returns it, or a mapping from name to value or (value,
             standard deviation); None: the robot's.
         weight: One over the standard deviation of the noise, (nv,), or a mapping from
-            joint name; None: estimated from the residuals of a few fits.
+            joint name, 1 for joints that it omits; None: estimated from the residuals
+            of a few fits.
         consistent: Whether bodies must be physical: pseudo-inertias positive definite.
         only: Parameters to identify: inertia, payload, friction, rotors, springs,
             gears, origins, a parameter path such as tool.payload, a number of one such

@@ -46,7 +46,8 @@ class Safety:
         failure: Reason why the last failed effort could not be computed.
         cycles: Number of calls of `effort`.
         sent: Time [s] and value of the last effort, (nv,); None after a restart.
-        good: Last valid effort of the law within limits, (nv,); zeros before.
+        good: Last valid effort of the law within limits and slew rate, (nv,); zeros
+            after a restart.
         zero: Zero effort, (nv,).
     """
 
