@@ -93,6 +93,7 @@ class ExternalEffort:
 
     Attributes:
         gain: Rate K of the observer and of the low-pass filter behind it [1/s].
+        time: Time of the last update [s]; None before the first.
         r: Output of the observer, which lags the external force by 1/K, (nv,)
             [N·m | N].
         effort: r after a second low-pass filter of rate K, with less noise, (nv,)
@@ -221,6 +222,9 @@ class CollisionDetector:
     def update(self, t: float, q: Any, qd: Any, tau: Any) -> Collision | None:
         """Return the collision that begins in this cycle, or None.
 
+        None, too, while an earlier collision lasts. An external force that is NaN
+        counts as a collision. The estimates and `touched` are updated.
+
         Args:
             t: Time [s].
             q, qd: Joint position and velocity at this time, (nv,).
@@ -243,7 +247,8 @@ class CollisionDetector:
         """Return the message of a collision that begins in this cycle, or None.
 
         Here tau is the effort of the coming cycle, in contrast to `update`: it is
-        stored, and compared with the motion at the next call.
+        stored, and compared with the motion at the next call. The first call compares
+        with zero effort.
 
         Args:
             t: Time [s].

@@ -42,6 +42,16 @@ class Controller(Laws):
     The joint order of all arrays is model.joint_names; see Model.reorder. All methods
     must be called from one thread, except `watch`, `guard` and `make_trajectory`, which
     any thread may call. The settings are documented in dyn_core.control.settings.
+
+    Attributes:
+        enabled: Whether the control law acts, set by the caller; while False, `update`
+            returns zeros.
+        safety: Checks of every effort, and the stop in force.
+        detector: Collision detector; None without the setting `collision`.
+
+    Raises:
+        SettingError: A setting is invalid, or a joint has several coordinates.
+        ModelError: The model has no link payload_link.
     """
 
     def __post_init__(self) -> None:
@@ -59,7 +69,7 @@ class Controller(Laws):
         self.begin()
 
     def _prepare_reference(self) -> tuple[str, ...]:
-        """Create sample checks and trajectory follower; return the wrapped joints.
+        """Create sample checks and follower; return the names of wrapped joints.
 
         Without the setting `wrap`, the continuous joints are wrapped.
         """
@@ -136,17 +146,23 @@ class Controller(Laws):
 
     @property
     def seen(self) -> float | None:
-        """Time of receipt of the last valid state [s]; None before the first."""
+        """Time of receipt of the last valid state [s]; a reset retains it.
+
+        None before the first state and after `begin`.
+        """
         return self.samples.seen
 
     @property
     def untested(self) -> tuple[str, ...]:
-        """Sentences on joints whose states no limit of the model can test."""
+        """Sentences on joints whose states no limit of the model can test.
+
+        Empty if there are none, or without state_bounds.
+        """
         return () if self.samples.check is None else self.samples.check.untested
 
     @property
     def good(self) -> int:
-        """Number of consecutive valid states."""
+        """Number of consecutive valid states; 0 after a reset or a stale state."""
         return self.samples.good
 
     @property
@@ -243,7 +259,8 @@ class Controller(Laws):
     def stop(self, why: str = "stopped") -> None:
         """Brake the reference to rest and drop trajectories.
 
-        No effect before the first state.
+        The control law goes on and holds the end position; unlike `estop`, this is no
+        Stop and needs no reset. No effect without a state.
 
         Args:
             why: Outcome that the listeners of dropped trajectories are called with.
@@ -254,6 +271,8 @@ class Controller(Laws):
     def estop(self, t: float, reason: str = "emergency stop") -> None:
         """Stop as set by the rule on_estop, until reset_stop is called.
 
+        A stronger stop that is already in force remains.
+
         Args:
             t: Present time [s].
             reason: Sentence that explains the stop.
@@ -261,7 +280,9 @@ class Controller(Laws):
         self._stop(t, "estop", self.rules.on_estop, reason)
 
     def shut_down(self, t: float, reason: str = "shutdown") -> None:
-        """Stop as set by the rule on_shutdown.
+        """Stop as set by the rule on_shutdown, until reset_stop is called.
+
+        A stronger stop that is already in force remains.
 
         Args:
             t: Present time [s].
@@ -270,7 +291,14 @@ class Controller(Laws):
         self._stop(t, "shutdown", self.rules.on_shutdown, reason)
 
     def _stop(self, t: float, cause: str, kind: str, reason: str) -> None:
-        """Stop the robot and brake the reference; arguments as for Safety.stop."""
+        """Stop the robot and brake the reference.
+
+        Args:
+            t: Present time [s].
+            cause: Cause for the counters, such as estop.
+            kind: zero, ramp or hold.
+            reason: Sentence that explains the stop.
+        """
         self.safety.stop(t, cause, kind, reason)
         self._brake(False)
 
@@ -309,8 +337,9 @@ class Controller(Laws):
     ) -> np.ndarray | None:
         """Return the torque for a state, (nv,) [N·m | N].
 
-        None if the state's stamp equals the last one, and for the sample at which time
-        went back.
+        Zeros while the controller is disabled or waits for `good_samples` valid states;
+        during a stop, the torque of the stop. None if the state's stamp equals the last
+        one, and for the sample at which time went back.
 
         Args:
             t: Time of receipt, monotonic [s].
@@ -382,7 +411,8 @@ class Controller(Laws):
     def _effort(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the checked torque for a valid state, (nv,) [N·m | N].
 
-        The reference is advanced to `now` before.
+        The reference is advanced to the attribute `now` before, and the integral to t.
+        During a stop the result is the torque of the stop.
 
         Args:
             t: Time of receipt [s].
@@ -401,8 +431,12 @@ class Controller(Laws):
     ) -> np.ndarray:
         """Return `tau`, or the torque of the stop if a collision is detected.
 
-        A stop that is already in force is not replaced. Arguments as for _effort; tau:
-        torque about to be sent, (nv,).
+        A stop that is already in force is not replaced.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Checked joint position and velocity, (nv,).
+            tau: Torque about to be sent, (nv,) [N·m | N].
         """
         assert self.detector is not None
         stamp = self.samples.stamp
@@ -422,8 +456,12 @@ class Controller(Laws):
     ) -> np.ndarray:
         """Return `tau`, or the torque of the stop if an observer asks for one.
 
-        A stop that is already in force is not replaced. Arguments as for _effort; tau:
-        torque about to be sent, (nv,).
+        A stop that is already in force is not replaced.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Checked joint position and velocity, (nv,).
+            tau: Torque about to be sent, (nv,) [N·m | N].
         """
         reason = fault_seen(self.observers, self.now, q, qd, tau)
         if reason is None or self.safety.running is not None:
@@ -460,6 +498,10 @@ class Controller(Laws):
     def watch(self, t: float) -> np.ndarray | None:
         """Return the torque for a stale state, (nv,) [N·m | N], else None.
 
+        The torque is zero or a ramp, as set by the rule on_stale or a stop in force.
+        The call also advances the blending of a payload, and sets `good` to 0 if the
+        state is stale.
+
         Args:
             t: Present time, monotonic [s].
         """
@@ -484,5 +526,5 @@ class Controller(Laws):
         return self.silence.answer(t, self.enabled, publish)
 
     def final_torque(self) -> np.ndarray:
-        """Return the last torque of the controller, zeros, (nv,)."""
+        """Return the torque to send when the controller ends: zeros, (nv,)."""
         return np.zeros(self.model.nv)

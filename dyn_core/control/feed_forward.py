@@ -80,6 +80,8 @@ class FeedForward:
     ) -> Trajectory:
         """Return a trajectory with efforts, its columns in the order of `names`.
 
+        Joint limits are not checked, and the last point may have a velocity.
+
         Args:
             names: Joints of the columns; the other joints are at the positions of
                 `hold`.
@@ -142,7 +144,8 @@ class FeedForward:
     def excess(self, effort: np.ndarray, joints: Sequence[str]) -> list[str]:
         """Return a sentence for each joint whose effort exceeds its limit.
 
-        A limit of 0 or less in the model means that the joint is not checked.
+        Empty if none does. A limit of 0 or less in the model means that the joint is
+        not checked.
 
         Args:
             effort: Efforts at the points, (k, n) [N·m | N].
@@ -203,7 +206,8 @@ def with_points(trajectory: Trajectory, period: float) -> Trajectory:
     interpolation moves as before.
 
     Args:
-        trajectory: Trajectory to be subdivided.
+        trajectory: Trajectory to be subdivided; without efforts, which would keep the
+            number of the old points.
         period: Maximum time between points [s].
 
     Raises:

@@ -92,6 +92,8 @@ class SampledGains:
     def beyond(self, period: float, share: float = 1.0) -> list[GainBound]:
         """Return the gains at or beyond a fraction of their bounds; empty if none is.
 
+        The order is d, p, i, and joint by joint for each.
+
         Args:
             period: Sampling period T [s].
             share: Fraction of the bounds.
@@ -180,6 +182,8 @@ class SampledGains:
 def doubts(gains: SampledGains, period: float) -> list[str]:
     """Return a sentence for each kind of gain that exceeds HALF of its bound.
 
+    Each names the joint nearest to its bound; empty if no gain is that large.
+
     Args:
         gains: Gains of all joints.
         period: Sampling period [s].
@@ -202,13 +206,15 @@ def inertia_program(
 ) -> Callable[..., np.ndarray] | None:
     """Return the prepared Program of H(q), or None if no bound needs H.
 
+    The bounds need H for stiffness and damping as gains, or if a joint has damping.
     None, too, for a robot with loops, to which H of the tree alone does not apply.
 
     Args:
         model: Robot.
         stiff: Whether the gains are stiffness and damping.
         engine: Engine of the Program.
-        paths: Parameter paths that become inputs of the Program.
+        paths: Parameter paths that become inputs of the Program, after q and the time
+            of driven joints.
     """
     if model.loops or not (stiff or model.flat("damping").any()):
         return None

@@ -106,8 +106,9 @@ class JointLimits:
                 message.
 
         Raises:
-            TrajectoryError: A position limit is exceeded, or a velocity limit by more
-                than SPEED_MARGIN; names the joint.
+            TrajectoryError: A position limit is exceeded by more than ROUNDING, a
+                velocity limit by more than SPEED_MARGIN, or a coefficient is not
+                finite; names the joint.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # the checks refuse overflow
             for k in range(0, len(c), BLOCK):
@@ -159,7 +160,7 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
     """Return the effort limits of all joints, (nv,) [N·m | N].
 
     Args:
-        model: Robot.
+        model: Robot with joints of one coordinate.
         chosen: Mapping from joint name to the limit that replaces the model's.
 
     Raises:
@@ -209,15 +210,17 @@ def first_excess(
 
     A polynomial lies within the convex hull of its Bernstein coefficients, which
     include its end values. Pieces whose hull exceeds the range are bisected until an
-    end value is outside or the hull is inside.
+    end value is outside or the hull is inside; after HALVINGS bisections they count as
+    inside. An excess up to ROUNDING is ignored.
 
     Args:
         c: Coefficients in ascending powers of u in [0, 1], (pieces, coefficients, n).
         low, high: Ends of the range, (n,).
 
     Returns:
-        Index of the piece, index of the joint, and the value furthest outside (NaN if a
-        coefficient is not finite); None if all pieces are inside the range.
+        Index of the first such piece, index of its first such joint, and the value
+        furthest outside (NaN if a coefficient is not finite); None if all pieces are
+        inside the range.
 
     Source: G. Farin, Curves and Surfaces for CAGD, sections 5.1 and 5.4.
     """

@@ -17,7 +17,7 @@ LAWS = {"computed_torque": "computed_torque", "impedance": "joint_impedance"}
 
 
 def check_joints(model: Model) -> None:
-    """Raise a SettingError if a joint has more than one coordinate."""
+    """Raise a SettingError unless all joints are revolute, continuous or prismatic."""
     for name in model.joint_names:
         if model.joint_kind(name) not in ("revolute", "continuous", "prismatic"):
             raise SettingError(
@@ -36,6 +36,9 @@ def build_law(
     paths: Sequence[str] = (),
 ) -> Any:
     """Return the prepared Program of a mode's control law.
+
+    Its inputs are those of computed_torque, joint_impedance or gravity_compensation,
+    then the time if the model has driven joints, then `paths`.
 
     Args:
         model: Robot.
@@ -57,6 +60,9 @@ def build_law(
 
 def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
     """Return the prepared Program of gravity compensation with damping.
+
+    Its inputs are q, qd and the damping gain, then the time if the model has driven
+    joints, then `paths`.
 
     It always uses a solver of this project, rnea or rnea_loops: a ramp stays possible
     when the law's solver, from a plugin, fails or stalls.

@@ -136,7 +136,10 @@ class PayloadEstimate:
 
     @property
     def possible(self) -> bool:
-        """Whether `payload` accepts the estimate: mass and inertia of a real body."""
+        """Whether `payload` accepts the estimate: mass and inertia of a real body.
+
+        Only for one robot, not for a batch.
+        """
         try:
             self.payload()
         except SettingError:
@@ -144,7 +147,9 @@ class PayloadEstimate:
         return True
 
     def payload(self) -> Payload:
-        """Return the estimate as a Payload that a controller can attach.
+        """Return the estimate of one robot as a Payload that a controller can attach.
+
+        Not for a batch.
 
         Raises:
             SettingError: The mass is not positive, or no body has this inertia.
@@ -192,8 +197,10 @@ class PayloadEstimator:
     Attributes:
         settings: Settings as given.
         estimate: Last PayloadEstimate; None before the first state.
-        cycles: Number of evaluated periods since the start.
-        outliers: Number of periods that were rejected as outliers.
+        cycles: Number of calls of the solver: evaluated periods, and states that began
+            one, such as the first.
+        outliers: Number of periods that were rejected as outliers; for a batch one
+            number per robot, as in `changes` and `mismatch`.
         changes: Number of detected changes of the payload.
         mismatch: Mean square of the normalised prediction errors. Above 1, noise or
             model errors are larger than assumed; the deviations of the estimate are
@@ -213,6 +220,8 @@ class PayloadEstimator:
         Raises:
             SettingError: A noise is invalid, or the solver does not solve
                 PAYLOAD_ESTIMATION.
+            ModelError: The robot has no link settings.link.
+            UnsupportedError: No joint moves this link.
         """
         self.settings, nv = settings, model.nv
         self.velocity_noise = checked_gains(

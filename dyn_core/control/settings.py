@@ -61,6 +61,10 @@ class ControllerSettings:
             robot (control.observers).
         listeners: Functions called with the outcome of each trajectory
             (control.observers).
+        carried: Payload at payload_link, set by `attach`.
+        limit: Checked effort limits, (nv,) [N·m | N].
+        slew: Largest rate of change of the effort, (nv,) [N·m/s | N/s].
+        integral: Integral of the tracking error with gain ki.
 
     Raises:
         SettingError: A setting is invalid, or a joint has several coordinates.
@@ -128,7 +132,7 @@ class ControllerSettings:
         self.carried.attach(payload, self.rules.blend_time if driving else 0.0)
 
     def check_payload(self, payload: Payload | None) -> None:
-        """Raise a SettingError if a payload cannot be attached."""
+        """Raise a SettingError if a payload is given and there is no payload_link."""
         self.carried.check(payload)
 
     def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
@@ -153,7 +157,8 @@ class ControllerSettings:
                 the class.
 
         Raises:
-            SettingError: As for check_gains; no gain is then changed.
+            SettingError: A gain is invalid or beyond its stability bound, or ki has no
+                integral_limit; no gain is then changed.
         """
         gains, integral = self.check_gains(kp, kd, ki, integral_limit)
         before = getattr(self, "integral", None)
@@ -169,7 +174,8 @@ class ControllerSettings:
         """Return checked gains and their integral, without setting them.
 
         Args:
-            kp, kd, ki, integral_limit: As for set_gains.
+            kp, kd: One number, or one number a joint.
+            ki, integral_limit: The same; None: the present value.
 
         Returns:
             The four gains, (nv,) each, and an Integral at zero.

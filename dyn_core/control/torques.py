@@ -34,6 +34,9 @@ class Laws(ControllerSettings):
         driven: Whether the model has driven joints.
         law: Program of the control law.
         weight: Program of gravity compensation with damping, for stops.
+        carrying: Check of the effort limits against a payload's weight.
+        inertia: Program of H(q) for the stability bounds of gains; None if none needs
+            it.
     """
 
     samples: Samples = field(init=False, repr=False)
@@ -168,7 +171,8 @@ class Laws(ControllerSettings):
     def _torque(self, law: Any) -> np.ndarray:
         """Return the torque of a law's Program for the present state, (nv,) [N·m | N].
 
-        Integral and feed-forward effort are included.
+        Integral and feed-forward effort are included, except in mode gravity. The
+        positions that `error` compares are stored.
         """
         assert self.follower.reference is not None
         now_q, now_qd = self.samples.q, self.samples.qd

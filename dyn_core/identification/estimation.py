@@ -56,7 +56,7 @@ from dyn_core.validation import shown as shown_value
 FITS = 4  # number of fits that estimate the noise of each coordinate
 ROUNDS = 12  # maximum number of Gauss-Newton expansions
 FEW_ROUNDS = 2  # the same, while the noise is still unknown
-STILL = 1e-3  # change, by the standard deviations, at which the rounds end
+STILL = 1e-3  # change that ends the rounds, in standard deviations
 FASTER = 2.0  # largest factor by which a speed parameter changes in a round
 # These are undetermined where the friction or stiffness they belong to is 0.
 FREE_LATER = ("friction_speed", "stribeck_speed", "rest")
@@ -119,7 +119,8 @@ def identify(
             as `parameters_of` returns it, or a mapping from name to value or (value,
             standard deviation); None: the robot's.
         weight: One over the standard deviation of the noise, (nv,), or a mapping from
-            joint name; None: estimated from the residuals of a few fits.
+            joint name, 1 for joints that it omits; None: estimated from the residuals
+            of a few fits.
         consistent: Whether bodies must be physical: pseudo-inertias positive definite.
         only: Parameters to identify: inertia, payload, friction, rotors, springs,
             gears, origins, a parameter path such as tool.payload, a number of one such
@@ -132,7 +133,8 @@ def identify(
         folds: Number of blocks of time for cross-validation; 0: none.
         tau_rate: Time derivative of tau, (samples, nv), best without its noise; then a
             delay of tau is identified, too, to first order.
-        average: Number of consecutive samples that each row averages.
+        average: Number of consecutive samples that each row averages; an incomplete
+            last group is left out.
         partial: Whether to accept data that do not determine all base parameters; the
             others then stay at the prior.
         tolerance: Relative threshold below which singular values count as zero; larger
@@ -143,7 +145,8 @@ def identify(
             line on the terminal, where there is one, if the fit takes long.
 
     Returns:
-        An Identification.
+        Identification. Its `converged` is False if the fit ended early, and its model
+        is None if no robot can have the parameters; neither raises.
 
     Raises:
         ShapeError: An array has the wrong size, or there are too few samples.
@@ -392,7 +395,9 @@ def _check_counts(folds: int, average: int) -> None:
 def nearest(
     A: np.ndarray, b: np.ndarray, known: Knowledge, base: BaseParameters
 ) -> np.ndarray:
-    """Return the least-squares solution that changes the prior least, by scale.
+    """Return the least-squares solution, (np,), that changes the prior least.
+
+    Changes are measured by the scale of each parameter.
 
     Args:
         A, b: Weighted rows and right sides.
@@ -456,8 +461,14 @@ def _refuse_hidden_paths(
 ) -> None:
     """Check that the data determine all parameters that are sought by path.
 
-    Arguments as for _refuse_hidden_inertia; z: fitted parameters. Parameters of
-    FREE_LATER are not checked.
+    Parameters of FREE_LATER are not checked.
+
+    Args:
+        data: Measurements.
+        z: Fitted parameters, (np,).
+        known: Prior and scale.
+        tolerance: Relative threshold for singular values.
+        partial: Whether to accept any data.
 
     Raises:
         IdentificationError: They do not, and `partial` is false; names the worst

@@ -31,7 +31,7 @@ NAMED = 0.5  # fraction of a residual that a cause must explain to be named
 STILL = 10 * FRICTION_SPEED  # speed below which a joint does not move [rad/s | m/s]
 INCONSISTENT = 0.2  # allowed relative difference of velocity and position's slope
 DELAY_FITS = 5  # maximum number of fits of a delay
-SETTLED = 0.05  # change of the delay, by its standard deviation, that ends them
+SETTLED = 0.05  # change of the delay that ends the fits, in standard deviations
 ROW = 5e-3  # duration of a row of an identification: joints reverse in 10 ms [s]
 # Maximum number of blocks, each a quarter of the filter's period, in an identification.
 MOST_BLOCKS = 2000
@@ -44,11 +44,13 @@ class Evaluation:
     Attributes:
         model: Robot.
         motion: Filtered motion with the measured joint forces.
-        tau: Joint forces of the model for it, filtered alike, (samples, nv) [N·m | N].
+        tau: Joint forces of the model for this motion, springs included, through the
+            same filter, (samples, nv) [N·m | N].
         joint_friction: Whether the model's friction is in tau.
         against: Measured quantity: effort, or command where no effort was measured.
-        explained: For each possible cause, the fraction of the residual's mean square
-            that it explains, (nv,).
+        explained: For each possible cause ("an offset", "friction", "inertia", "gravity
+            or a spring"), the fraction of the residual's mean square that it explains,
+            (nv,).
         notes: Sentences on doubtful properties of the measurement.
     """
 
@@ -100,7 +102,7 @@ class Evaluation:
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Cause that explains most of each joint's residual.
+        """Cause that explains most of each joint's residual, a key of `explained`.
 
         Empty where the residual is below NOTABLE, or no cause explains NAMED of it.
         """
@@ -154,7 +156,8 @@ class Evaluation:
             options: Options of dyn.identify.
 
         Raises:
-            DynError: As for dyn.identify.
+            DynError: An option is invalid, or the motion does not determine the
+                parameters, see dyn.identify.
         """
         check_switch("delay", delay)
         options = {"partial": True, "consistent": True, **options}
@@ -165,7 +168,9 @@ class Evaluation:
         return _identified_late(self.model, self.motion, options)
 
     def without_delay(self, seconds: float) -> Evaluation:
-        """Return the evaluation with joint forces shifted to the motion they belong to.
+        """Return the evaluation without a delay of the joint forces.
+
+        The motion is shifted to later times, and the model's forces computed again.
 
         Args:
             seconds: Delay of the joint forces, as in `Identification.delay` [s].
@@ -362,7 +367,7 @@ def _measured_forces(record: JointRecord) -> tuple[np.ndarray, str]:
 
 
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return positions without jumps of continuous joints by full turns."""
+    """Return a copy of positions without full-turn jumps of continuous joints."""
     turns = [model.joint_kind(name) == "continuous" for name in model.joint_names]
     whole = q.copy()
     for j in np.flatnonzero(turns):
@@ -387,6 +392,7 @@ def _unfiltered_torque(
 
 
 def _rms(x: np.ndarray) -> np.ndarray:
+    """Return the root mean square of each column, (n,), for x: (samples, n)."""
     return np.asarray(np.sqrt((x * x).mean(axis=0)))
 
 

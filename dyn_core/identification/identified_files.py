@@ -47,7 +47,11 @@ def write_columns(
 
 
 def joints_sidecar(model: Model) -> dict[str, Any]:
-    """Return friction, rotors and springs of joints in the format of a sidecar."""
+    """Return friction, rotors and springs of joints in the format of a sidecar.
+
+    The keys are joints and, if a joint has a spring, springs; each maps joint names to
+    numbers. A root joint that no file describes is left out.
+    """
     specs = {joint.name: joint for joint in model.build.description.joints}
     joints: dict[str, Any] = {}
     springs: dict[str, Any] = {}
@@ -72,6 +76,7 @@ def joints_sidecar(model: Model) -> dict[str, Any]:
 
 
 def _rest(joint: JointSpec) -> float | list[float]:
+    """Return the rest position of a spring; a list if a joint has several numbers."""
     rest = joint.rest
     return [float(x) for x in rest] if isinstance(rest, tuple) else float(rest)
 
@@ -98,7 +103,7 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 
     Args:
         path: NAME.urdf, with a sidecar NAME.dyn.yaml; or a sidecar with another
-            extension of KINDS.
+            extension of KINDS. Existing files are replaced.
         model: Robot.
 
     Raises:
@@ -124,7 +129,10 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 
 
 def _write_whole_sidecar(path: Path, model: Model) -> None:
-    """Write the robot's own sidecar, updated with identified joints and springs."""
+    """Write a sidecar to `path`: the robot's own, with identified joints and springs.
+
+    Without a sidecar of the robot, joints and springs alone.
+    """
     content: dict[str, Any] = {}
     source = model.source.sidecar
     if source is not None and Path(source).is_file():
@@ -224,4 +232,5 @@ def _put_joint(joint: ElementTree.Element, old: JointSpec, new: JointSpec) -> No
 
 
 def _shown(values: Iterable[Any]) -> str:
+    """Return numbers as text, separated by spaces, with all digits."""
     return " ".join(repr(float(x)) for x in values)

@@ -60,8 +60,9 @@ class Identification:
         rank: Number of base parameters that the data determine.
         condition: Condition number of the weighted regressor of the base parameters,
             columns scaled to unit length.
-        eigenvalues: Smallest eigenvalue of each body's pseudo-inertia; above zero for
-            physically consistent bodies.
+        eigenvalues: Smallest eigenvalue of the pseudo-inertia of each body and payload
+            whose ten inertial parameters were identified; above zero for physically
+            consistent bodies.
         model: Robot with these parameters; None if no robot can have them.
         reason: Reason why there is no model, else empty.
         evaluations: Number of cost evaluations of a fit with bounds or consistency;
@@ -164,7 +165,7 @@ class Identification:
         return lines
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Return a figure of the parameters with their priors; write it to a file.
+        """Return a matplotlib figure of the parameters with their priors.
 
         It contains parameters that changed or are determined by themselves, smallest
         relative deviation first, at most MOST_PARAMETERS.
@@ -194,7 +195,7 @@ class Identification:
         return figure
 
     def plot_friction(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Return a figure of joint friction over speed, before and after.
+        """Return a matplotlib figure of joint friction over speed, before and after.
 
         Args:
             path: Picture file; None: no file is written.

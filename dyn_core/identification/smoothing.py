@@ -12,8 +12,8 @@ from dyn_core.errors import IdentificationError, SettingError
 
 ORDER = 4  # order of the Butterworth filter, applied forward and backward
 HIGHEST = 10.0  # default cut-off frequency [Hz]
-SHARE = 0.2  # highest default cut-off frequency, by the sampling rate
-NYQUIST = 0.4  # highest valid cut-off frequency, by the sampling rate
+SHARE = 0.2  # highest default cut-off frequency, fraction of the sampling rate
+NYQUIST = 0.4  # highest valid cut-off frequency, fraction of the sampling rate
 _MOVED = ("q", "qd", "qdd", "slope")  # signals of the motion, without forces
 SIGNALS = ("t", "q", "qd", "qdd", "tau", "unfiltered", "slope")
 GAP = 5.0  # number of periods without a sample that divide a recording
@@ -55,12 +55,17 @@ class SmoothMotion:
         return self.rate_of(self.tau)
 
     def rate_of(self, x: np.ndarray) -> np.ndarray:
-        """Return the time derivative of signals on the same grid, (samples, n)."""
+        """Return the time derivative of signals on the same grid, (samples, n).
+
+        Differences are taken within each part.
+        """
         pieces = np.split(x, list(self.parts))
         return np.concatenate([_derivative(y, self.rate) for y in pieces])
 
     def earlier(self, seconds: float) -> SmoothMotion:
         """Return the motion at t - seconds together with the joint forces at t.
+
+        The motion itself if `seconds` is 0.
 
         Positions, velocities and accelerations are interpolated by cubic splines;
         samples whose motion lies outside of their part are left out.
@@ -199,7 +204,7 @@ def _checked_cutoff(cutoff: float | None, rate: float) -> float:
 
 
 def _gaps(t: np.ndarray, period: float) -> np.ndarray:
-    """Return the rows before which no sample came for GAP periods."""
+    """Return the first row after each pause longer than GAP periods, (gaps,)."""
     return np.flatnonzero(np.diff(t) > GAP * period) + 1
 
 

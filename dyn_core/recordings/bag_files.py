@@ -48,7 +48,8 @@ def read_bag(path: Path, joint_states: str, joints: Sequence[str]) -> MotionReco
             joints of the bag.
 
     Raises:
-        SettingError: The bag cannot be read, or has no such topic.
+        SettingError: The bag cannot be read, has no such topic, or no message with the
+            required joints.
         UnsupportedError: rosbags is not installed.
     """
     record = of_joints(bags.read(path, joint_states, joints=joints))
@@ -115,7 +116,8 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
 
     Args:
         record: Motion of joints with one coordinate each.
-        path: NAME.mcap for one file, or a folder, which must not exist.
+        path: NAME.mcap for one file, replaced if it exists; or a folder, which must not
+            exist.
         bar: Progress of the rows.
 
     Raises:

@@ -127,7 +127,7 @@ class Bag(NamedTuple):
         return sorted({c.topic for c in self.reader.connections if c.msgtype == kind})
 
     def messages(self, kind: str, topic: str) -> Iterator[tuple[float, Any]]:
-        """Yield arrival time [s] and message of a topic, in order.
+        """Yield arrival time [s] and message of a topic, in the order of arrival.
 
         Args:
             kind: Message type.
@@ -141,10 +141,12 @@ class Bag(NamedTuple):
     def chosen(self, kind: str, topic: str, usual: str, what: str) -> str:
         """Return the requested topic, or the default one; empty if there is no default.
 
+        There is none if no topic, or more than one, has the name `usual`.
+
         Args:
             kind: Message type.
             topic: Requested topic, with or without leading slash; empty: the default.
-            usual: Last component of the default topic's name, which must be unique.
+            usual: Last component of the default topic's name.
             what: Description of the topic, for messages.
 
         Raises:
@@ -164,7 +166,13 @@ class Bag(NamedTuple):
 def _record(
     bag: Bag, joint_states: str, commands: str, joints: Sequence[str]
 ) -> JointRecord:
-    """Return the joint record of an open bag; arguments as for `read`.
+    """Return the joint record of an open bag.
+
+    Args:
+        bag: Open bag.
+        joint_states, commands: Topics; empty: the default ones, see `read`.
+        joints: Names of the required joints, in the order of the columns; empty: the
+            joints of the first message.
 
     Raises:
         SettingError: The topic of joint states is missing or ambiguous, or no message

@@ -84,7 +84,10 @@ def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
 
 
 def _reported(run: Recording) -> np.ndarray:
-    """Return the reported energies of each row, summed over steps, (rows - 1, 4)."""
+    """Return the reported energies of each row, summed over steps, (rows - 1, 4).
+
+    Columns as in StepEnergy: work, dissipation, constraints, correction.
+    """
     energies = [[step.energy for step in row] for row in run.reports[: len(run.t) - 1]]
     sums = [np.sum(row, axis=0) for row in energies]
     return np.array(sums).reshape(-1, len(StepEnergy._fields))

@@ -69,7 +69,8 @@ class JointRecord:
     def without_delay(self, seconds: float) -> JointRecord:
         """Return the record with joint forces shifted to earlier times.
 
-        They are interpolated linearly, and constant beyond the ends.
+        Both tau and command are shifted. They are interpolated linearly, and constant
+        beyond the ends.
 
         Args:
             seconds: Delay of the joint forces relative to the positions, as in
@@ -91,6 +92,8 @@ class JointRecord:
 
     def of(self, model: Model) -> JointRecord:
         """Return the columns of a robot's joints, in its order.
+
+        Other columns are left out. A record without names gets the robot's.
 
         Raises:
             SettingError: A joint of the robot has no column, or more than one.

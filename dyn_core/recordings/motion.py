@@ -32,8 +32,9 @@ class MotionRecord:
         command: Commanded joint forces, (rows, nv).
         q_ref: Reference positions, (rows, nq); NaN where there was none.
         series: Further numbers of each row, by name, (rows,) each.
-        contacts: For a run with contacts: arrays `row`, `point` [m] and `force` [N],
-            with one entry for every contact of a row's last step.
+        contacts: For a run with contacts: arrays `row` (count,), and `point` [m] and
+            `force` [N] in the world frame, (count, 3), with one entry for every contact
+            of a row's last step; the force acts on the first body of the contact.
         facts: Further data of the run: settings, limits, versions; JSON types.
         notes: Sentences on doubtful properties.
 
@@ -70,12 +71,15 @@ class MotionRecord:
             object.__setattr__(self, kind, array)
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Return the column names of a kind, such as "qd"."""
+        """Return the column names of a kind, such as "qd".
+
+        Names of positions for q and q_ref, else of velocities.
+        """
         names = self.coordinates
         return names.positions if kind in POSITIONS else names.velocities
 
     def units(self, kind: str) -> tuple[str, ...]:
-        """Return the column units of a kind, such as "qd"."""
+        """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s"."""
         if kind in POSITIONS:
             return self.coordinates.position_units
         units = self.coordinates.velocity_units
@@ -86,7 +90,7 @@ class MotionRecord:
         return tuple({"rad": "N·m", "m": "N"}.get(unit, "N·m | N") for unit in units)
 
     def column(self, kind: str) -> np.ndarray:
-        """Return the array of a kind, such as "qd".
+        """Return the array of a kind, such as "qd", (rows, columns); no copy.
 
         Raises:
             SettingError: The motion has no such array.
@@ -104,6 +108,8 @@ class MotionRecord:
 
     def of(self, model: Model) -> MotionRecord:
         """Return the columns of a robot's coordinates, in its order.
+
+        Names and units become the robot's; other columns are left out.
 
         Raises:
             SettingError: A coordinate has no column, or more than one.

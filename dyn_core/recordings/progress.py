@@ -25,7 +25,7 @@ class RowProgress:
         self._width = 0
 
     def show(self, done: int, before: int = 0) -> None:
-        """Update the line, at most twice a second.
+        """Update the line, at most twice a second and not in the first two seconds.
 
         Args:
             done: Number of rows done.

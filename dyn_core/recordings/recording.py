@@ -22,8 +22,8 @@ class RunSteps(NamedTuple):
 
     Attributes:
         q, qd: States before each step, (steps, nq), (steps, nv).
-        effort: Joint forces in it, including forces of prescribed motion and the weight
-            that the robot compensates itself, (steps, nv) [N·m | N].
+        effort: Joint forces in each step, including forces of prescribed motion and the
+            weight that the robot compensates itself, (steps, nv) [N·m | N].
         implicit: Coordinates whose friction the step evaluates at its end, to first
             order, bool, (nv,); None: the step is explicit.
     """
@@ -52,7 +52,7 @@ class Recording:
         model: Robot; None if unknown.
         cycle_time: Wall time of controller and steps in each row, (rows,) [s].
         steps: All steps without a World; None if unknown.
-        joint_friction, joint_springs: Whether they acted.
+        joint_friction, joint_springs: Whether joint friction and joint springs acted.
     """
 
     t: np.ndarray
@@ -112,7 +112,9 @@ class Recording:
         return forwards.show(robot, self)
 
     def plot(self, path: str | None = None) -> Any:
-        """Return a figure: positions, velocities, joint forces with limits, energy.
+        """Return a matplotlib figure of the run; write it to a file if `path` is given.
+
+        It shows positions, velocities, joint forces with limits, and energy.
 
         Args:
             path: File to write, such as "run.png"; None: no file is written.

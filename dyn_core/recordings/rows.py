@@ -30,6 +30,8 @@ def inverse_dynamics(
 ) -> MotionRecord:
     """Return the motion with the joint forces that cause it; joint springs act.
 
+    Joint forces that the motion has are replaced.
+
     Args:
         model: Robot.
         record: Motion; missing velocities and accelerations are estimated
@@ -62,14 +64,16 @@ def forward_dynamics(
 ) -> MotionRecord:
     """Return the motion with the accelerations that its joint forces cause.
 
-    Joint springs act.
+    Joint springs act. Accelerations that the motion has are replaced.
 
     Args:
         model: Robot.
         record: Motion with velocities and joint forces.
         solver_name: Solver of FORWARD_DYNAMICS; None: aba, for robots with loops
             aba_loops.
-        joint_friction, engine, progress: As for inverse_dynamics.
+        joint_friction: Whether damping and dry friction act.
+        engine: Engine of the Program; None: the default.
+        progress: Whether to show progress on a terminal.
 
     Raises:
         SettingError, NonFiniteError: The motion is invalid; says the row.

@@ -74,8 +74,9 @@ def run_record(
 def _contacts(run: Recording) -> dict[str, np.ndarray]:
     """Return series on the contacts of each row, (rows,) each; empty without reports.
 
-    The series are the largest number of contacts, the largest residual, the deepest gap
-    [m], and the largest sum of contact forces [N] over the steps of a row.
+    The keys are contacts, contact_residual, contact_gap and contact_force: the largest
+    number of contacts, the largest residual, the deepest gap, 0 or negative [m], and
+    the largest sum of the norms of contact forces [N] over the steps of a row.
     """
     if not run.reports:
         return {}
@@ -95,7 +96,7 @@ def _contacts(run: Recording) -> dict[str, np.ndarray]:
 
 
 def _contact_forces(run: Recording) -> dict[str, np.ndarray]:
-    """Return row, point [m] and force [N] of the contacts in each row's last step.
+    """Return `row`, `point` [m] and `force` [N] of contacts in each row's last step.
 
     Empty without reports.
     """
@@ -116,6 +117,8 @@ def _contact_forces(run: Recording) -> dict[str, np.ndarray]:
 
 def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
     """Write a run: NPZ with all of run_record, or CSV or MCAP with its columns.
+
+    The file has no accelerations; run_record computes them on request.
 
     Raises:
         SettingError: The name or folder is invalid, or the run has no model.
@@ -176,6 +179,7 @@ def _shown(item: tuple[str, Any]) -> str:
 
 
 def _numbers(values: Any) -> list[float]:
+    """Return the numbers of an array of any shape as a flat list."""
     return [float(x) for x in np.asarray(values, float).ravel()]
 
 

@@ -20,7 +20,7 @@ from dyn_core.recordings.motion import MotionRecord
 
 DEGREE = 5  # degree of the splines
 ORDER = 4  # order of the filter, which is applied twice
-_HIGHEST = 0.4  # highest cut-off frequency, by the sampling rate
+_HIGHEST = 0.4  # highest cut-off frequency, as a fraction of the sampling rate
 
 
 def with_slopes(

@@ -69,8 +69,8 @@ class ContactSimulator(RobotPlant):
         joint_friction, joint_springs: Whether joint friction and joint springs act.
         engine: Engine of the Programs.
         counters: Number of refused, late and not converged events, by name.
-        f_ext: External force on each body, body coordinates, (nb, 6) [N·m; N]; None:
-            none.
+        f_ext: External force on each body, body coordinates, (nb, 6), row 0 for body 1
+            [N·m; N]; None: none.
         compensates_gravity: Whether the robot compensates the weight of itself and its
             payload, so that commands do not contain it; only for a fixed root without
             loops.
@@ -156,9 +156,9 @@ class ContactSimulator(RobotPlant):
         )
 
     def unsolved(self) -> tuple[str, ...]:
-        """Return a sentence on steps that were not solved to tolerance.
+        """Return one sentence on all steps that were not solved to tolerance.
 
-        Empty if none.
+        They are counted from the last reset on; empty if there are none.
         """
         if not self._unsolved:
             return ()
@@ -171,7 +171,10 @@ class ContactSimulator(RobotPlant):
         )
 
     def reset(self) -> None:
-        """Reset the state to the start, and clear commands and impulses."""
+        """Reset the state to the start, and clear commands, impulses and reports.
+
+        `counters`, a payload and `paused` remain.
+        """
         super().reset()
         self.arrays.forget()
         if self._events is not None:
@@ -245,7 +248,10 @@ class ContactSimulator(RobotPlant):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return q and qd after one step of the stepper event_driven.
 
-        Arguments as for _move; `forces`: joint and external forces of the step.
+        Args:
+            t: Time at the start of the step [s].
+            q, qd: State at the start, (nq,) and (nv,).
+            forces: Joint and external forces of the step.
         """
         assert self._events is not None
         self._events.counters = self.counters
@@ -323,7 +329,8 @@ class ContactSimulator(RobotPlant):
 
             f_i = f_net_i - f_ext_i - contacts_i + sum of the children's
 
-        with the mean acceleration of the step and its mean contact forces.
+        f_i acts on body i, from its parent. Mean acceleration and mean contact forces
+        of the step are used.
 
         Args:
             options: Options of the solver joint_reactions: coordinates (body, socket,

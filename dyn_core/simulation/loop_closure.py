@@ -210,6 +210,7 @@ def close_rates(
     Raises:
         InfeasibleError: The fixed joints' velocities contradict the loops; names the
             worst row and has its residual.
+        ModelError: `fixed` names an unknown joint.
         ShapeError: q or qd has the wrong shape.
         NonFiniteError: A residual is not finite at q.
         UnsupportedError: The robot has driven joints and rolling constraints.
@@ -237,7 +238,7 @@ def close_rates(
 def constraint_rows(model: Model, time: float) -> Any:
     """Return a function of q and qd: residuals, Jacobian and bias of the loops.
 
-    `time`: time for driven joints [s].
+    The shapes are (rows,), (rows, nv) and (rows,). `time`: time for driven joints [s].
     """
     check_robot(model, "this function")
     inputs, now = (["time"], (time,)) if model.driven else ([], ())
@@ -248,8 +249,8 @@ def constraint_rows(model: Model, time: float) -> Any:
 def driven_rate(model: Model, q: Any, time: float) -> Any:
     """Return df/dt of the loop residuals at constant q, (rows,).
 
-    By eighth-order central differences in time; 0.0 without driven joints. Raises
-    UnsupportedError for driven joints together with rolling constraints.
+    By eighth-order central differences in time; the number 0.0 without driven joints.
+    Raises UnsupportedError for driven joints together with rolling constraints.
     """
     if not model.driven:
         return 0.0

@@ -18,7 +18,7 @@ from dyn_core.simulation.loop_closure import (
 from dyn_core.validation import one_state
 
 TRIES = 8  # number of random starts for closing the loops in an overview
-DRIFT = 1e-6  # curvature, by the speed of the rows, that may be drift
+DRIFT = 1e-6  # ratio of curvature to speed of the rows that may be drift
 RANK = 1e-5  # relative threshold below which singular values of A count as zero
 CURVED = 1e-4  # relative curvature above which the rank drops at this position only
 
@@ -31,7 +31,8 @@ class LoopReport:
         rows: Names of the constraint rows.
         f: Residual of each row [m | rad].
         rate: Rate of each residual, A qd + df/dt of driven joints [m/s | rad/s].
-        acceleration: A qdd + bias [m/s² | rad/s²].
+        acceleration: Second derivative of each residual, A qdd + bias
+            [m/s² | rad/s²].
         rank: Rank of the Jacobian A: number of singular values above RANK times the
             largest.
         mobility: Degrees of freedom, nv - rank.
@@ -55,7 +56,7 @@ class LoopReport:
 
     @property
     def gap(self) -> float:
-        """Largest absolute residual [m | rad]."""
+        """Largest absolute residual [m | rad]; 0 without rows."""
         return float(np.abs(self.f).max(initial=0.0))
 
     def __str__(self) -> str:

@@ -43,7 +43,9 @@ class Pace:
         self._marks: deque[tuple[float, int, int, int]] = deque(maxlen=MARKS + 1)
 
     def owed(self, now: float) -> int:
-        """Count a cycle; return the number of periods due, 1 or more.
+        """Count a cycle; return the number of periods due, from 1 to 1 + `most`.
+
+        The caller simulates up to this number, and calls `moved` after each.
 
         Args:
             now: Time of the cycle, monotonic [s].

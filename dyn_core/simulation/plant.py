@@ -75,7 +75,10 @@ class SimulatedPlant(ABC):
                 )
 
     def reset(self) -> None:
-        """Clear the command; a subclass also restores its initial state."""
+        """Clear the command; a subclass also restores its initial state.
+
+        `paused` and `braked` are unchanged, also after a failed step.
+        """
         self.tau = np.zeros_like(self.effort_limit)
         self.commanded = None
 
@@ -110,11 +113,16 @@ class SimulatedPlant(ABC):
         return self.tau
 
     def stale(self, t: float) -> bool:
-        """Return whether the command at time t is missing or too old."""
+        """Return whether there is no command, or it is too old at time t [s].
+
+        Too old means older than command_timeout.
+        """
         return self.commanded is None or t - self.commanded > self.command_timeout
 
     def advance(self, t: float, now: float | None = None) -> None:
         """Simulate one period from time t; no effect while paused or braked.
+
+        A command older than command_timeout is replaced by zero before.
 
         Args:
             t: Time of the motion, which driven joints follow [s].

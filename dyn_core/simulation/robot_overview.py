@@ -116,7 +116,7 @@ def _total(model: Model) -> RigidInertia:
 
 
 def _zero_outside(model: Model) -> list[str]:
-    """Return the names of joints whose zero position is outside their limits."""
+    """Return the names of joints of one coordinate whose limits exclude zero."""
     return [
         model.names[i]
         for i in model.independent
@@ -126,7 +126,7 @@ def _zero_outside(model: Model) -> list[str]:
 
 
 def _unlimited(model: Model) -> list[str]:
-    """Return the names of joints without an effort limit."""
+    """Return the names of joints of one coordinate without an effort limit."""
     return [
         model.names[i]
         for i in model.independent

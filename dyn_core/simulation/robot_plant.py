@@ -41,7 +41,8 @@ class RobotPlant(SimulatedPlant):
         q, qd: State, (nq,) and (nv,).
         applied_effort: Joint forces, including forces of prescribed motion, (nv,)
             [N·m | N].
-        qdd_u: Accelerations of the prescribed joints.
+        qdd_u: Accelerations of the prescribed joints, in the order of `prescribed`
+            [rad/s² | m/s²].
         warnings: Sentences on doubtful properties of the initial state.
     """
 
@@ -129,7 +130,8 @@ class RobotPlant(SimulatedPlant):
     def _acting(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return the joint forces of the motors, (nv,) [N·m | N].
 
-        With compensates_gravity, tau + g(q) within the effort limits; else the command.
+        With compensates_gravity, tau + g(q) within the effort limits, also stored as
+        applied_effort; else the command.
         """
         if not self.compensates_gravity:
             return self.tau
@@ -183,9 +185,9 @@ class RobotPlant(SimulatedPlant):
         )
 
     def _explained(self, error: DynError) -> DynError:
-        """Return a step's error.
+        """Return a step's error, with the warnings of the start if not finite.
 
-        A NonFiniteError with the warnings of the start added.
+        They are added to a NonFiniteError; other errors are returned unchanged.
         """
         if not isinstance(error, NonFiniteError) or not self.warnings:
             return error
@@ -193,7 +195,10 @@ class RobotPlant(SimulatedPlant):
         return NonFiniteError(f"{error}; {because}", error.name, error.rows)
 
     def reset(self) -> None:
-        """Restore the initial state and clear commands; time is not reset."""
+        """Restore the initial state, and clear commands and prescribed accelerations.
+
+        A payload, `paused` and `braked` remain.
+        """
         super().reset()
         self.q, self.qd = self.q0.copy(), self.qd0.copy()
         self.applied_effort = self.tau
@@ -202,7 +207,7 @@ class RobotPlant(SimulatedPlant):
         self.accelerated = None
 
     def accelerate(self, t: float, qdd: Any) -> None:
-        """Set the accelerations of the prescribed joints.
+        """Set the accelerations of the prescribed joints from now on.
 
         Without new ones for command_timeout they become zero: the joints continue at
         their velocity.

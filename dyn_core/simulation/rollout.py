@@ -63,7 +63,8 @@ class Linearization(NamedTuple):
         A: Derivative of the state after a step by the state before it, (N, 2 nv, 2 nv).
         B: Derivative by the joint forces of the step, (N, 2 nv, nv).
         dx_dp: Derivative by the parameters, (N, 2 nv, np).
-        not_differentiable: For each step with contacts 0, or 1 or 2 as defined by
+        not_differentiable: For each step with contacts 0 if it is differentiable, 1 at
+            the boundary of contact modes and similar cases, 2 at a gap of 0, see
             CONTACT_STEP_DERIVATIVES, (N,); None for steps without contacts.
     """
 
@@ -146,7 +147,7 @@ class Rollout:
         self.derivatives = derivatives.build(model, paths=paths, **chosen)
 
     def _slots(self, what: Any) -> dict[str, str]:
-        """Return the slots of a solver with their fillings; empty without loops."""
+        """Return the solvers for loops of a step's slots, by slot; else empty."""
         slots = getattr(what, "slots", {}) if self.model.loops else {}
         return {slot: name for slot, name in _OF_LOOPS.items() if slot in slots}
 
@@ -184,7 +185,8 @@ class Rollout:
         Args:
             states: States of the trajectory; the final state is not used. Without
                 impulses, each step with contacts is warm-started with zeros.
-            tau, dt: As for `run`.
+            tau: Joint forces of each step, (N, nv) [N·m | N].
+            dt: Length of the steps, one number or (N,) [s].
 
         Raises:
             ShapeError: An array has the wrong shape.
@@ -227,7 +229,8 @@ class Rollout:
 
         Args:
             states: States of the trajectory.
-            tau, dt: As for `run`.
+            tau: Joint forces of each step, (N, nv) [N·m | N].
+            dt: Length of the steps, one number or (N,) [s].
             by_q: Gradient of the cost by a displacement of each position, (N + 1, nv).
             by_qd: Gradient by each velocity, (N + 1, nv).
             by_tau: Gradient by the joint forces of each step, (N, nv); None: zero.
@@ -268,7 +271,9 @@ def sweep(
 
     Args:
         linearization: Derivatives along the trajectory.
-        by_q, by_qd, by_tau: As for `Rollout.gradients`.
+        by_q, by_qd: Gradient of the cost by the displacement of each position and by
+            each velocity, (N + 1, nv) each.
+        by_tau: Gradient by the joint forces of each step, (N, nv); None: zero.
 
     Raises:
         ShapeError: An array has the wrong shape.
@@ -295,7 +300,10 @@ def sweep(
 
 
 def _of_kind(name: Any, *signatures: Signature) -> Any:
-    """Return a solver by name or object; raise SignatureError if of another kind."""
+    """Return a solver by name or object; SignatureError if it solves another problem.
+
+    `signatures`: the problems that are accepted.
+    """
     what = solver(name, signatures[0])
     if what.signature not in signatures:
         valid = " or ".join(signature.name for signature in signatures)

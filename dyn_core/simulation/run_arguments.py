@@ -19,7 +19,7 @@ ALSO = ("controller", "world", "duration", "begin", "progress")  # keywords of s
 
 
 def check_settings(kind: Any, names: Iterable[str]) -> None:
-    """Raise an error that lists keywords unknown to `simulate` and its simulator.
+    """Raise a SettingError for a keyword unknown to `simulate` and its simulator.
 
     Args:
         kind: Class of the simulator, a dataclass.
@@ -87,13 +87,17 @@ def row_count(duration: Any, period: float) -> int:
 def control_law(controller: Any) -> ControlLaw:
     """Return a controller as a function of time, position and velocity.
 
+    The function returns joint forces, (nv,), or None for no new command; without a
+    controller it always returns None.
+
     Args:
         controller: A function (t, q, qd) -> tau; an object with such a method `update`,
             which may return None to keep the last command; or None for zero force.
 
     Raises:
-        SettingError: It cannot be called with three arguments, or is a class. A
-            function that returns None raises it when called.
+        SettingError: The controller cannot be called with three arguments, or is a
+            class. The function returned for a plain function raises it if that
+            function returns None.
     """
     if controller is None:
         return lambda t, q, qd: None

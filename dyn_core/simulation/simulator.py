@@ -155,7 +155,7 @@ class Simulator(RobotPlant):
         return q_next, qd_next
 
     def steps(self) -> RunSteps:
-        """Return the steps in `history`, which must be a list."""
+        """Return all steps in `history`, which must be a list, as arrays."""
         assert self.history is not None
         nq, nv = self.model.nq, self.model.nv
         q, qd, effort = (
@@ -188,7 +188,8 @@ def simulate(
             `update`, which may return None to keep the last command; None: zero force.
         world: Environment with contacts: a World, "floor", a YAML file or a mapping of
             fields of a World; None: no contacts.
-        duration: Simulated time [s].
+        duration: Simulated time, rounded to whole periods; the run has one row for
+            each [s].
         begin: Function called once with the time of the second period, for example to
             start a trajectory.
         progress: Whether to show a progress line on runs longer than two seconds.

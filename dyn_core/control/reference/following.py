@@ -77,7 +77,10 @@ class TimedTrajectory:
         return (1 - share) * before + share * added
 
     def check(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError if the motion with the offset exceeds the limits."""
+        """Raise a TrajectoryError if the motion with the offset exceeds the limits.
+
+        Only the time of the offset is checked; nothing without an offset.
+        """
         if self.offset is None:
             return
         since = self.begins - self.start
@@ -142,6 +145,8 @@ class TrajectoryFollower:
     def rest(self, q: np.ndarray | None, why: str = "dropped") -> None:
         """Set the reference to rest at a position; drop all trajectories.
 
+        The feed-forward effort becomes zero.
+
         Args:
             q: Position, (n,); None clears the reference.
             why: Outcome for the listeners.
@@ -183,7 +188,9 @@ class TrajectoryFollower:
         Args:
             q: Position of the robot, (n,); None if unknown.
             names: Joints of the columns.
-            rows, settings: As for make_trajectory.
+            rows: Times, positions and optionally velocities and accelerations, as for
+                make_trajectory.
+            settings: effort, method and moving_end of make_trajectory.
 
         Raises:
             TrajectoryError: The trajectory is invalid or exceeds the widened limits.
@@ -209,7 +216,8 @@ class TrajectoryFollower:
     ) -> None:
         """Follow a trajectory from its start on; the running one continues until then.
 
-        Requires a reference.
+        Requires a reference. A pending trajectory is dropped, and the running one as
+        well if the start is not in the future; their outcome is "replaced".
 
         Args:
             trajectory: Trajectory; checked here unless it was checked against the same
@@ -283,7 +291,8 @@ class TrajectoryFollower:
     def stop(self, now: float, why: str = "stopped") -> None:
         """Brake the reference at the rules' deceleration.
 
-        A joint near a position limit brakes faster. No effect without a reference.
+        The braking motion becomes the running one; all trajectories are dropped. A
+        joint near a position limit brakes faster. No effect without a reference.
 
         Args:
             now: Present time [s].
@@ -302,7 +311,9 @@ class TrajectoryFollower:
     def advance(self, t: float) -> None:
         """Advance the reference to time t [s].
 
-        Start the pending trajectory when it is due.
+        Start the pending trajectory when it is due, which ends the running one with the
+        outcome "replaced". A running one that has come to its end is removed with the
+        outcome "reached".
         """
         if self.pending is not None and t >= self.pending.begins:
             self._lead(self.pending, None, "replaced")

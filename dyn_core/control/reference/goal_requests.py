@@ -46,8 +46,9 @@ def with_missing_joints(
 ) -> TrajectoryRows:
     """Return a trajectory of all joints, in which missing joints rest.
 
-    Missing joints get constant positions, and zero velocities, accelerations and
-    efforts where the trajectory has any.
+    Missing joints are appended after the given ones, with constant positions, and zero
+    velocities, accelerations and efforts where the trajectory has any. A trajectory
+    that has all joints is returned unchanged.
 
     Args:
         rows: Trajectory of some joints of the controller.
@@ -121,7 +122,7 @@ def goal_trajectory(
 def resting_place(controller: Controller, wait: float = 0.0) -> np.ndarray:
     """Return the position of the reference after a time, (n,).
 
-    The running trajectory is assumed to continue.
+    The running trajectory is assumed to continue; a pending one is ignored.
 
     Args:
         controller: Controller.

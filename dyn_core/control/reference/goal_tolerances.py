@@ -143,7 +143,7 @@ class Tolerances:
         return self.joints.index(name)
 
     def path_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
-        """Return a sentence on the joint that left the path, or None.
+        """Return a sentence on the joint that exceeds a path tolerance most, or None.
 
         Args:
             error: Position error, desired - actual, (n,) [rad | m].
@@ -152,10 +152,11 @@ class Tolerances:
         return self._fault(error, rate, self.path_position, self.path_velocity)
 
     def goal_fault(self, error: np.ndarray, rate: np.ndarray) -> str | None:
-        """Return a sentence on the joint that is not at the goal, or None.
+        """Return a sentence on the joint that exceeds a goal tolerance most, or None.
 
         Args:
-            error, rate: As for path_fault.
+            error: Position error, desired - actual, (n,) [rad | m].
+            rate: Velocity error, desired - actual, (n,) [rad/s | m/s].
         """
         return self._fault(error, rate, self.goal_position, self.goal_velocity)
 

@@ -68,7 +68,7 @@ class _Tracked:
         motion: Trajectory that the controller follows for it.
         tolerances: Tolerances that it is checked against.
         drops: Counters of controller resets at its acceptance, in the order of DROPS.
-        canceled: Whether it was canceled and is only braking.
+        canceled: Whether the goal was canceled and is only braking.
         reason: Why it cannot begin, if the trajectory before it failed; else None.
     """
 
@@ -136,6 +136,9 @@ class GoalTracker:
     def cancel(self, goal: Hashable) -> bool:
         """Cancel a goal: the reference brakes, and the goal ends when it rests.
 
+        A trajectory that has not begun is dropped without braking. The outcome,
+        canceled, comes from a later `advance`.
+
         Returns:
             Whether the goal is known.
         """
@@ -154,6 +157,8 @@ class GoalTracker:
     def end_all(self, reason: str) -> list[GoalOutcome]:
         """Abort all goals and return their outcomes, such as at deactivation.
 
+        `reason` is the sentence of the outcomes; their code is INVALID_GOAL.
+
         The controller stops if it follows one of them.
         """
         ended = [self._dropped(x, reason) for x in self.tracked]
@@ -164,6 +169,8 @@ class GoalTracker:
 
     def advance(self, t: float) -> list[GoalOutcome]:
         """Return the outcomes of goals that ended in the controller's cycle.
+
+        A violated tolerance or a stale command makes the robot brake and hold.
 
         Args:
             t: Time of receipt of the state, or time of the watchdog [s].
@@ -202,7 +209,10 @@ class GoalTracker:
             tracked.motion = motion
 
     def _outcome(self, tracked: _Tracked, t: float) -> GoalOutcome | None:
-        """Return the outcome of a goal in this cycle, or None if it continues."""
+        """Return the outcome of a goal in this cycle, or None if it continues.
+
+        If a tolerance is violated, the robot brakes, see `_aborted`.
+        """
         motion, c = tracked.motion, self.controller
         reason = self._interruption(tracked, t)
         if tracked.canceled and (reason or not self._leads(tracked)):
@@ -233,10 +243,10 @@ class GoalTracker:
         return self._aborted(tracked, code, f"{fault} at the goal, {when}")
 
     def _aborted(self, tracked: _Tracked, code: GoalCode, sentence: str) -> GoalOutcome:
-        """Abort a goal: the robot brakes from its measured state and holds.
+        """Abort a goal and return the outcome: the robot brakes and holds.
 
-        A reference that remained on the trajectory would continue to pull the robot
-        there.
+        It brakes from its measured state. A reference that remained on the trajectory
+        would continue to pull the robot there.
         """
         self._drop_waiting(f"the trajectory before it was aborted: {sentence}")
         self._hold(f"stopped: {sentence}")
@@ -301,11 +311,14 @@ class GoalTracker:
         return self.last is not None and c.follower.pending is None and c.q is not None
 
     def _dropped(self, tracked: _Tracked, reason: str) -> GoalOutcome:
-        """Return the outcome of a goal that was aborted as invalid."""
+        """Return the outcome "aborted" with the code INVALID_GOAL; no other effect."""
         return GoalOutcome(tracked.goal, "aborted", GoalCode.INVALID_GOAL, reason)
 
     def _interruption(self, tracked: _Tracked, t: float) -> str | None:
-        """Return the reason why the controller does not follow a goal, or None."""
+        """Return the reason why the controller does not follow a goal, or None.
+
+        None, too, while the goal waits, or after its trajectory has come to its end.
+        """
         c, motion = self.controller, tracked.motion
         if c.stopped is not None:
             return f"stopped: {c.stopped.reason}"

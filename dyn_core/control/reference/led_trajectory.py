@@ -55,12 +55,17 @@ class LedTrajectory:
         return self.rest.sample(t)
 
     def sample_effort(self, t: float) -> np.ndarray:
-        """Return the feed-forward effort at time t since the start, (n,) [N·m | N]."""
+        """Return the feed-forward effort at time t since the start, (n,) [N·m | N].
+
+        It is the effort of `rest`, constant before its first point and after its last;
+        zeros if it has none.
+        """
         return self.rest.sample_effort(t)
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return start times (k,) and coefficients (k, 6, n) between two times.
 
+        The first start time is `start`; `end` must be later.
         Coefficients are in ascending powers of the time since each start [s].
         """
         last = math.inf if self.end is None else float(self.end.times[0])
@@ -77,7 +82,7 @@ class LedTrajectory:
         return np.concatenate(starts), np.concatenate(c)
 
     def check_way(self, limits: JointLimits) -> None:
-        """Raise a TrajectoryError if the lead-in exceeds the limits."""
+        """Raise a TrajectoryError if there is a lead-in that exceeds the limits."""
         if self.way is not None:
             c = self.way.pieces[:, : self.way.order]
             where = "before point 0"

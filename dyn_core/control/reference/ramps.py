@@ -38,6 +38,7 @@ class Path(Protocol):
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return start times (k,) and coefficients (k, 6, n) between two times.
 
+        The first start time is `start`, all are before `end`.
         Coefficients are in ascending powers of the time since each start [s].
         """
 
@@ -53,10 +54,10 @@ def ramp(
 ) -> Trajectory | None:
     """Return a ramp at one end of a path of straight pieces, or None.
 
-    The path is traversed at a varying rate (path time per time). A ramp at the
-    beginning starts with the given rate, and joins the path at the path's own time and
-    rate 1; one at the end does the reverse. None if no ramp is needed: the rate is 1,
-    the path rests, or there is no time.
+    Times of the result are those of the path. The path is traversed at a varying rate
+    (path time per time). A ramp at the beginning starts with the given rate, and joins
+    the path at the path's own time and rate 1; one at the end does the reverse. None if
+    no ramp is needed: the rate is 1, the path rests, or there is no time.
 
     Args:
         path: Trajectory with linear interpolation.

@@ -1,4 +1,4 @@
-"""Joint trajectories: checked on construction, sampled at any time."""
+"""Joint trajectories: checked by make_trajectory, sampled at any time."""
 
 from __future__ import annotations
 
@@ -49,14 +49,16 @@ class Trajectory:
     """Trajectory points of joints with one coordinate, in the order of the controller.
 
     Interpolation is linear for positions alone, cubic with velocities, and quintic with
-    accelerations. After the end the last position is the reference.
+    accelerations. After the end the last position is the reference. The constructor
+    checks nothing; make_trajectory does.
 
     Attributes:
         times: Times of the points from the start, strictly increasing, (k,) [s].
         q: Positions, (k, n).
         qd, qdd: Velocities and accelerations, (k, n), or None.
         method: splines, or none (jumps to the position of the next point).
-        limits: Limits that it was checked against; None if it was not checked.
+        limits: JointLimits of the follower that checked it; None if no follower did,
+            as after the function make_trajectory.
         effort: Feed-forward efforts at the points, (k, n), linear between them and
             constant before the first and after the last; None if absent.
     """
@@ -75,7 +77,10 @@ class Trajectory:
         return float(self.times[-1])
 
     def moved(self, shift: np.ndarray) -> Trajectory:
-        """Return the trajectory shifted by a displacement, (n,), e.g. whole turns."""
+        """Return the trajectory shifted by a displacement, (n,), e.g. whole turns.
+
+        The trajectory itself if the displacement is zero.
+        """
         if not shift.any():
             return self
         pieces = self.pieces.copy()
@@ -115,6 +120,7 @@ class Trajectory:
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return start times (k,) and coefficients (k, 6, n) between two times.
 
+        The first start time is `start`, the others are the points before `end`.
         Coefficients are in ascending powers of the time since each start [s]. Before
         the first and after the last point the position is constant.
         """
@@ -149,7 +155,10 @@ class Trajectory:
 
     @cached_property
     def pieces(self) -> np.ndarray:
-        """Coefficients of each piece in ascending powers of time, (pieces, 6, n)."""
+        """Coefficients of each piece, (pieces, 6, n), one piece less than points.
+
+        They are in ascending powers of the time since the piece began [s].
+        """
         count = len(self.times) - 1
         c = np.zeros((6, count, self.q.shape[1]))
         with np.errstate(all="ignore"):  # the checks refuse overflow

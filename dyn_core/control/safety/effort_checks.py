@@ -45,6 +45,10 @@ class Safety:
         clock: Function that returns the time of driven joints [s].
         failure: Reason why the last failed effort could not be computed.
         cycles: Number of calls of `effort`.
+        sent: Time [s] and value of the last effort, (nv,); None after a restart.
+        good: Last valid effort of the law within limits and slew rate, (nv,); zeros
+            after a restart.
+        zero: Zero effort, (nv,).
     """
 
     joints: tuple[str, ...]
@@ -79,7 +83,9 @@ class Safety:
         self._slewing: np.ndarray | None = None  # start by joint, (nv,), or inf [s]
 
     def stop(self, t: float, cause: str, kind: str, reason: str) -> None:
-        """Stop the robot; a stronger stop that is already in force remains.
+        """Stop the robot; a stop in force that is as strong or stronger remains.
+
+        In both cases the cause is counted, and efforts being computed are discarded.
 
         Args:
             t: Time [s].
@@ -108,6 +114,9 @@ class Safety:
     ) -> np.ndarray:
         """Return the effort to send, (nv,) [N·m | N].
 
+        The effort of the law is limited and checked. A violation stops the robot; then,
+        and while a stop is in force, the result is the effort of the stop.
+
         Args:
             t: Time [s].
             q, qd: Joint position and velocity, (nv,).
@@ -130,7 +139,7 @@ class Safety:
 
     @property
     def saturated(self) -> np.ndarray:
-        """Sign of the last torque for joints at their effort limit, else 0, (nv,)."""
+        """Sign of `good` for joints at their effort limit, else 0, (nv,)."""
         return np.where(np.abs(self.good) >= self.limit, np.sign(self.good), 0.0)
 
     def carried(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
@@ -235,7 +244,11 @@ class Safety:
         During a stop of kind hold the shadow checks each cycle, and the envelope after
         stop_time, when the robot should be at rest. A fault turns the stop into zero.
 
-        Arguments as for `effort`.
+        Args:
+            t: Time [s].
+            q, qd: Joint position and velocity, (nv,).
+            error: Function that returns the tracking error, (nv,).
+            law: Function that returns the law's effort, used by a stop of kind hold.
         """
         stop = self.running
         if stop is None:
@@ -294,7 +307,8 @@ class Safety:
     def _slewed(self, t: float, tau: np.ndarray) -> np.ndarray:
         """Return an effort limited in its rate of change from the last one.
 
-        A single wrong sample that no check refuses thus moves the robot little.
+        A single wrong sample that no check refuses thus moves the robot little. Without
+        a last effort there is no limit.
         """
         if self.sent is None:
             return tau

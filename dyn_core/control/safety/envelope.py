@@ -26,7 +26,7 @@ from dyn_core.validation import known_keywords
 
 JOINT = ("effort", "effort_rate", "joint_power", "tracking_error", "velocity")
 MODEL = "model"  # setting of a bound that is computed from the model
-SPEEDING = 1.5  # default velocity bound, by the velocity limit of the model
+SPEEDING = 1.5  # default velocity bound, as a multiple of the velocity limit
 FAR = 0.5  # default bound of the tracking error [rad | m]
 WHOLE = ("power", "kinetic_energy", "tool_speed")
 UNITS = {
@@ -127,7 +127,8 @@ class Bounds:
     """Bounds of an envelope on absolute values; None means no bound.
 
     A bound of the joints is one number, one number a joint, or a mapping from joint
-    name to number. The bound "model" is computed from the model, see `resolved`.
+    name to number. The bound "model" is computed from the model, see `resolved`. All
+    bounds must be above 0; Envelope checks them.
 
     Attributes:
         effort: Effort; None: the effort limits of the controller [N·m | N].
@@ -301,7 +302,7 @@ class Envelope:
 
 
 def value_count(model: Model) -> int:
-    """Return the number of bounded quantities of a robot."""
+    """Return the number of bounded quantities of a robot, 5 nv + 3."""
     return len(JOINT) * model.nv + len(WHOLE)
 
 

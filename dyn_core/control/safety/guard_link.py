@@ -28,7 +28,7 @@ class Beat:
 
     Attributes:
         uuid: Identifier of its process; a restarted guard has another one.
-        stopped: Whether it has stopped the robot.
+        stopped: Whether the guard has stopped the robot.
         reason: Reason of the stop, a sentence.
         resets: Number of resets that it has handled.
         timeout: Its setting effort_timeout [s]; 0: unknown.
@@ -55,7 +55,7 @@ class KnownGuard:
         graced: Whether its deadline was extended once since the newest beat.
         confirmed: Whether a beat sent after the last suspension of the reader was
             received.
-        lost: Whether it has fallen silent.
+        lost: Whether the guard has fallen silent.
     """
 
     beat: Beat
@@ -95,7 +95,8 @@ class GuardLink:
     def hear(self, t: float, beat: Beat) -> None:
         """Process a beat received at time t [s].
 
-        A beat with fewer resets than a received one is older and ignored.
+        It extends the guard's deadline, and sets or ends the stop of this guard. A beat
+        with fewer resets than a received one is older and ignored.
         """
         self._excuse(t)
         guard = self.guards.get(beat.uuid)
@@ -125,7 +126,10 @@ class GuardLink:
             self.fault = self.fault or "the guard has ended"
 
     def check(self, t: float) -> None:
-        """Detect silent guards; to be called at intervals shorter than LATE."""
+        """Detect silent guards at time t [s] and set `fault`.
+
+        To be called at intervals shorter than LATE.
+        """
         self._excuse(t)
         for guard in self.guards.values():
             if t >= guard.deadline and not (guard.beat.ends or guard.lost):
@@ -262,7 +266,10 @@ class GuardStop:
         self._act(t)
 
     def look(self, t: float) -> None:
-        """Check for silent guards; to be called between states, too."""
+        """Check for silent guards at time t [s], and stop the controller if need be.
+
+        To be called between states, too.
+        """
         self.link.check(t)
         self._act(t)
 

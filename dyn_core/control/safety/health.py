@@ -43,6 +43,8 @@ class Condition(NamedTuple):
 class Health:
     """Evaluates the state and the counters of a controller over a time window.
 
+    The constructor adds a listener to the controller.
+
     Attributes:
         controller: Controller to be observed.
         large_error: Distance to the reference above which it is reported [rad | m].
@@ -69,6 +71,10 @@ class Health:
     def conditions(self, t: float, more: Sequence[Condition] = ()) -> list[Condition]:
         """Return the active conditions, most severe first; at least one.
 
+        The order of severity is ERROR, STALE, WARN, OK.
+
+        Events are those since a call WINDOW ago: each call stores the counters.
+
         Args:
             t: Time, on the clock of `update` [s].
             more: Conditions from other sources to be included.
@@ -81,7 +87,7 @@ class Health:
         return sorted([state, *rest], key=lambda c: -_GRAVITY[c.level])
 
     def summary(self, conditions: Sequence[Condition]) -> tuple[int, str]:
-        """Return the highest level and the joined messages of conditions.
+        """Return the most severe level and the joined messages of conditions.
 
         Messages of level OK are left out if there are others.
 

@@ -31,6 +31,8 @@ class Silence:
     def torque(self, t: float, enabled: bool) -> np.ndarray | None:
         """Return the torque for a stale state, (nv,) [N·m | N]; None if it is fresh.
 
+        None, too, before the first state. A stale state sets `samples.good` to 0.
+
         Args:
             t: Present time, monotonic [s].
             enabled: Whether the controller may send a torque other than zero.

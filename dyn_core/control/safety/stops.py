@@ -65,6 +65,8 @@ class Gate:
     def send(self, ticket: int, publish: Callable[..., Any], *args: Any) -> bool:
         """Call publish(*args) if no stop has come since the ticket.
 
+        It is called under the lock; else the effort is counted in `discarded`.
+
         Returns:
             Whether it was called.
         """

@@ -20,7 +20,7 @@ from dyn_core.model import Model
 from dyn_core.validation import Quantity, known_keywords
 
 JITTER = 2e-3  # possible excess of the true time between two states [s]
-SHORTEST = 0.5  # smallest true time between two states, by the measured or mean time
+SHORTEST = 0.5  # smallest true time between states, fraction of measured or mean
 DRIFT = 0.05  # time for which velocities may differ by velocity_mismatch [s]
 # By kind of joint: (slack, minimum mismatch, mismatch without a velocity limit).
 TURNING, SLIDING = (0.2, 2.0, 10.0), (0.05, 0.5, 2.0)
@@ -114,6 +114,7 @@ def compare_states(
         Sum of NOT_FINITE, OUTSIDE (beyond the bounds), FAR (displacement beyond `jump`,
         or a raw change of more than MOST_TURNS of a wrapped joint) and APART
         (positions and velocity differ by more than `mismatch`); 0 if none applies.
+        Without a previous state FAR and APART are not tested, and nothing is written.
     """
     not_finite, outside, far, apart = 0, 0, 0, 0
     for k in range(len(rows.q)):
@@ -179,13 +180,15 @@ class StateBounds:
     Attributes:
         position_slack: Distance by which positions may exceed a limit of the model
             [rad | m]; None: 0.2 rad, 0.05 m.
-        velocity_factor: Largest velocity, by the velocity limit of the model; >= 1.
+        velocity_factor: Largest velocity, as a multiple of the model's velocity limit,
+            1 or more; joints without a limit are not checked.
         velocity_mismatch: Largest difference between a velocity and the difference
             quotient of the positions [rad/s | m/s]; None: twice the velocity limit, at
             least 2 rad/s, 0.5 m/s; without a limit 10 rad/s, 2 m/s.
 
     Raises:
-        SettingError: velocity_factor is invalid. StateCheck checks the other bounds.
+        SettingError: velocity_factor is no number of 1 or more. StateCheck checks the
+            other bounds.
     """
 
     position_slack: Any = None

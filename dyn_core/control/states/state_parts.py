@@ -129,8 +129,8 @@ class PartMerger:
         Args:
             t: Time of receipt, monotonic [s].
             names: Joint names of the part; other joints are ignored.
-            fields: position, velocity and effort, each with one number per name, or
-                empty.
+            fields: Mapping with the keys position, velocity and effort; each value has
+                one number per name, or is empty.
             stamp: Time stamp [s]; None if there is none.
 
         Raises:

@@ -200,7 +200,8 @@ class Samples:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return position and velocity of a sample after the checks of a single state.
 
-        Size, finite numbers, age and bounds are checked; a refusal is counted.
+        Size, finite numbers, age and bounds are checked; a refusal is counted. The
+        arrays are copies; `accept` stores them.
 
         Args:
             t: Time of receipt [s].
@@ -309,7 +310,8 @@ class Samples:
         Args:
             t: Time of receipt [s].
             q, qd: Checked state.
-            stamp, now: As for `accept`; None is not compared.
+            stamp: Time stamp [s]; None is not compared.
+            now: Time on the clock of trajectories [s]; None is not compared.
         """
         if stamp is not None and self.stamp is not None and stamp < self.stamp:
             return BACK
@@ -331,9 +333,10 @@ class Samples:
 
     @property
     def paused(self) -> bool:
-        """Whether the clock of trajectories has stopped at the last state.
+        """Whether `clock` is within state_timeout of the last state's time.
 
-        False without such a clock or without a state.
+        If this state is stale by its time of receipt, the clock has stopped. False
+        without such a clock or without a state.
         """
         clock = None if self.clock is None else self.clock()
         if clock is None or self.now is None:
@@ -404,6 +407,8 @@ class Samples:
 
     def silence(self, t: float) -> float | None:
         """Return the time since the state became stale [s]; None if it is fresh.
+
+        A state becomes stale state_timeout after its receipt.
 
         None, too, before the first state.
         """

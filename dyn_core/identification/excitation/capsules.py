@@ -34,7 +34,7 @@ class LinkCapsule(NamedTuple):
 
 
 def link_capsules(model: Model, hulls: Hulls) -> list[LinkCapsule]:
-    """Return a capsule around each collision shape of a robot.
+    """Return a capsule around each collision shape, in the order of model.shapes.
 
     Spheres and capsules are represented exactly. Others are enclosed by a capsule:
     cylinders along their axis, boxes along their longest side, convex hulls of meshes
@@ -167,7 +167,7 @@ class CapsulePairs:
         return len(self.pairs)
 
     def distances(self, q: np.ndarray) -> Distances:
-        """Return the distances in positions q, (samples, nv)."""
+        """Return the distances of `pairs` in positions q, (samples, nv)."""
         places = np.asarray(self._places(q)).reshape(len(q), -1, 2, 3)
         axes = np.ascontiguousarray(
             places.transpose(2, 3, 0, 1)

@@ -45,7 +45,7 @@ def condition_number(rows: np.ndarray) -> float:
 
 
 def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
-    """Return the joint whose parameters are hardest to distinguish.
+    """Return the name of the joint whose parameters are hardest to distinguish.
 
     It has the largest share of the right singular vector for the smallest singular
     value; bodies that follow a joint count as its own.

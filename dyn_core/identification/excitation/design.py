@@ -37,7 +37,7 @@ from dyn_core.validation import Quantity, Whole, float_array, known_keywords
 
 TRIALS = 100  # number of random motions, of which the best are optimised
 SAMPLES = 25  # samples in a period of the highest harmonic
-REVERSAL = 0.05  # width of dry friction's reversal, by the largest speed
+REVERSAL = 0.05  # width of dry friction's reversal, fraction of the largest speed
 MARGIN = 3e-3  # relative margin of a limit, for the motion between samples
 ROUNDS, STEPS = 8, 60  # outer rounds and inner steps of an optimisation
 REPAIRS = 4  # maximum number of tightenings after a dense check finds a violation
@@ -214,7 +214,7 @@ def _check_choices(choices: Mapping[str, Any]) -> None:
 
 
 def _check_joints(model: Model) -> None:
-    """Raise a SettingError if a joint has several coordinates."""
+    """Raise a SettingError unless all joints are revolute, continuous or prismatic."""
     for name in model.joint_names:
         if model.joint_kind(name) not in ("revolute", "continuous", "prismatic"):
             raise SettingError(

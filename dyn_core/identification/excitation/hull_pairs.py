@@ -101,7 +101,7 @@ class HullPairs:
         return (places[:, :, 1:] - origin[:, :, None]).swapaxes(2, 3), origin
 
     def distances(self, q: np.ndarray) -> HullDistances:
-        """Return the distances in positions q, (samples, nv)."""
+        """Return the distances of `pairs` in positions q, (samples, nv)."""
         R, p = self._frames(q)
         results = np.empty((len(q), *self._results.shape))
         for k in range(len(q)):

@@ -148,7 +148,7 @@ def moving_points_pull(model, q, weights, points):  # type: ignore[no-untyped-de
 
     Args:
         weights: Weight of each result of moving_points.
-        points: As in moving_points.
+        points: For each point the index of its body and body coordinates (i, x, y, z).
 
     Source: design of this project.
     """

@@ -98,7 +98,7 @@ class MotionLimits:
     ) -> list[BrokenLimit]:
         """Return the worst violation for each kind and joint; empty if there is none.
 
-        NaN counts as a violation.
+        In the order of KINDS, then of joints. NaN counts as a violation.
 
         Args:
             t: Times, (samples,) [s].

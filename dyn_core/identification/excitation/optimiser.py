@@ -40,7 +40,9 @@ def optimised(
     steps: int,
     before: Optimum | None = None,
 ) -> Optimum:
-    """Minimise the objective of a problem within its limits, up to small violations.
+    """Minimise the objective of a problem within its limits; return the last iterate.
+
+    The result may still violate limits, see Optimum.excess.
 
         l <- max(0, l + w e)   after each round
 

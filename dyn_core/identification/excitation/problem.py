@@ -40,7 +40,8 @@ class DesignOutcome(NamedTuple):
     Attributes:
         value: Objective, with a smooth measure of the condition number.
         excess: Scaled violation of each limit, negative where it is satisfied,
-            (constraints,).
+            (constraints,): for each of KINDS upper, then lower limits of all samples;
+            last the distances.
         condition: Condition number.
     """
 
@@ -100,7 +101,7 @@ class DesignProblem:
         return (self.series.size - (self.start is not None)) * self.nv
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """Return the coefficients of the series for variables x, (size, nv)."""
+        """Return the variables of `series`, (size, nv), for the scaled x, (count,)."""
         if self.start is None:
             full = x.reshape(self.series.size, self.nv) * self.scale
             full[0] += self.limits.middle
@@ -109,7 +110,7 @@ class DesignProblem:
         return np.vstack([self.start, rest])
 
     def motion(self, x: np.ndarray) -> MotionSamples:
-        """Return the samples of the motion for variables x."""
+        """Return the samples of the motion for variables x, (count,)."""
         c = self.coefficients(x)
         return MotionSamples(*(matrix @ c for matrix in self.matrices))
 
@@ -150,7 +151,7 @@ class DesignProblem:
         return np.asarray(x.ravel())
 
     def outcome(self, x: np.ndarray) -> DesignOutcome:
-        """Return objective and limits for variables x."""
+        """Return objective and scaled violations for variables x, (count,)."""
         value, _, excess, condition = self._evaluated(x, None, 0.0)
         return DesignOutcome(value, excess, condition)
 
@@ -164,7 +165,7 @@ class DesignProblem:
         Args:
             x: Variables, (count,).
             multipliers: Multiplier l of each limit, in the order of `outcome`.
-            weight: Penalty weight w.
+            weight: Penalty weight w, above 0.
         """
         value, gradient, _, _ = self._evaluated(x, multipliers, weight)
         return value, gradient

@@ -45,7 +45,8 @@ class Excitation:
     Attributes:
         names: Joint of each column.
         trajectory: Trajectory with quintic interpolation between its points.
-        tau: Joint forces at the points, (points, nv) [N·m | N].
+        tau: Joint forces at the points, with joint friction and springs, (points, nv)
+            [N·m | N].
         series: Duration and number of harmonics.
         start: Positions at start and end, (nv,) [rad | m].
         even, odd: Coefficients a and b of start + sum_k a_k (cos k w t - 1) + b_k sin k
@@ -61,7 +62,7 @@ class Excitation:
         near: Pairs whose capsules are too close at the start: their hulls or meshes
             were checked, or nothing where they touch at the start.
         broken: Violated limits, also between the points: the worst violation of each,
-            largest first.
+            the largest relative to its limit first.
         costly: Joint that increases a large condition number most, if one does; else
             None.
     """
@@ -147,7 +148,9 @@ class Excitation:
             raise SettingError(f"{path}: {why_unread(error)}", "out") from error
 
     def plot(self, title: str = "") -> Any:
-        """Return a figure of positions, velocities, accelerations and joint forces.
+        """Return a matplotlib figure of the motion and its joint forces.
+
+        It shows positions, velocities, accelerations, and joint forces with limits.
 
         Raises UnsupportedError if matplotlib is not installed.
         """
@@ -212,7 +215,7 @@ class DenseCheck:
 
         Args:
             series: Fourier series.
-            c: Coefficients of the series, (size, nv).
+            c: Variables of the series, (size, nv): start, then basis coefficients.
             random_condition: Smallest condition number of random motions, for the
                 result.
         """

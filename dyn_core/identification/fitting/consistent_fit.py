@@ -22,10 +22,10 @@ from dyn_core.model.checks.pseudo_inertia import (
 NEARNESS = 0.005
 STAGE = 0.2  # factor on that weight from stage to stage, until it is NEARNESS
 PRECISION = 1e-9  # relative change of the cost at which the fit ends
-LOOSE = 0.2  # decrease of the cost, by the weight, at which a stage ends
+LOOSE = 0.2  # decrease of the cost that ends a stage, fraction of the weight
 EVALUATIONS = 200  # default maximum number of cost evaluations
-SLIM = 1e-9  # smallest eigenvalue of a consistent start, by its largest
-THICK = 0.05  # smallest moment of a body made from a prior, by its largest
+SLIM = 1e-9  # smallest eigenvalue of a consistent start, fraction of the largest
+THICK = 0.05  # smallest moment of a body from a prior, fraction of the largest
 INSIDE = 0.95  # largest fraction of the distance to the boundary of consistency
 ROUNDING = 1e-12  # relative distance at which a parameter counts as at its bound
 STIFFEST = 1e12  # largest damping; the fit ends if no step decreases the cost
@@ -249,7 +249,13 @@ class _Problem:
         known: Knowledge,
         progress: Callable[[int, float], None] | None,
     ) -> _Problem:
-        """Return the problem of rows and a prior; arguments as for fit_consistent."""
+        """Return the problem of rows and a prior.
+
+        Args:
+            A, b: Weighted rows (rows, n), and right sides (rows,).
+            known: Prior, bounds and blocks.
+            progress: Function called as progress(evaluations, cost), or None.
+        """
         places = np.array(known.blocks, int)[:, None] + np.arange(10)
         tens = [_roundish(known.prior[row]) for row in places]
         J = pseudo_inertia(np.array(tens).reshape(-1, 10))
@@ -269,7 +275,10 @@ class _Problem:
         return 0.5 * float(left @ left)
 
     def cost(self, x: np.ndarray) -> float:
-        """Return the cost; infinite if a block is not consistent."""
+        """Return the cost; infinite if a block is not consistent.
+
+        Counts an evaluation, and calls `progress`.
+        """
         J = pseudo_inertia(x[self.places])
         signs, logs = np.linalg.slogdet(self.anchors @ J)
         apart = np.einsum("bij,bij->b", self.anchors, J) - logs - 4
@@ -283,7 +292,8 @@ class _Problem:
     def way_out(self, x: np.ndarray, step: np.ndarray) -> float:
         """Return the multiple of a step that reaches the boundary of consistency.
 
-        Infinite if there is no boundary in this direction.
+        Infinite if there is no boundary in this direction. The blocks must be
+        consistent at x.
         """
         if not len(self.places):
             return np.inf

@@ -22,7 +22,7 @@ from dyn_core.identification.selection import Unknowns
 from dyn_core.model import Model
 from dyn_core.validation import float_array
 
-NOISE_FLOOR = 1e-6  # smallest noise of a joint, by its largest force
+NOISE_FLOOR = 1e-6  # smallest noise of a joint, fraction of its largest force
 MOST_NAMED = 6
 HUBER = 1.345  # deviations beyond which residuals count less, Huber's choice
 MOST_ALIKE = 0.98  # upper limit of the correlation of consecutive rows
@@ -94,9 +94,9 @@ class Measurements:
         )
 
     def rows(self, chosen: np.ndarray) -> Measurements:
-        """Return the measurements of some rows, given by indices.
+        """Return the measurements of the rows with given indices.
 
-        Noise and trust unchanged.
+        Noise, and the trust of these rows, are those of this object.
         """
         n, forces = self.forces.average, self.forces
         samples = (chosen[:, None] * n + np.arange(n)).ravel()
@@ -201,9 +201,9 @@ class Measurements:
         return self._factors
 
     def cost(self, z: np.ndarray) -> float:
-        """Return the weighted sum of squared residuals.
+        """Return the sum of the squares of residuals divided by the noise.
 
-        Of Huber's function if robust.
+        If `robust`, Huber's function replaces the square.
         """
         sizes = np.abs(self.residual(z)) / self.noise
         if self.robust:
@@ -247,6 +247,7 @@ class Measurements:
 
 
 def _mean_square(x: np.ndarray) -> np.ndarray:
+    """Return the mean square of each column, (n,), for x: (rows, n)."""
     return np.asarray((x * x).mean(axis=0))
 
 

@@ -14,7 +14,7 @@ from dyn_core.identification.regressor_rank import base_of
 from dyn_core.identification.result import CrossValidation, Identification
 from dyn_core.model.checks.pseudo_inertia import least_eigenvalue
 
-_SMALL = 0.01  # excess of an asymmetry, by the joint's force, that is cut
+_SMALL = 0.01  # excess of an asymmetry that is cut, fraction of the joint's force
 
 
 def outcome(
