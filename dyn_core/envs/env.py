@@ -288,7 +288,7 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
     def set_state(self, state: Any) -> np.ndarray:
         """Continue from a state, (ns,) [SI]; return its observation.
 
-        The number of steps in the episode stays.
+        The number of steps in the episode stays. No reset is needed before.
 
         Raises:
             ShapeError, NonFiniteError: The state is invalid.

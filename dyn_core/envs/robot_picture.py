@@ -92,7 +92,10 @@ class RobotPicture:
 
 
 def bones(task: RobotTask) -> list[tuple[int, int]]:
-    """Return the pairs of links to join by a line, by their indices in `links`."""
+    """Return the pairs (ancestor, link) to join by a line, as indices in task.links.
+
+    A link without an ancestor in task.links is in no pair as second entry.
+    """
     model = task.model
     first: dict[int, int] = {}
     pairs = []

@@ -131,8 +131,9 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
 
         Args:
             seed: An integer; equal seeds give equal bits.
-            options: {"state": (rows, ns)} begins with these states; {"reset_mask":
-                (rows,)}, booleans, selects the environments that are reset.
+            options: {"state": (num_envs, ns)} begins with these states; {"reset_mask":
+                (num_envs,)}, booleans, selects the environments that are reset. With
+                both, the states of other environments are checked and ignored.
 
         Raises:
             SettingError: A seed that is not an integer, an unknown option, or a
@@ -263,6 +264,9 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     def set_state(self, states: Any) -> np.ndarray:
         """Continue from states, (rows, ns) [SI]; the numbers of steps stay.
 
+        Finished environments continue, too: the next step does not reset them. No reset
+        is needed before.
+
         Returns:
             Observations, (rows, no).
 
@@ -274,7 +278,10 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         return self._cast(self._seen(self._state))
 
     def render(self) -> Any:
-        """Return a tuple of a picture of each state; None without a render mode."""
+        """Return a picture of each state, as a tuple; None without a render mode.
+
+        Raises SettingError before a reset.
+        """
         if self.render_mode is None:
             return None
         if self._picture is None:

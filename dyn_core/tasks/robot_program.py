@@ -17,8 +17,9 @@ class RobotProgram:
 
         after, seen, reward, over = program(state, action)
 
-    A row that diverges has NaN as state and observation and a reward of 0. It does not
-    affect other rows.
+    A row diverges if its position is not finite, a joint velocity exceeds 1e6 or its
+    reward is not finite. It has NaN as state and observation and a reward of 0; its end
+    is evaluated as if it had not moved. It does not affect other rows.
 
     Args:
         task: Task.
@@ -40,8 +41,8 @@ class RobotProgram:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return flat states, observations (rows, no), rewards and ends (rows,).
 
-        Actions beyond their bounds are clipped. The state is NaN for a row that
-        diverges, but for its action entries.
+        Actions beyond their bounds are clipped. An end is 1 if the episode ends, else
+        0. The state is NaN for a row that diverges, but for its action entries.
 
         Args:
             state: Flat states, (rows, ns).

@@ -154,7 +154,7 @@ def outcome_of(
 def efforts(
     controller: Controller, states: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """Return the efforts of a controller for all states, (cycles, nv).
+    """Begin anew, run all states and return the efforts, (cycles, nv).
 
     Raises UnsupportedError if it is stopped at the end.
     """

@@ -113,7 +113,7 @@ class SystemCase:
         return self.programs[key]
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Return random inputs of a Program, in the order of its Ports."""
+        """Draw random inputs of a Program, new ones at each call, in its Ports' order."""
         return [self._argument(port) for port in program.inputs]
 
     def _argument(self, port: Port) -> np.ndarray:

@@ -134,7 +134,7 @@ def _momentum_noise(model, q, link, pi, velocity_noise):
 
 
 def _corrected(state, noise, Y, error):
-    """Update the estimate with a measured momentum, one row after another.
+    """Return the estimate updated with a measured momentum, one row after another.
 
     The rows are decorrelated by the factors of the noise.
 

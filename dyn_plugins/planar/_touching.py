@@ -121,7 +121,7 @@ def without_leaving(model, touching, released, v, L):
         touching: Before any release.
         released: After the releases.
         v: Velocities after the releases.
-        L: Of the links.
+        L: Normals of the links over their lengths, as `links` returns them.
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -260,7 +260,10 @@ def bounds_of(model, i):
 
 
 def joint_rates(v, L):
-    """Return the rates of the joint angles, a list of n-1; L of the links [rad/s].
+    """Return the rates of the joint angles, a list of n-1 [rad/s].
+
+    v: Velocities of the joints; L: normals of the links over their lengths, as `links`
+    returns them.
 
     Source: WAW-2.1.
     """

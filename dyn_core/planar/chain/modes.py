@@ -220,7 +220,7 @@ class UnilateralConstraints:
         return np.array(plane.z0), np.array(plane.z)
 
     def gap(self, key: Key, x: np.ndarray, theta: np.ndarray) -> float:
-        """Return the distance of a constraint to its bound, negative beyond it."""
+        """Return the distance of a constraint to its bound [m | rad], < 0 beyond it."""
         if key.rank:
             z0, z = self.plane(key)
             return float(z @ (x[key.joint] - z0))

@@ -171,6 +171,9 @@ class MovingChain:
     def set_state(self, x: Any, v: Any, near: Any = None) -> None:
         """Set a state that is within all bounds, with no active unilateral constraints.
 
+        Latches, `evaluation`, `dropped` and `taut` are cleared; `t`, `lost`, `steps`
+        and `events` stay.
+
         Args:
             x, v: Positions and velocities, (n, 2) [m], [m/s].
             near: Angles to which the state's are unwrapped, n-1 [rad]; None: the middle
@@ -268,7 +271,7 @@ class MovingChain:
 
     @property
     def energy(self) -> tuple[float, float]:
-        """Kinetic and potential energy [J]."""
+        """Kinetic and potential energy [J]; the latter is zero at the origin."""
         chain, v = self.chain, self.v
         kinetic = 0.5 * float((np.array(chain.masses) * (v * v).sum(1)).sum())
         for i, (start, end, between) in enumerate(chain.shares):

@@ -33,7 +33,7 @@ def state_to_chain(
         chain: Chain with its links.
         q: Joint positions, nq [rad | m].
         qd: Joint velocities, nv [rad/s | m/s].
-        tip: As for from_model.
+        tip: Link at whose origin the last chain link ends; None: see from_model.
 
     Returns:
         x, v, (n, 2) [m], [m/s].
@@ -87,7 +87,7 @@ def state_to_model(
         model: Robot.
         chain: Chain with its links.
         state: x, v, (n, 2) [m], [m/s]; errors of lengths and bend angles are ignored.
-        tip: As for from_model.
+        tip: Link at whose origin the last chain link ends; None: see from_model.
 
     Returns:
         q, nq [rad | m], and qd, nv [rad/s | m/s].

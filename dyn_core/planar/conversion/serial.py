@@ -38,7 +38,8 @@ class PlanarChainGeometry:
         slides: Indices of the bodies that slide.
         root: Index of the body that carries joint 0's link.
         free: Whether the root's joint is planar or floating.
-        poses: Rotation and position of each body in the neutral position.
+        poses: Rotation and position of each body in the base frame, in the neutral
+            position; entry 0 is the base.
         start: From the root's origin to joint 0, in the plane [m].
         mass: Point mass at joint 0 [kg].
         segments: The links.
@@ -115,7 +116,10 @@ def read(model: Model, tip: str | None = None) -> PlanarChainGeometry:
 
 
 def place(model: Model, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return rotation (3, 3) and position of each body in the base frame, at q."""
+    """Return rotation (3, 3) and position of each body in the base frame, at q.
+
+    A rotation is from body to base coordinates; entry 0 is the base.
+    """
     return [(np.array(R.rows), np.array(p)) for R, p in _placed(model, q)]
 
 

@@ -20,7 +20,10 @@ def initial(rng: np.random.Generator, rows: int) -> Start:
 
 
 def push(rows: RobotRows) -> np.ndarray:
-    """Return the push on the trunk's origin as joint forces, (n, 18) [N]."""
+    """Return the push as joint forces, (n, 18) [N], in the trunk's axes.
+
+    It acts at the trunk's origin; zero between pushes.
+    """
     number, since = np.divmod(rows.time, PERIOD)
     place = np.clip(number.astype(int), 0, PUSHES - 1)
     angle = rows.memory[np.arange(len(place)), place]
