@@ -39,7 +39,8 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     Modes of reset, by gymnasium's names: NEXT_STEP (a finished environment is reset in
     the next step, which ignores its action and returns reward 0), SAME_STEP (at once;
     the last observation is in info["final_obs"], for the rows of info["_final_obs"]),
-    DISABLED (by reset(options={"reset_mask": rows})).
+    DISABLED (by reset(options={"reset_mask": rows}); until then a finished environment
+    continues).
 
     A row whose motion diverges is terminated, the others continue: its observation is
     the one of its last valid state, its reward is 0, and info["diverged"] is True

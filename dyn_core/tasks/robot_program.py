@@ -25,6 +25,11 @@ class RobotProgram:
         task: Task.
         rows: Number of rows of a call.
         choices: Engine and threads of the Programs.
+
+    Raises:
+        UnsupportedError: The task has a world, and its stepping is free.
+        ModelError, ShapeError: A function of the task is invalid, see
+            RobotTask.prepare.
     """
 
     def __init__(self, task: RobotTask, rows: int, **choices: Any) -> None:

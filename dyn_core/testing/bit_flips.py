@@ -192,7 +192,8 @@ def _run(
     """Flip one bit in a child process.
 
     Args:
-        controller, states: As for flip_bits.
+        controller: Controller with a shadow, ready to run; unchanged in this process.
+        states: Positions and velocities, one pair for each cycle.
         address, bit: Byte in memory, and bit 0..7.
 
     Returns:

@@ -113,7 +113,7 @@ class SystemCase:
         return self.programs[key]
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Draw random inputs of a Program, new ones at each call, in its Ports' order."""
+        """Draw new random inputs of a Program, in the order of its Ports."""
         return [self._argument(port) for port in program.inputs]
 
     def _argument(self, port: Port) -> np.ndarray:

@@ -198,7 +198,7 @@ def transmitted_forces(model, joints, IA, a, pA):
     Args:
         model: Robot.
         joints, IA: Results of `articulated_joints`.
-        a, pA: By body, as in Accelerations.
+        a, pA: By body: spatial acceleration, and articulated bias force.
 
     Source: RBDA, Table 7.1; KIM-2.3.
     """

@@ -282,6 +282,9 @@ def _beyond(i, sign, bound, r):
         i: Index of the joint.
         sign, bound: As bounds_of returns them.
         r: Directions of the links.
+
+    Returns:
+        Sine, positive beyond the limit, and cosine.
     """
     before = r[i - 1] if i else Vector((1.0, 0.0))
     co, si = cos(bound), sin(bound)

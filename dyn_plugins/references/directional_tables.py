@@ -260,9 +260,11 @@ def hd_directional_table(
     Inputs and outputs: those of HD_DIRECTIONAL.
 
     Args:
-        prescribed: As in `hybrid`.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
+            see hybrid.
         parameter: Path of the parameter (model/parameter_paths), or None.
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move, and points of action; see id_directional.
 
     Source: KIM-4.4 (Table 7, corrected by E-10 to E-14), KIM-4.3.
     """
@@ -293,7 +295,8 @@ def fd_directional_table(
     Inputs and outputs: those of FD_DIRECTIONAL.
 
     Args:
-        choices: parameter, f_ext_fixed, f_ext_points: see id_directional.
+        choices: parameter (path of the parameter, or None), f_ext_fixed, f_ext_points:
+            see id_directional.
 
     Source: KIM-4.3 (Table 6, corrected by E-10, E-11, E-14): Table 7 with no joint
     prescribed.

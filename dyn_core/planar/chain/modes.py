@@ -140,7 +140,11 @@ class Latch:
         return self.until.get(key, -np.inf) > t
 
     def release(self, key: Any, t: float) -> bool:
-        """Record a release at time t and return True; False if it is not allowed."""
+        """Record a release at time t and return True; False if it is not allowed.
+
+        After max_releases within the window, the constraint is held until the oldest of
+        these releases is one window ago.
+        """
         if self.holds(key, t):
             return False
         times = self.released[key]

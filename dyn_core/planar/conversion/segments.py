@@ -136,7 +136,7 @@ class PlanarBody:
 
         Args:
             start: Start of the link, in the plane [m].
-            tip: As for `end`.
+            tip: Link at whose origin the last body's chain link ends; None: see `end`.
 
         Source: WAW-13.4 (a), with a bend.
         """

@@ -157,7 +157,7 @@ class PlanarObject(System):
         Args:
             u: Efforts.
             qd: Rates of the coordinates, for friction; None: at rest, without friction.
-            split: As given to to_chain.
+            split: Whether rods of the chain are split, as given to to_chain.
 
         Source: WAW-4.2, WAW-13.4.
         """
@@ -174,7 +174,7 @@ class PlanarObject(System):
         Args:
             alpha: Of the joint angles [rad/s²].
             a0: Of joint 0, 2 [m/s²].
-            split: As given to to_chain.
+            split: Whether rods of the chain are split, as given to to_chain.
 
         Raises:
             ModelError: The object has no rods.
