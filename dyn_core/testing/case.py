@@ -103,7 +103,10 @@ class SystemCase:
         return self.build(find(name), **{"engine": "graph", **choices})
 
     def build(self, solver: Solver, **choices: Any) -> Program:
-        """Return the Program of a solver for this system, cached by its options."""
+        """Return the Program of a solver for this system, cached by its options.
+
+        The option `engine` is dropped if it is "array" or the solver has no algorithm.
+        """
         if choices.get("engine") == "array" or not hasattr(solver, "algorithm"):
             choices.pop("engine", None)
         choices = {**self.options(solver), **choices}

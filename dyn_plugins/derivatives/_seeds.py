@@ -99,7 +99,10 @@ def parameter_along(model, parameter, dp):
 
 
 def moved_model(model, changed):
-    """Return the Model with the parameters in `changed`, numbers with derivatives."""
+    """Return the Model with the parameters in `changed`; itself if that is empty.
+
+    changed: Numbers with derivatives by parameter path.
+    """
     return parameter_paths.with_values(model, changed) if changed else model
 
 

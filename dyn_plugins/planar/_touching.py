@@ -208,7 +208,7 @@ def planes_of(model, i):
 
 
 def height(plane, x):
-    """Return the height of a position x above a half-plane's edge [m]."""
+    """Return the height of x above a half-plane's edge, negative below it [m]."""
     return Vector(plane.z) @ (x - Vector(plane.z0))
 
 
@@ -221,7 +221,7 @@ def normal(model, i, contact):
 
 
 def depth(model, i, contact, x):
-    """Return the height of joint i above its half-plane; 0 without contact."""
+    """Return the height of joint i above its half-plane, < 0 below, 0 off it [m]."""
     d = 0.0
     for k, plane in planes_of(model, i):
         d = where(equal(contact, k), height(plane, x), d)

@@ -82,7 +82,7 @@ def _chain_step(model, state, efforts):
 
 
 def _lifted(chain, x):
-    """Return the positions x with joints below the ground moved to its edge."""
+    """Return a new list of positions, joints below the ground moved to its edge."""
     x = list(x)
     for i in range(chain.n):
         for _, plane in planes_of(chain, i):

@@ -54,7 +54,10 @@ class _JointColumns:
 
 
 def _ad(V):
-    """Return the 6x6 matrix of V x; its transpose is ad_V^*."""
+    """Return the 6x6 matrix of V x; its transpose is ad_V^*.
+
+    V: Motion, or its six numbers.
+    """
     units = [Motion.of(row) for row in Matrix.identity(6).rows]
     V = V if isinstance(V, Motion) else Motion.of(V)
     return Matrix(cross(V, e) for e in units).T

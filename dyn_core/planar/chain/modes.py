@@ -97,7 +97,10 @@ class Stretch(NamedTuple):
         return self.reach - math.hypot(way[0], way[1])
 
     def between(self, values: np.ndarray) -> np.ndarray:
-        """Return the linear interpolation of the ends' vectors at the inner joints."""
+        """Return the linear interpolation of the ends' vectors at the inner joints.
+
+        values: Vectors by joint, (n, 2).
+        """
         first = values[self.first]
         return first + self.shares[:, None] * (values[self.last] - first)
 

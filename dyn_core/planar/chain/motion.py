@@ -204,7 +204,7 @@ class MovingChain:
         self.taut: tuple[Stretch, ...] = ()
 
     def _middle(self, theta: np.ndarray) -> np.ndarray:
-        """Return the middle of two finite limits, and other angles unchanged."""
+        """Return by angle the middle of its limits if both are finite, else theta's."""
         lower, upper = np.array(self.chain.lower[:-1]), np.array(self.chain.upper[:-1])
         both = np.isfinite(lower) & np.isfinite(upper)
         middle = np.where(both, lower, 0.0) / 2 + np.where(both, upper, 0.0) / 2

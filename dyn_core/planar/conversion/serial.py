@@ -72,7 +72,7 @@ class PlanarChainGeometry:
 
     @property
     def bends(self) -> list[float]:
-        """By segment: its angle to the previous one, for the first to x [rad]."""
+        """By segment: angle from the previous one, for the first from x, +-pi [rad]."""
         angles = [0.0, *[segment.angle for segment in self.segments]]
         pairs = zip(angles, angles[1:], strict=False)
         return [math.remainder(b - a, 2 * math.pi) for a, b in pairs]
@@ -326,7 +326,7 @@ def _fits_floating(
 
 
 def _carried(model: Model, slides: list[int]) -> str:
-    """Return a name for the end of a chain without links."""
+    """Return a name for the end of a chain without links: the last slide or "base"."""
     return model.child_links[slides[-1]] if slides else "base"
 
 

@@ -14,7 +14,10 @@ PUSHES = 5
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw stances, and directions of the pushes about the vertical [rad]."""
+    """Draw stances, and as memory the directions of the pushes, (rows, 5) [rad].
+
+    Directions are angles from x about the vertical.
+    """
     q, qd, _ = quadruped.initial(rng, rows)
     return q, qd, rng.uniform(-np.pi, np.pi, (rows, PUSHES))
 
