@@ -173,7 +173,8 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
 
     Args:
         task: Task.
-        program: Step of the task, for one state.
+        program: Step of the task, for one state; program(state, action) returns state,
+            observation, reward and end (nonzero: over).
         seen: Function from a state to its observation.
         dtype: Of observations: float64 or float32.
         render_mode, max_episode_steps, divergence: See PlanarEnv.

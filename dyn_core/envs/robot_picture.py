@@ -28,6 +28,10 @@ class RobotPicture:
 
     Args:
         task: Task of a robot.
+
+    Attributes:
+        task: The task.
+        figure: matplotlib figure of 600 x 400 pixels.
     """
 
     def __init__(self, task: RobotTask) -> None:

@@ -51,7 +51,8 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
 
     Args:
         task: Task.
-        program: Step of the task, for all rows.
+        program: Step of the task, for all rows; program(states, actions, out) writes
+            states, observations, rewards and ends (nonzero: over) to `out`.
         seen: Function from states to their observations.
         num_envs: Number of environments.
         copy: Whether each step returns new arrays; otherwise the next step overwrites

@@ -52,7 +52,8 @@ class RobotProgram:
         Args:
             state: Flat states, (rows, ns).
             action: (rows, na).
-            out: Four arrays to write into; None: new ones.
+            out: Four arrays to write into, in the order of the results, which are then
+                these; None: new ones.
         """
         if out is None:
             out = tuple(

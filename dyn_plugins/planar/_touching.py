@@ -221,7 +221,10 @@ def normal(model, i, contact):
 
 
 def depth(model, i, contact, x):
-    """Return the height of joint i above its half-plane, < 0 below, 0 off it [m]."""
+    """Return the height of joint i above its half-plane [m]; 0 without contact.
+
+    It is negative below the edge.
+    """
     d = 0.0
     for k, plane in planes_of(model, i):
         d = where(equal(contact, k), height(plane, x), d)

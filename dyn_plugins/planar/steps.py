@@ -71,7 +71,7 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
 
 def accelerate(model, x, v, tau, modes, window):
-    """Return accelerations of the joints, lists of Vectors, under all forces.
+    """Return the accelerations of the joints, a list of Vectors, under all forces.
 
     Joints of taut links between two guided joints are held; see while_taut.
 

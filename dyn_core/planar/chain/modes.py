@@ -172,7 +172,8 @@ class UnilateralConstraints:
         keys: All keys, sorted.
         stretches: Links between guided joints.
         on: Active keys.
-        anchors: By active ground key: the joint's position on the edge [m].
+        anchors: By ground key: the joint's position on the edge when the key was last
+            activated [m]; keys that are inactive again remain.
         start: x and theta at construction.
 
     Source: WAW-12.1, WAW-15.3.

@@ -46,8 +46,10 @@ class Event:
             points stop).
         message: Description.
         joint: Index of the joint, or -1.
-        loss: Energy lost [J].
-        impulse: Of the constraint [N·s | N·m·s].
+        loss: Energy lost in the whole impact [J]: each hit of one impact repeats it; 0
+            for other kinds.
+        impulse: Of the constraint [N·s | N·m·s]; 0 if it was released at once, and for
+            other kinds.
     """
 
     time: float

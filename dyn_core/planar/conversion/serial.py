@@ -72,7 +72,10 @@ class PlanarChainGeometry:
 
     @property
     def bends(self) -> list[float]:
-        """By segment: angle from the previous one, for the first from x, +-pi [rad]."""
+        """By segment: angle from the previous one, for the first from x [rad].
+
+        Angles are within pi of zero.
+        """
         angles = [0.0, *[segment.angle for segment in self.segments]]
         pairs = zip(angles, angles[1:], strict=False)
         return [math.remainder(b - a, 2 * math.pi) for a, b in pairs]

@@ -36,7 +36,7 @@ class Rod(NamedTuple):
 
     @property
     def massive(self) -> bool:
-        """Whether the rod itself has mass."""
+        """Whether the rod itself has mass: False only for the float 0.0."""
         return not (isinstance(self.mass, float) and self.mass == 0.0)
 
 
