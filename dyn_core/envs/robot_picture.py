@@ -98,7 +98,8 @@ class RobotPicture:
 def bones(task: RobotTask) -> list[tuple[int, int]]:
     """Return the pairs (ancestor, link) to join by a line, as indices in task.links.
 
-    A link without an ancestor in task.links is in no pair as second entry.
+    The ancestor is the first link of task.links on the same body, else on the nearest
+    body towards the base; a link without one is in no pair as second entry.
     """
     model = task.model
     first: dict[int, int] = {}

@@ -19,7 +19,7 @@ class RobotProgram:
 
     A row diverges if its position is not finite, a joint velocity exceeds 1e6 or its
     reward is not finite. It has NaN as state and observation and a reward of 0; its end
-    is evaluated as if it had not moved. It does not affect other rows.
+    has no meaning. It does not affect other rows.
 
     Args:
         task: Task.

@@ -141,7 +141,7 @@ class Task(System):
 
     @abstractmethod
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the ends of the rods in a state, (k, 2) [m], the support first."""
+        """Return the ends of the rods in a state, (k, 2) [m], from joint 0 on."""
 
     @property
     @abstractmethod
