@@ -83,7 +83,7 @@ class ChainSimulator(MovingChain):
         Raises:
             ShapeError: Torques or forces have the wrong size.
             NonFiniteError: They, or the motion, are not finite; names step and joint.
-                The state before the step is restored.
+                The state before the step is restored; its events stay recorded.
         """
         self._tau = self._torques(tau)
         fixed = forces is None or callable(forces)

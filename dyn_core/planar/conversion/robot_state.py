@@ -41,6 +41,7 @@ def state_to_chain(
     Raises:
         ModelError: The state leaves the plane of the chain, or the robot does not fit
             the chain.
+        ShapeError: q or qd has another length.
 
     Source: WAW-15.2, WAW-2.1.
     """
@@ -95,6 +96,7 @@ def state_to_model(
     Raises:
         ModelError: The robot's base cannot reach the state of joint 0, or the robot
             does not fit the chain.
+        ShapeError: x or v has another shape.
 
     Source: WAW-15.2, WAW-2.1.
     """
