@@ -145,7 +145,7 @@ def while_taut(model, modes, x, v, window):
 
 
 def _known_window(model, window):
-    """Check the option `window`: a positive time, infinity or None; else raise."""
+    """Check `window`: a positive time, infinity or None; else raise ModelError."""
     if window is not None and window != inf:
         WINDOW["window"].read("window", window)
 
