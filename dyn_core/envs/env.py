@@ -164,15 +164,17 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
 
     Finite actions beyond their bounds are clipped. In an environment from
     gymnasium.make the wrapper TimeLimit truncates episodes; otherwise max_episode_steps
-    does. A motion that diverges ends the episode: the observation is the one of the
-    last valid state, the reward is 0 and info["diverged"] is True.
+    does. A step after the end of an episode continues the motion. A motion that
+    diverges ends the episode: the observation is the one of the last valid state, the
+    reward is 0 and info["diverged"] is True.
 
     Attributes:
         task: The task.
 
     Args:
         task: Task.
-        program: Step of the task, for one state.
+        program: Step of the task, for one state; program(state, action) returns state,
+            observation, reward and end (nonzero: over).
         seen: Function from a state to its observation.
         dtype: Of observations: float64 or float32.
         render_mode, max_episode_steps, divergence: See PlanarEnv.
@@ -288,7 +290,7 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
     def set_state(self, state: Any) -> np.ndarray:
         """Continue from a state, (ns,) [SI]; return its observation.
 
-        The number of steps in the episode stays.
+        The number of steps in the episode stays. No reset is needed before.
 
         Raises:
             ShapeError, NonFiniteError: The state is invalid.

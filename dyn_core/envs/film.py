@@ -32,7 +32,7 @@ def record(
         seed: Seed of the reset.
         steps: Maximum number of steps; None: to the end of the episode.
         fps: Wanted pictures per second; the actual rate shows the task in real time
-            with a picture after every k-th step.
+            with a picture before every k-th step and one at the end.
 
     Raises:
         SettingError: The file is of another kind, or fps or steps is invalid.

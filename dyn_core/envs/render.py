@@ -26,6 +26,10 @@ class Picture:
     Args:
         task: Task.
 
+    Attributes:
+        task: The task.
+        figure: matplotlib figure of 600 x 400 pixels.
+
     Source: WAW-15.5.
     """
 

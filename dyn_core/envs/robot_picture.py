@@ -28,6 +28,10 @@ class RobotPicture:
 
     Args:
         task: Task of a robot.
+
+    Attributes:
+        task: The task.
+        figure: matplotlib figure of 600 x 400 pixels.
     """
 
     def __init__(self, task: RobotTask) -> None:
@@ -92,7 +96,11 @@ class RobotPicture:
 
 
 def bones(task: RobotTask) -> list[tuple[int, int]]:
-    """Return the pairs of links to join by a line, by their indices in `links`."""
+    """Return the pairs (ancestor, link) to join by a line, as indices in task.links.
+
+    The ancestor is the first link of task.links on the same body, else on the nearest
+    body towards the base; a link without one is in no pair as second entry.
+    """
     model = task.model
     first: dict[int, int] = {}
     pairs = []

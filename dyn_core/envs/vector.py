@@ -39,7 +39,8 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     Modes of reset, by gymnasium's names: NEXT_STEP (a finished environment is reset in
     the next step, which ignores its action and returns reward 0), SAME_STEP (at once;
     the last observation is in info["final_obs"], for the rows of info["_final_obs"]),
-    DISABLED (by reset(options={"reset_mask": rows})).
+    DISABLED (by reset(options={"reset_mask": rows}); until then a finished environment
+    continues).
 
     A row whose motion diverges is terminated, the others continue: its observation is
     the one of its last valid state, its reward is 0, and info["diverged"] is True
@@ -50,7 +51,8 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
 
     Args:
         task: Task.
-        program: Step of the task, for all rows.
+        program: Step of the task, for all rows; program(states, actions, out) writes
+            states, observations, rewards and ends (nonzero: over) to `out`.
         seen: Function from states to their observations.
         num_envs: Number of environments.
         copy: Whether each step returns new arrays; otherwise the next step overwrites
@@ -131,8 +133,9 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
 
         Args:
             seed: An integer; equal seeds give equal bits.
-            options: {"state": (rows, ns)} begins with these states; {"reset_mask":
-                (rows,)}, booleans, selects the environments that are reset.
+            options: {"state": (num_envs, ns)} begins with these states; {"reset_mask":
+                (num_envs,)}, booleans, selects the environments that are reset. With
+                both, the states of other environments are checked and ignored.
 
         Raises:
             SettingError: A seed that is not an integer, an unknown option, or a
@@ -263,6 +266,9 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     def set_state(self, states: Any) -> np.ndarray:
         """Continue from states, (rows, ns) [SI]; the numbers of steps stay.
 
+        Finished environments continue, too: the next step does not reset them. No reset
+        is needed before.
+
         Returns:
             Observations, (rows, no).
 
@@ -274,7 +280,10 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         return self._cast(self._seen(self._state))
 
     def render(self) -> Any:
-        """Return a tuple of a picture of each state; None without a render mode."""
+        """Return a picture of each state, as a tuple; None without a render mode.
+
+        Raises SettingError before a reset.
+        """
         if self.render_mode is None:
             return None
         if self._picture is None:

@@ -46,7 +46,8 @@ class JointTargets:
         nv: Number of velocity coordinates of the robot.
         positions, velocities: Indices of the joints in q and in qd.
         home: Targets for a zero action [rad | m].
-        kp, kd, scale: One number, or one for each joint [SI].
+        kp, kd, scale: Stiffness, damping, and offset of a target for an action of one;
+            one number, or one for each joint [SI].
         limit: Maximum force of each joint [N·m | N]; inf for none.
     """
 
@@ -74,11 +75,12 @@ class JointTargets:
         Args:
             model: Robot; an effort limit of zero means no limit.
             home: Joint positions, (nq,).
-            kp, kd, scale: See the class.
+            kp, kd, scale: Stiffness, damping, and offset of a target for an action of
+                one; a number, or one for each joint [SI].
             joints: Names; None: all joints of one coordinate.
 
         Raises:
-            ModelError: See driven_joints.
+            ModelError: A name is unknown, or its joint has several coordinates.
         """
         names = driven_joints(model, joints)
         positions = np.array([model.q_slice(name).start for name in names], int)
@@ -133,11 +135,12 @@ class JointTorques:
 
         Args:
             model: Robot; an effort limit of zero means no limit.
-            scale: See the class.
+            scale: Force for an action of one; a number, or one for each joint
+                [N·m | N].
             joints: Names; None: all joints of one coordinate.
 
         Raises:
-            ModelError: See driven_joints.
+            ModelError: A name is unknown, or its joint has several coordinates.
         """
         names = driven_joints(model, joints)
         velocities = np.array([model.v_slice(name).start for name in names], int)

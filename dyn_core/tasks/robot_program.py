@@ -17,13 +17,19 @@ class RobotProgram:
 
         after, seen, reward, over = program(state, action)
 
-    A row that diverges has NaN as state and observation and a reward of 0. It does not
-    affect other rows.
+    A row diverges if its position is not finite, a joint velocity exceeds 1e6 or its
+    reward is not finite. It has NaN as state and observation and a reward of 0; its end
+    has no meaning. It does not affect other rows.
 
     Args:
         task: Task.
         rows: Number of rows of a call.
         choices: Engine and threads of the Programs.
+
+    Raises:
+        UnsupportedError: The task has a world, and its stepping is free.
+        ModelError, ShapeError: A function of the task is invalid, see
+            RobotTask.prepare.
     """
 
     def __init__(self, task: RobotTask, rows: int, **choices: Any) -> None:
@@ -40,13 +46,14 @@ class RobotProgram:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return flat states, observations (rows, no), rewards and ends (rows,).
 
-        Actions beyond their bounds are clipped. The state is NaN for a row that
-        diverges, but for its action entries.
+        Actions beyond their bounds are clipped. An end is 1 if the episode ends, else
+        0. The state is NaN for a row that diverges, but for its action entries.
 
         Args:
             state: Flat states, (rows, ns).
             action: (rows, na).
-            out: Four arrays to write into; None: new ones.
+            out: Four arrays to write into, in the order of the results, which are then
+                these; None: new ones.
         """
         if out is None:
             out = tuple(

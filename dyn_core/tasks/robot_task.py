@@ -86,12 +86,13 @@ class RobotTask:
         outside: Function of RobotRows; returns forces added to those of control, (n,
             nv): on a floating base moment and force in its axes; None: none.
         values: By parameter path (gravity, LINK.payload, JOINT.friction, ...) a
-            function of a generator and a number of rows, drawn anew for each episode.
+            function of a generator and a number of rows, drawn anew for each episode;
+            it returns (rows, entries).
         links: Names of the links in RobotRows.poses; pictures show them.
         stepping: free, no contacts; floor, contacts of shapes with half-spaces; bodies,
             contacts of all shapes with one another, joint limits and loops.
         world: For floor, a tuple of HalfSpace; for bodies, a World or a mapping of its
-            fields; None: a floor.
+            fields; None: a floor. With free it must be None.
         options: Of the contact step of floor: solver_options, erp, push_out_speed,
             restitution_threshold.
         dt: Step of the integrator [s].
@@ -100,7 +101,8 @@ class RobotTask:
 
     Raises:
         ModelError: An attribute is invalid.
-        ShapeError: A function returns an array of another shape.
+        ShapeError: `initial`, `observe` or `reward` returns another shape; raised on
+            its first call, not by the constructor.
     """
 
     name: str
@@ -260,7 +262,7 @@ class RobotTask:
         return state
 
     def rows(self, state: np.ndarray, poses: np.ndarray | None = None) -> RobotRows:
-        """Return flat states as RobotRows.
+        """Return flat states as RobotRows; all but the poses are views of `state`.
 
         Args:
             state: Flat states, (n, ns).

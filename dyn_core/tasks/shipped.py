@@ -117,7 +117,7 @@ class WeightLift(ObjectTask):
 
         y3 / 3 - rate_cost (t1'² + t2'² + t3'²) - effort_cost sum (tau_i / bound_i)²
 
-    An episode ends when the first or second joint or the weight is below the support.
+    An episode ends when the end of a link is below the support.
 
     Attributes:
         rate_cost, effort_cost: Weights in the reward.

@@ -44,7 +44,8 @@ class Task(System):
         max_steps: Steps after which an episode is truncated.
         action_bounds: Minimum and maximum of each entry of the action [N·m | N | V];
             actions beyond them are clipped.
-        choices: The actions of a discrete space, or None.
+        choices: Actions of a discrete space, na numbers each; None: any action within
+            the bounds.
 
     Raises:
         ModelError: An attribute is invalid.
@@ -115,7 +116,7 @@ class Task(System):
         """Minimum and maximum of each entry of the observation."""
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Return the efforts of the system for a clipped action."""
+        """Return the system's efforts for a clipped action; by default the action."""
         return list(action)
 
     @abstractmethod
@@ -140,7 +141,7 @@ class Task(System):
 
     @abstractmethod
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Return the ends of the rods in a state, (k, 2) [m]."""
+        """Return the ends of the rods in a state, (k, 2) [m], from joint 0 on."""
 
     @property
     @abstractmethod

@@ -154,7 +154,7 @@ def outcome_of(
 def efforts(
     controller: Controller, states: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """Return the efforts of a controller for all states, (cycles, nv).
+    """Begin anew, run all states and return the efforts, (cycles, nv).
 
     Raises UnsupportedError if it is stopped at the end.
     """
@@ -192,7 +192,8 @@ def _run(
     """Flip one bit in a child process.
 
     Args:
-        controller, states: As for flip_bits.
+        controller: Controller with a shadow, ready to run; unchanged in this process.
+        states: Positions and velocities, one pair for each cycle.
         address, bit: Byte in memory, and bit 0..7.
 
     Returns:

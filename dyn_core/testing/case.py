@@ -103,7 +103,10 @@ class SystemCase:
         return self.build(find(name), **{"engine": "graph", **choices})
 
     def build(self, solver: Solver, **choices: Any) -> Program:
-        """Return the Program of a solver for this system, cached by its options."""
+        """Return the Program of a solver for this system, cached by its options.
+
+        The option `engine` is dropped if it is "array" or the solver has no algorithm.
+        """
         if choices.get("engine") == "array" or not hasattr(solver, "algorithm"):
             choices.pop("engine", None)
         choices = {**self.options(solver), **choices}
@@ -113,7 +116,7 @@ class SystemCase:
         return self.programs[key]
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Return random inputs of a Program, in the order of its Ports."""
+        """Draw new random inputs of a Program, in the order of its Ports."""
         return [self._argument(port) for port in program.inputs]
 
     def _argument(self, port: Port) -> np.ndarray:

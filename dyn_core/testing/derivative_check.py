@@ -79,8 +79,9 @@ def examine(
 ) -> dict[str, dict[str, float]]:
     """Return the largest errors by joint and column of COLUMNS, over random states.
 
-    Errors of joint forces are relative to max(1, largest entry of the block);
-    accelerations are compared as joint forces H dqdd. Loops are opened.
+    Errors of joint forces are relative to max(1, largest entry of the block), and
+    belong to the joint by whose coordinate the derivative is taken; accelerations are
+    compared as joint forces H dqdd. Loops are opened.
 
     Args:
         model: Robot.

@@ -73,7 +73,7 @@ def address_of(spans: Sequence[Span], byte: int) -> int:
 def flip(address: int, bit: int) -> None:
     """Flip one bit (0..7) of a byte in memory that is code, or read-only.
 
-    Raises OSError if the page cannot be made writable.
+    The page stays writable. Raises OSError if it cannot be made so.
     """
     page = address & -mmap.PAGESIZE
     every = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC

@@ -40,7 +40,7 @@ def random_model(
     massless: float = 0.1,
     asymmetry: float = 0.25,
 ) -> Model:
-    """Return a random tree, the same for the same arguments.
+    """Return a random tree, the same for the same arguments; gravity is random, too.
 
     Args:
         seed: Seed of the random generator.

@@ -84,7 +84,10 @@ def flat_program(
 
 
 def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
-    """Return the errors in units in the last place; 0 where both are NaN."""
+    """Return the errors in units in the last place, by entry.
+
+    0 where both are equal or NaN, NaN where one alone is NaN.
+    """
     rounded = np.asarray(expected).astype(float)
     with np.errstate(all="ignore"):
         same = (values == expected) | (np.isnan(values) & np.isnan(rounded))

@@ -19,8 +19,8 @@ def examine_second(
     """Return the largest errors by joint and column of COLUMNS, over random states.
 
     The reference is a complex step of the first derivatives. Errors are relative to
-    max(1, largest entry); accelerations are compared as joint forces H qdd. A humanoid
-    takes minutes.
+    max(1, largest entry), and belong to the joint of a tensor's last index;
+    accelerations are compared as joint forces H qdd. A humanoid takes minutes.
 
     Args:
         model: Robot without loops.

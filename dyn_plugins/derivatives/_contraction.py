@@ -212,7 +212,7 @@ def second_derivatives(model, m, state, weights):
         weights: By joint; followers have their leader's weight times the ratio.
 
     Returns:
-        Four Matrices nv x nv, [j, k] first by j, then by k.
+        Four Matrices nv x nv in this order; [j, k] first by j, then by k.
     """
     w, paths = _weighted_motions(model, m, weights), paths_of(model)
     n = sum(joint.nv for joint in model.joint[1:])

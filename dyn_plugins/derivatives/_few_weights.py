@@ -81,7 +81,7 @@ def with_few_weights(model, m, state, weights):
         weights: By joint; followers have their leader's weight times the ratio.
 
     Returns:
-        Four Matrices nv x nv, [j, k] first by j, then by k.
+        Four Matrices nv x nv, by qq, q qd, qd qd, q qdd; [j, k] first by j, then by k.
     """
     w = _weighted_motions(model, m, weights)
     blocks = {}, {}, {}, {}

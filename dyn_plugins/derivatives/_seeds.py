@@ -77,7 +77,8 @@ class Direction:
         dp: Change of the parameter's numbers.
         parameter: Path of a parameter, or None.
         f_ext_fixed: body, base or point: see forces_along.
-        f_ext_points: By link: point of action, in the link's frame.
+        f_ext_points: By link: point of action, in the link's frame [m]; None, or for a
+            body without one: the body's origin.
     """
 
     dq: Vector
@@ -99,7 +100,10 @@ def parameter_along(model, parameter, dp):
 
 
 def moved_model(model, changed):
-    """Return the Model with the parameters in `changed`, numbers with derivatives."""
+    """Return the Model with the parameters in `changed`; itself if that is empty.
+
+    changed: Numbers with derivatives by parameter path.
+    """
     return parameter_paths.with_values(model, changed) if changed else model
 
 

@@ -155,7 +155,8 @@ def fd_directional(
 
     Args:
         parameter: Path of the parameter (model/parameter_paths), or None.
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move, and points of action; see id_directional.
 
     Source: KIM-4.6 (dqdd/dx = -H^-1 dID/dx) with KIM-4.2; H^-1 by articulated bodies at
     the state itself, so that couplings are supported. fd_directional_table is KIM-4.3.
@@ -188,9 +189,11 @@ def hd_directional(
     Inputs and outputs: those of HD_DIRECTIONAL.
 
     Args:
-        prescribed: As in `hybrid`.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
+            see hybrid.
         parameter: Path of the parameter (model/parameter_paths), or None.
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move, and points of action; see id_directional.
 
     Source: KIM-4.6 (hybrid blocks from inverse dynamics) with KIM-4.2.
     hd_directional_table is KIM-4.4.

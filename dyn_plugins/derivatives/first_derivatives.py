@@ -231,7 +231,8 @@ def fd_derivatives(
 
     Args:
         forward_dynamics, derivatives: Slots.
-        f_ext_fixed, f_ext_points: As id_derivatives takes them.
+        f_ext_fixed, f_ext_points: Frame in which external forces are constant, and
+            their points of action; see id_directional.
 
     Source: J. Carpentier and N. Mansard, Analytical derivatives of rigid body dynamics
     algorithms, 2018, section V.

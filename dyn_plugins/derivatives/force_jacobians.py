@@ -42,7 +42,8 @@ def fd_force_jacobian(model, q, mass_matrix_inverse, coordinates):
 
     Args:
         mass_matrix_inverse: Slot.
-        coordinates: As id_force_jacobian takes them.
+        coordinates: Coordinates of the forces: body (each body's own), or base (about
+            the base's origin).
 
     Source: KIM-4.5, KIM-4.6 (dqdd/dx = -H^-1 dID/dx).
     """
@@ -59,7 +60,8 @@ def fd_force_jacobian_loops(model, q, mass_matrix_inverse, coordinates):
 
     Args:
         mass_matrix_inverse: Slot, for the open tree.
-        coordinates: As id_force_jacobian takes them.
+        coordinates: Coordinates of the forces: body (each body's own), or base (about
+            the base's origin).
 
     Source: KIM-3.2 (67)-(69), differentiated.
     """

@@ -50,8 +50,10 @@ def hd_derivatives(
 
     Args:
         hybrid_dynamics, derivatives: Slots.
-        prescribed: As in `hybrid`.
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
+            see hybrid.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move, and points of action; see id_directional.
 
     Source: KIM-4.6 (consistency identities).
     """
@@ -132,8 +134,9 @@ def parameter_jacobian(model, q, qd, qdd, f_ext, paths, **fixed):
 
     Args:
         paths: Parameter paths (model/parameter_paths).
-        fixed: f_ext_fixed, f_ext_points: see id_directional; a joint's origin moves the
-            bodies behind it.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move (a joint's origin moves the bodies behind it), and points of action;
+            see id_directional.
 
     Source: KIM-4.6 (lists of parameters), each column by KIM-4.2 with the zeros of
     KIM-4.5.
@@ -153,8 +156,9 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
 
     Args:
         paths: Parameter paths (model/parameter_paths).
-        fixed: f_ext_fixed, f_ext_points: see id_directional; a joint's origin moves
-            the bodies behind it.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move (a joint's origin moves the bodies behind it), and points of action;
+            see id_directional.
 
     Source: KIM-4.6.
     """

@@ -75,7 +75,7 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
     Inputs and outputs: those of ID_SECOND_DERIVATIVES.
 
     Args:
-        f_ext_fixed: See id_second_contracted.
+        f_ext_fixed: Frame in which external forces are constant: body.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
     rigid-body dynamics: theory and implementation, 2023; here as products of matrices,
@@ -170,7 +170,7 @@ def fd_second_contracted(
 
     Args:
         derivatives, second: Slots.
-        f_ext_fixed: See id_second_contracted.
+        f_ext_fixed: Frame in which external forces are constant: body.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
     rigid-body dynamics: theory and implementation, 2023, section V.
@@ -194,7 +194,7 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
 
     Args:
         derivatives, second: Slots.
-        f_ext_fixed: See id_second_contracted.
+        f_ext_fixed: Frame in which external forces are constant: body.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
     rigid-body dynamics: theory and implementation, 2023, section V.

@@ -64,8 +64,10 @@ class Accelerations(NamedTuple):
     """Response of articulated bodies to forces.
 
     Attributes:
-        qdd: By body, accelerations of its joint [rad/s² | m/s²].
-        a: By body, spatial acceleration caused by qdd [rad/s²; m/s²].
+        qdd: By body, accelerations of its joint, followers too; empty for the base
+            [rad/s² | m/s²].
+        a: By body, spatial acceleration caused by qdd, zero for the base [rad/s²;
+            m/s²].
         pA: By body, articulated bias force [N·m; N].
     """
 
@@ -191,10 +193,12 @@ def transmitted_forces(model, joints, IA, a, pA):
 
         tau = sum_c J_c.T (IA_c a_c + pA_c)
 
+    The forces that accelerate rotors (armature) are not included.
+
     Args:
         model: Robot.
         joints, IA: Results of `articulated_joints`.
-        a, pA: By body, as in Accelerations.
+        a, pA: By body: spatial acceleration, and articulated bias force.
 
     Source: RBDA, Table 7.1; KIM-2.3.
     """
@@ -246,7 +250,8 @@ def joint_row(model, joints, i, size=1.0):
         size: Its joint force [N·m | N].
 
     Returns:
-        Dictionary as of `propagate_to_base`.
+        Dictionary from the index of an articulated joint to the joint force of its
+        coordinates.
     """
     k = _number_of(joints)[i]
     joint = joints[k]

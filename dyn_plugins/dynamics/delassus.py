@@ -36,7 +36,15 @@ from dyn_plugins.kinematics.kinematics import to_reference, transforms
 def _row_forces(model, q, W, rows):
     """Return the unit force of each row as a list of (body, force in body coordinates).
 
-    Forces on the base are left out. Arguments as in `delassus`.
+    Forces on the base are left out.
+
+    Args:
+        model: Robot.
+        q: Joint positions, by joint.
+        W: Unit forces, one row for each of `rows`, base coordinates about the base's
+            origin.
+        rows: Pairs (link, other link or None for the base); the other link gets the
+            negative force.
     """
     X = transforms(model, q)
     pushes = []

@@ -66,7 +66,10 @@ def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext, rotors=None):
 
 
 def rotor_forces(model, qdd):
-    """Return the joint forces, nv, that accelerate the rotors: armature times qdd."""
+    """Return the joint forces, nv, that accelerate the rotors: armature times qdd.
+
+    qdd: By body, the accelerations of its joint.
+    """
     forces = [None, *(model.armature[i] * qdd[i] for i in model.bodies)]
     return join_force(model, forces)
 

@@ -25,16 +25,14 @@ def body_forces(model, q, qd, qdd, f_ext, a_0=None):
 
     Args:
         model: Robot.
-        q: Joint positions, nq [rad | m].
-        qd: Joint velocities, nv [rad/s | m/s].
-        qdd: Joint accelerations, nv [rad/s² | m/s²].
-        f_ext: Force on each body, body coordinates [N·m; N].
+        q, qd, qdd: By body: position, velocity and acceleration of its joint.
+        f_ext: By body: external force, body coordinates [N·m; N].
         a_0: Acceleration of the base, 3 [m/s²]; None: -g, which is gravity.
 
     Returns:
-        Lists by body: transform X from the parent, motion subspace S (None for the
-        base), and the force that the motion needs in addition to f_ext, body
-        coordinates.
+        Lists by body, entry 0 for the base: transform X from the parent and motion
+        subspace S (both None for the base), and the force that the motion needs in
+        addition to f_ext (zero for the base), body coordinates.
 
     Source: RBD5-4.1 (Luh, Walker and Paul 1980), for trees of any joints; RBD5-3.5.
     """

@@ -134,7 +134,7 @@ def _momentum_noise(model, q, link, pi, velocity_noise):
 
 
 def _corrected(state, noise, Y, error):
-    """Update the estimate with a measured momentum, one row after another.
+    """Return the estimate updated with a measured momentum, one row after another.
 
     The rows are decorrelated by the factors of the noise.
 
@@ -169,7 +169,8 @@ def _measured_anew(payload, noise, Y):
 
     Args:
         payload: Factors of the payload's covariance.
-        noise, Y: As in _corrected.
+        noise: Factors of the covariance of the momentum's noise.
+        Y: Momentum by payload, (n, 10).
     """
     n = len(noise.over_D)
     U = [[noise.L[j][i] if j > i else 0.0 for j in range(n)] for i in range(n)]

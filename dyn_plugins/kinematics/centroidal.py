@@ -53,7 +53,7 @@ def _rate_of_momentum(model, q, qd, qdd, a_base):
 
     Args:
         model: Robot.
-        q, qd, qdd: Joint motion.
+        q, qd, qdd: Joint positions, velocities and accelerations, split by joint.
         a_base: Spatial acceleration of the base; minus gravity adds the weight to the
             rate.
     """

@@ -145,7 +145,8 @@ def _seen(model, i, q, X0, f, coordinates, link):
         q: Joint positions, split by joint.
         X0: Transforms from the base to each body.
         f: Force, body coordinates.
-        coordinates: As in joint_reactions; body for any other value.
+        coordinates: socket, link or world, see joint_reactions; any other value: body,
+            f unchanged.
         link: Frame name of the child link.
     """
     if coordinates == "socket":

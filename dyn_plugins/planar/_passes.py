@@ -82,6 +82,8 @@ def turned(r):
 def links(model, x):
     """Return directions r of the links, L = turned r / l, and joint distances.
 
+    Three lists of n-1; l is the nominal length of a link, from model.lengths.
+
     Args:
         model: Planar chain.
         x: Positions of the joints, list of Vectors [m].
@@ -153,11 +155,11 @@ class ChainJoint:
 
 
 def pass_back(model, r, L, modes):
-    """Return the ChainJoints: inverse inertias, from the end to the start.
+    """Return the n ChainJoints by joint: inverse inertias, from the end to the start.
 
     Args:
         model: Planar chain.
-        r, L: Directions of the links (links).
+        r, L: Directions of the links and their normals over their lengths (links).
         modes: JointModes.
     """
     joints = [None] * model.n
@@ -255,7 +257,7 @@ def _per_area(model, i):
 
 
 def _carried(model, i, errors, Y, y, kind):
-    """Return the round-off of A and qw of joint i.
+    """Return the round-off of A and qw of joint i, propagated from the next joint.
 
     A joint that is known to be free adds none of its own to A.
 
@@ -343,15 +345,16 @@ def pass_forward(model, r, L, modes, joints, F, e):
 
     Args:
         model: Planar chain.
-        r, L: Directions of the links (links).
+        r, L: Directions of the links and their normals over their lengths (links).
         modes: JointModes.
         joints: Result of pass_back.
         F: External force on each joint, n Vectors [N].
         e: Right sides of the link equations, n-1 [m/s²].
 
     Returns:
-        Accelerations a, forces F_d transmitted by links (entry 0 zero), couples tau_w
-        of active joints, and angular accelerations of the links.
+        Lists: accelerations a of the joints, n; forces F_d transmitted by links, n,
+        entry i by link i-1 on joint i (entry 0 zero); couples tau_w of active joints,
+        n, zero for others; angular accelerations of the links, n-1.
 
     Source: WAW-5.4, WAW-9.2, WAW-9.4.
     """

@@ -121,7 +121,7 @@ def without_leaving(model, touching, released, v, L):
         touching: Before any release.
         released: After the releases.
         v: Velocities after the releases.
-        L: Of the links.
+        L: Normals of the links over their lengths, as `links` returns them.
     """
     contact, landed, limit, stopped = map(list, touching)
     for i in range(model.n):
@@ -208,7 +208,7 @@ def planes_of(model, i):
 
 
 def height(plane, x):
-    """Return the height of a position x above a half-plane's edge [m]."""
+    """Return the height of x above a half-plane's edge, negative below it [m]."""
     return Vector(plane.z) @ (x - Vector(plane.z0))
 
 
@@ -221,7 +221,10 @@ def normal(model, i, contact):
 
 
 def depth(model, i, contact, x):
-    """Return the height of joint i above its half-plane; 0 without contact."""
+    """Return the height of joint i above its half-plane [m]; 0 without contact.
+
+    It is negative below the edge.
+    """
     d = 0.0
     for k, plane in planes_of(model, i):
         d = where(equal(contact, k), height(plane, x), d)
@@ -260,7 +263,10 @@ def bounds_of(model, i):
 
 
 def joint_rates(v, L):
-    """Return the rates of the joint angles, a list of n-1; L of the links [rad/s].
+    """Return the rates of the joint angles, a list of n-1 [rad/s].
+
+    v: Velocities of the joints; L: normals of the links over their lengths, as `links`
+    returns them.
 
     Source: WAW-2.1.
     """
@@ -279,6 +285,9 @@ def _beyond(i, sign, bound, r):
         i: Index of the joint.
         sign, bound: As bounds_of returns them.
         r: Directions of the links.
+
+    Returns:
+        Sine, positive beyond the limit, and cosine.
     """
     before = r[i - 1] if i else Vector((1.0, 0.0))
     co, si = cos(bound), sin(bound)

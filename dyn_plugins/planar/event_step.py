@@ -96,7 +96,8 @@ class BeforeImpact(NamedTuple):
 
     Attributes:
         model: Planar chain.
-        r, L: Directions of the links.
+        r, L: Directions of the links, and their normals over their lengths, as `links`
+            returns them.
         v: Velocities of the joints.
         e: Rates of shortening of the links, removed by the impact, n-1 [m/s].
     """
@@ -112,7 +113,7 @@ def impact(before, touching):
     """Return velocities after an impact, impulses of supports and of angles at limits.
 
     Args:
-        before: The chain before.
+        before: Chain and velocities before, a BeforeImpact.
         touching: Contacts and limits that are stopped.
     """
     model, _, L, v, e = before

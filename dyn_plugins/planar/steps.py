@@ -71,7 +71,7 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
 
 def accelerate(model, x, v, tau, modes, window):
-    """Return accelerations of the joints, lists of Vectors, under all forces.
+    """Return the accelerations of the joints, a list of Vectors, under all forces.
 
     Joints of taut links between two guided joints are held; see while_taut.
 
@@ -145,7 +145,7 @@ def while_taut(model, modes, x, v, window):
 
 
 def _known_window(model, window):
-    """Check the option `window`: a positive time, infinity or None; else raise."""
+    """Check `window`: a positive time, infinity or None; else raise ModelError."""
     if window is not None and window != inf:
         WINDOW["window"].read("window", window)
 

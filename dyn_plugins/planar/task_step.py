@@ -82,7 +82,7 @@ def _chain_step(model, state, efforts):
 
 
 def _lifted(chain, x):
-    """Return the positions x with joints below the ground moved to its edge."""
+    """Return a new list of positions, joints below the ground moved to its edge."""
     x = list(x)
     for i in range(chain.n):
         for _, plane in planes_of(chain, i):
@@ -106,7 +106,8 @@ def _modes(chain, contact):
 def _repaired(chain, x, contact):
     """Return positions with corrected link lengths: two sweeps, weighted by mobility.
 
-    A Newton step for |c|² = l², which needs no square root.
+    A Newton step for |c|² = l², which needs no square root. The list x is changed in
+    place, and returned.
 
     Source: WAW-3.2, with all of a link's error at once.
     """

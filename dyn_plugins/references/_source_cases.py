@@ -126,7 +126,7 @@ def take(model, x, v, F, kind=None, s=None, a_w=None, active=None, alpha_w=None)
 
 
 def part1(c):
-    """Return the steps of all joints, by the rules of sections 5 and 6.
+    """Return the _StepPart1 of each joint, by the rules of sections 5 and 6.
 
     c: Chain.
 
@@ -140,7 +140,7 @@ def part1(c):
 
 
 def _last1(c):
-    """The last joint: WAW-6.3, WAW-6.5, and 6.1 for a guided one."""
+    """Return the step of the last joint: WAW-6.3, WAW-6.5; 6.1 for a guided one."""
     m, s, F, a_w = c.m[-1], c.s[-1], c.F[-1], c.a_w[-1]
     if c.kind[-1] == GUIDED:
         return _StepPart1(_00, a_w)
@@ -151,7 +151,7 @@ def _last1(c):
 
 
 def _free1(c, i, after):
-    """A free joint. WAW-5.2, 5.3: eq. 5-9."""
+    """Return the step of a free joint i from the next step. WAW-5.2, 5.3: eq. 5-9."""
     m, r, F = c.m[i], c.r[i], c.F[i]
     rr = np.outer(r, r)
     D = 1 + m * (r @ after.A @ r)
@@ -163,7 +163,10 @@ def _free1(c, i, after):
 
 
 def _line1(c, i, after):
-    """A joint on a line. WAW-6.4: eq. 10; a given acceleration along s is added."""
+    """Return the step of a joint i on a line from the next step.
+
+    WAW-6.4: eq. 10; a given acceleration along s is added.
+    """
     m, r, F, s = c.m[i], c.r[i], c.F[i], c.s[i]
     w = s * (s @ c.a_w[i])
     P = _I - np.outer(s, s)
@@ -179,7 +182,10 @@ def _line1(c, i, after):
 
 
 def _guided1(c, i, after):
-    """A guided joint. WAW-6.1; WAW-6.2 if the next joint cannot follow the link."""
+    """Return the step of a guided joint i from the next step.
+
+    WAW-6.1; WAW-6.2 if the next joint cannot follow the link.
+    """
     r, a_w = c.r[i], c.a_w[i]
     D = r @ after.A @ r
     if c.m[i + 1] * D <= TOL:
@@ -189,7 +195,7 @@ def _guided1(c, i, after):
 
 
 def part2(c):
-    """Return the steps of all joints, by the rules of sections 9 to 11.
+    """Return the _StepPart2 of each joint, by the rules of sections 9 to 11.
 
     c: Chain.
 
@@ -206,7 +212,10 @@ def part2(c):
 
 
 def _free_active(c, i, after):
-    """A free joint before an active one. WAW-10.1: eq. 14-23."""
+    """Return the step of a free joint i before an active one, from the next step.
+
+    WAW-10.1: eq. 14-23.
+    """
     A, b, bw, p, qw, q = after[:6]
     m, r, L, F = c.m[i], c.r[i], c.L[i], c.F[i]
     k0 = -1 / m - r @ A @ r
@@ -233,7 +242,7 @@ def _free_active(c, i, after):
 
 
 def _guided_active(c, i, after):
-    """A guided joint before an active one.
+    """Return the step of a guided joint i before an active one, from the next step.
 
     WAW-11.1: eq. 24-32; WAW-11.2 if the two equations are linearly dependent.
     """
@@ -268,7 +277,7 @@ def _guided_active(c, i, after):
 
 
 def _guided_inactive(c, i, after):
-    """A guided joint before an inactive one.
+    """Return the step of a guided joint i before an inactive one, from the next step.
 
     WAW-11.3; WAW-11.4 if the next joint cannot follow the link: no phi.
     """
@@ -287,7 +296,10 @@ def _guided_inactive(c, i, after):
 
 
 def _free_inactive(c, i, after):
-    """A free joint before an inactive one. WAW-11.5."""
+    """Return the step of a free joint i before an inactive one, from the next step.
+
+    WAW-11.5.
+    """
     A, b, m, r, L, F = after.A, after.b, c.m[i], c.r[i], c.L[i], c.F[i]
     D = 1 + m * (r @ A @ r)
     C = np.outer(r, r) / D

@@ -32,7 +32,8 @@ def id_directional_forward_mode(
     Args:
         inverse_dynamics: Slot for ID.
         parameter: Path of the parameter, or None.
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move, and points of action; see id_directional.
 
     Source: KIM-4.2 by forward mode, KIM-4.1 number by number.
     """
@@ -56,7 +57,8 @@ def fd_directional_forward_mode(
     Args:
         forward_dynamics: Slot for FD.
         parameter: Path of the parameter, or None.
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move, and points of action; see id_directional.
 
     Source: KIM-4.3 by forward mode, KIM-4.1 number by number.
     """
@@ -79,9 +81,11 @@ def hd_directional_forward_mode(
 
     Args:
         hybrid_dynamics: Slot for hybrid dynamics by a mask.
-        prescribed: As in `hybrid`.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
+            see hybrid.
         parameter: Path of the parameter, or None.
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move, and points of action; see id_directional.
 
     Source: KIM-4.4 by forward mode, KIM-4.1 number by number.
     """

@@ -54,7 +54,10 @@ class _JointColumns:
 
 
 def _ad(V):
-    """Return the 6x6 matrix of V x; its transpose is ad_V^*."""
+    """Return the 6x6 matrix of V x; its transpose is ad_V^*.
+
+    V: Motion, or its six numbers.
+    """
     units = [Motion.of(row) for row in Matrix.identity(6).rows]
     V = V if isinstance(V, Motion) else Motion.of(V)
     return Matrix(cross(V, e) for e in units).T
@@ -260,9 +263,11 @@ def hd_directional_table(
     Inputs and outputs: those of HD_DIRECTIONAL.
 
     Args:
-        prescribed: As in `hybrid`.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
+            see hybrid.
         parameter: Path of the parameter (model/parameter_paths), or None.
-        fixed: f_ext_fixed, f_ext_points: see id_directional.
+        fixed: f_ext_fixed, f_ext_points: frame in which f_ext is constant as bodies
+            move, and points of action; see id_directional.
 
     Source: KIM-4.4 (Table 7, corrected by E-10 to E-14), KIM-4.3.
     """
@@ -293,7 +298,8 @@ def fd_directional_table(
     Inputs and outputs: those of FD_DIRECTIONAL.
 
     Args:
-        choices: parameter, f_ext_fixed, f_ext_points: see id_directional.
+        choices: parameter (path of the parameter, or None), f_ext_fixed, f_ext_points:
+            see id_directional.
 
     Source: KIM-4.3 (Table 6, corrected by E-10, E-11, E-14): Table 7 with no joint
     prescribed.

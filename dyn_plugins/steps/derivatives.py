@@ -63,7 +63,8 @@ def semi_implicit_euler_derivatives(
 
     Args:
         derivatives, by_parameters: Slots.
-        limit_stops, implicit: As semi_implicit_euler takes them.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are evaluated at the end of the step.
         paths: Parameter paths of dp, one after another (model/parameter_paths.py).
 
     Source: chain rule over semi_implicit_euler; of forward dynamics as fd_derivatives.
@@ -168,7 +169,7 @@ def rk4_derivatives(
 
     Args:
         derivatives, by_parameters: Slots.
-        limit_stops: As rk4 takes it.
+        limit_stops: Whether spring-dampers act at the position limits.
         paths: Parameter paths of dp, one after another (model/parameter_paths.py).
 
     Source: chain rule over rk4; of forward dynamics as fd_derivatives.

@@ -29,7 +29,8 @@ def hybrid_euler(
 
     Args:
         hybrid_dynamics: Slot; hybrid_mask_loops for robots with loops.
-        prescribed: As hybrid takes them.
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, k);
+            see hybrid.
         limit_stops: Whether spring-dampers act at the limits of the other joints.
 
     Source: KIM-2.3, KIM-2.5.

@@ -122,7 +122,8 @@ def end_of_step(model, q, qd, dt, limit_stops, implicit):
         model: Robot.
         q, qd: Joint positions and velocities, nq and nv.
         dt: Length of the step [s].
-        limit_stops, implicit: As semi_implicit_euler takes them.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are evaluated at the end of the step.
 
     Returns:
         Joint forces and rotor inertias, nv each [N·m | N], [kg·m² | kg].

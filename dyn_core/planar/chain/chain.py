@@ -264,7 +264,10 @@ class ChainModel(System):
         return replace(self, **changes)
 
     def with_constraints(self, **parts: Any) -> ChainModel:
-        """Return the chain with the constraints Constraints.of(n, **parts)."""
+        """Return the chain with the constraints Constraints.of(n, **parts), checked.
+
+        Constraints that are not among `parts` are reset to the defaults of that method.
+        """
         return make_chain_like(self, constraints=Constraints.of(self.n, **parts))
 
 

@@ -222,7 +222,9 @@ def save_chain(
 
 
 def chain_data(chain: ChainModel) -> dict[str, Any]:
-    """Return the mapping of a chain file; entries without content are left out.
+    """Return the mapping of a chain file, without start and settings of a simulation.
+
+    Entries without content are left out.
 
     Source: WAW-1.1.
     """

@@ -97,7 +97,10 @@ class Stretch(NamedTuple):
         return self.reach - math.hypot(way[0], way[1])
 
     def between(self, values: np.ndarray) -> np.ndarray:
-        """Return the linear interpolation of the ends' vectors at the inner joints."""
+        """Return the linear interpolation of the ends' vectors at the inner joints.
+
+        values: Vectors by joint, (n, 2).
+        """
         first = values[self.first]
         return first + self.shares[:, None] * (values[self.last] - first)
 
@@ -140,7 +143,11 @@ class Latch:
         return self.until.get(key, -np.inf) > t
 
     def release(self, key: Any, t: float) -> bool:
-        """Record a release at time t and return True; False if it is not allowed."""
+        """Record a release at time t and return True; False if it is not allowed.
+
+        After max_releases within the window, the constraint is held until the oldest of
+        these releases is one window ago.
+        """
         if self.holds(key, t):
             return False
         times = self.released[key]
@@ -165,7 +172,8 @@ class UnilateralConstraints:
         keys: All keys, sorted.
         stretches: Links between guided joints.
         on: Active keys.
-        anchors: By active ground key: the joint's position on the edge [m].
+        anchors: By ground key: the joint's position on the edge when the key was last
+            activated [m]; keys that are inactive again remain.
         start: x and theta at construction.
 
     Source: WAW-12.1, WAW-15.3.
@@ -220,7 +228,7 @@ class UnilateralConstraints:
         return np.array(plane.z0), np.array(plane.z)
 
     def gap(self, key: Key, x: np.ndarray, theta: np.ndarray) -> float:
-        """Return the distance of a constraint to its bound, negative beyond it."""
+        """Return the distance of a constraint to its bound [m | rad], < 0 beyond it."""
         if key.rank:
             z0, z = self.plane(key)
             return float(z @ (x[key.joint] - z0))

@@ -46,8 +46,10 @@ class Event:
             points stop).
         message: Description.
         joint: Index of the joint, or -1.
-        loss: Energy lost [J].
-        impulse: Of the constraint [N·s | N·m·s].
+        loss: Energy lost in the whole impact [J]: each hit of one impact repeats it; 0
+            for other kinds.
+        impulse: Of the constraint [N·s | N·m·s]; 0 if it was released at once, and for
+            other kinds.
     """
 
     time: float
@@ -171,6 +173,9 @@ class MovingChain:
     def set_state(self, x: Any, v: Any, near: Any = None) -> None:
         """Set a state that is within all bounds, with no active unilateral constraints.
 
+        Latches, `evaluation`, `dropped` and `taut` are cleared; `t`, `lost`, `steps`
+        and `events` stay.
+
         Args:
             x, v: Positions and velocities, (n, 2) [m], [m/s].
             near: Angles to which the state's are unwrapped, n-1 [rad]; None: the middle
@@ -201,7 +206,7 @@ class MovingChain:
         self.taut: tuple[Stretch, ...] = ()
 
     def _middle(self, theta: np.ndarray) -> np.ndarray:
-        """Return the middle of two finite limits, and other angles unchanged."""
+        """Return by angle the middle of its limits if both are finite, else theta's."""
         lower, upper = np.array(self.chain.lower[:-1]), np.array(self.chain.upper[:-1])
         both = np.isfinite(lower) & np.isfinite(upper)
         middle = np.where(both, lower, 0.0) / 2 + np.where(both, upper, 0.0) / 2
@@ -268,7 +273,7 @@ class MovingChain:
 
     @property
     def energy(self) -> tuple[float, float]:
-        """Kinetic and potential energy [J]."""
+        """Kinetic and potential energy [J]; the latter is zero at the origin."""
         chain, v = self.chain, self.v
         kinetic = 0.5 * float((np.array(chain.masses) * (v * v).sum(1)).sum())
         for i, (start, end, between) in enumerate(chain.shares):

@@ -105,7 +105,7 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def state(self) -> ChainState:
-        """Positions and velocities of all joints; row 0 is the base."""
+        """Copies of positions and velocities of all joints; row 0 is the base."""
         return self.simulator.state
 
     @property
@@ -155,7 +155,7 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def energy(self) -> tuple[float, float]:
-        """Kinetic and potential energy [J]."""
+        """Kinetic and potential energy [J]; the latter is zero at the origin."""
         return self.simulator.energy
 
     @property
@@ -186,7 +186,7 @@ class ChainRobot(SimulatedPlant):
         return [event for event in self.simulator.events if event.time > t]
 
     def trouble_since(self, t: float) -> list[Event]:
-        """Return the events after a time of the kinds in TROUBLE."""
+        """Return the stored events after a time t [s] of the kinds in TROUBLE."""
         return [event for event in self.events_since(t) if event.kind in TROUBLE]
 
     # ---- machinery

@@ -54,6 +54,8 @@ class ChainSimulator(MovingChain):
     energy drifts slowly; `quantum` is the source's, for its reference trajectories: its
     energy and errors of the links grow.
 
+    For the arguments see MovingChain.__init__ and at_angles.
+
     Attributes:
         chain: Planar chain.
         scheme: Integration scheme between events: rk4, semi_implicit or quantum.
@@ -81,7 +83,7 @@ class ChainSimulator(MovingChain):
         Raises:
             ShapeError: Torques or forces have the wrong size.
             NonFiniteError: They, or the motion, are not finite; names step and joint.
-                The state before the step is restored.
+                The state before the step is restored; its events stay recorded.
         """
         self._tau = self._torques(tau)
         fixed = forces is None or callable(forces)
@@ -407,7 +409,11 @@ class ChainSimulator(MovingChain):
                 self.latch.keep(key, self.t + self.dt)
 
     def _solve_impact(self, keys: list[Key]) -> tuple[Any, dict[Key, float]]:
-        """Return the impact on the active constraints, and the push of each key."""
+        """Return the outputs of chain_impact, and the push of each active constraint.
+
+        It changes nothing. The velocities at `keys` are stopped, as far as they are
+        active. A push is an impulse into the free side, see UnilateralConstraints.push.
+        """
         modes, n = self.modes, self.chain.n
         joints = modes.arrays(self.x, self.v, self.theta, self.omega, math.inf)
         jump, turn = np.zeros((n, 2)), np.zeros(n)

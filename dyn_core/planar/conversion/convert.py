@@ -337,7 +337,7 @@ def _constraints_left_out(chain: ChainModel) -> list[str]:
 
 
 def constraint_arguments(chain: ChainModel) -> dict[str, Any]:
-    """Return the arguments of Constraints.of for a chain's constraints."""
+    """Return a chain's constraints as keyword arguments of Constraints.of, but n."""
     constraints = chain.constraints
     return {
         "kind": [KIND_NAMES[kind] for kind in constraints.kind],

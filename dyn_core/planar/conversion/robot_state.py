@@ -33,7 +33,7 @@ def state_to_chain(
         chain: Chain with its links.
         q: Joint positions, nq [rad | m].
         qd: Joint velocities, nv [rad/s | m/s].
-        tip: As for from_model.
+        tip: Link at whose origin the last chain link ends; None: see from_model.
 
     Returns:
         x, v, (n, 2) [m], [m/s].
@@ -41,6 +41,7 @@ def state_to_chain(
     Raises:
         ModelError: The state leaves the plane of the chain, or the robot does not fit
             the chain.
+        ShapeError: q or qd has another length.
 
     Source: WAW-15.2, WAW-2.1.
     """
@@ -87,7 +88,7 @@ def state_to_model(
         model: Robot.
         chain: Chain with its links.
         state: x, v, (n, 2) [m], [m/s]; errors of lengths and bend angles are ignored.
-        tip: As for from_model.
+        tip: Link at whose origin the last chain link ends; None: see from_model.
 
     Returns:
         q, nq [rad | m], and qd, nv [rad/s | m/s].
@@ -95,6 +96,7 @@ def state_to_model(
     Raises:
         ModelError: The robot's base cannot reach the state of joint 0, or the robot
             does not fit the chain.
+        ShapeError: x or v has another shape.
 
     Source: WAW-15.2, WAW-2.1.
     """

@@ -70,6 +70,12 @@ class PlanarBody:
         E: Axes x and y of the plane in body coordinates, (2, 3).
         n: Normal of the plane in body coordinates, 3.
         body: Index of the body.
+
+    Attributes:
+        last: Whether the body is the robot's last.
+        places: Origins of the links fixed to the body, in the plane, by name [m].
+        parts: Mass, centre of mass in the plane, inertia about it, and whether it is a
+            point mass, of each of these links.
     """
 
     def __init__(self, model: Model, E: np.ndarray, n: np.ndarray, body: int) -> None:
@@ -122,7 +128,7 @@ class PlanarBody:
         return start + np.array((math.sqrt(about / mass), 0.0)), name
 
     def segments(self, start: np.ndarray, tip: str | None) -> tuple[list[Segment], str]:
-        """Return the Segments of this body, and the name of its end.
+        """Return the Segments of this body, and the name of its end ("" for a joint).
 
         Two if its centre of mass is off the line from start to end: the joint between
         them, at the centre of mass, keeps its angle; each has half the mass, there, and
@@ -130,7 +136,7 @@ class PlanarBody:
 
         Args:
             start: Start of the link, in the plane [m].
-            tip: As for `end`.
+            tip: Link at whose origin the last body's chain link ends; None: see `end`.
 
         Source: WAW-13.4 (a), with a bend.
         """

@@ -38,7 +38,8 @@ class PlanarChainGeometry:
         slides: Indices of the bodies that slide.
         root: Index of the body that carries joint 0's link.
         free: Whether the root's joint is planar or floating.
-        poses: Rotation and position of each body in the neutral position.
+        poses: Rotation and position of each body in the base frame, in the neutral
+            position; entry 0 is the base.
         start: From the root's origin to joint 0, in the plane [m].
         mass: Point mass at joint 0 [kg].
         segments: The links.
@@ -71,7 +72,10 @@ class PlanarChainGeometry:
 
     @property
     def bends(self) -> list[float]:
-        """By segment: its angle to the previous one, for the first to x [rad]."""
+        """By segment: angle from the previous one, for the first from x [rad].
+
+        Angles are within pi of zero.
+        """
         angles = [0.0, *[segment.angle for segment in self.segments]]
         pairs = zip(angles, angles[1:], strict=False)
         return [math.remainder(b - a, 2 * math.pi) for a, b in pairs]
@@ -115,7 +119,10 @@ def read(model: Model, tip: str | None = None) -> PlanarChainGeometry:
 
 
 def place(model: Model, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return rotation (3, 3) and position of each body in the base frame, at q."""
+    """Return rotation (3, 3) and position of each body in the base frame, at q.
+
+    A rotation is from body to base coordinates; entry 0 is the base.
+    """
     return [(np.array(R.rows), np.array(p)) for R, p in _placed(model, q)]
 
 
@@ -322,7 +329,7 @@ def _fits_floating(
 
 
 def _carried(model: Model, slides: list[int]) -> str:
-    """Return a name for the end of a chain without links."""
+    """Return a name for the end of a chain without links: the last slide or "base"."""
     return model.child_links[slides[-1]] if slides else "base"
 
 

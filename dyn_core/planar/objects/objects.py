@@ -138,7 +138,7 @@ class PlanarObject(System):
     def chain_state(
         self, q: Sequence[Any], qd: Sequence[Any], split: bool = False
     ) -> tuple[tuple[Any, Any], tuple[Any, Any], list[Any], list[Any]]:
-        """Return x0, v0, theta, theta_dot of its chain (geometry.from_angles).
+        """Return x0, v0, theta, theta_dot of to_chain(split), for from_angles.
 
         Raises ShapeError for another number of coordinates, ModelError without rods.
 
@@ -150,14 +150,14 @@ class PlanarObject(System):
     def chain_efforts(
         self, u: Sequence[Any], qd: Sequence[Any] | None = None, split: bool = False
     ) -> tuple[list[Any], tuple[Any, Any]]:
-        """Return the torques at the joints of its chain and the force on joint 0, 2.
+        """Return the torques at the joints of to_chain(split) and the force on joint 0.
 
         Raises ShapeError for another number of entries, ModelError without rods.
 
         Args:
             u: Efforts.
             qd: Rates of the coordinates, for friction; None: at rest, without friction.
-            split: Whether rods are split.
+            split: Whether rods of the chain are split, as given to to_chain.
 
         Source: WAW-4.2, WAW-13.4.
         """
@@ -174,7 +174,7 @@ class PlanarObject(System):
         Args:
             alpha: Of the joint angles [rad/s²].
             a0: Of joint 0, 2 [m/s²].
-            split: Whether rods are split.
+            split: Whether rods of the chain are split, as given to to_chain.
 
         Raises:
             ModelError: The object has no rods.

@@ -36,7 +36,7 @@ class Rod(NamedTuple):
 
     @property
     def massive(self) -> bool:
-        """Whether the rod itself has mass."""
+        """Whether the rod itself has mass: False only for the float 0.0."""
         return not (isinstance(self.mass, float) and self.mass == 0.0)
 
 
@@ -166,7 +166,7 @@ class Rods:
 
         Returns:
             x0, v0 (2 each) [m], [m/s]; theta, theta_dot of the joints but the last
-            [rad], [rad/s].
+            [rad], [rad/s], zero at the middle joint of a split rod.
 
         Source: WAW-2.1, WAW-13.4.
         """

@@ -106,7 +106,7 @@ KD = np.array([12.0, 12.0, 10.0, 4.0, 2.0, 2.0, 2.0, 1.0] * 2)
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw initial states: the stance with small errors of joints and velocity."""
+    """Draw q and qd near the stance, with small errors, and an empty memory."""
     q, qd = np.tile(STANCE, (rows, 1)), np.zeros((rows, 22))
     q[:, 7:] += rng.uniform(-0.02, 0.02, (rows, 16))
     qd[:, 3:5] = rng.uniform(-0.1, 0.1, (rows, 2))
@@ -137,7 +137,7 @@ def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarra
 
 
 def fallen(after: RobotRows) -> np.ndarray:
-    """Return whether the torso is low or tilted by more than 60 degrees, (n,)."""
+    """Return whether the torso is below FALLEN or tilted by over 60 degrees, (n,)."""
     lost: np.ndarray = (after.q[:, 2] < FALLEN) | (after.axes(0)[:, 2, 2] < 0.5)
     return lost
 

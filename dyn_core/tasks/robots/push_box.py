@@ -44,7 +44,7 @@ SCENE = f"""<robot name="push_box">
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw box positions and goals; the arm is bent aside, at rest."""
+    """Draw box positions, and goals as memory, (rows, 2) [m]; the arm is bent aside."""
     q = np.zeros((rows, 9))
     q[:, :2] = [-1.9, 1.2] + rng.uniform(-0.05, 0.05, (rows, 2))
     q[:, 2:4] = rng.uniform(NEAR, FAR, (rows, 2))

@@ -22,7 +22,7 @@ STANCE = np.array([0.0, 0.0, HEIGHT, 0.0, 0.0, 0.0, 1.0, *(0.0, HIP, KNEE) * len
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw initial states: the stance at rest with small joint errors."""
+    """Draw q near the stance, 1 cm higher; qd is zero and the memory empty."""
     q = np.tile(STANCE, (rows, 1))
     q[:, 7:] += rng.uniform(-0.05, 0.05, (rows, 12))
     q[:, 2] += 0.01

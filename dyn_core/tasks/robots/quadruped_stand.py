@@ -14,13 +14,19 @@ PUSHES = 5
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw stances, and directions of the pushes about the vertical [rad]."""
+    """Draw stances, and as memory the directions of the pushes, (rows, 5) [rad].
+
+    Directions are angles from x about the vertical.
+    """
     q, qd, _ = quadruped.initial(rng, rows)
     return q, qd, rng.uniform(-np.pi, np.pi, (rows, PUSHES))
 
 
 def push(rows: RobotRows) -> np.ndarray:
-    """Return the push on the trunk's origin as joint forces, (n, 18) [N]."""
+    """Return the push as joint forces, (n, 18) [N], in the trunk's axes.
+
+    It acts at the trunk's origin; zero between pushes.
+    """
     number, since = np.divmod(rows.time, PERIOD)
     place = np.clip(number.astype(int), 0, PUSHES - 1)
     angle = rows.memory[np.arange(len(place)), place]

@@ -17,7 +17,7 @@ NEAR, FAR = (0.35, -0.35, 0.2), (0.65, 0.35, 0.7)  # box of goals [m]
 
 
 def initial(rng: np.random.Generator, rows: int) -> Start:
-    """Draw postures near home at rest, and goals in a box as memory, (rows, 3) [m]."""
+    """Draw q near HOME with qd zero, and goals in a box as memory, (rows, 3) [m]."""
     q = HOME + rng.uniform(-0.1, 0.1, (rows, 7))
     return q, np.zeros((rows, 7)), rng.uniform(NEAR, FAR, (rows, 3))
 

@@ -140,8 +140,9 @@ def what_holds_needs_no_impulse(case: LayoutTrial) -> Pairs:
 
 
 def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
-    """Return the case with a frictionless ball at its last link, and a floor's options.
+    """Return a copy of the case with a smooth ball at its last link, and step options.
 
+    The options have a floor as the world; the ball is without friction.
     They overlap by 0.1 mm, so that each step has a contact, from rest, too.
     """
     model = case.model

@@ -12,6 +12,9 @@ from dyn_core.testing.case import Case, Pairs
 def _dense(case: Case, mask: np.ndarray, f_ext: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return tau and qdd, nv, of the partitioned equation of motion, by dense algebra.
 
+    Given are case.qdd where prescribed, and 0.7 case.qdd + 0.3 as joint forces
+    elsewhere.
+
     Args:
         case: Robot and state.
         mask: Whether the acceleration of each coordinate is prescribed, nv booleans.

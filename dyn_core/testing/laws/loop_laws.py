@@ -19,7 +19,7 @@ _RADIUS = 0.2  # of the ball that rolls [m]
 
 
 def with_rod(case: Case) -> Case:
-    """Return the case with its last link tied by a rod, closed at the case's position.
+    """Return a copy of the case, its last link tied by a rod, closed at its position.
 
     The rod adds one row of constraints, for every robot with a coordinate that moves
     the link.
@@ -37,7 +37,7 @@ def with_rod(case: Case) -> Case:
 
 
 def with_ball(case: Case) -> Case:
-    """Return the case with a ball about its last link's origin that rolls along x.
+    """Return a copy of the case with a ball about its last link that rolls along x.
 
     The plane touches the ball at the case's position; the row constrains velocities
     only.

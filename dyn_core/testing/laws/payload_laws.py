@@ -27,7 +27,7 @@ class _RandomMotion:
         self.last = self.state()
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return a random position and velocity."""
+        """Draw a random position and velocity; `last` is unchanged."""
         case = self.case
         return case.model.random(case.rng), case.rng.normal(size=case.model.nv)
 
@@ -37,7 +37,10 @@ class _RandomMotion:
         return self.observer(q, qd, none, 1e-3, none, none, none, none, payload)[1:]
 
     def move(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return a random state q, qd, and the efforts that lead there in a time dt."""
+        """Move to a random state; return q, qd, and the efforts for it in a time dt.
+
+        The next call starts there: `last` is replaced.
+        """
         p, beta = self.momentum(*self.last, self.payload)
         self.last = self.state()
         p_next, beta_next = self.momentum(*self.last, self.payload)

@@ -126,7 +126,7 @@ def dense_accelerations(
     alpha_w: Any = None,
     e: Any = None,
 ) -> DenseAnswer:
-    """Solve the equations of all joints at once, by least squares.
+    """Return the solution of the equations of all joints at once, by least squares.
 
         [M  -C.T] [a     ]   [F]
         [C     0] [lambda] = [c]
