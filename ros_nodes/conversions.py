@@ -402,8 +402,8 @@ def joint_wrenches(model: Model, reactions: np.ndarray) -> list[Wrench]:
 
     Args:
         model: Robot.
-        reactions: Spatial force of the joint by body, in the frame of its link, (nb, 6)
-            [N·m; N].
+        reactions: Spatial force of each body's joint, in the frame of its link, (nb, 6)
+            [N·m; N]; row 0 is of body 1.
     """
     none, still = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
     return [

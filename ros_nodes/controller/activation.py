@@ -70,9 +70,12 @@ class Activation:
     def wait(self, complete: Callable[[], Any]) -> bool:
         """Begin to wait if the node cannot be activated now; return whether it waits.
 
+        It returns False without a call of `complete` if the node can be activated or
+        `longest` is 0 or less. In both cases `failure` is cleared.
+
         Args:
-            complete: Called to activate the node, once that is possible or `longest` is
-                over; returns the response for a waiting request.
+            complete: Called by `look` to activate the node, once that is possible or
+                `longest` is over; returns the response for a waiting request.
         """
         self.failure = None
         now = time.monotonic()

@@ -39,9 +39,9 @@ class Waypoints:
     """Start and waypoints of a motion, with zero velocity at each.
 
     Attributes:
-        start: Initial position of the simulated arm, (nv,).
-        times: Times of the waypoints [s].
-        positions: Positions, one row per waypoint.
+        start: Initial position of the simulated arm, (nv,) [rad | m].
+        times: Time of each waypoint from the start, (waypoints,) [s].
+        positions: Positions, (waypoints, nv) [rad | m].
     """
 
     start: np.ndarray
@@ -51,6 +51,8 @@ class Waypoints:
 
 def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
     """Return a motion within the limits, for any robot of one-dof joints.
+
+    It has three waypoints; the last one is the start.
 
     Args:
         model: Robot.

@@ -54,6 +54,10 @@ class SimulatedContacts(SimulatedRobot):
     Args:
         node: The simulator node.
         period: Duration of a cycle [s].
+
+    Raises:
+        DynError: The robot, the world or a parameter is not valid, or the trial step
+            fails.
     """
 
     robot: dyn.ContactSimulator
@@ -109,6 +113,9 @@ class SimulatedContacts(SimulatedRobot):
 
     def publish(self, stamp: Any) -> None:
         """Check the last period; publish contacts and reactions at their rate.
+
+        Nothing is published on a topic without subscribers. Reactions that cannot be
+        computed are refused, see RobotNode.refuse.
 
         Args:
             stamp: Time of the headers, a message.

@@ -82,7 +82,7 @@ class FaultResult:
         fault: The fault.
         zero: Time from the fault until the effort is zero and stays so [s]; NaN if it
             does not become zero.
-        bound: Largest permitted such time [s]; None: the effort must go on.
+        bound: Largest permitted such time [s]; None: the effort need not become zero.
         said: Most serious message of /diagnostics.
         reason: Why the fault failed; empty: it passed.
     """
@@ -207,7 +207,14 @@ def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
 
 
 def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
-    """Return the largest change of each effort in a second, (n,) [N·m/s | N/s]."""
+    """Return the largest change of each effort in a second, (n,) [N·m/s | N/s].
+
+    It is the parameter effort_slew; if unset, the effort limit in FULL_EFFORT seconds.
+
+    Args:
+        control: Parameters of the controller by name.
+        model: Robot.
+    """
     limits = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
     limit = effort_limits(model, {name: x for name, x in limits.items() if x})
     slew = np.array(control.get("effort_slew") or limit / FULL_EFFORT, float)
@@ -370,14 +377,17 @@ def _once(
 def _until(stand: Any, fault: Fault, lines: int, over: object) -> float:
     """Wait for the end of a fault, if it has one; return the further time to watch [s].
 
+    The result is `extra` for a fault without an end, else 0. A log line `until` that
+    does not come raises nothing here; _why_silent reports it.
+
     Args:
-        stand: Test stand.
+        stand: A FaultStand.
         fault: The fault.
         lines: Number of lines in the controller's log before the fault.
         over: Result of `inject`; if callable, it returns whether the fault is over.
 
     Raises:
-        DynError: The fault was not over after its `extra`.
+        DynError: A fault without `until` was not over after its `extra`.
     """
 
     def logged() -> bool:

@@ -73,7 +73,10 @@ class FaultStand(NodeStand):
         self._simulated += seconds
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Call a function once after a time [s], unless `restore` is called before."""
+        """Have a function called once after a time [s]; return at once.
+
+        It is not called if `restore` is called before.
+        """
 
         fault = self.restored
 
@@ -271,12 +274,12 @@ class FaultStand(NodeStand):
         self.watch(2 * PAUSE)
 
     def estop(self) -> None:
-        """Call ~/estop; only an activation ends its stop."""
+        """Call ~/estop; do not wait for the response. An activation ends the stop."""
         self.doing = "stopped" if self.doing != INACTIVE else INACTIVE
         self._call(ESTOP, Trigger.Request())
 
     def enable(self, data: bool) -> None:
-        """Call ~/enable with a value."""
+        """Call ~/enable with a value, without waiting for the response."""
         self.doing = "enabled by hand"
         self._call(ENABLE, SetBool.Request(data=data))
 

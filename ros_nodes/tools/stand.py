@@ -357,7 +357,13 @@ class NodeStand:
             raise DynError(f"{what} within {PATIENCE:g} s: {said}")
 
     def flowing(self, kind: str) -> bool:
-        """Return whether the last FLOWING efforts of a kind are not zero."""
+        """Return whether the last FLOWING efforts of a kind are not zero.
+
+        False if fewer have been received.
+
+        Args:
+            kind: COMMANDS or APPLIED.
+        """
         last = self.seen[kind][-FLOWING:]
         return len(last) == FLOWING and all(x.values.any() for x in last)
 
@@ -415,7 +421,10 @@ class NodeStand:
     # ---- observations
 
     def begin(self) -> float:
-        """Clear recorded efforts and diagnostics; return the time, monotonic [s]."""
+        """Clear recorded efforts and diagnostics; return the time, monotonic [s].
+
+        The last effort, if any, is stored in `last`; longest_pause counts from here on.
+        """
         self.said.clear()
         self._count = 0
         for effort in self.seen[COMMANDS][-1:]:
