@@ -279,14 +279,17 @@ class SimulatorNode(RobotNode):
         return message
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """Serve ~/reset: return to the initial state; simulated time continues."""
+        """Serve ~/reset: return to the initial state.
+
+        Stamps continue, and a paused simulation remains paused.
+        """
         self.robot.reset()
         self.fault = ""
         response.success, response.message = True, "back at the start"
         return response
 
     def _on_pause(self, request: Any, response: Any) -> Any:
-        """Serve ~/pause: pause or resume."""
+        """Serve ~/pause: pause or resume; success is always True."""
         self.robot.paused = request.data
         response.success = True
         response.message = "paused" if request.data else "running"

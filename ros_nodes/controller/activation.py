@@ -20,7 +20,8 @@ class Activation:
     not support coroutines as service callbacks. Therefore the callback returns PENDING,
     the header of the request is stored where the executor would send the response, and
     `look` sends the response later. Meanwhile the node is inactive, and other
-    transitions are refused.
+    transitions are refused. The constructor replaces `send_response` of the service
+    node.transitions.
 
     Attributes:
         node: A RobotNode.

@@ -30,7 +30,10 @@ class Outcome:
     facts: dict[str, str] = field(default_factory=dict)
 
     def errors(self) -> np.ndarray:
-        """Return the largest tracking error by joint, (n,) [rad | m], ignoring NaN."""
+        """Return the largest tracking error by joint, (n,) [rad | m].
+
+        NaN samples are ignored; the error is NaN for a joint without other samples.
+        """
         return np.nanmax(np.abs(self.q - self.q_ref), axis=0)
 
 

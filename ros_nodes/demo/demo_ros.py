@@ -168,7 +168,7 @@ class _DemoNode:
         node: The rclpy node.
         executor: Its executor.
         rows: Samples: time [s], position and reference, (n,) each.
-        values: Last values of /diagnostics by key.
+        values: Last values of /diagnostics by key, those of both nodes together.
         ready: Start-up time of each node as text, by name.
         ticks: Time [s], and the simulator's cycles, missed cycles and answered states.
         sent: Number of trajectories sent.

@@ -196,7 +196,15 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
 
 
 def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
-    """Return the features ("age", "limits") that some faults need but are missing."""
+    """Return the features ("age", "limits") that some faults need but are missing.
+
+    "age": max_state_age is 0. "limits": a parameter of STATE_BOUNDS is set, or a joint
+    lacks position limits or a velocity limit.
+
+    Args:
+        parameters: Parameters by node.
+        model: Robot.
+    """
     control, lacking = parameters["computed_torque"], []
     if not control.get("max_state_age", True):
         lacking.append("age")
@@ -300,7 +308,11 @@ def _empty_domain() -> Iterator[Any]:
 
 
 def _flipped(fault: Fault, seed: int) -> FaultResult:
-    """Return the result of bit flips in a kernel, tried in a process without ROS."""
+    """Return the result of bit flips in a kernel, tried in a process without ROS.
+
+    It has neither time nor bound, and fails if the process ends with another status
+    than 0.
+    """
     command = [sys.executable, "-m", "dyn_core.testing.bit_flips"]
     command += ["--n", str(FLIPS), "--seed", str(seed)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -510,6 +522,8 @@ def _why_interrupted(answer: FaultAnswer) -> str:
 
 def _between(efforts: list[Any], right: list[np.ndarray], zero: bool = True) -> bool:
     """Return whether each effort lies between the smallest and largest valid effort.
+
+    The comparison is by joint, with a tolerance of SAME times the largest valid effort.
 
     Args:
         efforts: SeenEffort to be checked.

@@ -47,7 +47,11 @@ class FaultStand(NodeStand):
     Attributes:
         slew: Largest change of each effort in a second, (n,) [N·m/s | N/s].
         elsewhere: Positions of another robot, (n,) [rad | m].
-        sound: Valid efforts for the positions of both robots, (n,) each [N·m | N].
+        sound: Valid efforts for the positions of both robots, (n,) each [N·m | N]; set
+            by learn_efforts.
+
+    Args:
+        arguments: As for NodeStand.
     """
 
     slew: np.ndarray
@@ -61,7 +65,7 @@ class FaultStand(NodeStand):
         self._answers: list[Any] = []
 
     def send_signal(self, name: str, number: int) -> None:
-        """Send a signal to the process of a node."""
+        """Send signal `number` to the process of the executable `name`."""
         self.processes[name].popen.send_signal(number)
 
     def fail(self) -> None:

@@ -368,7 +368,10 @@ class NodeStand:
         return len(last) == FLOWING and all(x.values.any() for x in last)
 
     def restore(self) -> None:
-        """Undo the effects of a fault; processes that have ended are not restarted."""
+        """Undo the effects of a fault; processes that have ended are not restarted.
+
+        Suspended processes continue, and the feed becomes `normal`.
+        """
         self.restored += 1
         for resource in self._more:
             resource()
