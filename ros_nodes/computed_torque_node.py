@@ -467,8 +467,9 @@ class ComputedTorqueNode(RobotNode):
     def _on_enable(self, request: Any, response: Any) -> Any:
         """Serve ~/enable: enable or disable torque.
 
-        Enabling is refused during a stop, which only a new activation ends; it drops a
-        trajectory. Disabling is always accepted. Both are refused while unconfigured.
+        Enabling is refused during a stop, which only a new activation ends. Enabling a
+        disabled controller drops its trajectories. Disabling is always accepted. Both
+        are refused while the node is unconfigured.
         """
         response.success = False
         if not self.configured:

@@ -269,7 +269,10 @@ class GuardNode(TableNode):
         self._diagnose()
 
     def status(self) -> tuple[bytes, str]:
-        """Return level and message for /diagnostics; STALE before the first effort."""
+        """Return level and message for /diagnostics.
+
+        ERROR during a stop, STALE before the first effort, else OK.
+        """
         supervisor = self.supervisor
         if supervisor.stopped is not None:
             return DiagnosticStatus.ERROR, f"stopped: {supervisor.stopped}"

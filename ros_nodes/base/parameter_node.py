@@ -122,7 +122,7 @@ class TableNode(Node):
     def autostart(self) -> bool:
         """Start the node with the process; return False on failure.
 
-        Hook for subclasses; does nothing here and returns True.
+        Hook for subclasses; only returns True here.
         """
         return True
 
@@ -340,7 +340,10 @@ def plain(value: Any) -> Any:
 
 
 def written_number(value: Any) -> float | None:
-    """Return a float, or text such as 1e-06 as float; None for any other value."""
+    """Return a float, or text such as 1e-06 as float.
+
+    None for any other value, also an int or text such as 1.5.
+    """
     if isinstance(value, str) and EXPONENT.fullmatch(value):
         return float(value)
     return value if isinstance(value, float) else None

@@ -24,8 +24,9 @@ def load(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
 
     Args:
         node: Node with the parameters of a robot.
-        urdf: URDF of the topic robot_description, used if parameter robot_description
-            is empty; "" if there is none.
+        urdf: URDF of the topic robot_description, "" if there is none. It is used if
+            the parameter robot_description is empty, and precedes
+            robot_description_file.
         choices: Further arguments of dyn.load.
 
     Raises:

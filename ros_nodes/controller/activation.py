@@ -89,7 +89,9 @@ class Activation:
     def look(self, t: float) -> None:
         """Activate the node if it is possible or the wait is over; else log the wait.
 
-        The wait is logged once a second. Does nothing while no activation waits.
+        An activation at the end of the wait fails if the node can still not be
+        activated. The wait is logged once a second. Does nothing while no activation
+        waits.
 
         Args:
             t: Time, monotonic [s].

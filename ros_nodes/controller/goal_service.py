@@ -63,7 +63,9 @@ class GoalService:
         self.ending: list[GoalOutcome] = []
 
     def accept(self, handle: Any) -> None:
-        """Check a goal and follow it, or abort it with a reason.
+        """Begin to check a goal; then follow it, or abort it with a reason.
+
+        `prepare` decides whether the check is over when this returns.
 
         Args:
             handle: Goal handle of the action server.

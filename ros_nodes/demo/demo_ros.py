@@ -38,6 +38,8 @@ AT_START = 1e-3  # largest distance from the start at which the motion begins [r
 def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Outcome:
     """Run the two nodes on 127.0.0.1, and return the recorded results.
 
+    os.environ is changed; rclpy is initialized and shut down.
+
     Args:
         model: Robot.
         waypoints: Motion.

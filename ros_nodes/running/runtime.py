@@ -105,9 +105,10 @@ def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> No
 
 
 def note_signals() -> list[int]:
-    """Handle SIGNALS from now on: return a list that collects the received numbers.
+    """Install handlers for SIGNALS; return a list that collects received numbers.
 
-    The previous handlers are replaced, so that a signal does not end the process.
+    A signal then no longer ends the process: the caller must read the list. Must be
+    called in the main thread.
     SIGHUP is sent when a terminal or an ssh session closes; if it is ignored, as under
     nohup, it stays ignored.
     """

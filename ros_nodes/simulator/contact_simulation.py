@@ -193,6 +193,9 @@ class SimulatedContacts(SimulatedRobot):
 def make_world(node: RobotNode) -> dyn.World:
     """Return the World of the world file or of the parameters.
 
+    Parameters for solver, stepper and solver options that are set precede the file; a
+    false limit_stops switches its limits off.
+
     Raises:
         SettingError: The file is invalid, a parameter contradicts it, or the solver is
             unknown; the message lists the valid ones.

@@ -160,6 +160,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], Model]:
     """Return the parameters of simulator, controller and guard, and the robot.
 
+    The parameters are those of the file, with the robot, an initial position and short
+    periods of diagnostics; without --params, gravity is OBLIQUE.
+
     Raises:
         DynError: The file or the robot is not valid, or no joint can move.
     """
@@ -292,6 +295,8 @@ def _campaign(
 @contextmanager
 def _empty_domain() -> Iterator[Any]:
     """Join a ROS domain of this machine without other nodes; yield a Live.
+
+    os.environ is changed, so that processes started here join the domain, too.
 
     Raises:
         DynError: No such domain was found in TRIES attempts.

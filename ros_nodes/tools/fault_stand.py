@@ -77,9 +77,9 @@ class FaultStand(NodeStand):
         self._simulated += seconds
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Have a function called once after a time [s]; return at once.
+        """Schedule a call of `act` after `seconds`; return at once.
 
-        It is not called if `restore` is called before.
+        `restore` cancels the call.
         """
 
         fault = self.restored

@@ -310,11 +310,11 @@ class NodeStand:
     def lead(
         self, names: list[str] | None = None, way: float = -WAY, stamp: int = 0
     ) -> None:
-        """Send a slow trajectory with one point.
+        """Send a slow trajectory with one point, to be reached in TIME seconds.
 
         Args:
             names: Names of the joints; None: all of the robot.
-            way: Displacement of each joint [rad | m].
+            way: Displacement of each joint from its normal position [rad | m].
             stamp: Seconds of the header's stamp; 0: start now.
         """
         places = np.array(self.normal["q"]) + way
