@@ -29,7 +29,7 @@ def ros_type(field: Field) -> Parameter.Type:
     """Return the ROS parameter type of a Field, an array type for a ListOf.
 
     Raises:
-        KeyError: The Field is neither of a kind in _TYPES nor a list of one of them.
+        KeyError: The values are not of kind Quantity, Whole, Switch or Name.
     """
     kind = field.value_kind
     if isinstance(kind, ListOf):

@@ -57,7 +57,7 @@ def controller_settings(
 
     Raises:
         SettingError: A parameter by joint has neither no, one nor one number per joint,
-            or a rule or bound is not valid.
+            or another setting is not valid.
         DynError: `solvers` refuses the solver or an option.
     """
     limits = {name: value(f"effort_limits.{name}") for name in joints}
