@@ -114,6 +114,9 @@ def _chain(name: str) -> str:
 
 
 def _settings(arguments: argparse.Namespace) -> list[str]:
-    """Return the ROS arguments (-p NAME:=JSON) that set how a node reads its robot."""
+    """Return the ROS arguments (-p NAME:=JSON) that set how a node reads its robot.
+
+    The list is empty if no such option was given.
+    """
     lists = robot_settings(arguments)
     return [x for k, v in lists.items() for x in ("-p", f"{k}:={json.dumps(v)}")]

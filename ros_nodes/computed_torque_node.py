@@ -194,7 +194,10 @@ class ComputedTorqueNode(RobotNode):
         return self.activation.serve(request, response, super()._on_change_state)
 
     def activate(self) -> bool:
-        """Activate, or start to wait for the guard; return False on failure."""
+        """Activate, or start to wait for the guard; return False on failure.
+
+        It returns True at once if it starts to wait.
+        """
         return self.activation.wait(self.trigger_activate) or super().activate()
 
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
@@ -261,7 +264,10 @@ class ComputedTorqueNode(RobotNode):
                 self._on_state(taken[0])
 
     def send_final_command(self) -> None:
-        """Publish zero effort, discard pending efforts and abort all goals."""
+        """Stop the watchdog, send zero effort, discard efforts and abort all goals.
+
+        If the node is not configured, only the watchdog is stopped.
+        """
         self._end_watchdog()
         if self.configured:
             self.send_zero()
@@ -284,6 +290,8 @@ class ComputedTorqueNode(RobotNode):
 
     def check_change(self, values: dict[str, Any]) -> None:
         """Check gains and timeouts that are being set, with the unchanged ones.
+
+        An unconfigured node accepts all values here.
 
         Args:
             values: New values by parameter name.
@@ -309,6 +317,9 @@ class ComputedTorqueNode(RobotNode):
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply changed gains and the error threshold; does nothing when unconfigured.
+
+        Gains that are no longer valid for the period of the states are not applied, and
+        logged.
 
         Args:
             values: New values by parameter name.
@@ -456,7 +467,9 @@ class ComputedTorqueNode(RobotNode):
     def _on_enable(self, request: Any, response: Any) -> Any:
         """Serve ~/enable: enable or disable torque.
 
-        After a stop it is refused: only a new activation enables torque again.
+        Enabling is refused during a stop, which only a new activation ends. Enabling a
+        disabled controller drops its trajectories. Disabling is always accepted. Both
+        are refused while the node is unconfigured.
         """
         response.success = False
         if not self.configured:
@@ -476,7 +489,11 @@ class ComputedTorqueNode(RobotNode):
         return response
 
     def _on_estop(self, _: Any, response: Any) -> Any:
-        """Serve ~/estop: stop as parameter on_estop says, until the next activation."""
+        """Serve ~/estop: stop as parameter on_estop says, until the next activation.
+
+        If the node is inactive, the stop also applies in the next activation and ends
+        with the one after it.
+        """
         controller, self.stopped_inactive = self.controller, not self.active
         response.success = True
         if not self.configured:

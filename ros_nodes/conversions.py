@@ -242,6 +242,8 @@ class AngleWriter:
 class JointMotion(NamedTuple):
     """Pose and velocity of a joint's child relative to its parent, as ROS has them.
 
+    For a planar chain they are relative to the fixed frame, see chain_joints.
+
     Attributes:
         name: Name of the joint.
         translation: Position of the child in the joint's frame, 3 [m].
@@ -286,8 +288,10 @@ def multi_dof_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointM
 def chain_joints(chain: ChainModel, state: ChainState) -> list[JointMotion]:
     """Return the motion of each joint of a planar chain, in the axes of the next link.
 
-    The plane's x axis is the frame's X axis and its y axis is Z, so that angles are
-    about -Y. The last joint has the axes of the last link.
+    Position and orientation are relative to the fixed frame of the chain, not to the
+    previous link. The plane's x axis is the frame's X axis and its y axis is Z, so that
+    angles are about -Y. The last joint has the axes of the last link. The linear
+    velocity is relative to the fixed frame, in the axes of the link.
 
     Source: WAW-15.2.
     """
@@ -402,8 +406,8 @@ def joint_wrenches(model: Model, reactions: np.ndarray) -> list[Wrench]:
 
     Args:
         model: Robot.
-        reactions: Spatial force of the joint by body, in the frame of its link, (nb, 6)
-            [N·m; N].
+        reactions: Spatial force of each body's joint, in the frame of its link, (nb, 6)
+            [N·m; N]; row 0 is of body 1.
     """
     none, still = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
     return [

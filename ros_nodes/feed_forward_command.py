@@ -65,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         SettingError: An option is not valid.
         DynError: The file or the robot cannot be read, or a trajectory is not valid.
+        OSError: The output file cannot be written.
     """
     if not 0 <= arguments.period < float("inf"):
         message = f"--period is {arguments.period}; valid: 0 or more seconds"

@@ -168,7 +168,10 @@ class GuardNode(TableNode):
         return min(max(0.0, beat - now), BEAT if check is None else check)
 
     def _announce(self) -> None:
-        """Publish ~/stopped and a beat if the robot was stopped or released."""
+        """Publish ~/stopped and a beat if the robot was stopped or released.
+
+        The first call publishes in any case.
+        """
         stopped = self.supervisor.stopped is not None
         if stopped == self._announced:
             return
@@ -179,7 +182,10 @@ class GuardNode(TableNode):
             self._beat()
 
     def _stop(self, reason: str) -> None:
-        """Stop the robot for a reason and publish zero effort."""
+        """Stop the robot for a reason and publish zero effort.
+
+        During a stop, the first reason remains.
+        """
         with self._changed:
             self.supervisor.stop(reason)
             self._send_zero()
@@ -213,7 +219,10 @@ class GuardNode(TableNode):
         """Do nothing: a guard cannot bring a robot to rest."""
 
     def send_final_command(self) -> None:
-        """Stop a robot that would continue without supervision; send the last beat."""
+        """Stop a robot that would continue without supervision; send the last beat.
+
+        It is stopped if its last effort was not zero, or if it is stopped already.
+        """
         if self.supervisor.stands or self.supervisor.stopped is not None:
             self._stop("the guard ends while torque stands")
             self._report()
@@ -260,7 +269,10 @@ class GuardNode(TableNode):
         self._diagnose()
 
     def status(self) -> tuple[bytes, str]:
-        """Return level and message for /diagnostics; STALE before the first effort."""
+        """Return level and message for /diagnostics.
+
+        ERROR during a stop, STALE before the first effort, else OK.
+        """
         supervisor = self.supervisor
         if supervisor.stopped is not None:
             return DiagnosticStatus.ERROR, f"stopped: {supervisor.stopped}"

@@ -17,7 +17,8 @@ from ros_nodes.running.runtime import LIFELINE
 def launch_description(name: str) -> LaunchDescription:
     """Return the launch description of the graph `name`, a key of GRAPHS.
 
-    Launch arguments are `params`, the arguments of the graph, and COMMON.
+    Launch arguments are `params`, the arguments of the graph, and COMMON. An invalid
+    value raises a SettingError when the description is launched.
     """
     graph = GRAPHS[name]
     arguments = {

@@ -114,8 +114,12 @@ class Process:
     def end(self, first: int = signal.SIGINT) -> int:
         """End the process by signals of increasing severity; return its exit status.
 
+        The status is negative if a signal killed the process. A process that has ended
+        gets no signal.
+
         Args:
-            first: First signal; SIGTERM and SIGKILL follow after 5 s each.
+            first: First signal. The signals of PATIENCE with a greater number follow
+                after 5 s each: SIGTERM and SIGKILL for SIGINT, none for SIGTERM.
         """
         steps = [(first, 5.0), *(s for s in PATIENCE if s[0] > first)]
         for number, patience in steps:

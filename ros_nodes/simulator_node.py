@@ -200,8 +200,13 @@ class SimulatorNode(RobotNode):
     def _catch_up(self, now: float) -> None:
         """Advance by the periods that are due; stop after one period of computing time.
 
+        While paused, the schedule starts anew and nothing moves.
+
         Args:
             now: Time, monotonic [s].
+
+        Raises:
+            DynError: A step failed; the simulation is paused.
         """
         if self.robot.paused:
             self.pace.restart()
@@ -274,14 +279,17 @@ class SimulatorNode(RobotNode):
         return message
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """Serve ~/reset: return to the initial state."""
+        """Serve ~/reset: return to the initial state.
+
+        Stamps continue, and a paused simulation remains paused.
+        """
         self.robot.reset()
         self.fault = ""
         response.success, response.message = True, "back at the start"
         return response
 
     def _on_pause(self, request: Any, response: Any) -> Any:
-        """Serve ~/pause: pause or resume."""
+        """Serve ~/pause: pause or resume; success is always True."""
         self.robot.paused = request.data
         response.success = True
         response.message = "paused" if request.data else "running"
@@ -332,7 +340,7 @@ class SimulatorNode(RobotNode):
         }
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics."""
+        """Return level, message and values for /diagnostics; set recent_warnings."""
         robot = self.robot
         warnings = self.recent_warnings = self.warnings()
         if robot.paused and self.fault:

@@ -26,7 +26,11 @@ _LISTS = {
 
 
 def ros_type(field: Field) -> Parameter.Type:
-    """Return the ROS parameter type of a Field, an array type for a ListOf."""
+    """Return the ROS parameter type of a Field, an array type for a ListOf.
+
+    Raises:
+        KeyError: The values are not of kind Quantity, Whole, Switch or Name.
+    """
     kind = field.value_kind
     if isinstance(kind, ListOf):
         return _LISTS[type(kind.kind)]

@@ -17,8 +17,9 @@ def status_message(
     """Return the DiagnosticStatus of a node.
 
     The level OK becomes WARN if the robot has warnings or a callback has failed; the
-    first warning or failure is then appended to the message. Refusal counts, failure
-    counts and all warnings of the robot are added to the values.
+    first warning, or without warnings the first failure, is then appended to the
+    message. Refusal counts, failure counts and all warnings of the robot are added to
+    the values.
 
     Args:
         node: A RobotNode; its model may be None.

@@ -38,7 +38,8 @@ class IdleWork:
         """Queue a job for the next answer, or run it now.
 
         It runs at once if the last answer is more than LATE seconds ago, since then no
-        answer may follow. A job that is already queued is not queued again.
+        answer may follow. A job that is already queued is not queued again, and leaves
+        the queue if it runs at once.
         """
         waits = job in self.waiting
         if time.monotonic() - self.answered <= LATE:

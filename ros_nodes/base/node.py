@@ -45,7 +45,7 @@ class RobotNode(ParameterNode):
     Attributes:
         model: The robot in use; None in state unconfigured.
         session: Resources of the last configuration; closed in state unconfigured.
-        counters: Number of refused messages, by reason.
+        counters: Number of refusals, by the argument `kind` of `refuse`.
         failure: Error text of the last failed transition; None after a configuration
             that succeeded.
         worker: Thread for work that would delay the executor.
@@ -57,6 +57,9 @@ class RobotNode(ParameterNode):
         name: Name of the node.
         specs: Table of the parameters.
         kwargs: Further arguments of rclpy's node.
+
+    Raises:
+        SettingError, ParameterException: As for TableNode.
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
@@ -83,12 +86,15 @@ class RobotNode(ParameterNode):
 
     @property
     def configured(self) -> bool:
-        """Whether the last configuration has been built completely."""
+        """Whether the node has a complete configuration.
+
+        False while `build` runs, after it has failed, and after a clean-up.
+        """
         return self.session.complete
 
     @property
     def active(self) -> bool:
-        """Whether the node is active."""
+        """Whether the node is active; True from `activated` to the final command."""
         return self.session.active
 
     @property
@@ -126,7 +132,7 @@ class RobotNode(ParameterNode):
             self._on_robot(text, None)
 
     def _on_robot(self, text: str, made: Any) -> None:
-        """Store a robot description, and start the node if it is to autostart.
+        """Store a robot description; start an unconfigured node with autostart.
 
         Args:
             text: URDF of the topic.
@@ -184,7 +190,8 @@ class RobotNode(ParameterNode):
     def start(self) -> bool:
         """Configure and activate the node; return False if either fails.
 
-        A node without a robot waits for the topic robot_description, and returns True.
+        Without a robot it returns True at once; with autostart, a robot on the topic
+        robot_description starts the node later.
         """
         if self.waits_for_robot():
             self.get_logger().info("waiting for a robot on the topic robot_description")
@@ -200,7 +207,8 @@ class RobotNode(ParameterNode):
     def autostart(self) -> bool:
         """Start the node if parameter autostart is true; return False if that fails.
 
-        If the parameter is false, return True and wait for transitions.
+        If the parameter is false, it does nothing and returns True: the node remains
+        unconfigured until a transition is requested.
         """
         if self.value("autostart"):
             return self.start()
@@ -213,8 +221,8 @@ class RobotNode(ParameterNode):
     def on_configure(self, state: Any) -> TransitionCallbackReturn:
         """Build the node; on a DynError or an invalid parameter, return FAILURE.
 
-        After a failure the reason is logged and stored in `failure`, and the node stays
-        unconfigured.
+        The previous session is closed first. After a failure the reason is logged and
+        stored in `failure`, and the node stays unconfigured.
         """
         started = time.monotonic()
         self.session.close()
@@ -265,7 +273,7 @@ class RobotNode(ParameterNode):
 
     @reported
     def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
-        """Release everything that configure has made."""
+        """Wait for the last command to arrive; release what configure has made."""
         self._drop()
         return TransitionCallbackReturn.SUCCESS
 
@@ -278,13 +286,18 @@ class RobotNode(ParameterNode):
         return TransitionCallbackReturn.SUCCESS
 
     def on_error(self, state: Any) -> TransitionCallbackReturn:
-        """Send the final command, drop the configuration, return to unconfigured."""
+        """Handle an error in a transition: send the final command, become unconfigured.
+
+        The configuration is dropped.
+        """
         self.send_final_command()
         self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     def keep(self, resource: Any) -> Any:
         """Return a resource of rclpy after registering it for destruction at clean-up.
+
+        Its callback is replaced by a guarded one, see Session.keep.
 
         Args:
             resource: Publisher, subscription, timer, service or client of this node.
@@ -296,6 +309,8 @@ class RobotNode(ParameterNode):
 
     def every(self, period: float, callback: Callable[[], None]) -> None:
         """Call a function periodically, in steady time, until clean-up.
+
+        The first call is one period from now.
 
         Args:
             period: Period [s].
@@ -331,6 +346,8 @@ class RobotNode(ParameterNode):
     def build(self) -> None:
         """Build the robot, its Programs and the communication. Subclasses implement it.
 
+        An implementation sets `model`.
+
         Raises:
             DynError, ParameterException: The parameters do not allow it; configure then
                 fails with this reason.
@@ -338,7 +355,10 @@ class RobotNode(ParameterNode):
         raise NotImplementedError
 
     def activated(self) -> None:
-        """Handle an activation. Hook for subclasses; does nothing here."""
+        """Handle an activation, when `active` is already True.
+
+        Hook for subclasses; does nothing here.
+        """
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
         """Bring the robot to rest before the final command, within a bounded time.
@@ -352,7 +372,8 @@ class RobotNode(ParameterNode):
     def send_final_command(self) -> None:
         """Publish the last command of the node.
 
-        Hook for subclasses; does nothing here.
+        Hook for subclasses; does nothing here. It is called in any state, repeatedly,
+        and by LastResort in another thread.
         """
 
     def wait_for_delivery(self) -> None:
@@ -381,7 +402,7 @@ class RobotNode(ParameterNode):
             self.get_logger().warning(f"{kind}: {message}")
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Return level, message and values for /diagnostics.
+        """Return level, message and values for /diagnostics of a configured node.
 
         Subclasses implement it.
         """
@@ -408,6 +429,8 @@ class RobotNode(ParameterNode):
         self, level: bytes, message: str, values: dict[str, Any]
     ) -> None:
         """Publish a status on /diagnostics; may be called in any thread.
+
+        `diagnose_change` compares with this level.
 
         Args:
             level: Severity: OK, WARN, ERROR or STALE.

@@ -38,6 +38,8 @@ class LiveSettings(Protocol):
     def check(self, values: dict[str, Any]) -> object:
         """Raise a DynError if the changed parameters cannot be applied.
 
+        A returned value is ignored.
+
         Args:
             values: New values of the parameters in one request, by name.
         """
@@ -103,7 +105,9 @@ class TableNode(Node):
     def create_service(
         self, srv_type: Any, srv_name: str, callback: Any, **more: Any
     ) -> Any:
-        """Create a service that sends a response even if its callback raises.
+        """Return a new service that sends a response even if its callback raises.
+
+        The response then has success=False and the reason, see Callbacks.service.
 
         Args:
             srv_type, srv_name: Type and name of the service.
@@ -116,11 +120,18 @@ class TableNode(Node):
         return super().create_service(srv_type, srv_name, serve, **more)
 
     def autostart(self) -> bool:
-        """Start the node with the process, return False on failure; a hook."""
+        """Start the node with the process; return False on failure.
+
+        Hook for subclasses; only returns True here.
+        """
         return True
 
     def declare(self, specs: Sequence[Field]) -> None:
         """Declare parameters; parameters that are already declared keep their values.
+
+        Args:
+            specs: Fields of the parameters, which are stored in `self.specs`; a Field
+                of the same name is replaced.
 
         Raises:
             SettingError: A value given at start-up has the wrong type.
@@ -226,7 +237,10 @@ class TableNode(Node):
         self._apply({p.name: p.value for p in parameters})
 
     def _apply(self, values: dict[str, Any]) -> None:
-        """Pass accepted values to this node and to its live components."""
+        """Pass accepted values to this node and to its live components.
+
+        Their exceptions are logged and counted.
+        """
         self.callbacks.attempt(self.changed, values)
         for part in self._live_parts():
             self.callbacks.attempt(part.change, values)
@@ -236,7 +250,10 @@ class TableNode(Node):
         return list(self.live.values()) if self.configured else []
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Raise a DynError if new parameter values cannot be applied; a hook."""
+        """Check new parameter values by name; an invalid one raises a DynError.
+
+        Hook for subclasses; does nothing here.
+        """
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply accepted parameter values, by name. Hook; does nothing here."""
@@ -246,6 +263,9 @@ class TableNode(Node):
 
         Arrays are returned as lists. A parameter without a value returns the default of
         its Field as a list: empty for an unset list.
+
+        Raises:
+            KeyError: The parameter has neither a value nor a Field.
         """
         parameter = self.get_parameter_or(name)
         if parameter.type_ == NOT_SET:
@@ -254,6 +274,8 @@ class TableNode(Node):
 
     def options(self, slot: str) -> dict[str, Any]:
         """Return the solver options that the parameters set for a slot, by option name.
+
+        The mapping is empty if none is set.
 
         Args:
             slot: Name of the solver slot: the options are the parameters
@@ -265,6 +287,8 @@ class TableNode(Node):
 
     def solver(self, slot: str) -> Any:
         """Return the solver of a slot: its name, or a Solver if options are set.
+
+        A name without options is returned unchecked.
 
         Args:
             slot: Name of the solver slot: the name is the parameter SLOT.plugin_name.
@@ -316,7 +340,10 @@ def plain(value: Any) -> Any:
 
 
 def written_number(value: Any) -> float | None:
-    """Return a float, or text such as 1e-06 as float; None for any other value."""
+    """Return a float, or text such as 1e-06 as float.
+
+    None for any other value, also an int or text such as 1.5.
+    """
     if isinstance(value, str) and EXPONENT.fullmatch(value):
         return float(value)
     return value if isinstance(value, float) else None

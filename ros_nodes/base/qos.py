@@ -70,6 +70,8 @@ def _settings(
 ) -> dict[str, Any]:
     """Return the QoS arguments of rclpy for a topic, after a check of its overrides.
 
+    They are the keyword arguments qos_profile, a copy, and qos_overriding_options.
+
     Args:
         node: A RobotNode.
         topic: Name of the topic, not yet resolved.

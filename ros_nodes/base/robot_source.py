@@ -24,8 +24,9 @@ def load(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
 
     Args:
         node: Node with the parameters of a robot.
-        urdf: URDF of the topic robot_description, used if parameter robot_description
-            is empty; "" if there is none.
+        urdf: URDF of the topic robot_description, "" if there is none. It is used if
+            the parameter robot_description is empty, and precedes
+            robot_description_file.
         choices: Further arguments of dyn.load.
 
     Raises:
@@ -83,8 +84,9 @@ def read(node: ParameterNode, source: str | StringIO, **choices: Any) -> dyn.Mod
 def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:
     """Return the model with the joints of parameter `joints` last, in the listed order.
 
-    Joints with one coordinate that are not listed are locked at the parameters
-    lock.JOINT. An empty list returns the model unchanged.
+    Joints with several coordinates precede them. Joints with one coordinate that are
+    not listed are locked at the parameters lock.JOINT, which are declared here. An
+    empty list returns the model unchanged.
 
     Raises:
         SettingError: A listed joint does not exist, has several coordinates or is

@@ -110,7 +110,10 @@ class Session:
         self.node.worker.submit(kind, make, alive(take), alive(superseded))
 
     def close(self) -> None:
-        """Release all resources and discard queued jobs; may be called repeatedly."""
+        """Release all resources and discard queued jobs; may be called repeatedly.
+
+        Functions of `at_close` run once; their exceptions are logged and counted.
+        """
         self.open = self.complete = self.active = False
         self.idle.waiting.clear()
         while self._closers:

@@ -63,7 +63,10 @@ class Worker:
         take: Callable[[Any], object],
         superseded: Callable[[], object] = lambda: None,
     ) -> None:
-        """Queue a job; the first one starts the thread. See Preparation."""
+        """Queue a job; the first one starts the thread. See Preparation.
+
+        After `stop` the job is never processed.
+        """
         job = Preparation(kind, make, take, superseded)
         with self._changed:
             self._newest[kind] = job
@@ -85,7 +88,10 @@ class Worker:
                 self._call(job.superseded)
 
     def stop(self) -> None:
-        """Discard jobs and results, and wait up to JOIN seconds for the thread."""
+        """End the thread, with a wait of up to JOIN seconds; discard jobs and results.
+
+        Neither `take` nor `superseded` of the discarded jobs is called.
+        """
         with self._changed:
             self._ended = True
             self._newest.clear()
@@ -96,7 +102,10 @@ class Worker:
         self.ready.clear()
 
     def _run(self) -> None:
-        """Process jobs in order of submission until `stop`; skip superseded ones."""
+        """Process jobs in order of submission until `stop`.
+
+        Superseded jobs are not made, but also added to `ready`, with None.
+        """
         while True:
             with self._changed:
                 while not self._jobs and not self._ended:

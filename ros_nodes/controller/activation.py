@@ -20,7 +20,8 @@ class Activation:
     not support coroutines as service callbacks. Therefore the callback returns PENDING,
     the header of the request is stored where the executor would send the response, and
     `look` sends the response later. Meanwhile the node is inactive, and other
-    transitions are refused.
+    transitions are refused. The constructor replaces `send_response` of the service
+    node.transitions.
 
     Attributes:
         node: A RobotNode.
@@ -70,9 +71,12 @@ class Activation:
     def wait(self, complete: Callable[[], Any]) -> bool:
         """Begin to wait if the node cannot be activated now; return whether it waits.
 
+        It returns False without a call of `complete` if the node can be activated or
+        `longest` is 0 or less. In both cases `failure` is cleared.
+
         Args:
-            complete: Called to activate the node, once that is possible or `longest` is
-                over; returns the response for a waiting request.
+            complete: Called by `look` to activate the node, once that is possible or
+                `longest` is over; returns the response for a waiting request.
         """
         self.failure = None
         now = time.monotonic()
@@ -85,7 +89,9 @@ class Activation:
     def look(self, t: float) -> None:
         """Activate the node if it is possible or the wait is over; else log the wait.
 
-        The wait is logged once a second. Does nothing while no activation waits.
+        An activation at the end of the wait fails if the node can still not be
+        activated. The wait is logged once a second. Does nothing while no activation
+        waits.
 
         Args:
             t: Time, monotonic [s].

@@ -79,7 +79,10 @@ class Report:
         self._others = t, joints
 
     def _roots(self, t: float) -> list[Condition]:
-        """Return a warning if the robot has a moving root, else []."""
+        """Return a warning if multi_dof_joint_states has had joints lately, else [].
+
+        Lately means within GONE seconds before `t` [s].
+        """
         seen, joints = self._others
         if t - seen > GONE:
             return []
@@ -118,7 +121,7 @@ class Report:
         return [Condition(WARN, "load", message)]
 
     def _ask_sources(self, t: float) -> list[Condition]:
-        """Return warnings on other publishers.
+        """Return warnings on other publishers; empty if there are none.
 
         Warned of are several publishers of states or efforts (guards aside), and
         best-effort publishers of trajectories, which a reliable subscription does not
@@ -148,6 +151,8 @@ class Report:
     def log_changes(self, t: float) -> bytes:
         """Log each condition that has begun or ended since the last call.
 
+        States without stamps are logged once.
+
         Args:
             t: Time, monotonic [s].
 
@@ -172,6 +177,8 @@ class Report:
 
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values for /diagnostics.
+
+        Level and message of an inactive node are those of its activation.
 
         Args:
             t: Time, monotonic [s].

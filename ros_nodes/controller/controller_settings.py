@@ -56,7 +56,9 @@ def controller_settings(
         solvers: Returns the solver of a slot: its name, or a Solver with options.
 
     Raises:
-        SettingError: A parameter by joint has neither no, one nor one number per joint.
+        SettingError: A parameter by joint has neither no, one nor one number per joint,
+            or another setting is not valid.
+        DynError: `solvers` refuses the solver or an option.
     """
     limits = {name: value(f"effort_limits.{name}") for name in joints}
     idle = without_effect(value, joints)
@@ -114,6 +116,8 @@ def by_joint(value: Value, name: str, count: int) -> float | list[float] | None:
 def bounds(value: Value, count: int) -> Bounds:
     """Return the bounds of the safety envelope; unset parameters keep the defaults.
 
+    A tracking error or velocity of 0 means no bound, unlike an unset one.
+
     Args:
         value: Returns the value of a parameter by name.
         count: Number of joints.
@@ -152,7 +156,10 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
 
 
 def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
-    """Return the parameters that differ from their default but have no effect.
+    """Return the names of parameters that are changed from the default but unused.
+
+    A parameter is unused while the feature that it belongs to is off, such as
+    shadow.tolerance without shadow.plugin_name.
 
     Args:
         value: Returns the value of a parameter by name.

@@ -63,7 +63,9 @@ class GoalService:
         self.ending: list[GoalOutcome] = []
 
     def accept(self, handle: Any) -> None:
-        """Check a goal and follow it, or abort it with a reason.
+        """Begin to check a goal; then follow it, or abort it with a reason.
+
+        `prepare` decides whether the check is over when this returns.
 
         Args:
             handle: Goal handle of the action server.
@@ -84,7 +86,10 @@ class GoalService:
             self._abort(goal, error)
 
     def cancel(self, handle: Any) -> bool:
-        """Brake a goal; return whether it is known. The outcome is delivered later."""
+        """Brake a goal; return whether it is known. The outcome is delivered later.
+
+        A goal that is still being checked is recorded in `canceled`, and not followed.
+        """
         goal = key(handle)
         if goal not in self.handles:
             return False
@@ -101,7 +106,11 @@ class GoalService:
         self.ending += self.tracker.advance(t)
 
     def deliver(self) -> None:
-        """Send the results of the goals that have ended."""
+        """Send the results of the goals that have ended.
+
+        A canceled goal is postponed to a later call until the server has marked its
+        handle as canceling.
+        """
         waiting, self.ending = self.ending, []
         for outcome in waiting:
             self._end(outcome)
@@ -128,12 +137,19 @@ class GoalService:
                 handle.publish_feedback(message)
 
     def _wait(self, request: Any) -> float:
-        """Return the time until the trajectory starts [s]; 0 for a stamp of zero."""
+        """Return the time until the trajectory starts [s]; 0 for a stamp of zero.
+
+        It is negative for a stamp in the past.
+        """
         start = stamp_seconds(request.trajectory.header.stamp)
         return 0.0 if start is None else start - self.wall()
 
     def _checked(self, request: Any, settings: dict[str, Any]) -> Any:
-        """Return the trajectory and the tolerances of a goal request.
+        """Return the trajectory and the tolerances of a goal request, as a pair.
+
+        Args:
+            request: Request message of the goal.
+            settings: Arguments partial, method and moving_end of goal_trajectory.
 
         Raises:
             DynError: The goal cannot be followed.
@@ -181,7 +197,8 @@ class GoalService:
     def _end(self, outcome: GoalOutcome) -> None:
         """Send the result of a goal; log the outcome.
 
-        The outcome of a trajectory without a client is only logged.
+        The outcome of a trajectory without a client is only logged. A canceled goal
+        that the server has not yet marked as canceling is put back into `ending`.
         """
         handle = self.handles.get(outcome.goal)
         if handle is None:

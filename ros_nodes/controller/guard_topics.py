@@ -33,7 +33,15 @@ class GuardLatch:
     """Stops a controller as its guard says; see dyn_core.control.safety.guard_link.
 
     It receives the beats of each guard in its namespace. A node without a guard is not
-    affected, unless `require_guard` is set; its activation then waits for a guard.
+    affected, unless `require_guard` is set; its activation then waits for a guard. The
+    constructor adds the subscription, a periodic check, conditions and further values
+    to the node; the stop becomes an observer of the controller with the first beat, or
+    at once if a guard is required or known already.
+
+    Attributes:
+        node: The node.
+        link: The node's GuardLink.
+        stop: A GuardStop, which is also node.guard_stop.
 
     Args:
         node: A ComputedTorqueNode with its controller.
@@ -72,7 +80,7 @@ class GuardLatch:
         hears.hear(time.monotonic(), beat)
 
     def _look(self) -> None:
-        """Check for silence of the guard; while inactive, for a waiting activation."""
+        """Check for silence of the guard; while inactive, resume an activation."""
         now = time.monotonic()
         if self.node.active:
             self.stop.look(now)
@@ -81,7 +89,7 @@ class GuardLatch:
             self.node.activation.look(now)
 
     def _values(self) -> dict[str, Any]:
-        """Return the number of living guards for /diagnostics."""
+        """Return the number of living guards, as an entry of /diagnostics by name."""
         return {"guards heard": len(self.link.living(time.monotonic()))}
 
     def _send_zero(self) -> None:

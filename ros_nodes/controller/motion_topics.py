@@ -12,7 +12,8 @@ from ros_nodes.base.qos import publisher
 class MotionTopics:
     """Publishes ~/reference, ~/error and, with collision thresholds, ~/external_torque.
 
-    The error is reference - position, as in the feedback of goals.
+    The error is reference - position, as in the feedback of goals. The constructor
+    starts to publish at publish_rate.
 
     Attributes:
         node: A ComputedTorqueNode that has its controller.

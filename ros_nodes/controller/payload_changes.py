@@ -26,6 +26,10 @@ def serve_payload(node: RobotNode, carrier: Carrier) -> None:
 
     If payload.link is set, the service ~/attach_payload is created.
 
+    Args:
+        node: Node with the payload's parameters.
+        carrier: The robot or controller that carries the payload.
+
     Raises:
         SettingError: The parameters describe no valid payload, or the carrier refuses
             it.

@@ -38,9 +38,12 @@ class PayloadWatch:
         controller: The controller.
         estimator: A PayloadEstimator; None without a solver: then this object does
             nothing.
+        measured: Whether efforts of joint_states are used, else sent efforts; absent
+            without a solver.
 
     Raises:
         SettingError: payload.link is empty, or the chosen efforts contain no weight.
+        DynError: The solver or a setting of the estimator is not valid.
     """
 
     def __init__(self, node: Any) -> None:
@@ -184,7 +187,7 @@ class PayloadWatch:
             topic.publish(inertia_message(stamp, link, *row))
 
     def values(self) -> dict[str, Any]:
-        """Return values for /diagnostics."""
+        """Return the estimate as text and its statistics, for /diagnostics by name."""
         assert self.estimator is not None
         estimate = self.estimator.estimate
         if estimate is None:

@@ -142,7 +142,11 @@ class StateInput:
 
 
 def spread_of(node: Any) -> float | None:
-    """Return the `spread` of StateInput by a node's parameters; None: no merging."""
+    """Return state_timeout as `spread` of StateInput; None without merging.
+
+    Args:
+        node: Node with the parameters state_timeout and merge_joint_states.
+    """
     timeout: float = node.value("state_timeout")
     return timeout if node.value("merge_joint_states") else None
 

@@ -102,9 +102,14 @@ class TrajectoryGoals:
 
     As an observer of the controller it is called in each cycle. The action server
     exists as long as the node, so that goals from before a clean-up get their results.
+    The constructor declares the constraints, sets node.goals to this object, and makes
+    node.action_server if there is none yet and control_msgs can be loaded.
 
     Args:
         node: A ComputedTorqueNode with its controller.
+
+    Raises:
+        SettingError: cmd_timeout is not valid for constraints.goal_time.
     """
 
     def __init__(self, node: Any) -> None:
@@ -155,7 +160,10 @@ class TrajectoryGoals:
         return None
 
     def _deliver(self) -> None:
-        """Send results; check for the command timeout. If inactive, abort all goals."""
+        """Send results; check for the command timeout. If inactive, abort all goals.
+
+        The parameter cmd_timeout is read anew.
+        """
         self.tracker.cmd_timeout = self.node.value("cmd_timeout")
         if self.node.active:
             self.service.observe(time.monotonic())

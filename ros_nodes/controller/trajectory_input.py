@@ -18,7 +18,7 @@ TOPIC = "~/joint_trajectory"
 
 
 class TrajectoryInput:
-    """Receives trajectories for a ComputedTorqueNode.
+    """Receives trajectories for a ComputedTorqueNode; the constructor subscribes.
 
     The subscription is reliable, unless a parameter says otherwise: a long message
     whose fragments are not sent again would often be lost. Best-effort publishers are

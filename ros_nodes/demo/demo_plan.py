@@ -30,7 +30,10 @@ class Outcome:
     facts: dict[str, str] = field(default_factory=dict)
 
     def errors(self) -> np.ndarray:
-        """Return the largest tracking error by joint, (n,) [rad | m], ignoring NaN."""
+        """Return the largest tracking error by joint, (n,) [rad | m].
+
+        NaN samples are ignored; the error is NaN for a joint without other samples.
+        """
         return np.nanmax(np.abs(self.q - self.q_ref), axis=0)
 
 
@@ -39,9 +42,9 @@ class Waypoints:
     """Start and waypoints of a motion, with zero velocity at each.
 
     Attributes:
-        start: Initial position of the simulated arm, (nv,).
-        times: Times of the waypoints [s].
-        positions: Positions, one row per waypoint.
+        start: Initial position of the simulated arm, (nv,) [rad | m].
+        times: Time of each waypoint from the start, (waypoints,) [s].
+        positions: Positions, (waypoints, nv) [rad | m].
     """
 
     start: np.ndarray
@@ -51,6 +54,8 @@ class Waypoints:
 
 def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
     """Return a motion within the limits, for any robot of one-dof joints.
+
+    It has three waypoints; the last one is the start.
 
     Args:
         model: Robot.

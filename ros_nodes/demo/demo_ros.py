@@ -38,6 +38,8 @@ AT_START = 1e-3  # largest distance from the start at which the motion begins [r
 def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Outcome:
     """Run the two nodes on 127.0.0.1, and return the recorded results.
 
+    os.environ is changed; rclpy is initialized and shut down.
+
     Args:
         model: Robot.
         waypoints: Motion.
@@ -168,7 +170,7 @@ class _DemoNode:
         node: The rclpy node.
         executor: Its executor.
         rows: Samples: time [s], position and reference, (n,) each.
-        values: Last values of /diagnostics by key.
+        values: Last values of /diagnostics by key, those of both nodes together.
         ready: Start-up time of each node as text, by name.
         ticks: Time [s], and the simulator's cycles, missed cycles and answered states.
         sent: Number of trajectories sent.

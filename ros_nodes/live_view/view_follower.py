@@ -12,15 +12,21 @@ from dyn_core.model import Model
 class JointFollower:
     """State of a robot from the last joint states: position and relative efforts.
 
-    Joints that are in no message remain where they are; numbers that are not finite and
-    joints with several coordinates are ignored.
+    Joints that are in no message remain where they are; numbers that are not finite,
+    joints with several coordinates, and efforts of joints without an effort limit are
+    ignored.
 
     Attributes:
         model: Robot.
         q: Position, (nq,); the array passed in is changed.
-        shares: Efforts divided by their limits, (nv,); None before the first effort.
+        shares: Efforts divided by their limits, (nv,); None before the first effort,
+            zero for joints without one.
         count: Number of messages with a joint of the robot.
-        changed: Whether such a message has come since a user has reset it.
+        changed: Set to True by such a message; the caller sets it to False.
+
+    Args:
+        model: Robot.
+        q: Initial position, (nq,).
     """
 
     def __init__(self, model: Model, q: np.ndarray) -> None:

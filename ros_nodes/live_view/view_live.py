@@ -21,7 +21,10 @@ CHOSEN = (RANGE, "ROS_LOCALHOST_ONLY", "FASTRTPS_DEFAULT_PROFILES_FILE")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Follow joint states until Ctrl-C; return 0, or 1 if no message came.
+    """Follow joint states until Ctrl-C; return the exit status.
+
+    Returns:
+        0; 1 if no message with a joint of the robot came.
 
     Raises:
         DynError: The robot cannot be read, or ROS 2 does not start.
@@ -54,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 def keep_to_this_machine(network: bool) -> None:
     """Restrict discovery to this machine, unless `network` is true.
 
-    An environment variable of CHOSEN that is already set takes precedence.
+    It sets the environment variable RANGE, unless a variable of CHOSEN is already set.
     """
     if not network and not any(os.environ.get(name) for name in CHOSEN):
         os.environ[RANGE] = "LOCALHOST"

@@ -25,6 +25,8 @@ def duration_seconds(duration: Any) -> float:
 def trajectory_rows(message: Any) -> TrajectoryRows:
     """Return the arrays of a JointTrajectory message, including efforts.
 
+    A field that the message lacks has rows without columns, (points, 0).
+
     Raises:
         GoalError: The points differ in their number of values.
     """
@@ -65,7 +67,7 @@ def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
 
 
 def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any:
-    """Fill in a Feedback message, except its stamp, and return it.
+    """Fill in a Feedback message in place, except its stamp, and return it.
 
     Args:
         message: Feedback message to fill in.
@@ -87,7 +89,7 @@ def fill_feedback(message: Any, joints: Sequence[str], now: GoalFeedback) -> Any
 
 
 def fill_result(message: Any, outcome: GoalOutcome) -> Any:
-    """Fill in a Result message with code and text of an outcome, and return it."""
+    """Fill in a Result message in place: code and text of an outcome; return it."""
     message.error_code = int(outcome.code)
     message.error_string = outcome.sentence
     return message

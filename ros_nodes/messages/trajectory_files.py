@@ -50,7 +50,7 @@ MESSAGE = Table(
 
 
 def read_trajectories(path: str | Path) -> list[dict[str, Any]]:
-    """Return the messages of a file, checked.
+    """Return the messages of a file, checked, as mappings with the fields of MESSAGE.
 
     A file that ends with .json has one message. All other files are YAML, with messages
     separated by lines of `---`, and at most 20 000 numbers in each.
@@ -105,7 +105,7 @@ def message_rows(message: Mapping[str, Any]) -> TrajectoryRows:
 
 
 def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]:
-    """Return a message with the points of a trajectory in place of its own.
+    """Return a new message with the points of a trajectory in place of its own.
 
     Args:
         message: Message that provides header and joint names.
@@ -129,7 +129,7 @@ def filled(message: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]
 
 
 def instant(t: float) -> tuple[int, int]:
-    """Return a time [s] as whole seconds and nanoseconds."""
+    """Return a time [s] as whole seconds and nanoseconds, rounded to a nanosecond."""
     return divmod(round(t * 1e9), 10**9)
 
 

@@ -146,6 +146,14 @@ def _bounded(reader: _CdrReader, size: int) -> int:
 def _points(reader: _CdrReader, count: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Return the fields of all points, one row each, and their times [s].
 
+    Args:
+        reader: Reader at the first point.
+        count: Number of points.
+
+    Returns:
+        One array for each of FIELDS, (points, n) or (points, 0), and the times,
+            (points,).
+
     Raises:
         TrajectoryError: The message is cut off, or its points differ in size.
     """
@@ -169,6 +177,14 @@ def _alike(
     """Read all points at once if they have equal sizes; else return None.
 
     From the second point on such points lie at equal distances. Results as in _points.
+    The reader's position is undefined afterwards.
+
+    Args:
+        reader: Reader at the first point.
+        count: Number of points, 3 or more.
+
+    Raises:
+        TrajectoryError: The first or second point is cut off.
     """
     first_rows, first_time = reader.point()
     reader.align(4)

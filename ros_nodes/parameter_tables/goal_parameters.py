@@ -29,7 +29,10 @@ GOALS = (
 
 
 def constraint_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the Fields constraints.JOINT.trajectory and .goal of each joint."""
+    """Return the Fields constraints.JOINT.trajectory and .goal of each joint.
+
+    They can be changed at any time.
+    """
     rows = (
         ("trajectory", "largest error on the path of a goal; 0: not checked"),
         ("goal", "largest error at the end of a goal; 0: not checked"),

@@ -27,6 +27,10 @@ def read_parameters(
 ) -> dict[str, dict[str, Any]]:
     """Return the checked parameters of each node of this package, by name with dots.
 
+    The result has each node of NODES as key; its parameters are those in the file,
+    without defaults, and empty for a node without a section. Parameters that are not in
+    the table of the node, such as those by joint, are returned unchecked.
+
     Args:
         path: Parameter file of ROS: NODE: {ros__parameters: {...}}; `/**` is any node.
         nodes: Nodes that are to be started; the file must have a section for one of

@@ -152,7 +152,10 @@ def place_of(thread: int) -> str:
 
 
 def _refused(response: Any, reason: str) -> Any:
-    """Return the response with success=False and the reason, if it has such fields."""
+    """Set success=False and the reason in a response that has such fields; return it.
+
+    The argument itself is changed.
+    """
     for field, value in (("success", False), ("message", reason)):
         if hasattr(response, field):
             setattr(response, field, value)

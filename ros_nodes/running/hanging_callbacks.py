@@ -26,7 +26,7 @@ class Hang:
         begins: Callable[[str], object],
         ends: Callable[[str], object],
     ) -> None:
-        """Watch the thread that calls this.
+        """Watch the thread that calls this, which must be the executor's.
 
         Args:
             callbacks: Callbacks of the executor.

@@ -14,7 +14,10 @@ CURRENT, FUTURE = 1, 2  # flags of mlockall
 
 
 def lock_memory() -> str | None:
-    """Lock the memory of this process against paging; return why it failed, or None."""
+    """Lock the memory of this process against paging; return why it failed, or None.
+
+    A user other than root needs an unlimited RLIMIT_MEMLOCK; else nothing is locked.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     # Below a finite limit, later allocations would fail.
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
@@ -47,6 +50,8 @@ def use_cpus(cpus: Sequence[int]) -> str | None:
 
 def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
     """Schedule threads with SCHED_FIFO; return why it failed, or None.
+
+    After a failure, earlier threads retain the new priority.
 
     Threads that they start, such as the worker, do not inherit the priority.
 

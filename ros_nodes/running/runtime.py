@@ -81,7 +81,7 @@ def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> No
     """Bring a node to rest, send its final command, and destroy it.
 
     A further signal ends the wait for rest. An exception on the way to rest is
-    reported.
+    reported; an exception in a later step is raised.
 
     Args:
         node: The node.
@@ -105,8 +105,10 @@ def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> No
 
 
 def note_signals() -> list[int]:
-    """Return a list that collects the numbers of received termination signals.
+    """Install handlers for SIGNALS; return a list that collects received numbers.
 
+    A signal then no longer ends the process: the caller must read the list. Must be
+    called in the main thread.
     SIGHUP is sent when a terminal or an ssh session closes; if it is ignored, as under
     nohup, it stays ignored.
     """
@@ -119,6 +121,8 @@ def note_signals() -> list[int]:
 
 def end_with_input() -> None:
     """Send SIGTERM to this process once its standard input is closed.
+
+    The function starts a thread that waits for this, and returns at once.
 
     A process whose standard input is a pipe thus ends with its parent, however the
     parent ends, and still sends its final command.

@@ -71,7 +71,7 @@ class Watchdog:
             self._thread.join(JOIN)
 
     def _run(self) -> None:
-        """Call the function once a period until `stop`."""
+        """Wait one period, then call the function; repeat until `stop`."""
         while not self._ended.wait(self.period):
             try:
                 self._look(time.monotonic())

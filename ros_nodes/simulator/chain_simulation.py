@@ -115,7 +115,9 @@ class SimulatedChain(Simulated):
         return load_chain_file(Path(source))
 
     def _initial(self, name: str, values: Sequence[float]) -> list[float] | None:
-        """Return initial angles or rates from a parameter; None: use the file's.
+        """Return initial angles or rates from a parameter.
+
+        None if it is not set: the values of the chain file apply.
 
         Args:
             name: Name of the parameter.
@@ -144,6 +146,8 @@ class SimulatedChain(Simulated):
 
     def warning(self, now: float) -> str | None:
         """Return a warning on constraints, recent events or stale commands, or None.
+
+        Only the first of these that applies is returned.
 
         Args:
             now: Time, monotonic [s].

@@ -54,6 +54,10 @@ class SimulatedContacts(SimulatedRobot):
     Args:
         node: The simulator node.
         period: Duration of a cycle [s].
+
+    Raises:
+        DynError: The robot, the world or a parameter is not valid, or the trial step
+            fails.
     """
 
     robot: dyn.ContactSimulator
@@ -109,6 +113,9 @@ class SimulatedContacts(SimulatedRobot):
 
     def publish(self, stamp: Any) -> None:
         """Check the last period; publish contacts and reactions at their rate.
+
+        Nothing is published on a topic without subscribers. Reactions that cannot be
+        computed are refused, see RobotNode.refuse.
 
         Args:
             stamp: Time of the headers, a message.
@@ -185,6 +192,9 @@ class SimulatedContacts(SimulatedRobot):
 
 def make_world(node: RobotNode) -> dyn.World:
     """Return the World of the world file or of the parameters.
+
+    Parameters for solver, stepper and solver options that are set precede the file; a
+    false limit_stops switches its limits off.
 
     Raises:
         SettingError: The file is invalid, a parameter contradicts it, or the solver is

@@ -36,6 +36,8 @@ class RoundTrips:
     def percentile(self, p: float) -> float:
         """Return a percentile of all times, to the microsecond [s]; NaN without times.
 
+        Times above LONGEST count as LONGEST microseconds.
+
         Args:
             p: Percentage, 0 to 100.
         """
@@ -53,7 +55,10 @@ class RoundTrips:
         return np.searchsorted(sums, np.array(p) / 100 * sums[-1]).astype(float)
 
     def values(self) -> dict[str, str]:
-        """Return percentiles of the last and of all times, as lines of /diagnostics."""
+        """Return percentiles of the last and of all times, for /diagnostics by name.
+
+        They are texts in microseconds; "nan" without times.
+        """
         recent = np.sort(self.recent[: max(self.count, 1)])
         last = [1e6 * recent[-(-p * len(recent) // 100) - 1] for p in (50, 99)]
         every = self._percentiles([50, 99, 99.9])

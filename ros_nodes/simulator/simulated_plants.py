@@ -131,7 +131,7 @@ class SimulatedRobot(Simulated):
         self.description = _urdf(node)
 
     def _limit_efforts(self, node: RobotNode) -> dict[int, str]:
-        """Set the effort limits of the parameters.
+        """Declare the parameters effort_limits.JOINT and set the limits of the plant.
 
         Returns:
             Names, by index in `joints`, of the joints without any effort limit.
@@ -200,8 +200,9 @@ class SimulatedRobot(Simulated):
         """Return the initial position, (nq,), or None for the simulator's default.
 
         Args:
-            values: Positions of `joints`, or a single 0.0 if not set.
-            root: Coordinates of the floating root, or None if not set.
+            values: Positions of `joints`, or a single 0.0 if not set: they are then
+                neutral, within the limits.
+            root: Coordinates of the floating root, (7,), or None if not set.
 
         Raises:
             SettingError: The number of values is wrong.
@@ -227,6 +228,9 @@ class SimulatedRobot(Simulated):
     def _rates(self, values: Sequence[float]) -> np.ndarray | None:
         """Return the initial velocity, (nv,), or None for rest.
 
+        Args:
+            values: Velocities of `joints`, or a single 0.0 if not set.
+
         Raises:
             SettingError: The number of values is wrong.
         """
@@ -245,7 +249,7 @@ class SimulatedRobot(Simulated):
         return NO_COMMAND if self.robot.stale(now) else None
 
     def values(self) -> dict[str, Any]:
-        """Return the names of the solvers for /diagnostics."""
+        """Return the names of the solvers for /diagnostics, by use."""
         robot = self.robot
         solvers = {"step": robot.step}
         if robot.forward_dynamics is not None:
@@ -280,7 +284,10 @@ def refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
 
 
 def idle_contacts(node: RobotNode) -> list[str]:
-    """Return the contact parameters that differ from their default, without options."""
+    """Return the names of contact parameters that differ from their default.
+
+    contact.enabled and solver options are left out.
+    """
     return [
         name
         for name, spec in node.specs.items()

@@ -91,6 +91,9 @@ class CommandInput:
     def check_gap(self, now: float) -> None:
         """Mark queued messages as doubtful if the node was busy since the last call.
 
+        Busy means that the last call is more than `patience` ago. The first message of
+        each topic is then doubtful.
+
         Args:
             now: Time, monotonic [s].
         """

@@ -55,6 +55,8 @@ class Notices:
     def update(self, warnings: Mapping[str, str]) -> None:
         """Log the warnings that have begun or ended since the last call.
 
+        A warning has ended if its kind is missing here.
+
         Args:
             warnings: Sentences by kind; only kinds are compared, since numbers in a
                 sentence may change.

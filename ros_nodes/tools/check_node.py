@@ -82,7 +82,7 @@ class FaultResult:
         fault: The fault.
         zero: Time from the fault until the effort is zero and stays so [s]; NaN if it
             does not become zero.
-        bound: Largest permitted such time [s]; None: the effort must go on.
+        bound: Largest permitted such time [s]; None: the effort need not become zero.
         said: Most serious message of /diagnostics.
         reason: Why the fault failed; empty: it passed.
     """
@@ -160,6 +160,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], Model]:
     """Return the parameters of simulator, controller and guard, and the robot.
 
+    The parameters are those of the file, with the robot, an initial position and short
+    periods of diagnostics; without --params, gravity is OBLIQUE.
+
     Raises:
         DynError: The file or the robot is not valid, or no joint can move.
     """
@@ -196,7 +199,15 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
 
 
 def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
-    """Return the features ("age", "limits") that some faults need but are missing."""
+    """Return the features ("age", "limits") that some faults need but are missing.
+
+    "age": max_state_age is 0. "limits": a parameter of STATE_BOUNDS is set, or a joint
+    lacks position limits or a velocity limit.
+
+    Args:
+        parameters: Parameters by node.
+        model: Robot.
+    """
     control, lacking = parameters["computed_torque"], []
     if not control.get("max_state_age", True):
         lacking.append("age")
@@ -207,7 +218,14 @@ def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
 
 
 def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
-    """Return the largest change of each effort in a second, (n,) [N·m/s | N/s]."""
+    """Return the largest change of each effort in a second, (n,) [N·m/s | N/s].
+
+    It is the parameter effort_slew; if unset, the effort limit in FULL_EFFORT seconds.
+
+    Args:
+        control: Parameters of the controller by name.
+        model: Robot.
+    """
     limits = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
     limit = effort_limits(model, {name: x for name, x in limits.items() if x})
     slew = np.array(control.get("effort_slew") or limit / FULL_EFFORT, float)
@@ -278,6 +296,8 @@ def _campaign(
 def _empty_domain() -> Iterator[Any]:
     """Join a ROS domain of this machine without other nodes; yield a Live.
 
+    os.environ is changed, so that processes started here join the domain, too.
+
     Raises:
         DynError: No such domain was found in TRIES attempts.
     """
@@ -293,7 +313,11 @@ def _empty_domain() -> Iterator[Any]:
 
 
 def _flipped(fault: Fault, seed: int) -> FaultResult:
-    """Return the result of bit flips in a kernel, tried in a process without ROS."""
+    """Return the result of bit flips in a kernel, tried in a process without ROS.
+
+    It has neither time nor bound, and fails if the process ends with another status
+    than 0.
+    """
     command = [sys.executable, "-m", "dyn_core.testing.bit_flips"]
     command += ["--n", str(FLIPS), "--seed", str(seed)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -370,14 +394,17 @@ def _once(
 def _until(stand: Any, fault: Fault, lines: int, over: object) -> float:
     """Wait for the end of a fault, if it has one; return the further time to watch [s].
 
+    The result is `extra` for a fault without an end, else 0. A log line `until` that
+    does not come raises nothing here; _why_silent reports it.
+
     Args:
-        stand: Test stand.
+        stand: A FaultStand.
         fault: The fault.
         lines: Number of lines in the controller's log before the fault.
         over: Result of `inject`; if callable, it returns whether the fault is over.
 
     Raises:
-        DynError: The fault was not over after its `extra`.
+        DynError: A fault without `until` was not over after its `extra`.
     """
 
     def logged() -> bool:
@@ -500,6 +527,8 @@ def _why_interrupted(answer: FaultAnswer) -> str:
 
 def _between(efforts: list[Any], right: list[np.ndarray], zero: bool = True) -> bool:
     """Return whether each effort lies between the smallest and largest valid effort.
+
+    The comparison is by joint, with a tolerance of SAME times the largest valid effort.
 
     Args:
         efforts: SeenEffort to be checked.

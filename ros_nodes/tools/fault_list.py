@@ -42,7 +42,11 @@ FLOOD = 50  # number of calls at once
 
 
 def _fed(**changes: Any) -> Callable[[Any], object]:
-    """Return a fault that changes `feed`, the joint states that the stand sends."""
+    """Return an `inject` that changes `feed`, the joint states that the stand sends.
+
+    Args:
+        changes: New values of entries of NodeStand.feed.
+    """
 
     def inject(stand: Any) -> None:
         stand.feed = {**stand.feed, **changes}
@@ -51,7 +55,7 @@ def _fed(**changes: Any) -> Callable[[Any], object]:
 
 
 def _numbers(change: Callable[[np.ndarray, np.ndarray, int], Any]) -> Any:
-    """Return a fault of the numbers of states.
+    """Return an `inject` that changes the numbers of states.
 
     Args:
         change: Called with q, qd, (n,) each, and the index of the state since the
@@ -61,7 +65,7 @@ def _numbers(change: Callable[[np.ndarray, np.ndarray, int], Any]) -> Any:
 
 
 def _bad(field: str, value: float, once: bool = False) -> Callable[[Any], object]:
-    """Return a fault of one number of one joint, which the seed chooses.
+    """Return an `inject` for one wrong number of one joint, which the seed chooses.
 
     Args:
         field: "q" or "qd".
@@ -116,14 +120,17 @@ def _many_names(stand: Any) -> None:
 
 
 def _signals(process: str, number: int) -> Callable[[Any], object]:
-    """Return a fault that sends a signal to a process."""
+    """Return an `inject` that sends signal `number` to the process of a node."""
     return lambda stand: stand.send_signal(process, number)
 
 
 def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Return a fault of the joint states that ends after PAUSE.
+    """Return an `inject` that changes the joint states for PAUSE seconds.
 
-    It is over once efforts flow again.
+    The fault is over once efforts flow again.
+
+    Args:
+        inject: Changes the joint states.
     """
 
     def briefly(stand: Any) -> Callable[[], bool]:
@@ -136,7 +143,7 @@ def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
 
 
 def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
-    """Return a fault that suspends a process for a time.
+    """Return an `inject` that suspends a process for a time.
 
     Args:
         seconds: Duration [s].
@@ -152,12 +159,12 @@ def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
 
 
 def _jumps(seconds: float) -> Callable[[Any], object]:
-    """Return a fault that moves simulated time by `seconds`."""
+    """Return an `inject` that moves simulated time by `seconds`."""
     return lambda stand: stand.move_clock(seconds)
 
 
 def _solver(kind: str, meaning: str, **changes: Any) -> Fault:
-    """Return a fault of the controller's process, see faulty_controller.
+    """Return the Fault of a failing solver or executor, see faulty_controller.
 
     Args:
         kind: Key of faulty_controller.KINDS.
@@ -170,16 +177,20 @@ def _solver(kind: str, meaning: str, **changes: Any) -> Fault:
 
 
 def _bad_solver(kind: str, meaning: str) -> Fault:
-    """Return a fault of a solver without valid effort.
+    """Return the Fault of a solver without valid effort.
 
     Last good efforts must follow, then on_violation.
+
+    Args:
+        kind: Key of faulty_controller.KINDS.
+        meaning: Description, a predicate such as "returns NaN".
     """
     what = f"the controller's solver {meaning}"
     return _solver(kind, what, after="violation", says="ERROR: stopped: torque not")
 
 
 def _neighbour(kind: str) -> Callable[[Any], object]:
-    """Return a fault by another process that runs for a while, see neighbours."""
+    """Return an `inject` that starts another process for a while, see neighbours."""
     return lambda stand: stand.neighbour(kind)
 
 
@@ -406,7 +417,10 @@ FAULTS: tuple[Fault, ...] = _every()
 
 
 def chosen(only: list[str] | None) -> list[Fault]:
-    """Return the faults whose names match a name or pattern; all if there is none.
+    """Return the faults whose names match a name or pattern, in the order of FAULTS.
+
+    Args:
+        only: Names, or patterns as in a shell; None or empty: all faults.
 
     Raises:
         SettingError: A name or pattern matches no fault.

@@ -47,7 +47,11 @@ class FaultStand(NodeStand):
     Attributes:
         slew: Largest change of each effort in a second, (n,) [N·m/s | N/s].
         elsewhere: Positions of another robot, (n,) [rad | m].
-        sound: Valid efforts for the positions of both robots, (n,) each [N·m | N].
+        sound: Valid efforts for the positions of both robots, (n,) each [N·m | N]; set
+            by learn_efforts.
+
+    Args:
+        arguments: As for NodeStand.
     """
 
     slew: np.ndarray
@@ -61,7 +65,7 @@ class FaultStand(NodeStand):
         self._answers: list[Any] = []
 
     def send_signal(self, name: str, number: int) -> None:
-        """Send a signal to the process of a node."""
+        """Send signal `number` to the process of the executable `name`."""
         self.processes[name].popen.send_signal(number)
 
     def fail(self) -> None:
@@ -73,7 +77,10 @@ class FaultStand(NodeStand):
         self._simulated += seconds
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Call a function once after a time [s], unless `restore` is called before."""
+        """Schedule a call of `act` after `seconds`; return at once.
+
+        `restore` cancels the call.
+        """
 
         fault = self.restored
 
@@ -271,12 +278,12 @@ class FaultStand(NodeStand):
         self.watch(2 * PAUSE)
 
     def estop(self) -> None:
-        """Call ~/estop; only an activation ends its stop."""
+        """Call ~/estop; do not wait for the response. An activation ends the stop."""
         self.doing = "stopped" if self.doing != INACTIVE else INACTIVE
         self._call(ESTOP, Trigger.Request())
 
     def enable(self, data: bool) -> None:
-        """Call ~/enable with a value."""
+        """Call ~/enable with a value, without waiting for the response."""
         self.doing = "enabled by hand"
         self._call(ENABLE, SetBool.Request(data=data))
 

@@ -94,7 +94,9 @@ class Fault:
 def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return the time after which the effort must be zero [s], by kind of fault.
 
-    The time is math.inf where the stop holds a position, with effort.
+    The time is math.inf where the stop holds a position, with effort. The entries
+    "state" and "cycle" are parts of such times: the parameter state_timeout, and the
+    time in which last good efforts are sent.
 
     Args:
         parameters: Parameters by node; missing ones have their defaults.

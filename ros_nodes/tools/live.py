@@ -62,6 +62,8 @@ class Live:
     def all_nodes(self, expected: bool = True) -> list[str]:
         """Return the full names of all nodes, once no more of them appear.
 
+        They are sorted, without hidden ones; the list may be empty.
+
         Args:
             expected: Whether to wait for a first node until the timeout.
         """
@@ -76,7 +78,7 @@ class Live:
         return names
 
     def none(self) -> DynError:
-        """Return the error for a domain without nodes."""
+        """Return, without raising it, the error for a domain without nodes."""
         domain = os.environ.get("ROS_DOMAIN_ID", "0")
         return DynError(
             f"no nodes within {self.timeout:g} s in domain {domain} (ROS_DOMAIN_ID);"
@@ -84,7 +86,7 @@ class Live:
         )
 
     def require(self, name: str) -> str:
-        """Return the full name of a node once it exists.
+        """Return the full name of a node once it exists; wait up to `timeout` for it.
 
         Raises:
             SettingError: It does not appear in time; the message lists the existing

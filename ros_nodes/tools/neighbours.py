@@ -47,6 +47,8 @@ def trajectory(places: dict[str, str]) -> JointTrajectory:
 def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
     """Send a message once a subscriber exists, then repeatedly.
 
+    Without a subscriber it is sent after PATIENCE.
+
     Args:
         topic: Name of the topic.
         message: The message.

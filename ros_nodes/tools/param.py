@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list_all(live: Live) -> int:
-    """Print the parameters of all nodes.
+    """Print the parameters of all nodes; return 0.
 
     Raises:
         DynError: There is no node, or a node does not answer.

@@ -98,11 +98,19 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
 def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation:
     """Identify the robot, and write and print the result.
 
+    NAME.parameters.csv is written, then NAME.dyn.yaml or, with --urdf, NAME.urdf; with
+    --plot also two pictures, and with --report the report.
+
+    Args:
+        result: Evaluation of the robot before.
+        arguments: Arguments of `dyn evaluate`.
+
     Returns:
         The evaluation of the identified robot.
 
     Raises:
-        DynError: No physical robot has the identified parameters.
+        DynError: No physical robot has the identified parameters; the table has been
+            written by then.
     """
     name, recording = arguments.identify, arguments.recording
     names = ("only", "friction", "friction_speed")

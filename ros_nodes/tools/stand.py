@@ -310,11 +310,11 @@ class NodeStand:
     def lead(
         self, names: list[str] | None = None, way: float = -WAY, stamp: int = 0
     ) -> None:
-        """Send a slow trajectory with one point.
+        """Send a slow trajectory with one point, to be reached in TIME seconds.
 
         Args:
             names: Names of the joints; None: all of the robot.
-            way: Displacement of each joint [rad | m].
+            way: Displacement of each joint from its normal position [rad | m].
             stamp: Seconds of the header's stamp; 0: start now.
         """
         places = np.array(self.normal["q"]) + way
@@ -357,12 +357,21 @@ class NodeStand:
             raise DynError(f"{what} within {PATIENCE:g} s: {said}")
 
     def flowing(self, kind: str) -> bool:
-        """Return whether the last FLOWING efforts of a kind are not zero."""
+        """Return whether the last FLOWING efforts of a kind are not zero.
+
+        False if fewer have been received.
+
+        Args:
+            kind: COMMANDS or APPLIED.
+        """
         last = self.seen[kind][-FLOWING:]
         return len(last) == FLOWING and all(x.values.any() for x in last)
 
     def restore(self) -> None:
-        """Undo the effects of a fault; processes that have ended are not restarted."""
+        """Undo the effects of a fault; processes that have ended are not restarted.
+
+        Suspended processes continue, and the feed becomes `normal`.
+        """
         self.restored += 1
         for resource in self._more:
             resource()
@@ -415,7 +424,10 @@ class NodeStand:
     # ---- observations
 
     def begin(self) -> float:
-        """Clear recorded efforts and diagnostics; return the time, monotonic [s]."""
+        """Clear recorded efforts and diagnostics; return the time, monotonic [s].
+
+        The last effort, if any, is stored in `last`; longest_pause counts from here on.
+        """
         self.said.clear()
         self._count = 0
         for effort in self.seen[COMMANDS][-1:]:
