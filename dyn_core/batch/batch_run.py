@@ -62,6 +62,8 @@ class BatchRun:
     ) -> None:
         """Choose the sizes of strips and chunks, and check the arrays of `out`.
 
+        Sets `strip`, `chunk` and, if `out` has arrays, `targets`.
+
         Args:
             out, chunk_rows: As in map_rows.
             files: Result files if `out` is a path, else None.
@@ -89,7 +91,11 @@ class BatchRun:
     def journaled(
         self, path: Any, files: ResultFiles | None, resume: bool
     ) -> Iterator[None]:
-        """Open the journal and the result files, if there are any; close the journal.
+        """Context manager of an open journal and open result files.
+
+        Sets `journal`, which is closed at the end, and `targets`; both stay None if
+        there are none. Result arrays in memory are created here, too. The chunk size
+        of an existing journal replaces a default `chunk`.
 
         Args:
             path: Argument `journal` of map_rows; None: beside the result file.
@@ -157,9 +163,11 @@ class BatchRun:
     def results(self, client: Any, workers: int, show: Show) -> Any:
         """Compute the missing chunks; return the result of map_rows.
 
+        That is the value, or with `status` a pair of the value and the FailedRows.
+
         Args:
             client: Client of a Dask scheduler; None for threads.
-            workers: Number of threads.
+            workers: Number of threads; with a client they only check finished chunks.
             show: Called after each chunk with the number of rows done before this run,
                 and the number of rows done.
 

@@ -36,7 +36,7 @@ class ChunkOutcome:
     """The outcome of a chunk.
 
     Attributes:
-        failed: Runs of rows whose status is not 0.
+        failed: Runs of rows whose status is not 0, as indices in the batch.
         value: Value of the reduction over the chunk; None without a reduction.
         results: Results that are not written yet, one array for each output; else None.
         sums: CRC-32 checksum of the results of each output; empty if not needed.
@@ -121,6 +121,9 @@ class ChunkTask:
     ) -> ChunkOutcome:
         """Compute the rows of one chunk, strip by strip.
 
+        Results are written to `targets`; without targets and reduction they are in the
+        outcome.
+
         Args:
             first, last: Range of its rows, last excluded.
             sent: Inputs that came with the task, one for each input; None for others.
@@ -194,7 +197,7 @@ class ChunkTask:
 
         Args:
             inputs: Inputs of the strip.
-            out: Arrays of the outputs.
+            out: Arrays of the outputs, which are overwritten.
             first: Index of the strip's first row in the batch.
 
         Raises:
@@ -216,6 +219,8 @@ class ChunkTask:
         self, value: Any, out: list[np.ndarray], bad: list[Run], first: int
     ) -> Any:
         """Return the reduced value with a strip added; failed rows are left out.
+
+        If all rows failed, `value` is returned unchanged.
 
         Args:
             value: Value of the strips before, or None.

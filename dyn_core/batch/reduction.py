@@ -45,6 +45,8 @@ class Reduction:
     def __call__(self, results: Any) -> Any:
         """Return the value of the results of some rows.
 
+        `results` is one array (rows, ...), or a named tuple of several. A ufunc reduces
+        each along its rows; the value of a function is copied, a list as a tuple.
         Raises SettingError if the function returns anything but real numbers.
         """
         if not isinstance(self.function, np.ufunc):
@@ -102,7 +104,10 @@ class OrderedFold:
 
 
 def _checked(value: Any) -> Any:
-    """Return a copy of a reduced value: the result buffers are reused."""
+    """Return a copy of a reduced value, since the result buffers are reused.
+
+    A list becomes a tuple. Raises SettingError if an entry is not real.
+    """
     if isinstance(value, Mapping):
         return {str(k): _copied(x) for k, x in value.items()}
     if isinstance(value, tuple | list):

@@ -67,7 +67,7 @@ def export_checks() -> list[Any]:
 
         jax.export.export(f, disabled_checks=export_checks())(q).serialize()
 
-    The exported file refers to machine code by name and does not contain it. The
+    They are of all functions made before in this process. The exported file refers to machine code by name and does not contain it. The
     process that loads it must create the same functions first, on the same kind of
     machine, with this release.
     """
@@ -107,7 +107,8 @@ class JaxFunction:
         With status=True a pair of the outputs and the status. Failed rows are NaN.
 
         Raises:
-            ShapeError: An input has another shape, a larger dtype, or no real numbers.
+            ShapeError: An input has another shape, a larger dtype, or no real numbers;
+                or names are missing or unknown.
             UnsupportedError: JAX was set to float32 in the meantime.
         """
         _demand_x64(self.program)

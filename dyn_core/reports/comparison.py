@@ -45,7 +45,8 @@ class _Pair(NamedTuple):
 
     Attributes:
         t: Common times [s].
-        parts: By kind: names, columns of the first run, differences.
+        parts: By kind: names, columns of the first run, second minus first run; the
+            arrays are (times, names).
         resampled: Whether the second run had to be interpolated.
     """
 
@@ -172,8 +173,7 @@ def _facts(record: MotionRecord) -> dict[str, str]:
 def _differences(
     first: str, records: Sequence[MotionRecord], pairs: dict[str, _Pair]
 ) -> ReportSection:
-    """Return pictures and tables of the differences.
-
+    """Return the section with pictures and tables of the differences.
     Args:
         first: Name of the first run.
         records: All runs.

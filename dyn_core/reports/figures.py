@@ -17,7 +17,10 @@ _BINS = 40  # bins of a histogram
 
 
 def effort_limits(record: MotionRecord) -> np.ndarray:
-    """Return the limits of the joint forces, (nv,); infinity where there is none."""
+    """Return the limits of the joint forces, (nv,); infinity where there is none.
+
+    All are infinity if the record has no valid list of limits.
+    """
     limits = record.facts.get("effort_limit")
     if not isinstance(limits, list) or len(limits) != len(record.names("tau")):
         return np.full(len(record.names("tau")), np.inf)
@@ -131,7 +134,7 @@ def times_figure(times: Mapping[str, np.ndarray]) -> Any:
     """Return a histogram of the wall times of rows, with one outline for each run.
 
     Args:
-        times: Wall times of the rows, by name of the run [s].
+        times: Wall times of the rows, by name of the run [s]; zeros are left out.
     """
     parts = {name: 1e6 * x[x > 0] for name, x in times.items()}
     low = min(float(x.min()) for x in parts.values())

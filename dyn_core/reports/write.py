@@ -92,7 +92,10 @@ def write_report(
 
 
 def write_page(path: str | os.PathLike[str], content: str) -> None:
-    """Write an HTML page atomically, and print its name."""
+    """Write an HTML page atomically, and print its name.
+
+    An existing file is replaced. A note says if matplotlib is not installed.
+    """
     file = Path(path)
     with tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent) as folder:
         work = Path(folder) / file.name

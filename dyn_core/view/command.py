@@ -102,6 +102,8 @@ def named(
     Args:
         arguments: Arguments of `dyn view`.
         read: Reads measured joints from a file or a bag.
+
+    Raises SettingError, ModelError, ShapeError or UnsupportedError as in `view`.
     """
     name = arguments.what
     if runs.is_run(name):
@@ -159,7 +161,10 @@ def announce(viewer: Viewer, scene: VisualScene) -> None:
 
 
 def ended() -> Callable[[], bool]:
-    """Return a function that returns whether SIGINT or SIGTERM has arrived."""
+    """Install handlers of SIGINT and SIGTERM.
+
+    Returns a function that returns whether one of the signals has arrived.
+    """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

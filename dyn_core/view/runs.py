@@ -30,7 +30,10 @@ PER_SECOND = 25  # rows of a generated run per second
 
 
 def is_run(name: str) -> bool:
-    """Return whether a name is a recorded run: a file of its types, or a bag folder."""
+    """Return whether a name is a recorded run: a file of its types, or a bag folder.
+
+    A file need not exist; its suffix decides.
+    """
     path = Path(name)
     return path.suffix in (*FILES, ".mcap", ".db3", ".bag") or (
         path.is_dir() and (path / "metadata.yaml").is_file()

@@ -108,8 +108,9 @@ class GeneratedRows(BatchRows):
         return self.rows
 
     def rows(self, first: int, last: int) -> list[np.ndarray]:
-        """Return the inputs of rows first to last - 1, one array for each input.
+        """Call the function; return an array of rows first to last - 1 for each input.
 
+        An input that the function returns without rows is returned as a single value.
         Raises:
             ShapeError: The function returns arrays of another shape or number of rows.
         """
@@ -130,7 +131,10 @@ class GeneratedRows(BatchRows):
         return [x.load(0, last - first) for x in arrays]
 
     def facts(self) -> dict[str, Any]:
-        """Return the number of rows and a digest of samples, for the journal."""
+        """Return the number of rows and a digest of samples, for the journal.
+
+        The function is called for the first, middle and last rows.
+        """
         digest = hashlib.sha256()
         for first in sorted({0, self.count // 2, max(self.count - SAMPLE_ROWS, 0)}):
             for array in self.rows(first, min(first + SAMPLE_ROWS, self.count)):

@@ -56,6 +56,10 @@ class Targets:
     Attributes:
         arrays: NumPy or zarr array of each output; empty if results are only reduced.
         grain: Number of rows that must be written together (a file of a zarr array).
+
+    Args:
+        arrays: See above.
+        files: Paths of the arrays that are memory-mapped files made here, else empty.
     """
 
     def __init__(self, arrays: Sequence[Any], files: Sequence[str] = ()) -> None:
@@ -310,7 +314,8 @@ class ResultFiles:
             count, dtype, chunk_rows: As in `create`.
 
         Raises:
-            BatchError: A file cannot be opened, or has another shape, dtype or layout.
+            BatchError: A file cannot be opened or extended, or has another shape, dtype
+                or layout.
         """
         arrays: list[Any] = []
         for port, name in zip(self.ports, self.names, strict=True):

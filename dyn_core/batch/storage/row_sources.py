@@ -63,7 +63,10 @@ class RowSource:
         return self.array if self.rows is None else self.array[first:last]
 
     def reference(self) -> Reference | None:
-        """Return how another process finds the rows; None if they must be sent."""
+        """Return the Reference of the rows for another process.
+
+        None, as here for an array in memory, if they must be sent.
+        """
         return None
 
     def fingerprint(self) -> str:

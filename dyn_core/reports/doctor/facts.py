@@ -82,7 +82,10 @@ class JointFacts:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Lower and upper limit; infinite for joints without limits."""
+        """Lower and upper limit; a missing one of a limited joint is 0.
+
+        Both are infinite for joints without limits or of a kind not in LIMITED.
+        """
         if not self.limited or self.kind not in LIMITED:
             return -math.inf, math.inf
         return self.limits.get("lower", 0.0), self.limits.get("upper", 0.0)
@@ -148,7 +151,10 @@ def _link_of_spec(link: LinkSpec) -> LinkFacts:
 
 
 def bodies(model: Model) -> dict[str, LinkFacts]:
-    """Return, for each link, the whole body that is rigidly connected to it."""
+    """Return, by name of a link, the whole body that is rigidly connected to it.
+
+    Centre and inertia are in the frame of the body, not of the link.
+    """
     return {
         name: _link_of_spec(LinkSpec(name, model.I[frame.body]))
         for name, frame in model.frames.items()
