@@ -29,8 +29,9 @@ def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
     finished chunks of a resumed run; the workers are the scheduler's own.
 
     Args:
-        scheduler: Argument of map_rows.
-        workers: Argument of map_rows; None: the threads of the Program, else all cores.
+        scheduler: "threads", "processes", the address of a Dask scheduler, or a
+            distributed.Client.
+        workers: Requested number; None: the threads of the Program, else all cores.
         program: Program that is evaluated.
 
     Raises:

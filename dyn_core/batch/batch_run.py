@@ -34,7 +34,10 @@ class BatchRun:
     """The state of one batch: its chunks, and the destination of their results.
 
     Attributes:
-        program, rows, reduction, status: As in ChunkTask.
+        program: Program that computes the rows.
+        rows: Inputs of the batch.
+        reduction: Reduction that replaces the results, or None.
+        status: Whether failed rows are recorded instead of raising an error.
         targets: Arrays that results are written to; None for a reduction.
         journal: Journal of the run, or None.
         strip, chunk: Number of rows of a strip and of a chunk.
@@ -65,7 +68,8 @@ class BatchRun:
         Sets `strip`, `chunk` and, if `out` has arrays, `targets`.
 
         Args:
-            out, chunk_rows: As in map_rows.
+            out: Argument of map_rows: None, a path, or arrays for the results.
+            chunk_rows: Requested number of rows of a chunk; None: a default.
             files: Result files if `out` is a path, else None.
             near: Whether all workers see the files of this machine.
 

@@ -82,6 +82,7 @@ def sizes(
 
 
 def _whole(rows: int, step: int) -> int:
+    """Return the largest multiple of `step` up to `rows`, but at least `step`."""
     return max(rows // step, 1) * step
 
 

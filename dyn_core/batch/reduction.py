@@ -130,6 +130,7 @@ def _copied(part: Any) -> Any:
 
 
 def _like(value: Any, parts: list[Any]) -> Any:
+    """Return parts as a tuple, named if `value` is a named tuple."""
     fields = getattr(value, "_fields", None)
     return tuple(parts) if fields is None else make_result(fields, parts)
 

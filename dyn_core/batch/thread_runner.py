@@ -18,7 +18,11 @@ class ChunkWork(Protocol[Outcome]):
     def run(
         self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
     ) -> Outcome:
-        """Process rows first to last - 1; arguments as in ChunkTask.run."""
+        """Process rows first to last - 1.
+
+        `sent` is empty or has inputs that came with the task; `stopped` returns whether
+        to stop, which raises Stopped. See ChunkTask.run.
+        """
 
 
 def on_threads(

@@ -121,12 +121,16 @@ def library(
     that scales them. Their libraries have no second derivatives.
 
     Args:
-        program, name, constants, hessian, status: As for `function`.
+        program: Program of the engine native, for a robot without loops, in float64.
+        name, constants: Name of the function, and values of inputs that it lacks.
+        hessian, status: Whether it has second derivatives, and one more result with the
+            status; details in `function`.
         folder: Folder of the library; it is created.
 
     Raises:
         UnsupportedError: `hessian` for a robot with quaternions, or as for `function`.
-        ShapeError, CompileError: As for `function`.
+        ShapeError: A constant is no input, or has another shape.
+        CompileError: There is no C compiler to link with, or it fails.
     """
     kernels = _kernels(program, name, constants or {}, hessian, status)
     if kernels.plain:
@@ -355,7 +359,8 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
 def _linked(folder: Path, kernels: _LibraryParts) -> Path:
     """Compile the sources and link them with the kernels; return the library's path.
 
-    The folder is created if it is missing. Raises CompileError if there is no C compiler, or it fails.
+    The folder is created if it is missing. Raises CompileError if there is no C
+    compiler, or it fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"lib{kernels.name}.so"

@@ -41,8 +41,10 @@ class Derivatives:
         program: Program to be differentiated.
         slopes: By (output, input): a function of Values that returns the derivative
             (..., *output, *input); positions have the size of their tangents, nv.
-        values: Outputs that the derivative Programs compute as well, as functions of
-            Values.
+        values: Outputs that the derivative Programs compute as well, by name, as
+            functions of Values.
+
+    A Program without known derivatives is refused by `slope`, not by the constructor.
     """
 
     def __init__(self, program: Program[Any]) -> None:

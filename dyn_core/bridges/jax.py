@@ -67,9 +67,9 @@ def export_checks() -> list[Any]:
 
         jax.export.export(f, disabled_checks=export_checks())(q).serialize()
 
-    They are of all functions made before in this process. The exported file refers to machine code by name and does not contain it. The
-    process that loads it must create the same functions first, on the same kind of
-    machine, with this release.
+    They cover the functions that this process has made before. The exported file refers
+    to machine code by name and does not contain it. The process that loads it must
+    create the same functions first, on the same kind of machine, with this release.
     """
     return [jax.export.DisabledSafetyCheck.custom_call(name) for name in _HANDLERS]
 
@@ -89,7 +89,8 @@ class JaxFunction:
         program: The Program.
 
     Raises:
-        UnsupportedError: As in `function`.
+        UnsupportedError: The Program has no machine code or is not of a robot, JAX is
+            set to float32, or its version is not supported.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:

@@ -34,7 +34,8 @@ except AttributeError:  # pragma: no cover
 def is_plain() -> bool:
     """Return whether nothing but autograd's backward may record a call.
 
-    There is then no compiler, torch.func transform, dual number or dispatch mode.
+    There is then no compiler, torch.func transform, dual number or dispatch mode. False
+    in every case if this release of PyTorch lacks the internal functions that tell it.
     """
     return (
         not torch.compiler.is_compiling()

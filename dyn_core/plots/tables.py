@@ -24,7 +24,8 @@ def plot_errors(
     """Return a figure of errors: a row for each name, a mark for each column.
 
     Args:
-        errors: Errors by name, then by column; zeros are drawn at 1e-18.
+        errors: Errors by name, then by column; zeros are drawn at 1e-18, missing
+            columns of a name and NaN not at all.
         allowed: Maximum error that passes, drawn as a line; None: no line.
         title: Title of the figure.
         across: Label of the horizontal axis.

@@ -141,7 +141,8 @@ def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None)
     """Show a scene in a browser until Ctrl-C, and play its run; return 0.
 
     Raises:
-        UnsupportedError, SettingError: As of a Viewer.
+        UnsupportedError: viser is not installed, or its version is not supported.
+        SettingError: The port is in use, or port or host are not valid.
     """
     done = ended()
     with Viewer(scene, run, arguments.host, arguments.port) as viewer:

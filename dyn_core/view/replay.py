@@ -93,7 +93,10 @@ class Replay:
 
     @property
     def largest_forces(self) -> np.ndarray:
-        """Effort limits, (nv,); where there is none, the maximum of the run, or 1."""
+        """Effort limits, (nv,); where there is none, the maximum of the run, or 1.
+
+        Requires joint forces, `tau`.
+        """
         assert self.tau is not None
         limit = self.scene.effort_limit
         most = np.nan_to_num(np.abs(self.tau)).max(axis=0)

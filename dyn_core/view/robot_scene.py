@@ -205,9 +205,10 @@ class RobotScene(VisualScene):
         return centre
 
     def _standing(self, q: np.ndarray) -> np.ndarray:
-        """Return q with a floating base moved so that the lowest surface is at height 0.
+        """Move a floating base so that the lowest surface is at height 0; return q.
 
-        q is modified in place. Other robots, and robots with loops, are not changed.
+        The position q is modified in place. Other robots, and robots with loops, are
+        not changed.
         """
         model = self.model
         first = next(iter(model.independent), None)

@@ -47,7 +47,8 @@ class BatchRows:
     ) -> Callable[[int, int], list[np.ndarray]]:
         """Load a chunk; return a function (a, b) that returns its rows a to b - 1.
 
-        The function returns one array for each input, whole for a shared value.
+        a and b are indices in the batch, within the chunk. The function returns one
+        array for each input, whole for a shared value.
 
         Args:
             first, last: Row range of the chunk, last excluded.

@@ -58,7 +58,7 @@ class Targets:
         grain: Number of rows that must be written together (a file of a zarr array).
 
     Args:
-        arrays: See above.
+        arrays: One array for each output.
         files: Paths of the arrays that are memory-mapped files made here, else empty.
     """
 
@@ -105,7 +105,10 @@ class Targets:
         return checksums(rows, (0,) * len(rows))
 
     def references(self) -> list[Reference] | None:
-        """Return a reference of each array; None if another process misses one."""
+        """Return a reference of each array; None if another process misses one.
+
+        None also without arrays.
+        """
         found_by: list[Reference | None] = []
         for k, x in enumerate(self.arrays):
             if not isinstance(x, np.ndarray):
@@ -135,7 +138,10 @@ def targets_of(references: Sequence[Reference]) -> Targets:
 
 
 def in_memory(ports: Sequence[Port], count: int, dtype: np.dtype) -> Targets:
-    """Return Targets of new, uninitialised arrays (count, *port.shape)."""
+    """Return Targets of new, uninitialised arrays (count, *port.shape).
+
+    There is one array for each Port of an output; `count` is the number of rows.
+    """
     return Targets([np.empty((count, *port.shape), dtype) for port in ports])
 
 

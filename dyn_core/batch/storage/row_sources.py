@@ -133,7 +133,7 @@ class ZarrSource(RowSource):
         return np.asarray(part)
 
     def reference(self) -> Reference | None:
-        """Return the path or store of the array; None for a store in memory."""
+        """Return the Reference with path or store; None for a store in memory."""
         return zarr_place(self.array)
 
 
@@ -144,7 +144,8 @@ class DaskSource(RowSource):
         scheduler: Scheduler that computes them: a name that Dask knows, or a Client.
 
     Raises:
-        ShapeError: The numbers of rows are unknown, or as of a RowSource.
+        ShapeError: The numbers of rows are unknown, or the array has no real numbers or
+            does not fit the Port.
     """
 
     samples = STORED_SAMPLES
@@ -214,7 +215,7 @@ def referred(reference: Reference, mode: str = "r") -> Any:
     """Return the array of a Reference.
 
     Args:
-        reference: See RowSource.reference and Targets.references.
+        reference: Result of RowSource.reference, or one of Targets.references.
         mode: "r" to read, "r+" to write as well.
 
     Raises:
@@ -242,7 +243,9 @@ class SentSource:
     """Rows that come with each chunk, for a process that cannot read them itself.
 
     Attributes:
-        name, rows, row_bytes, grain, mapped: As in RowSource.
+        name: Name of the Port.
+        rows: Number of rows of the whole batch.
+        row_bytes, grain, mapped: 0, 1 and False: nothing is read here.
     """
 
     row_bytes, grain, mapped = 0, 1, False

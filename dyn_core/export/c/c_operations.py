@@ -178,8 +178,7 @@ class CValue:
         return b.call(f"minus{b.numbers.end}", "real", self)
 
     def compare(self, how: str, other: Any) -> CValue:
-        """Return a condition.
-
+        """Return a condition; whole numbers are compared as signed ones.
         `how` is lt, le, gt, eq (ordered) or ne (true for NaN).
         """
         b = self.instructions

@@ -138,7 +138,8 @@ def control_cycle(
         bounds: Bounds of the envelope; None: only effort limits.
         state_bounds: Plausibility bounds of states; None: all finite states are
             accepted. Stamps and ages are the caller's, who passes new states only.
-        effort_slew: Maximum rate of an effort, as in a Controller [N·m/s | N/s].
+        effort_slew: Maximum rate of an effort: one number, one a joint, or a mapping by
+            joint [N·m/s | N/s]; None: from 0 to the limit in 0.05 s.
         limits: Effort limits by joint; they replace the model's [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi); None: the continuous ones.
         options: Options of every build. joint_friction and joint_springs are True by
@@ -199,7 +200,8 @@ def cycle_of_options(
     """Return the Program of a cycle whose rules and bounds are among other options.
 
     Args:
-        name, model: As in control_cycle.
+        name: One of CYCLES.
+        model: Robot; joints of one coordinate each.
         options: Attributes of Rules, Bounds and StateBounds by name, and options of
             build.
 
@@ -250,7 +252,8 @@ def _settings(
     """Return the settings that become constants of the kernel.
 
     Args:
-        model, rules, bounds, state_bounds: As in control_cycle; bounds are resolved.
+        model, rules, state_bounds: As in control_cycle.
+        bounds: Bounds of the envelope, with values in place of defaults, or None.
         limit: Effort limits (nv).
         slew: Maximum rates of the efforts (nv).
         wrap: Joints whose errors are wrapped.

@@ -200,7 +200,10 @@ def of_xml(robot: Element, origin: Origin) -> RobotFacts:
 
 
 def _name(element: Element | None, key: str = "name", default: str = "") -> str:
-    """Return an attribute as a name in a Model's form."""
+    """Return an attribute as a name in a Model's form, see mended_name.
+
+    `default` replaces a missing attribute; without an element the name is empty.
+    """
     return mended_name("" if element is None else element.get(key, default))
 
 

@@ -38,7 +38,7 @@ class Met(NamedTuple):
 
     Attributes:
         code: Code in the catalogue.
-        owner, fact: See FindingPlace.
+        owner, fact: Place and its numbers, as in FindingPlace.
         lines: Lines to paste into the sidecar; empty if there are none.
     """
 
