@@ -21,7 +21,7 @@ class ChunkWork(Protocol[Outcome]):
         """Process rows first to last - 1.
 
         `sent` is empty or has inputs that came with the task; `stopped` returns whether
-        to stop, which raises Stopped. See ChunkTask.run.
+        to stop early. See ChunkTask.run.
         """
 
 
@@ -36,7 +36,7 @@ def on_threads(
     Args:
         task: Task that processes the chunks; its run is called on the threads.
         chunks: Chunks to be processed; a single one on the calling thread.
-        workers: Number of threads.
+        workers: Number of threads, at least 1.
     """
     if len(chunks) == 1:  # a thread costs more than a small chunk
         for k, first, last in chunks:

@@ -214,6 +214,10 @@ class _JaxOperation:
         return whole.reshape((size * rows, *port.shape))
 
     def _foreign(self, rows: int | None, arrays: Sequence[Any]) -> Any:
+        """Return results and status of the machine code, for `rows` rows or one state.
+
+        Arrays without the batch axis are shared by all rows.
+        """
         lead = () if rows is None else (rows,)
         results = [
             jax.ShapeDtypeStruct((*lead, *port.shape), self.program.dtype)
@@ -242,6 +246,7 @@ class _JaxOperation:
         return (*results, state), (*outward, still)
 
     def _of_source(self, source: Source, arrays: dict[str, Any]) -> dict[str, Any]:
+        """Return the outputs of a derivative Program by name, differentiable."""
         operation = self._sources.get(source)
         if operation is None:
             operation = _JaxOperation(source.program, self._status)

@@ -149,6 +149,7 @@ class TorchOperation:
         return (*results, torch.empty(lead, dtype=torch.int64))
 
     def _vmap(self, info: Any, in_dims: Sequence[Any], *tensors: Any) -> Any:
+        """Return outputs and their vmap axes of the custom operation, see _rows_of."""
         return self._rows_of(self._call, info, in_dims, tensors)
 
     def _rows_of(

@@ -22,6 +22,7 @@ def per_call(
     """Return the median time of one execution of a statement [s].
 
     It includes the loop over the states, divided by their number.
+
     Args:
         statement: Python statement in terms of `names` and `space`.
         states: Values of the names, used in turn, so that caching the last one is no

@@ -174,6 +174,7 @@ def _differences(
     first: str, records: Sequence[MotionRecord], pairs: dict[str, _Pair]
 ) -> ReportSection:
     """Return the section with pictures and tables of the differences.
+
     Args:
         first: Name of the first run.
         records: All runs.

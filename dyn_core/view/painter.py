@@ -313,6 +313,7 @@ def simplified(triangles: Triangles, cell: float) -> Triangles:
     """Return a surface with all corners in a cell merged into their mean.
 
     Triangles with two corners in one cell are dropped.
+
     Args:
         triangles: Surface.
         cell: Side of a cell [m].

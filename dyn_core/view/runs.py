@@ -114,7 +114,8 @@ def sweep(scene: VisualScene) -> Replay:
 def saved_robot(path: str) -> tuple[str, str]:
     """Return the robot that a file of a run names, and the kind of its root joint.
 
-    Both are empty if the file names no known robot or cannot be read.
+    Only NPZ files of runs name them. Both are empty if the file names no known robot or
+    cannot be read.
     """
     if Path(path).suffix != ".npz" or not Path(path).is_file():
         return "", ""

@@ -51,7 +51,8 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
 def scene_of(what: Shown) -> VisualScene:
     """Return the scene of a robot, a planar system, a task or an environment.
 
-    Raises UnsupportedError for other types.
+    A planar task is shown in its random initial state of seed 0. Raises
+    UnsupportedError for other types.
     """
     what = _task_of(what)
     if isinstance(what, Model):

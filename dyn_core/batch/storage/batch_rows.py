@@ -112,6 +112,7 @@ class GeneratedRows(BatchRows):
         """Call the function; return an array of rows first to last - 1 for each input.
 
         An input that the function returns without rows is returned as a single value.
+
         Raises:
             ShapeError: The function returns arrays of another shape or number of rows.
         """

@@ -179,6 +179,7 @@ class CValue:
 
     def compare(self, how: str, other: Any) -> CValue:
         """Return a condition; whole numbers are compared as signed ones.
+
         `how` is lt, le, gt, eq (ordered) or ne (true for NaN).
         """
         b = self.instructions

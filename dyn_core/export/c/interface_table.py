@@ -154,7 +154,10 @@ class _TableWriter:
         self._strings: dict[str, str] = {}
 
     def field(self, value: Any) -> str:
-        """Return a member with its type; strings and lists are defined as constants."""
+        """Return a member with its type, such as "i64 3" or "ptr @.name".
+
+        Strings and lists are defined as constants in `lines`; None is a null pointer.
+        """
         if value is None:
             return "ptr null"
         if isinstance(value, int):

@@ -148,8 +148,8 @@ def control_cycle(
     Raises:
         UnsupportedError: An unknown name, a robot with driven joints, or a dtype other
             than float64.
-        SettingError: A joint has several coordinates, on_stale or on_violation is
-            "hold", or a bound is not valid.
+        SettingError: A joint has several coordinates or no effort limit, on_stale or
+            on_violation is "hold", or a bound is not valid.
     """
     if name not in CYCLES:
         known = ", ".join(CYCLES)

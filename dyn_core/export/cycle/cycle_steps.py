@@ -212,6 +212,7 @@ class Cycle:
 
     def _take_sample(self) -> None:
         """Accept or refuse the new state; set `new`, `rate`, `waits` and `acts`.
+
         The history is reset after a jump of position or time, or a late state.
         """
         rules, t, new = self.rules, self.t, self.new

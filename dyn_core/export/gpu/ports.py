@@ -20,6 +20,7 @@ class StatePorts:
     """Flat inputs or outputs of one state; entries are not contiguous in general.
 
     Methods that return an address or a distance append the code that computes it.
+
     Args:
         table: Name of the pointer to the table.
         sizes: Number of values of each port.

@@ -47,6 +47,7 @@ class Resources:
 
     def warps(self, block: int) -> int:
         """Return the number of resident warps of a multiprocessor; 0 if no block fits.
+
         Shared memory is not used, and the limit of blocks (32) only binds for blocks
         below 64 threads; it is ignored.
 

@@ -75,7 +75,6 @@ def symbols(data: bytes) -> Iterator[tuple[str, bool, bool]]:
 def with_hard_float(data: bytes) -> bytes:
     """Return an object for 32-bit ARM, with the attribute of the hard-float convention.
 
-    The object must have the section .ARM.attributes, of 32-bit ELF.
     Linkers refuse to combine objects of different conventions. LLVM leaves the
     attribute out; the exported functions have pointers and integers as arguments only,
     so they are the same in both conventions.

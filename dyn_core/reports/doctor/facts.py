@@ -171,6 +171,10 @@ def _sizes(shape: object) -> Sequence[float]:
 
 
 def _joint_of_spec(spec: JointSpec) -> JointFacts:
+    """Return the facts of a joint that loads.
+
+    Infinite limits are left out, and a velocity or effort limit of 0.
+    """
     limits = {"lower": spec.lower, "upper": spec.upper}
     limits |= {"velocity": spec.velocity, "effort": spec.effort}
     known = {k: x for k, x in limits.items() if math.isfinite(x) and x != 0.0}
@@ -226,6 +230,7 @@ def _triple(element: Element | None, key: str) -> Triple:
 
 
 def _link_of_xml(link: Element) -> LinkFacts:
+    """Return the facts of a <link>; missing numbers are 0, invalid shapes left out."""
     name, inertial = _name(link), link.find("inertial")
     shapes = [x for x in link if x.tag in ("visual", "collision")]
     try:
@@ -248,6 +253,7 @@ def _link_of_xml(link: Element) -> LinkFacts:
 
 
 def _joint_of_xml(joint: Element) -> JointFacts:
+    """Return the facts of a <joint>; `drive` and `passive` are not read."""
     place, limit, rule = (joint.find(x) for x in ("origin", "limit", "mimic"))
     parent, child = (_name(joint.find(tag), "link") for tag in ("parent", "child"))
     keys = ("lower", "upper", "velocity", "effort")

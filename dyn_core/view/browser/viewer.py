@@ -271,7 +271,10 @@ class Viewer:
             self.refresh()
 
     def show_torque_colors(self, wanted: bool) -> None:
-        """Colour the bodies by their joint forces, or in their own colours."""
+        """Colour the bodies by their joint forces, or in their own colours.
+
+        Without a replay only `torque_colors` and its checkbox are set.
+        """
         with self._lock:
             self.torque_colors = wanted
             if self._colored is not None and self._colored.value != wanted:
