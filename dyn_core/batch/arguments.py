@@ -114,9 +114,9 @@ def checked_chunk_rows(
         targets_grain: Rows that each file of a zarr array in `out` has; 1 otherwise.
 
     Raises:
-        SettingError: `asked` is not a whole number of at least 1, or several chunks
-            have no multiple of `targets_grain` rows, so that two of them would write
-            one file of a zarr array.
+        SettingError: `asked` is not a whole number of at least 1; or it is below the
+            number of all rows and no multiple of `targets_grain`, so that two chunks
+            would write one file of a zarr array.
     """
     chunk = usual if asked is None else _whole("chunk_rows", asked)
     if chunk % targets_grain and chunk < rows.count:

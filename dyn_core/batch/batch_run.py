@@ -102,7 +102,8 @@ class BatchRun:
         of an existing journal replaces a default `chunk`.
 
         Args:
-            path: Argument `journal` of map_rows; None: beside the result file.
+            path: Argument `journal` of map_rows; None: beside the result file, or no
+                journal if `out` is a URL or no path.
             files: Result files if `out` is a path, else None.
             resume: Whether to continue the run of an existing journal.
 

@@ -93,7 +93,10 @@ class OrderedFold:
         self._next = 0
 
     def add(self, k: int, value: Any) -> None:
-        """Add the value of the chunk with index k; ignored without a reduction."""
+        """Add the value of the chunk with index k, in any order of k.
+
+        None is the value of a chunk whose rows all failed. Ignored without a reduction.
+        """
         if self.reduction is None:
             return
         self._ahead[k] = value

@@ -79,7 +79,10 @@ class TaskFacts:
 
 
 def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
-    """Return a ChunkTask in transferable form."""
+    """Return a ChunkTask in transferable form.
+
+    Without a journal, workers send results back, even if `task` has targets.
+    """
     sources = task.rows.sources
     references = tuple(None if x.rows is None else x.reference() for x in sources)
     results = None if task.targets is None else task.targets.references()

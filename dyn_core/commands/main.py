@@ -309,7 +309,10 @@ def _help(arguments: argparse.Namespace) -> int:
 
 
 def _plugins(arguments: argparse.Namespace) -> int:
-    """Print the solvers by problem; return 1 if a plugin failed to load, else 0."""
+    """Print the solvers by problem; return 1 if a plugin failed to load, else 0.
+
+    Raises SignatureError if the problem of --problem is unknown.
+    """
     registry = default_registry()
     problems = registry.problems()
     if arguments.problem is not None:

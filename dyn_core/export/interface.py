@@ -201,12 +201,12 @@ class Interface:
     ) -> Interface:
         """Return a copy with the memory of the functions for one target.
 
+        An argument that is left out sets its value to 0.
+
         Args:
             scratch, batch_scratch: Scratch memory of each function [bytes].
             stack: Upper bound of the stack [bytes].
             lanes: Rows that the batch computes at once.
-
-        An argument that is left out sets its value to 0.
         """
         return replace(
             self, scratch=scratch, stack=stack, batch_scratch=batch_scratch, lanes=lanes

@@ -73,7 +73,7 @@ def plot_ranges(
     Args:
         names: Names of the rows.
         values, deviations, before: Value, standard deviation and previous value of each
-            row; an infinite deviation is not drawn.
+            row. A value of infinite deviation is drawn as an open circle without bar.
         title: Title of the figure.
 
     Raises:

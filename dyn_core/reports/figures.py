@@ -134,7 +134,8 @@ def times_figure(times: Mapping[str, np.ndarray]) -> Any:
     """Return a histogram of the wall times of rows, with one outline for each run.
 
     Args:
-        times: Wall times of the rows, by name of the run [s]; zeros are left out.
+        times: Wall times of the rows, by name of the run [s]; zeros are left out, and
+            each run must have a time above 0.
     """
     parts = {name: 1e6 * x[x > 0] for name, x in times.items()}
     low = min(float(x.min()) for x in parts.values())

@@ -213,7 +213,8 @@ def times_section(times: dict[str, np.ndarray]) -> ReportSection:
     """Return the section about the wall times of the rows of some runs.
 
     Args:
-        times: Wall times of the rows, by name of the run [s]; zeros are left out.
+        times: Wall times of the rows, by name of the run [s]; zeros are left out, and
+            each run must have a time above 0.
     """
     rows = []
     for name, seconds in times.items():

@@ -155,7 +155,10 @@ def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None)
 
 
 def announce(viewer: Viewer, scene: VisualScene) -> None:
-    """Print the address, replace the sketch by the meshes, and print the notes."""
+    """Print the address, replace the sketch by the meshes, and print the notes.
+
+    Returns when the meshes are read.
+    """
     print(f"{scene.name}: {viewer.address}   (Ctrl-C ends)", flush=True)
     viewer.finish()
     _print_notes(scene)

@@ -34,7 +34,8 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
     Args:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
         states: States of a run, one in each row: q of a robot or object, positions x, y
-            of a chain's joints (rows, n, 2), flat states of a task; or a Recording.
+            of a chain's joints (rows, n, 2), flat states of a task; or, if `what` is a
+            Model, a Recording of it.
         t: Times of the rows, (rows,) [s]; None: steps of a task's interval.
 
     Raises:

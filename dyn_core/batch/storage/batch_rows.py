@@ -19,7 +19,7 @@ class BatchRows:
     Attributes:
         sources: RowSource of each input.
         count: Number of rows.
-        row_bytes: Size of a row of all inputs [bytes].
+        row_bytes: Size of a row of all inputs together that have rows [bytes].
         grain: Number of rows that are read together most efficiently.
         mapped: Whether all inputs with rows are memory-mapped files.
 

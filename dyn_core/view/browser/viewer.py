@@ -47,6 +47,7 @@ class Viewer:
         time: Time of the replay, since its start [s].
         playing: Whether the replay runs.
         speed: Speed of the replay relative to real time.
+        torque_colors: Whether the colours of bodies show joint forces.
         curves: Curves of the replay; None if it has none.
 
     Raises:
@@ -308,7 +309,10 @@ class Viewer:
             self._button.label = PAUSE if playing else PLAY
 
     def seek(self, when: float) -> None:
-        """Show the replay at a time since its start [s]. Requires a replay."""
+        """Show the replay at a time since its start [s], clipped to its duration.
+
+        Requires a replay.
+        """
         assert self.replay is not None
         with self._lock:
             self.time = float(np.clip(when, 0.0, self.replay.duration))
