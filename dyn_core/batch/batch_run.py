@@ -152,7 +152,10 @@ class BatchRun:
             journal.close()
 
     def _header(self) -> dict[str, Any]:
-        """Return the journal's header as JSON data: program facts, sizes and inputs."""
+        """Return the journal's header as JSON data: program facts, sizes and inputs.
+
+        Keys are those of journal.HEADER_TITLES, and "inputs".
+        """
         program, reduction = self.program, self.reduction
         dtype = str(program.dtype)
         return {

@@ -113,7 +113,14 @@ def _heard() -> Iterator[None]:
 
 
 class _ClusterRun:
-    """The submission of chunks to workers, and the collection of their outcomes."""
+    """The submission of chunks to workers, and the collection of their outcomes.
+
+    Args:
+        client: Client of the scheduler.
+        task: Task of each chunk.
+        chunks: Chunks to be computed.
+        journal: Journal of the run, or None.
+    """
 
     def __init__(
         self,

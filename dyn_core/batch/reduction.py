@@ -73,7 +73,7 @@ class Reduction:
         return _like(value, [self.combine(x, y) for x, y in pairs])
 
     def facts(self) -> dict[str, str]:
-        """Return the names and digests of both functions, for the journal."""
+        """Return name and digest of both functions, by "reduce" and "combine"."""
         return {
             "reduce": code_digest(self.function),
             "combine": code_digest(self.combine),
@@ -85,6 +85,9 @@ class OrderedFold:
 
     Attributes:
         value: Combined value of all chunks before the first missing one; None at first.
+
+    Args:
+        reduction: Reduction that combines values; None: values are ignored.
     """
 
     def __init__(self, reduction: Reduction | None) -> None:

@@ -29,6 +29,9 @@ class PositionRates:
         joints: For each joint with a quaternion its slices of positions and of
             velocities, and the tensors of its rates and of its velocities; see
             _quadratic_maps.
+
+    Args:
+        model: Robot.
     """
 
     def __init__(self, model: Model) -> None:

@@ -102,7 +102,11 @@ class Derivatives:
         return Source(make)
 
     def _choices(self, what: Any) -> dict[str, Any]:
-        """Return the build options of the Program that apply to the solver `what`."""
+        """Return the build options of the Program that apply to the solver `what`.
+
+        They are values by name: common options, slots of the same kind in both solvers,
+        and options that `what` declares.
+        """
         recipe = self.program.recipe
         chosen = {**getattr(recipe.solver, "changed_options", {}), **recipe.choices}
         common = {field.name for field in fields(BuildOptions)} - {*_NOT_PASSED}

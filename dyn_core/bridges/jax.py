@@ -152,7 +152,13 @@ class JaxFunction:
 
 
 class _JaxOperation:
-    """A Program as a primitive with a derivative rule; positions must be unit."""
+    """A Program as a primitive with a derivative rule; positions must be unit.
+
+    Args:
+        program: Program of engine native.
+        status: Whether callers of the function get the status; tangents of failed rows
+            are then set to NaN. Calls of this object return it in any case.
+    """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
         self.program, self._status = program, status

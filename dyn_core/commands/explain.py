@@ -121,7 +121,7 @@ def report(program: Any, top: int = 12) -> list[str]:
     """Return operations, machine code, times and the most expensive lines of a Program.
 
     Args:
-        program: Traced Program.
+        program: Traced Program; machine code and times are listed for engine native.
         top: Number of functions and of lines that are listed.
     """
     result = origins(program.function, sum(port.size for port in program.inputs))

@@ -244,7 +244,7 @@ def _binary(
 
 
 def shared_library(made: ObjectFile, target: Target) -> bytes:
-    """Return an object linked as a shared library, by the C compiler of this machine.
+    """Return the bytes of an object linked as a shared library by a C compiler.
 
     Raises:
         UnsupportedError: The target loads no shared libraries.

@@ -158,7 +158,7 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
 
 
 def _facts(record: MotionRecord) -> dict[str, str]:
-    """Return robot, settings, residual and versions of a run, as strings."""
+    """Return robot, settings, residual and versions of a run, as strings by title."""
     facts = record.facts
     rows = {"robot": facts.get("robot"), "hash of the model": facts.get("model_hash")}
     rows |= facts.get("settings", {})

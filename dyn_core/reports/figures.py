@@ -74,7 +74,10 @@ def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) ->
 
 
 def energy_figure(record: MotionRecord) -> Any:
-    """Return a figure of the energies, and of the terms that changed them."""
+    """Return a figure of the energies, and of the terms that changed them.
+
+    The record must have the energy series of a run; `correction` is optional.
+    """
     series, rows = record.series, thinned(len(record.t))
     t, kinetic, potential = record.t, series["kinetic"], series["potential"]
     total = kinetic + potential
@@ -106,7 +109,10 @@ def energy_figure(record: MotionRecord) -> Any:
 
 
 def contacts_figure(record: MotionRecord) -> Any:
-    """Return a figure of contacts: number, force, penetration, residual."""
+    """Return a figure of contacts: number, force, penetration, residual.
+
+    The record must have the contact series of a run.
+    """
     t, series = record.t, record.series
     rows = thinned(len(t))
     panels = [

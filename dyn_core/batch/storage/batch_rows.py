@@ -135,7 +135,8 @@ class GeneratedRows(BatchRows):
     def facts(self) -> dict[str, Any]:
         """Return the number of rows and a digest of samples, for the journal.
 
-        The function is called for the first, middle and last rows.
+        They are the facts of one input "function". The function is called for the
+        first, middle and last rows.
         """
         digest = hashlib.sha256()
         for first in sorted({0, self.count // 2, max(self.count - SAMPLE_ROWS, 0)}):

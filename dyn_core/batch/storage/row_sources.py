@@ -34,6 +34,10 @@ class RowSource:
         mapped: Whether rows are read from a file without allocating memory.
         file: Path of the file; empty for memory, and for computed rows.
 
+    Args:
+        port: Port of the input.
+        array: Array with rows or shared value, of the library of the class.
+
     Raises:
         ShapeError: The array has no real numbers, or does not fit the Port.
     """
@@ -82,7 +86,7 @@ class RowSource:
         return digest.hexdigest()[:16]
 
     def facts(self) -> dict[str, Any]:
-        """Return shape, dtype and fingerprint, for the journal."""
+        """Return "shape", "dtype" and "content", the fingerprint, for the journal."""
         return {
             "shape": list(self.array.shape),
             "dtype": str(self.dtype),

@@ -133,7 +133,13 @@ class CInstructions:
 
 
 class CValue:
-    """An expression of C with Python's operators; `kind` is real, whole or truth."""
+    """An expression of C; Python's operators append the statement of their result.
+
+    Args:
+        instructions: Statements that results are appended to.
+        kind: "real", "whole" or "truth".
+        name: Text of the expression.
+    """
 
     __slots__ = ("instructions", "kind", "name")
 

@@ -144,6 +144,10 @@ def table_ir(interface: Interface, batch: bool, section: str) -> str:
 class _TableWriter:
     """A writer of constants in LLVM IR.
 
+    Args:
+        prefix: Prefix of the names of constants.
+        section: Section of arrays in the object; empty: the default section.
+
     Attributes:
         lines: Definitions written so far.
     """

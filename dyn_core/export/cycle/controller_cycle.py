@@ -228,9 +228,10 @@ def fault_names(model: Model) -> tuple[str, ...]:
 
 
 def state_places(nv: int) -> dict[str, slice]:
-    """Return the slice of `state` of each variable.
+    """Return the slice of `state` of each variable, by its name.
 
-    Numbers come first, then joint vectors.
+    Numbers come first, in the order of STATE_NUMBERS, then joint vectors of nv numbers
+    in the order of STATE_VECTORS.
     """
     places = {name: slice(k, k + 1) for k, name in enumerate(STATE_NUMBERS)}
     start = len(STATE_NUMBERS)

@@ -188,7 +188,7 @@ def _loading(model: Model) -> Iterator[Met]:
 
 
 def _sizes(facts: RobotFacts) -> dict[str, str]:
-    """Return numbers of links and joints, mass and reach of a robot, as text."""
+    """Return numbers of links and joints, mass and reach of a robot: text by name."""
     total = sum(link.mass for link in facts.links)
     return {
         "links, joints": f"{len(facts.links)}, {len(facts.joints)}",
