@@ -145,10 +145,10 @@ class _ClusterRun:
     def outcomes(self) -> Iterator[tuple[int, ChunkOutcome]]:
         """Iterate over (index, ChunkOutcome) in order of completion.
 
-        The remaining chunks are cancelled if the iteration ends early.
-
-        If a worker cannot see the files of the inputs, this chunk and all later ones
-        are sent with their rows.
+        Results that workers send back are written to the task's targets, if it has any,
+        and are then not in the outcome. The remaining chunks are cancelled if the
+        iteration ends early. Once a worker cannot see the files of the inputs, its
+        chunk and all later ones are sent with their rows.
         """
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop

@@ -85,7 +85,7 @@ class Replay:
     def shares(self, time: float) -> np.ndarray | None:
         """Return joint forces relative to their maxima at a time since the start [s].
 
-        The shape is (nv,); None if joint forces are unknown.
+        The shape is (nv,), and values may exceed 1; None if joint forces are unknown.
         """
         if self.tau is None:
             return None

@@ -123,7 +123,7 @@ class RobotParts:
         """Yield the parts of a visual.
 
         Args:
-            where: Name of the part.
+            where: Name of the part; a mesh adds /0, /1, ... for its pieces.
             link: Name of the link.
             body: Index of the body.
             item: Geometry.

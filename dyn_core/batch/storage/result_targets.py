@@ -43,7 +43,10 @@ def is_url(path: str) -> bool:
 
 
 def checksums(arrays: Sequence[np.ndarray], before: Sequence[int]) -> tuple[int, ...]:
-    """Return the CRC-32 of each array, continued from the checksum `before`."""
+    """Return the CRC-32 of each array, continued from the checksum `before`.
+
+    `before` has one number for each array, 0 to begin.
+    """
     return tuple(
         zlib.crc32(np.ascontiguousarray(x), crc)  # type: ignore[arg-type]
         for x, crc in zip(arrays, before, strict=True)

@@ -109,7 +109,7 @@ class Viewer:
             self.refresh()
 
     def _stage(self) -> Stage:
-        """Return the nodes of the sketch, or of the visuals if there is none."""
+        """Add the sketch, or the visuals if there is none, to the server as nodes."""
         scene, replay, camera = self.scene, self.replay, None
         visual = scene.sketch or scene.parts()
         if replay is not None:
