@@ -25,9 +25,13 @@ VALID = (
 def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
     """Return the number of threads or processes.
 
+    For a Dask scheduler it is the number of threads of this process that check the
+    finished chunks of a resumed run; the workers are the scheduler's own.
+
     Args:
-        scheduler: Argument of map_rows.
-        workers: Argument of map_rows; None: the threads of the Program, else all cores.
+        scheduler: "threads", "processes", the address of a Dask scheduler, or a
+            distributed.Client.
+        workers: Requested number; None: the threads of the Program, else all cores.
         program: Program that is evaluated.
 
     Raises:
@@ -110,8 +114,9 @@ def checked_chunk_rows(
         targets_grain: Rows that each file of a zarr array in `out` has; 1 otherwise.
 
     Raises:
-        SettingError: `asked` is not a whole number of at least 1, or not a multiple of
-            `targets_grain`, so that two chunks would write one file of a zarr array.
+        SettingError: `asked` is not a whole number of at least 1; or it is below the
+            number of all rows and no multiple of `targets_grain`, so that two chunks
+            would write one file of a zarr array.
     """
     chunk = usual if asked is None else _whole("chunk_rows", asked)
     if chunk % targets_grain and chunk < rows.count:

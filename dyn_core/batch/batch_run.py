@@ -34,7 +34,10 @@ class BatchRun:
     """The state of one batch: its chunks, and the destination of their results.
 
     Attributes:
-        program, rows, reduction, status: As in ChunkTask.
+        program: Program that computes the rows.
+        rows: Inputs of the batch.
+        reduction: Reduction that replaces the results, or None.
+        status: Whether failed rows are recorded instead of raising an error.
         targets: Arrays that results are written to; None for a reduction.
         journal: Journal of the run, or None.
         strip, chunk: Number of rows of a strip and of a chunk.
@@ -62,8 +65,11 @@ class BatchRun:
     ) -> None:
         """Choose the sizes of strips and chunks, and check the arrays of `out`.
 
+        Sets `strip`, `chunk` and, if `out` has arrays, `targets`.
+
         Args:
-            out, chunk_rows: As in map_rows.
+            out: Argument of map_rows: None, a path, or arrays for the results.
+            chunk_rows: Requested number of rows of a chunk; None: a default.
             files: Result files if `out` is a path, else None.
             near: Whether all workers see the files of this machine.
 
@@ -89,10 +95,15 @@ class BatchRun:
     def journaled(
         self, path: Any, files: ResultFiles | None, resume: bool
     ) -> Iterator[None]:
-        """Open the journal and the result files, if there are any; close the journal.
+        """Context manager of an open journal and open result files.
+
+        Sets `journal`, which is closed at the end, and `targets`; both stay None if
+        there are none. Result arrays in memory are created here, too. The chunk size
+        of an existing journal replaces a default `chunk`.
 
         Args:
-            path: Argument `journal` of map_rows; None: beside the result file.
+            path: Argument `journal` of map_rows; None: beside the result file, or no
+                journal if `out` is a URL or no path.
             files: Result files if `out` is a path, else None.
             resume: Whether to continue the run of an existing journal.
 
@@ -141,7 +152,10 @@ class BatchRun:
             journal.close()
 
     def _header(self) -> dict[str, Any]:
-        """Return the journal's header as JSON data: program facts, sizes and inputs."""
+        """Return the journal's header as JSON data: program facts, sizes and inputs.
+
+        Keys are those of journal.HEADER_TITLES, and "inputs".
+        """
         program, reduction = self.program, self.reduction
         dtype = str(program.dtype)
         return {
@@ -157,9 +171,11 @@ class BatchRun:
     def results(self, client: Any, workers: int, show: Show) -> Any:
         """Compute the missing chunks; return the result of map_rows.
 
+        That is the value, or with `status` a pair of the value and the FailedRows.
+
         Args:
             client: Client of a Dask scheduler; None for threads.
-            workers: Number of threads.
+            workers: Number of threads; with a client they only check finished chunks.
             show: Called after each chunk with the number of rows done before this run,
                 and the number of rows done.
 

@@ -36,7 +36,7 @@ class ChunkOutcome:
     """The outcome of a chunk.
 
     Attributes:
-        failed: Runs of rows whose status is not 0.
+        failed: Runs of rows whose status is not 0, as indices in the batch.
         value: Value of the reduction over the chunk; None without a reduction.
         results: Results that are not written yet, one array for each output; else None.
         sums: CRC-32 checksum of the results of each output; empty if not needed.
@@ -82,6 +82,7 @@ def sizes(
 
 
 def _whole(rows: int, step: int) -> int:
+    """Return the largest multiple of `step` up to `rows`, but at least `step`."""
     return max(rows // step, 1) * step
 
 
@@ -120,6 +121,9 @@ class ChunkTask:
         stopped: Callable[[], bool] = lambda: False,
     ) -> ChunkOutcome:
         """Compute the rows of one chunk, strip by strip.
+
+        Results are written to `targets`; without targets and reduction they are in the
+        outcome.
 
         Args:
             first, last: Range of its rows, last excluded.
@@ -194,7 +198,7 @@ class ChunkTask:
 
         Args:
             inputs: Inputs of the strip.
-            out: Arrays of the outputs.
+            out: Arrays of the outputs, which are overwritten.
             first: Index of the strip's first row in the batch.
 
         Raises:
@@ -216,6 +220,8 @@ class ChunkTask:
         self, value: Any, out: list[np.ndarray], bad: list[Run], first: int
     ) -> Any:
         """Return the reduced value with a strip added; failed rows are left out.
+
+        If all rows failed, `value` is returned unchanged.
 
         Args:
             value: Value of the strips before, or None.

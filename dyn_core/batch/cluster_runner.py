@@ -113,7 +113,14 @@ def _heard() -> Iterator[None]:
 
 
 class _ClusterRun:
-    """The submission of chunks to workers, and the collection of their outcomes."""
+    """The submission of chunks to workers, and the collection of their outcomes.
+
+    Args:
+        client: Client of the scheduler.
+        task: Task of each chunk.
+        chunks: Chunks to be computed.
+        journal: Journal of the run, or None.
+    """
 
     def __init__(
         self,
@@ -138,10 +145,10 @@ class _ClusterRun:
     def outcomes(self) -> Iterator[tuple[int, ChunkOutcome]]:
         """Iterate over (index, ChunkOutcome) in order of completion.
 
-        The remaining chunks are cancelled if the iteration ends early.
-
-        If a worker cannot see the files of the inputs, this chunk and all later ones
-        are sent with their rows.
+        Results that workers send back are written to the task's targets, if it has any,
+        and are then not in the outcome. The remaining chunks are cancelled if the
+        iteration ends early. Once a worker cannot see the files of the inputs, its
+        chunk and all later ones are sent with their rows.
         """
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop

@@ -58,7 +58,7 @@ class Journal:
 
     Attributes:
         path: Absolute path of the file.
-        header: Request of the run.
+        header: Request of the run; after begin or resume also its "token".
         done: Finished chunks, by index.
     """
 
@@ -96,6 +96,7 @@ class Journal:
 
         Raises:
             BatchError: Another process writes the journal, or it cannot be written.
+            OSError: An existing file cannot be opened for writing.
         """
         self.header["token"] = secrets.token_hex(8)
         if os.path.exists(self.path):
@@ -122,6 +123,7 @@ class Journal:
         Raises:
             BatchError: The headers differ (says where), a line is damaged, or another
                 process writes the journal.
+            OSError: The file cannot be opened for writing.
         """
         differences = list(_differences(kept, self.header))
         if differences:
@@ -171,7 +173,12 @@ class Journal:
     def add(self, k: int, chunk: DoneChunk) -> None:
         """Append a finished chunk; its results must be written already.
 
-        Raises BatchError if the journal has chunk k already.
+        Args:
+            k: Index of the chunk.
+            chunk: Its entry.
+
+        Raises:
+            BatchError: The journal has chunk k already.
         """
         if k in self.done:
             raise BatchError(f"chunk {k} was done twice")

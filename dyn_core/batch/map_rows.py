@@ -130,7 +130,7 @@ def _files(
     """Return the result files if `out` is a path, else None.
 
     Raises SettingError if `out` is not valid, has no folder, or is given for a
-    reduction.
+    reduction, and UnsupportedError if a library for the path is not installed.
     """
     if reduction is not None and out is not None:
         message = "a reduction returns its value; valid: journal= to resume it, no out"
@@ -148,7 +148,8 @@ def _progress(count: int, wanted: Any) -> Iterator[Callable[[int, int], Any]]:
 
     Args:
         count: Number of rows of the batch.
-        wanted: Argument `progress` of map_rows.
+        wanted: Whether a terminal shows the progress, or a function that is called with
+            the rows done and all rows.
 
     Raises:
         SettingError: `wanted` is neither a bool nor a function.

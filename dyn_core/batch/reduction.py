@@ -45,6 +45,8 @@ class Reduction:
     def __call__(self, results: Any) -> Any:
         """Return the value of the results of some rows.
 
+        `results` is one array (rows, ...), or a named tuple of several. A ufunc reduces
+        each along its rows; the value of a function is copied, a list as a tuple.
         Raises SettingError if the function returns anything but real numbers.
         """
         if not isinstance(self.function, np.ufunc):
@@ -71,7 +73,7 @@ class Reduction:
         return _like(value, [self.combine(x, y) for x, y in pairs])
 
     def facts(self) -> dict[str, str]:
-        """Return the names and digests of both functions, for the journal."""
+        """Return name and digest of both functions, by "reduce" and "combine"."""
         return {
             "reduce": code_digest(self.function),
             "combine": code_digest(self.combine),
@@ -83,6 +85,9 @@ class OrderedFold:
 
     Attributes:
         value: Combined value of all chunks before the first missing one; None at first.
+
+    Args:
+        reduction: Reduction that combines values; None: values are ignored.
     """
 
     def __init__(self, reduction: Reduction | None) -> None:
@@ -91,7 +96,10 @@ class OrderedFold:
         self._next = 0
 
     def add(self, k: int, value: Any) -> None:
-        """Add the value of the chunk with index k; ignored without a reduction."""
+        """Add the value of the chunk with index k, in any order of k.
+
+        None is the value of a chunk whose rows all failed. Ignored without a reduction.
+        """
         if self.reduction is None:
             return
         self._ahead[k] = value
@@ -102,7 +110,10 @@ class OrderedFold:
 
 
 def _checked(value: Any) -> Any:
-    """Return a copy of a reduced value: the result buffers are reused."""
+    """Return a copy of a reduced value, since the result buffers are reused.
+
+    A list becomes a tuple. Raises SettingError if an entry is not real.
+    """
     if isinstance(value, Mapping):
         return {str(k): _copied(x) for k, x in value.items()}
     if isinstance(value, tuple | list):
@@ -125,6 +136,7 @@ def _copied(part: Any) -> Any:
 
 
 def _like(value: Any, parts: list[Any]) -> Any:
+    """Return parts as a tuple, named if `value` is a named tuple."""
     fields = getattr(value, "_fields", None)
     return tuple(parts) if fields is None else make_result(fields, parts)
 

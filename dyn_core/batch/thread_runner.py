@@ -18,7 +18,11 @@ class ChunkWork(Protocol[Outcome]):
     def run(
         self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
     ) -> Outcome:
-        """Process rows first to last - 1; arguments as in ChunkTask.run."""
+        """Process rows first to last - 1.
+
+        `sent` is empty or has inputs that came with the task; `stopped` returns whether
+        to stop early. See ChunkTask.run.
+        """
 
 
 def on_threads(
@@ -32,7 +36,7 @@ def on_threads(
     Args:
         task: Task that processes the chunks; its run is called on the threads.
         chunks: Chunks to be processed; a single one on the calling thread.
-        workers: Number of threads.
+        workers: Number of threads, at least 1.
     """
     if len(chunks) == 1:  # a thread costs more than a small chunk
         for k, first, last in chunks:

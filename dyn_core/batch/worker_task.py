@@ -48,7 +48,11 @@ class TaskFacts:
     """A ChunkTask in transferable form: the data another process needs to rebuild it.
 
     Attributes:
-        program, reduction, strip, status, summed: As in ChunkTask.
+        program: Program that computes the rows.
+        reduction: Reduction that replaces the results, or None.
+        strip: Number of rows of a strip.
+        status: Whether failed rows are recorded instead of raising an error.
+        summed: Whether checksums of the results are needed.
         generated: GeneratedRows, evaluated on the worker; None if inputs are arrays.
         rows: Number of rows of the batch.
         values: Inputs that all rows share, by index.
@@ -75,7 +79,10 @@ class TaskFacts:
 
 
 def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
-    """Return a ChunkTask in transferable form."""
+    """Return a ChunkTask in transferable form.
+
+    Without a journal, workers send results back, even if `task` has targets.
+    """
     sources = task.rows.sources
     references = tuple(None if x.rows is None else x.reference() for x in sources)
     results = None if task.targets is None else task.targets.references()

@@ -100,6 +100,9 @@ def normalize(model: Model, q: Any) -> Any:
     Args:
         model: Robot.
         q: Position (nq), SX, MX or numbers.
+
+    Raises:
+        UnsupportedError: casadi is not installed.
     """
     return casadi_positions.normalized(coordinates(model), q)
 
@@ -118,12 +121,16 @@ def library(
     that scales them. Their libraries have no second derivatives.
 
     Args:
-        program, name, constants, hessian, status: As for `function`.
+        program: Program of the engine native, for a robot without loops, in float64.
+        name, constants: Name of the function, and values of inputs that it lacks.
+        hessian, status: Whether it has second derivatives, and one more result with the
+            status; details in `function`.
         folder: Folder of the library; it is created.
 
     Raises:
         UnsupportedError: `hessian` for a robot with quaternions, or as for `function`.
-        ShapeError, CompileError: As for `function`.
+        ShapeError: A constant is no input, or has another shape.
+        CompileError: There is no C compiler to link with, or it fails.
     """
     kernels = _kernels(program, name, constants or {}, hessian, status)
     if kernels.plain:
@@ -299,7 +306,10 @@ def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
 
 
 def _numbers(program: Program[Any]) -> dict[str, np.ndarray]:
-    """Return, for each output, the indices of its entries across all outputs."""
+    """Return the indices of the entries of each output across all outputs.
+
+    They are arrays with the shape of the output, by its name.
+    """
     numbers, start = {}, 0
     for port in program.outputs:
         numbers[port.name] = start + np.arange(port.size).reshape(port.shape)
@@ -349,7 +359,8 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
 def _linked(folder: Path, kernels: _LibraryParts) -> Path:
     """Compile the sources and link them with the kernels; return the library's path.
 
-    Raises CompileError if there is no C compiler, or it fails.
+    The folder is created if it is missing. Raises CompileError if there is no C
+    compiler, or it fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"lib{kernels.name}.so"

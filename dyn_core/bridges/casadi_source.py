@@ -51,7 +51,11 @@ class Input:
 
     @property
     def sparsity(self) -> tuple[int, ...]:
-        """Sparsity in CasADi's format: dense if the input is read, else empty."""
+        """Sparsity as integers in CasADi's format; empty if the input is not read.
+
+        They are rows, columns and 1 if dense; else rows, columns, and columns + 1
+        zeros.
+        """
         if self.read:
             return (*self.shape, 1)
         return (*self.shape, *[0] * (self.shape[1] + 1))
@@ -80,7 +84,10 @@ class Result:
 
     @property
     def sparsity(self) -> tuple[int, ...]:
-        """Sparsity in CasADi's format: dense, or compressed columns."""
+        """Sparsity as integers in CasADi's format: dense, or compressed columns.
+
+        They are rows, columns and 1 if dense; else rows, columns, `starts`, `rows`.
+        """
         if len(self.rows) == self.shape[0] * self.shape[1]:
             return (*self.shape, 1)
         return (*self.shape, *self.starts, *self.rows)

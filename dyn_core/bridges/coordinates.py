@@ -29,6 +29,9 @@ class PositionRates:
         joints: For each joint with a quaternion its slices of positions and of
             velocities, and the tensors of its rates and of its velocities; see
             _quadratic_maps.
+
+    Args:
+        model: Robot.
     """
 
     def __init__(self, model: Model) -> None:
@@ -73,11 +76,17 @@ class PositionRates:
         return self._converted(xp, q, velocity, _RATE, False)
 
     def adjoint_velocity(self, xp: Any, q: Any, gradient: Any) -> Any:
-        """Convert a gradient by displacements (..., nv) to positions (..., nq)."""
+        """Convert a gradient by displacements (..., nv) to positions (..., nq).
+
+        It is the transpose of `velocity` at unit q, applied to the gradient.
+        """
         return self._converted(xp, q, gradient, _VELOCITY, True)
 
     def adjoint_rate(self, xp: Any, q: Any, gradient: Any) -> Any:
-        """Convert a gradient by positions (..., nq) to displacements (..., nv)."""
+        """Convert a gradient by positions (..., nq) to displacements (..., nv).
+
+        It is the transpose of `rate` at unit q, applied to the gradient.
+        """
         return self._converted(xp, q, gradient, _RATE, True)
 
     def _converted(

@@ -41,8 +41,10 @@ class Derivatives:
         program: Program to be differentiated.
         slopes: By (output, input): a function of Values that returns the derivative
             (..., *output, *input); positions have the size of their tangents, nv.
-        values: Outputs that the derivative Programs compute as well, as functions of
-            Values.
+        values: Outputs that the derivative Programs compute as well, by name, as
+            functions of Values.
+
+    A Program without known derivatives is refused by `slope`, not by the constructor.
     """
 
     def __init__(self, program: Program[Any]) -> None:
@@ -100,7 +102,11 @@ class Derivatives:
         return Source(make)
 
     def _choices(self, what: Any) -> dict[str, Any]:
-        """Return the build options of the Program that apply to the solver `what`."""
+        """Return the build options of the Program that apply to the solver `what`.
+
+        They are values by name: common options, slots of the same kind in both solvers,
+        and options that `what` declares.
+        """
         recipe = self.program.recipe
         chosen = {**getattr(recipe.solver, "changed_options", {}), **recipe.choices}
         common = {field.name for field in fields(BuildOptions)} - {*_NOT_PASSED}

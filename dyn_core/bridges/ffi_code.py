@@ -33,7 +33,10 @@ CHUNK = 256  # rows whose status is buffered at a time
 
 
 def failure(frame, message):
-    """Return an error object of XLA with a message."""
+    """Return an error object of XLA with a message.
+
+    `frame`, `message`: addresses of the call frame and of zero-terminated text.
+    """
     memory = room(32)
     store(memory, ERROR_SIZE)
     store(memory + 8, 0)
@@ -43,7 +46,10 @@ def failure(frame, message):
 
 
 def describe(metadata):
-    """Write the version of the interface this handler is written for; return 0."""
+    """Write the version of the interface this handler is written for; return 0.
+
+    `metadata`: address of XLA's structure XLA_FFI_Metadata.
+    """
     store(metadata + VERSION_PLACE, VERSION)
     zero = room(8)
     store(zero, 0)
@@ -56,8 +62,8 @@ def describe(metadata):
 def checked(inputs, strides, outputs, row, state):
     """Return the status of a row after a check for NaN and infinity.
 
-    An input that is not finite comes first, then `state` if it is not 0, then a result
-    that is not finite.
+    An input that is not finite comes first, then `state`, the status of the kernel, if
+    it is not 0, then a result that is not finite. Other arguments: see run_row.
     """
     k = 0
     while k < N_IN:
@@ -79,7 +85,8 @@ def note(inputs, strides, outputs, row, state, states):
     """Write the status of a row to `states`; fill a failed row with NaN.
 
     `state` is the status of the kernel; with FINITE, NaN and infinity count as
-    failures, too. Nothing is written to `states` if it is 0. Returns 0.
+    failures, too. Nothing is written to `states` if it is 0. Other arguments: see
+    run_row. Returns 0.
     """
     if FINITE:
         state = checked(inputs, strides, outputs, row, state)

@@ -85,6 +85,10 @@ def _scratch(name: str, size: int) -> dict[str, int]:
 class CallHandler:
     """Machine code that XLA calls instead of a Program.
 
+    Args:
+        program: Program of engine native; its kernels are compiled here.
+        minor: Minor version of XLA's interface, see require_version.
+
     Attributes:
         pointer: Address of the handler.
         name: Name of the target; see target_name.

@@ -67,9 +67,9 @@ def export_checks() -> list[Any]:
 
         jax.export.export(f, disabled_checks=export_checks())(q).serialize()
 
-    The exported file refers to machine code by name and does not contain it. The
-    process that loads it must create the same functions first, on the same kind of
-    machine, with this release.
+    They cover the functions that this process has made before. The exported file refers
+    to machine code by name and does not contain it. The process that loads it must
+    create the same functions first, on the same kind of machine, with this release.
     """
     return [jax.export.DisabledSafetyCheck.custom_call(name) for name in _HANDLERS]
 
@@ -89,7 +89,8 @@ class JaxFunction:
         program: The Program.
 
     Raises:
-        UnsupportedError: As in `function`.
+        UnsupportedError: The Program has no machine code or is not of a robot, JAX is
+            set to float32, or its version is not supported.
     """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
@@ -107,7 +108,8 @@ class JaxFunction:
         With status=True a pair of the outputs and the status. Failed rows are NaN.
 
         Raises:
-            ShapeError: An input has another shape, a larger dtype, or no real numbers.
+            ShapeError: An input has another shape, a larger dtype, or no real numbers;
+                or names are missing or unknown.
             UnsupportedError: JAX was set to float32 in the meantime.
         """
         _demand_x64(self.program)
@@ -150,7 +152,13 @@ class JaxFunction:
 
 
 class _JaxOperation:
-    """A Program as a primitive with a derivative rule; positions must be unit."""
+    """A Program as a primitive with a derivative rule; positions must be unit.
+
+    Args:
+        program: Program of engine native.
+        status: Whether callers of the function get the status; tangents of failed rows
+            are then set to NaN. Calls of this object return it in any case.
+    """
 
     def __init__(self, program: Program[Any], status: bool) -> None:
         self.program, self._status = program, status
@@ -212,6 +220,10 @@ class _JaxOperation:
         return whole.reshape((size * rows, *port.shape))
 
     def _foreign(self, rows: int | None, arrays: Sequence[Any]) -> Any:
+        """Return results and status of the machine code, for `rows` rows or one state.
+
+        Arrays without the batch axis are shared by all rows.
+        """
         lead = () if rows is None else (rows,)
         results = [
             jax.ShapeDtypeStruct((*lead, *port.shape), self.program.dtype)
@@ -240,6 +252,7 @@ class _JaxOperation:
         return (*results, state), (*outward, still)
 
     def _of_source(self, source: Source, arrays: dict[str, Any]) -> dict[str, Any]:
+        """Return the outputs of a derivative Program by name, differentiable."""
         operation = self._sources.get(source)
         if operation is None:
             operation = _JaxOperation(source.program, self._status)

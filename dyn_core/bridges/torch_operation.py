@@ -34,7 +34,8 @@ except AttributeError:  # pragma: no cover
 def is_plain() -> bool:
     """Return whether nothing but autograd's backward may record a call.
 
-    There is then no compiler, torch.func transform, dual number or dispatch mode.
+    There is then no compiler, torch.func transform, dual number or dispatch mode. False
+    in every case if this release of PyTorch lacks the internal functions that tell it.
     """
     return (
         not torch.compiler.is_compiling()
@@ -148,6 +149,7 @@ class TorchOperation:
         return (*results, torch.empty(lead, dtype=torch.int64))
 
     def _vmap(self, info: Any, in_dims: Sequence[Any], *tensors: Any) -> Any:
+        """Return outputs and their vmap axes of the custom operation, see _rows_of."""
         return self._rows_of(self._call, info, in_dims, tensors)
 
     def _rows_of(

@@ -14,7 +14,10 @@ HELP = "measure solvers beside their peers, in a clone"
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
-    """Add the subcommand; without the benchmarks it only explains why it fails."""
+    """Add the subcommand; without the benchmarks it only explains why it fails.
+
+    With them, the clone's folder of tests is put in front of sys.path if it is missing.
+    """
     tests = _tests()
     if tests is None:
         parser = subparsers.add_parser(

@@ -171,5 +171,5 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
 
 
 def _without_limit(model: Model) -> list[str]:
-    """Return the joints without an effort limit in the robot's file."""
+    """Return the names of the joints without an effort limit in the robot's file."""
     return [x for x in model.joint_names if not model.effort_limit[model.v_slice(x)][0]]

@@ -108,7 +108,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Design a motion, print its properties, write the files.
 
-    Returns 1 if limits are violated, and then writes no motion; else 0.
+    Returns 1 if limits are violated, and then writes the plot but no motion; else 0.
 
     Raises:
         SettingError, ModelError, UnsupportedError: An argument or the robot is not

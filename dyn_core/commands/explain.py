@@ -44,8 +44,8 @@ class Origins:
     Attributes:
         graph: Traced Graph.
         kinds: Number of operations by kind.
-        functions: Cost by function, `file: name`.
-        lines: Cost by line, `file:number`, with its text.
+        functions: Cost by function [cycles]; keys are `file: name`.
+        lines: Cost by line [cycles]; keys are `file:number  text of the line`.
     """
 
     graph: Graph
@@ -81,7 +81,10 @@ class _Noting(Tracer):
 
 
 def _asked() -> tuple[str, int, str]:
-    """Return file, line and function of the algorithm that is running."""
+    """Return file, line number and function of the algorithm that is running.
+
+    It is the nearest caller outside of the modules in _PASSED, which do the tracing.
+    """
     frame = sys._getframe(2)
     while frame.f_back is not None:
         if not frame.f_globals.get("__name__", "").startswith(_PASSED):
@@ -118,7 +121,7 @@ def report(program: Any, top: int = 12) -> list[str]:
     """Return operations, machine code, times and the most expensive lines of a Program.
 
     Args:
-        program: Traced Program.
+        program: Traced Program; machine code and times are listed for engine native.
         top: Number of functions and of lines that are listed.
     """
     result = origins(program.function, sum(port.size for port in program.inputs))

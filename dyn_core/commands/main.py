@@ -55,8 +55,9 @@ _ASCII = {"·": "*", "²": "^2", "³": "^3", "°": " deg", "±": "+-", "µ": "u"
 def run(argv: list[str]) -> int:
     """Run a subcommand; return the exit status.
 
-    It is 0 for success, 1 for a failure, 2 for wrong usage and 130 after Ctrl-C.
-    DynError and OSError become messages on stderr.
+    It is 0 for success or a closed pipe, 1 for a failure, 2 for an unknown command and
+    130 after Ctrl-C. DynError and OSError become messages on stderr. argparse raises
+    SystemExit after help and for other wrong usage.
     """
     try:
         _show_every_character()  # writes what is still buffered
@@ -308,7 +309,10 @@ def _help(arguments: argparse.Namespace) -> int:
 
 
 def _plugins(arguments: argparse.Namespace) -> int:
-    """Print the solvers by problem; return 1 if a plugin failed to load, else 0."""
+    """Print the solvers by problem; return 1 if a plugin failed to load, else 0.
+
+    Raises SignatureError if the problem of --problem is unknown.
+    """
     registry = default_registry()
     problems = registry.problems()
     if arguments.problem is not None:

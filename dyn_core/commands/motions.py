@@ -128,7 +128,10 @@ def _finish(
 
 
 def summary(record: MotionRecord, kind: str) -> list[str]:
-    """Return a table of a column by joint: root mean square, maximum and its time."""
+    """Return a table of a column by joint: root mean square, maximum and its time.
+
+    `record`: motion with at least one row; `kind`: column, such as "tau" or "qdd".
+    """
     names, units, array = record.names(kind), record.units(kind), record.column(kind)
     width = max(map(len, (*names, "joint")), default=5)
     lines = [

@@ -19,7 +19,9 @@ def per_call(
     space: Mapping[str, Any],
     clock: Callable[[], float] = time.process_time,
 ) -> float:
-    """Return the time of a statement [s], including the loop over states.
+    """Return the median time of one execution of a statement [s].
+
+    It includes the loop over the states, divided by their number.
 
     Args:
         statement: Python statement in terms of `names` and `space`.

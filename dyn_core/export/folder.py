@@ -41,7 +41,7 @@ class Export:
         files: Names of the files in it.
         binary: Name of the file that is linked or compiled.
         interface: Interface for callers.
-        target, variant, form, multiply_add: As in `export`.
+        target, variant, form, multiply_add: Arguments of `export`.
         code, constants: Size of instructions and of constants [bytes]; 0 for C source.
         undefined: Symbols that other objects must define.
     """
@@ -244,7 +244,7 @@ def _binary(
 
 
 def shared_library(made: ObjectFile, target: Target) -> bytes:
-    """Return an object linked as a shared library, by the C compiler of this machine.
+    """Return the bytes of an object linked as a shared library by a C compiler.
 
     Raises:
         UnsupportedError: The target loads no shared libraries.

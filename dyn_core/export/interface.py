@@ -201,6 +201,8 @@ class Interface:
     ) -> Interface:
         """Return a copy with the memory of the functions for one target.
 
+        An argument that is left out sets its value to 0.
+
         Args:
             scratch, batch_scratch: Scratch memory of each function [bytes].
             stack: Upper bound of the stack [bytes].
@@ -280,7 +282,11 @@ def hash_of(model: Any) -> str:
 
 
 def identifier(text: str) -> str:
-    """Return a text as a C identifier: other characters become underscores."""
+    """Return a text as a C identifier: other characters become underscores.
+
+    Underscores at both ends are dropped, and one is put before a first digit; a text
+    without letters and digits becomes "_".
+    """
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     return f"_{name}" if name[:1].isdigit() else name or "_"
 

@@ -15,7 +15,7 @@ class Target:
     """A target of machine code.
 
     Attributes:
-        name: As in target=.
+        name: Name, the argument `target` of `export`.
         meaning: A short noun phrase.
         triple, cpu, features: In LLVM's notation.
         fused: Whether multiply-add is an instruction.
@@ -25,7 +25,7 @@ class Target:
         abi: Name of the calling convention if the triple does not decide it.
         relocation: "pic", or "static" for targets without dynamic loading.
         dtypes: Floating-point types with hardware support.
-        link: Command that links a program with the object.
+        link: Command that links a program main.c with the object, `{object}`.
     """
 
     name: str

@@ -52,8 +52,10 @@ def bits(values: np.ndarray) -> list[str]:
 def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
     """Return random states of a Program, one with large angles, and one that fails.
 
-    A failing state is missing if the algorithm has no conditions, or none of the
-    candidates fails. With finite=True there is one more state, with a NaN.
+    There are up to GOOD random states that do not fail; if all 40 fail, the last of
+    them. The state with large angles is for robots with positions only. A failing
+    state is missing if the algorithm has no conditions, or none of the candidates
+    fails. With finite=True there is one more state, with a NaN.
 
     Args:
         program: Program to be evaluated.
@@ -94,6 +96,7 @@ test_vector.__test__ = False  # type: ignore[attr-defined]
 def _row(
     program: NativeProgram, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return flat inputs in the Program's dtype, flat outputs and status of a state."""
     with np.errstate(over="ignore"):
         numbers = numbers.astype(program.dtype)
     values, status = program.run_row(numbers.tolist())

@@ -66,9 +66,9 @@ class Panel:
     Attributes:
         label: Quantity and unit, beside the vertical axis.
         curves: Curves.
-        limits: Limit of the absolute value of each curve, drawn as two thin lines in
-            its colour, or in grey if several curves share it; infinity or no entry:
-            none.
+        limits: Limit of the absolute value of each curve; infinity or no entry: none.
+            If the curve reaches 40 % of it, it is drawn as two thin lines in its
+            colour, or in grey if several curves share it.
         remark: Short text above the panel.
     """
 

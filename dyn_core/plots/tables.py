@@ -24,7 +24,8 @@ def plot_errors(
     """Return a figure of errors: a row for each name, a mark for each column.
 
     Args:
-        errors: Errors by name, then by column; zeros are drawn at 1e-18.
+        errors: Errors by name, then by column; zeros are drawn at 1e-18, missing
+            columns of a name and NaN not at all.
         allowed: Maximum error that passes, drawn as a line; None: no line.
         title: Title of the figure.
         across: Label of the horizontal axis.
@@ -72,7 +73,7 @@ def plot_ranges(
     Args:
         names: Names of the rows.
         values, deviations, before: Value, standard deviation and previous value of each
-            row; an infinite deviation is not drawn.
+            row. A value of infinite deviation is drawn as an open circle without bar.
         title: Title of the figure.
 
     Raises:

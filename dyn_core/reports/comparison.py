@@ -45,7 +45,8 @@ class _Pair(NamedTuple):
 
     Attributes:
         t: Common times [s].
-        parts: By kind: names, columns of the first run, differences.
+        parts: By kind: names, columns of the first run, second minus first run; the
+            arrays are (times, names).
         resampled: Whether the second run had to be interpolated.
     """
 
@@ -157,7 +158,7 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSe
 
 
 def _facts(record: MotionRecord) -> dict[str, str]:
-    """Return robot, settings, residual and versions of a run, as strings."""
+    """Return robot, settings, residual and versions of a run, as strings by title."""
     facts = record.facts
     rows = {"robot": facts.get("robot"), "hash of the model": facts.get("model_hash")}
     rows |= facts.get("settings", {})
@@ -172,7 +173,7 @@ def _facts(record: MotionRecord) -> dict[str, str]:
 def _differences(
     first: str, records: Sequence[MotionRecord], pairs: dict[str, _Pair]
 ) -> ReportSection:
-    """Return pictures and tables of the differences.
+    """Return the section with pictures and tables of the differences.
 
     Args:
         first: Name of the first run.

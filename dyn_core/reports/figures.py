@@ -17,7 +17,10 @@ _BINS = 40  # bins of a histogram
 
 
 def effort_limits(record: MotionRecord) -> np.ndarray:
-    """Return the limits of the joint forces, (nv,); infinity where there is none."""
+    """Return the limits of the joint forces, (nv,); infinity where there is none.
+
+    All are infinity if the record has no valid list of limits.
+    """
     limits = record.facts.get("effort_limit")
     if not isinstance(limits, list) or len(limits) != len(record.names("tau")):
         return np.full(len(record.names("tau")), np.inf)
@@ -71,7 +74,10 @@ def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) ->
 
 
 def energy_figure(record: MotionRecord) -> Any:
-    """Return a figure of the energies, and of the terms that changed them."""
+    """Return a figure of the energies, and of the terms that changed them.
+
+    The record must have the energy series of a run; `correction` is optional.
+    """
     series, rows = record.series, thinned(len(record.t))
     t, kinetic, potential = record.t, series["kinetic"], series["potential"]
     total = kinetic + potential
@@ -103,7 +109,10 @@ def energy_figure(record: MotionRecord) -> Any:
 
 
 def contacts_figure(record: MotionRecord) -> Any:
-    """Return a figure of contacts: number, force, penetration, residual."""
+    """Return a figure of contacts: number, force, penetration, residual.
+
+    The record must have the contact series of a run.
+    """
     t, series = record.t, record.series
     rows = thinned(len(t))
     panels = [
@@ -131,7 +140,8 @@ def times_figure(times: Mapping[str, np.ndarray]) -> Any:
     """Return a histogram of the wall times of rows, with one outline for each run.
 
     Args:
-        times: Wall times of the rows, by name of the run [s].
+        times: Wall times of the rows, by name of the run [s]; zeros are left out, and
+            each run must have a time above 0.
     """
     parts = {name: 1e6 * x[x > 0] for name, x in times.items()}
     low = min(float(x.min()) for x in parts.values())

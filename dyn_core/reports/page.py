@@ -115,7 +115,10 @@ def picture(drawn: Callable[[], Any], meaning: str) -> str:
 
 
 def folded(summary: str, content: str) -> str:
-    """Return HTML content that is shown when its summary is clicked."""
+    """Return HTML content that is shown when its summary is clicked.
+
+    The summary is text, which is escaped; the content is HTML.
+    """
     head = f"<summary>{html_text(summary)}</summary>"
     return f"<details>{head}{content}</details>"
 

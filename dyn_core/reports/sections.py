@@ -140,7 +140,8 @@ def effort(record: MotionRecord) -> np.ndarray:
 def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
     """Return a sentence with the energy balance of a run and its largest residual.
 
-    `series`: kinetic, potential, work, dissipation, constraints, residual by row [J].
+    `series`: kinetic, potential, work, dissipation, constraints, residual and
+    optionally correction by row [J].
     """
     total, residual = series["kinetic"] + series["potential"], series["residual"]
     end = {name: float(column[-1]) for name, column in series.items()}
@@ -212,7 +213,8 @@ def times_section(times: dict[str, np.ndarray]) -> ReportSection:
     """Return the section about the wall times of the rows of some runs.
 
     Args:
-        times: Wall times of the rows, by name of the run [s].
+        times: Wall times of the rows, by name of the run [s]; zeros are left out, and
+            each run must have a time above 0.
     """
     rows = []
     for name, seconds in times.items():

@@ -81,18 +81,23 @@ def write_report(
     """Write a report atomically, and print its name.
 
     Args:
-        records, names, title: As in report_page.
+        records, names: Runs, and a name for each.
+        title: Heading; empty: the name of the only run, or the names of the robots.
         path: File that ends with .html or .htm.
 
     Raises:
-        SettingError: The path is not valid, or as in report_page.
+        SettingError: The path is not valid, there is no run, or the runs have nothing
+            in common.
     """
     check_report(os.fspath(path))
     write_page(path, report_page(records, names, title))
 
 
 def write_page(path: str | os.PathLike[str], content: str) -> None:
-    """Write an HTML page atomically, and print its name."""
+    """Write an HTML page atomically, and print its name.
+
+    An existing file is replaced. A note says if matplotlib is not installed.
+    """
     file = Path(path)
     with tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent) as folder:
         work = Path(folder) / file.name

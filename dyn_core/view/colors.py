@@ -35,7 +35,10 @@ def torque_color(share: float) -> Color:
 
 
 def torque_legend(meaning: str) -> str:
-    """Return the colour bar of joint forces as HTML, with a label in its middle."""
+    """Return the colour bar of joint forces as HTML, with a label in its middle.
+
+    The label `meaning` is HTML, too: it is not escaped.
+    """
     stops = ", ".join(f"rgb{torque_color(x)}" for x in np.linspace(-1, 1, 9))
     return (
         '<div style="font-size:11px;padding:2px 12px">'

@@ -102,6 +102,8 @@ def named(
     Args:
         arguments: Arguments of `dyn view`.
         read: Reads measured joints from a file or a bag.
+
+    Raises SettingError, ModelError, ShapeError or UnsupportedError as in `view`.
     """
     name = arguments.what
     if runs.is_run(name):
@@ -139,7 +141,8 @@ def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None)
     """Show a scene in a browser until Ctrl-C, and play its run; return 0.
 
     Raises:
-        UnsupportedError, SettingError: As of a Viewer.
+        UnsupportedError: viser is not installed, or its version is not supported.
+        SettingError: The port is in use, or port or host are not valid.
     """
     done = ended()
     with Viewer(scene, run, arguments.host, arguments.port) as viewer:
@@ -152,14 +155,20 @@ def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None)
 
 
 def announce(viewer: Viewer, scene: VisualScene) -> None:
-    """Print the address, replace the sketch by the meshes, and print the notes."""
+    """Print the address, replace the sketch by the meshes, and print the notes.
+
+    Returns when the meshes are read.
+    """
     print(f"{scene.name}: {viewer.address}   (Ctrl-C ends)", flush=True)
     viewer.finish()
     _print_notes(scene)
 
 
 def ended() -> Callable[[], bool]:
-    """Return a function that returns whether SIGINT or SIGTERM has arrived."""
+    """Install handlers of SIGINT and SIGTERM.
+
+    Returns a function that returns whether one of the signals has arrived.
+    """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -27,7 +27,7 @@ class Picture3D:
 
     Args:
         scene: Scene to be drawn.
-        camera: Camera; None: a view of the whole scene.
+        camera: Camera; None: a view of the whole scene in its initial state.
         width, height: Size of the picture [pixels].
     """
 
@@ -83,7 +83,10 @@ def colors_of_bodies(
 
     Args:
         scene: Scene of the bodies.
-        shares: Joint forces relative to their maxima, (nv,); None: no colours.
+        shares: Joint forces relative to their maxima, (nv,); None: the result is empty.
+
+    Returns:
+        Colours by index of the body.
     """
     largest: dict[int, float] = {}
     for body, share in zip(scene.joint_bodies, () if shares is None else shares,
@@ -153,7 +156,7 @@ def write_film(
 
     Args:
         replay: Run.
-        path: File that ends with .gif.
+        path: File that ends with .gif; an existing file is replaced.
         fps: Frames per second, at most 50; larger values are reduced.
         speed: Speed of the film relative to real time.
         torque_colors: Whether bodies have the colours of their joint forces.

@@ -46,8 +46,9 @@ def read_mesh(path: Path) -> list[MeshPiece]:
     """Return the pieces of a mesh file; the upward axis of a .dae file is ignored.
 
     Raises:
-        UnsupportedError: The file is too large, cannot be read, has no triangles, or
-            has corners that are not finite or too far away.
+        OSError: There is no such file.
+        UnsupportedError: trimesh is not installed, or the file is too large, cannot be
+            read, has no triangles, or has corners that are not finite or too far away.
     """
     trimesh = trimesh_module()
     if path.stat().st_size > SIZE:

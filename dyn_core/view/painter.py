@@ -300,7 +300,7 @@ def _ground(
 def grid_step(size: float) -> float:
     """Return the length of a grid cell [m]: 1, 2 or 5 times a power of ten.
 
-    `size`: length of the scene [m].
+    It is the largest such length up to a sixth of `size`, the length of the scene [m].
     """
     wanted = size / 6
     power = 10.0 ** np.floor(np.log10(wanted))
@@ -311,6 +311,8 @@ def grid_step(size: float) -> float:
 
 def simplified(triangles: Triangles, cell: float) -> Triangles:
     """Return a surface with all corners in a cell merged into their mean.
+
+    Triangles with two corners in one cell are dropped.
 
     Args:
         triangles: Surface.

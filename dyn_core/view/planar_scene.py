@@ -245,7 +245,10 @@ class ObjectScene(PlanarScene):
         return "m" if self.cart and k == 0 else "rad"
 
     def _range(self, bounds: tuple[float, float], k: int) -> tuple[float, float]:
-        """Return the range of coordinate k; infinite bounds are replaced."""
+        """Return the range of coordinate k, clipped to its display range.
+
+        The latter is +-3.14 rad, or +-FREE lengths of the chain for a cart.
+        """
         reach = FREE * self.size if self._unit(k) == "m" else TURN
         low, high = bounds
         return max(low, -reach), min(high, reach)

@@ -58,13 +58,19 @@ class Replay:
         return float(self.t[-1] - self.t[0])
 
     def row(self, time: float) -> int:
-        """Return the index of the last row at or before a time since the start [s]."""
+        """Return the index of the last row at or before a time since the start [s].
+
+        Times outside of the run give the first or the last row.
+        """
         # a time that was computed from a row's time must find this row despite rounding
         after = int(np.searchsorted(self.t - self.t[0], time + 1e-9, side="right"))
         return min(max(after - 1, 0), len(self.t) - 1)
 
     def state(self, time: float) -> np.ndarray:
-        """Return the state at a time since the start [s], interpolated between rows."""
+        """Return the state at a time since the start [s], interpolated between rows.
+
+        Times outside of the run give its first or last state.
+        """
         k = self.row(time)
         span = float(self.t[min(k + 1, len(self.t) - 1)] - self.t[k])
         share = (time - float(self.t[k] - self.t[0])) / span if span > 0 else 0.0
@@ -79,7 +85,7 @@ class Replay:
     def shares(self, time: float) -> np.ndarray | None:
         """Return joint forces relative to their maxima at a time since the start [s].
 
-        The shape is (nv,); None if joint forces are unknown.
+        The shape is (nv,), and values may exceed 1; None if joint forces are unknown.
         """
         if self.tau is None:
             return None
@@ -87,7 +93,10 @@ class Replay:
 
     @property
     def largest_forces(self) -> np.ndarray:
-        """Effort limits, (nv,); where there is none, the maximum of the run, or 1."""
+        """Effort limits, (nv,); where there is none, the maximum of the run, or 1.
+
+        Requires joint forces, `tau`.
+        """
         assert self.tau is not None
         limit = self.scene.effort_limit
         most = np.nan_to_num(np.abs(self.tau)).max(axis=0)
@@ -95,7 +104,10 @@ class Replay:
         return largest
 
     def arrows(self, time: float) -> Arrows:
-        """Return the contact forces at a time since the start [s], (k, 2, 3)."""
+        """Return the contact forces at a time since the start [s], (k, 2, 3).
+
+        They are points and forces [m], [N]; k is 0 if contact forces are not known.
+        """
         return NONE if self.contacts is None else self.contacts(self.row(time))
 
 
@@ -104,6 +116,7 @@ def of_recording(model: Model, run: Recording) -> Replay:
 
     Raises:
         ShapeError: The run is of another robot.
+        SettingError: The run has no rows.
     """
     return of_arrays(model, run.t, run.q, run.tau, _reported(run))
 
@@ -148,10 +161,11 @@ def of_record(model: Model, record: JointRecord) -> Replay:
     """Return the replay of measured joints.
 
     Joints that were not measured, and joints of several coordinates, stay at their
-    start. The scene has a note about the former.
+    start, with joint force 0. The scene has a note about the former.
 
     Raises:
-        SettingError: No joint of the robot was measured.
+        SettingError: No joint of the robot was measured, there are no rows, or times
+            are not finite or decrease.
     """
     scene = RobotScene(model)
     names = record.names or model.joint_names

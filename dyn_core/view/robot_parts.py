@@ -123,7 +123,7 @@ class RobotParts:
         """Yield the parts of a visual.
 
         Args:
-            where: Name of the part.
+            where: Name of the part; a mesh adds /0, /1, ... for its pieces.
             link: Name of the link.
             body: Index of the body.
             item: Geometry.
@@ -244,7 +244,9 @@ def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
 
         x² = (Iy + Iz - Ix) / (2 m),   alike for y and z
 
-    The axes are a pose (4, 4) at the centre of mass. None if the body has no mass.
+    The axes are a pose (4, 4) at the centre of mass, in the frame of the body. Mean
+    squares are at least 1e-6 of the largest, and 1e-10 m², also for impossible
+    inertias. None if the body has no mass.
     """
     inertia = model.I[body]
     m = float(inertia.m)

@@ -175,7 +175,7 @@ class RobotScene(VisualScene):
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Return a random position within the limits; a floating base stays.
 
-        The initial position if the loops cannot be closed.
+        Returns the initial position if the loops cannot be closed.
         """
         model, q = self.model, self.model.random(rng)
         for knob in self._knobs:
@@ -205,9 +205,10 @@ class RobotScene(VisualScene):
         return centre
 
     def _standing(self, q: np.ndarray) -> np.ndarray:
-        """Return q with a floating base raised until the lowest surface is at height 0.
+        """Move a floating base so that the lowest surface is at height 0; return q.
 
-        Other robots, and robots with loops, are not changed.
+        The position q is modified in place. Other robots, and robots with loops, are
+        not changed.
         """
         model = self.model
         first = next(iter(model.independent), None)

@@ -30,7 +30,10 @@ PER_SECOND = 25  # rows of a generated run per second
 
 
 def is_run(name: str) -> bool:
-    """Return whether a name is a recorded run: a file of its types, or a bag folder."""
+    """Return whether a name is a recorded run: a file of its types, or a bag folder.
+
+    A file need not exist; its suffix decides.
+    """
     path = Path(name)
     return path.suffix in (*FILES, ".mcap", ".db3", ".bag") or (
         path.is_dir() and (path / "metadata.yaml").is_file()
@@ -111,7 +114,8 @@ def sweep(scene: VisualScene) -> Replay:
 def saved_robot(path: str) -> tuple[str, str]:
     """Return the robot that a file of a run names, and the kind of its root joint.
 
-    Both are empty if the file names no known robot or cannot be read.
+    Only NPZ files of runs name them. Both are empty if the file names no known robot or
+    cannot be read.
     """
     if Path(path).suffix != ".npz" or not Path(path).is_file():
         return "", ""

@@ -164,6 +164,8 @@ class VisualScene(ABC):
     ) -> Camera:
         """Return a camera that sees the parts in all poses.
 
+        Without parts to be seen, it sees a cube of 1 m about the origin.
+
         Args:
             several: Poses, (n, bodies, 4, 4).
             parts: Parts to be seen; None: all visual parts. Ground is ignored.

@@ -34,7 +34,8 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
     Args:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
         states: States of a run, one in each row: q of a robot or object, positions x, y
-            of a chain's joints (rows, n, 2), flat states of a task; or a Recording.
+            of a chain's joints (rows, n, 2), flat states of a task; or, if `what` is a
+            Model, a Recording of it.
         t: Times of the rows, (rows,) [s]; None: steps of a task's interval.
 
     Raises:
@@ -51,7 +52,8 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
 def scene_of(what: Shown) -> VisualScene:
     """Return the scene of a robot, a planar system, a task or an environment.
 
-    Raises UnsupportedError for other types.
+    A planar task is shown in its random initial state of seed 0. Raises
+    UnsupportedError for other types.
     """
     what = _task_of(what)
     if isinstance(what, Model):

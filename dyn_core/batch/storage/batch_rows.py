@@ -19,7 +19,7 @@ class BatchRows:
     Attributes:
         sources: RowSource of each input.
         count: Number of rows.
-        row_bytes: Size of a row of all inputs [bytes].
+        row_bytes: Size of a row of all inputs together that have rows [bytes].
         grain: Number of rows that are read together most efficiently.
         mapped: Whether all inputs with rows are memory-mapped files.
 
@@ -47,7 +47,8 @@ class BatchRows:
     ) -> Callable[[int, int], list[np.ndarray]]:
         """Load a chunk; return a function (a, b) that returns its rows a to b - 1.
 
-        The function returns one array for each input, whole for a shared value.
+        a and b are indices in the batch, within the chunk. The function returns one
+        array for each input, whole for a shared value.
 
         Args:
             first, last: Row range of the chunk, last excluded.
@@ -108,7 +109,9 @@ class GeneratedRows(BatchRows):
         return self.rows
 
     def rows(self, first: int, last: int) -> list[np.ndarray]:
-        """Return the inputs of rows first to last - 1, one array for each input.
+        """Call the function; return an array of rows first to last - 1 for each input.
+
+        An input that the function returns without rows is returned as a single value.
 
         Raises:
             ShapeError: The function returns arrays of another shape or number of rows.
@@ -130,7 +133,11 @@ class GeneratedRows(BatchRows):
         return [x.load(0, last - first) for x in arrays]
 
     def facts(self) -> dict[str, Any]:
-        """Return the number of rows and a digest of samples, for the journal."""
+        """Return the number of rows and a digest of samples, for the journal.
+
+        They are the facts of one input "function". The function is called for the
+        first, middle and last rows.
+        """
         digest = hashlib.sha256()
         for first in sorted({0, self.count // 2, max(self.count - SAMPLE_ROWS, 0)}):
             for array in self.rows(first, min(first + SAMPLE_ROWS, self.count)):

@@ -43,7 +43,10 @@ def is_url(path: str) -> bool:
 
 
 def checksums(arrays: Sequence[np.ndarray], before: Sequence[int]) -> tuple[int, ...]:
-    """Return the CRC-32 of each array, continued from the checksum `before`."""
+    """Return the CRC-32 of each array, continued from the checksum `before`.
+
+    `before` has one number for each array, 0 to begin.
+    """
     return tuple(
         zlib.crc32(np.ascontiguousarray(x), crc)  # type: ignore[arg-type]
         for x, crc in zip(arrays, before, strict=True)
@@ -56,6 +59,10 @@ class Targets:
     Attributes:
         arrays: NumPy or zarr array of each output; empty if results are only reduced.
         grain: Number of rows that must be written together (a file of a zarr array).
+
+    Args:
+        arrays: One array for each output.
+        files: Paths of the arrays that are memory-mapped files made here, else empty.
     """
 
     def __init__(self, arrays: Sequence[Any], files: Sequence[str] = ()) -> None:
@@ -101,7 +108,10 @@ class Targets:
         return checksums(rows, (0,) * len(rows))
 
     def references(self) -> list[Reference] | None:
-        """Return a reference of each array; None if another process misses one."""
+        """Return a reference of each array; None if another process misses one.
+
+        None also without arrays.
+        """
         found_by: list[Reference | None] = []
         for k, x in enumerate(self.arrays):
             if not isinstance(x, np.ndarray):
@@ -131,7 +141,10 @@ def targets_of(references: Sequence[Reference]) -> Targets:
 
 
 def in_memory(ports: Sequence[Port], count: int, dtype: np.dtype) -> Targets:
-    """Return Targets of new, uninitialised arrays (count, *port.shape)."""
+    """Return Targets of new, uninitialised arrays (count, *port.shape).
+
+    There is one array for each Port of an output; `count` is the number of rows.
+    """
     return Targets([np.empty((count, *port.shape), dtype) for port in ports])
 
 
@@ -310,7 +323,8 @@ class ResultFiles:
             count, dtype, chunk_rows: As in `create`.
 
         Raises:
-            BatchError: A file cannot be opened, or has another shape, dtype or layout.
+            BatchError: A file cannot be opened or extended, or has another shape, dtype
+                or layout.
         """
         arrays: list[Any] = []
         for port, name in zip(self.ports, self.names, strict=True):

@@ -34,6 +34,10 @@ class RowSource:
         mapped: Whether rows are read from a file without allocating memory.
         file: Path of the file; empty for memory, and for computed rows.
 
+    Args:
+        port: Port of the input.
+        array: Array with rows or shared value, of the library of the class.
+
     Raises:
         ShapeError: The array has no real numbers, or does not fit the Port.
     """
@@ -63,7 +67,10 @@ class RowSource:
         return self.array if self.rows is None else self.array[first:last]
 
     def reference(self) -> Reference | None:
-        """Return how another process finds the rows; None if they must be sent."""
+        """Return the Reference of the rows for another process.
+
+        None, as here for an array in memory, if they must be sent.
+        """
         return None
 
     def fingerprint(self) -> str:
@@ -79,7 +86,7 @@ class RowSource:
         return digest.hexdigest()[:16]
 
     def facts(self) -> dict[str, Any]:
-        """Return shape, dtype and fingerprint, for the journal."""
+        """Return "shape", "dtype" and "content", the fingerprint, for the journal."""
         return {
             "shape": list(self.array.shape),
             "dtype": str(self.dtype),
@@ -130,7 +137,7 @@ class ZarrSource(RowSource):
         return np.asarray(part)
 
     def reference(self) -> Reference | None:
-        """Return the path or store of the array; None for a store in memory."""
+        """Return the Reference with path or store; None for a store in memory."""
         return zarr_place(self.array)
 
 
@@ -141,7 +148,8 @@ class DaskSource(RowSource):
         scheduler: Scheduler that computes them: a name that Dask knows, or a Client.
 
     Raises:
-        ShapeError: The numbers of rows are unknown, or as of a RowSource.
+        ShapeError: The numbers of rows are unknown, or the array has no real numbers or
+            does not fit the Port.
     """
 
     samples = STORED_SAMPLES
@@ -211,7 +219,7 @@ def referred(reference: Reference, mode: str = "r") -> Any:
     """Return the array of a Reference.
 
     Args:
-        reference: See RowSource.reference and Targets.references.
+        reference: Result of RowSource.reference, or one of Targets.references.
         mode: "r" to read, "r+" to write as well.
 
     Raises:
@@ -239,7 +247,9 @@ class SentSource:
     """Rows that come with each chunk, for a process that cannot read them itself.
 
     Attributes:
-        name, rows, row_bytes, grain, mapped: As in RowSource.
+        name: Name of the Port.
+        rows: Number of rows of the whole batch.
+        row_bytes, grain, mapped: 0, 1 and False: nothing is read here.
     """
 
     row_bytes, grain, mapped = 0, 1, False

@@ -129,7 +129,10 @@ class CFunctions:
         return "\n".join(text for name, (_, text) in parts.items() if name in wanted)
 
     def _parts(self) -> dict[str, tuple[tuple[str, ...], str]]:
-        """Return all helpers in the order of use: names of the functions, and text."""
+        """Return all helpers by name, each before the helpers that use it.
+
+        A value has the names of the helper's functions, without prefix, and its C text.
+        """
         parts = {
             "bits": (("bits", "real"), self._named(_bits(DOUBLE))),
             "bitsf": (("bitsf", "realf"), self._named(_bits(SINGLE))),

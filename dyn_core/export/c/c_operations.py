@@ -133,7 +133,13 @@ class CInstructions:
 
 
 class CValue:
-    """An expression of C with Python's operators; `kind` is real, whole or truth."""
+    """An expression of C; Python's operators append the statement of their result.
+
+    Args:
+        instructions: Statements that results are appended to.
+        kind: "real", "whole" or "truth".
+        name: Text of the expression.
+    """
 
     __slots__ = ("instructions", "kind", "name")
 
@@ -178,7 +184,7 @@ class CValue:
         return b.call(f"minus{b.numbers.end}", "real", self)
 
     def compare(self, how: str, other: Any) -> CValue:
-        """Return a condition.
+        """Return a condition; whole numbers are compared as signed ones.
 
         `how` is lt, le, gt, eq (ordered) or ne (true for NaN).
         """

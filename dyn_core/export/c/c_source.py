@@ -109,7 +109,10 @@ class CSource(NamedTuple):
 
 
 def c_source(program: NativeProgram, interface: Interface, exact: bool = True) -> str:
-    """Return the text of a Program as C99; arguments and errors as in write_c."""
+    """Return the text of a Program as C99; arguments and errors as in write_c.
+
+    `exact`: whether multiply-adds round once, which gives the bits of Python.
+    """
     return write_c(program, interface, exact).text
 
 

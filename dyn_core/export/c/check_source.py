@@ -197,7 +197,10 @@ def _listed(sizes: Sequence[int]) -> str:
 
 
 def vector_header(x: Interface, vector: TestVector) -> str:
-    """Return the states of a test vector as C constants, bit by bit."""
+    """Return the C header PREFIX_test.h of a test vector.
+
+    It has inputs, outputs and statuses of the states as constants, bit by bit.
+    """
     kind = "uint64_t" if x.dtype == "float64" else "uint32_t"
     rows = len(vector.status)
     what = f"States of {x.prefix}, and what Python returns for them: bits of {x.real}."

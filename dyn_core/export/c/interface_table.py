@@ -144,6 +144,10 @@ def table_ir(interface: Interface, batch: bool, section: str) -> str:
 class _TableWriter:
     """A writer of constants in LLVM IR.
 
+    Args:
+        prefix: Prefix of the names of constants.
+        section: Section of arrays in the object; empty: the default section.
+
     Attributes:
         lines: Definitions written so far.
     """
@@ -154,7 +158,10 @@ class _TableWriter:
         self._strings: dict[str, str] = {}
 
     def field(self, value: Any) -> str:
-        """Return a member with its type; strings and lists are defined as constants."""
+        """Return a member with its type, such as "i64 3" or "ptr @.name".
+
+        Strings and lists are defined as constants in `lines`; None is a null pointer.
+        """
         if value is None:
             return "ptr null"
         if isinstance(value, int):

@@ -138,7 +138,8 @@ def control_cycle(
         bounds: Bounds of the envelope; None: only effort limits.
         state_bounds: Plausibility bounds of states; None: all finite states are
             accepted. Stamps and ages are the caller's, who passes new states only.
-        effort_slew: Maximum rate of an effort, as in a Controller [N·m/s | N/s].
+        effort_slew: Maximum rate of an effort: one number, one a joint, or a mapping by
+            joint [N·m/s | N/s]; None: from 0 to the limit in 0.05 s.
         limits: Effort limits by joint; they replace the model's [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi); None: the continuous ones.
         options: Options of every build. joint_friction and joint_springs are True by
@@ -147,8 +148,8 @@ def control_cycle(
     Raises:
         UnsupportedError: An unknown name, a robot with driven joints, or a dtype other
             than float64.
-        SettingError: A joint has several coordinates, on_stale or on_violation is
-            "hold", or a bound is not valid.
+        SettingError: A joint has several coordinates or no effort limit, on_stale or
+            on_violation is "hold", or a bound is not valid.
     """
     if name not in CYCLES:
         known = ", ".join(CYCLES)
@@ -199,7 +200,8 @@ def cycle_of_options(
     """Return the Program of a cycle whose rules and bounds are among other options.
 
     Args:
-        name, model: As in control_cycle.
+        name: One of CYCLES.
+        model: Robot; joints of one coordinate each.
         options: Attributes of Rules, Bounds and StateBounds by name, and options of
             build.
 
@@ -226,9 +228,10 @@ def fault_names(model: Model) -> tuple[str, ...]:
 
 
 def state_places(nv: int) -> dict[str, slice]:
-    """Return the slice of `state` of each variable.
+    """Return the slice of `state` of each variable, by its name.
 
-    Numbers come first, then joint vectors.
+    Numbers come first, in the order of STATE_NUMBERS, then joint vectors of nv numbers
+    in the order of STATE_VECTORS.
     """
     places = {name: slice(k, k + 1) for k, name in enumerate(STATE_NUMBERS)}
     start = len(STATE_NUMBERS)
@@ -250,7 +253,8 @@ def _settings(
     """Return the settings that become constants of the kernel.
 
     Args:
-        model, rules, bounds, state_bounds: As in control_cycle; bounds are resolved.
+        model, rules, state_bounds: As in control_cycle.
+        bounds: Bounds of the envelope, with values in place of defaults, or None.
         limit: Effort limits (nv).
         slew: Maximum rates of the efforts (nv).
         wrap: Joints whose errors are wrapped.

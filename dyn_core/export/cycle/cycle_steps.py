@@ -88,7 +88,24 @@ class Settings:
 
 
 class Cycle:
-    """The steps of a cycle; each variable of its state is an attribute."""
+    """The steps of one cycle; each variable of its state is an attribute.
+
+    Attributes with the names in STATE_NUMBERS and STATE_VECTORS begin with the values
+    in `state` and become those of `state_next`, so that an object serves one call of
+    `run`.
+
+    Args:
+        model: Robot, joints of one coordinate each.
+        settings: Constants of the cycle.
+        q, qd: Position and velocity now, (nv,).
+        kd: Damping gains of a ramp, (nv,); BRAKING where not positive.
+        t: Time [s].
+        fresh: 1 if q and qd are new.
+        request: Number of one of REQUESTS.
+        state: State of the last cycle, flat.
+        weight: Function (q, qd, gains) that returns the effort of gravity compensation
+            with damping.
+    """
 
     heard: Any
     time: Any
@@ -137,6 +154,11 @@ class Cycle:
             tau: Effort of the law (nv).
             finite: Condition that the effort and the inputs of the law are finite.
             error: Displacement from position to reference (nv), for the envelope.
+
+        Returns:
+            Effort (nv), state of the next cycle (flat), and report (5,): number of the
+            status in STATUS, number of the fault (0: none), its value, its bound, and
+            1 if an effort was limited.
         """
         self._take_request()
         self._take_sample()
@@ -189,7 +211,7 @@ class Cycle:
         self._stop(self.asks > NONE, self.asks, (_place(self, "request"), 0.0, 0.0))
 
     def _take_sample(self) -> None:
-        """Accept a new state; reset the history if it does not continue it.
+        """Accept or refuse the new state; set `new`, `rate`, `waits` and `acts`.
 
         The history is reset after a jump of position or time, or a late state.
         """
@@ -280,10 +302,11 @@ class Cycle:
         return where(logical_and(was, ramps), carried, self.zero)
 
     def _law(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any]:
-        """Return the law's effort, limited, and whether it exceeded a limit.
+        """Return the law's effort, limited, and whether it exceeded an effort limit.
 
-        An effort that is not finite is replaced by the last good one, or stops the
-        robot.
+        An effort that is not finite is replaced by the last good one. May start a stop:
+        after too many such efforts, for an oscillation, or outside of the envelope.
+        Sets `bridges`, and updates `last_good`, `failures` and `slewed`.
         """
         rules = self.rules
         runs = logical_and(self.acts, equal(self.stop, NONE))
@@ -423,7 +446,11 @@ class Cycle:
         return Vector(rates)
 
     def _bounded(self, tau: Any) -> tuple[Any, Any]:
-        """Return an effort within the slew rate, and how long it was limited [s]."""
+        """Return an effort within the slew rate, and how long each joint was limited.
+
+        The latter is the time without interruption, (nv,) [s]; 0 where the rate is not
+        limited.
+        """
         drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
         efforts, long = [], []
         rows = zip(tau, self.sent, self.slewed, self.settings.slew, strict=True)

@@ -59,7 +59,10 @@ class GpuKernel(GpuInterface):
         return header(self)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write ENTRY.ptx and ENTRY.h into a folder; return their paths."""
+        """Write ENTRY.ptx and ENTRY.h into a folder; return their paths.
+
+        The folder is created if it is missing, and existing files are replaced.
+        """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         head = "".join(f"// {line}\n" for line in self.notice)
@@ -79,7 +82,7 @@ def ptx(
 
     Args:
         program: Program of a traced solver; its dtype is the dtype of the kernel.
-        arch: Minimum GPU architecture; see target.ARCHITECTURES.
+        arch: Minimum GPU architecture, such as sm_90; see target.ARCHITECTURES.
         layout: "entries" (equal entries of all states are adjacent: fast) or "states".
         inline: Whether the kernel is one function, whose values stay in registers;
             otherwise its functions exchange values in the thread's memory. None: one
@@ -87,7 +90,8 @@ def ptx(
 
     Raises:
         UnsupportedError: The Program has no Graph, calls others or checks for NaN; or
-            architecture or layout are unknown.
+            architecture or layout are unknown; or this llvmlite has no GPU code
+            generator.
         CompileError: LLVM rejects the kernel.
     """
     graph = getattr(program, "graph", None)

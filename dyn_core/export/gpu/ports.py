@@ -19,6 +19,8 @@ GLOBAL = "ptr addrspace(1)"  # a pointer to the memory that all threads share
 class StatePorts:
     """Flat inputs or outputs of one state; entries are not contiguous in general.
 
+    Methods that return an address or a distance append the code that computes it.
+
     Args:
         table: Name of the pointer to the table.
         sizes: Number of values of each port.
@@ -31,7 +33,7 @@ class StatePorts:
         self.places = [(p, k) for p, size in enumerate(sizes) for k in range(size)]
 
     def base(self, code: FunctionCode, port: int) -> str:
-        """Return the address of a port's first entry."""
+        """Return the address of a port's first entry at this state."""
         return self._entry(code, port, GLOBAL)
 
     def step(self, code: FunctionCode) -> str:

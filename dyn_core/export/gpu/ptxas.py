@@ -46,7 +46,7 @@ class Resources:
     seconds: float
 
     def warps(self, block: int) -> int:
-        """Return the number of resident warps of a multiprocessor.
+        """Return the number of resident warps of a multiprocessor; 0 if no block fits.
 
         Shared memory is not used, and the limit of blocks (32) only binds for blocks
         below 64 threads; it is ignored.

@@ -32,7 +32,10 @@ class ElfSection(NamedTuple):
 
 
 def sections(data: bytes) -> list[ElfSection]:
-    """Return the sections of an object, in the order of the file."""
+    """Return the sections of an object, in the order of the file.
+
+    `data`: content of a little-endian ELF file, of 32 or 64 bits.
+    """
     wide = data[4] == 2
     start = struct.unpack_from("<Q" if wide else "<I", data, 40 if wide else 32)[0]
     step, count, names = struct.unpack_from("<HHH", data, 58 if wide else 46)

@@ -120,7 +120,10 @@ def portable(ir: str, target: Target, *roots: str) -> str:
 
 
 def _reachable(ir: str, roots: Iterable[str]) -> str:
-    """Return a module without functions that its roots do not call."""
+    """Return a module without functions that its roots do not call.
+
+    Declarations that are not used are removed, too.
+    """
     functions = {}
     for match in _FUNCTION.finditer(ir):
         head = _NAME.search(match.group())

@@ -51,7 +51,10 @@ def is_ordinary(b: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
-    """Return two numbers whose rounded sum is x y + z, rounded once."""
+    """Return two numbers whose rounded sum is x y + z, rounded once.
+
+    Only for numbers that are ordinary; arguments as in is_ordinary.
+    """
     product, rest = _product(x, y)
     high, low = _sum(z, rest)
     total, less = _sum(product, high)
@@ -59,7 +62,10 @@ def ordinary(b: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
 
 
 def scaled(b: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return x y + z for any numbers, including zeros, infinities and NaN."""
+    """Return x y + z for any numbers, including zeros, infinities and NaN.
+
+    Arguments as in is_ordinary.
+    """
     (x1, kx), (y1, ky), (z1, kz) = (_normal(b, number) for number in (x, y, z))
     z1 = b.select(z.compare("eq", 0.0), z, z1)
     power = kx + ky
@@ -93,7 +99,10 @@ def odd_sum_of_products(b: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def floor(b: Any, x: Any) -> Any:
-    """Return the largest integer that is not above x."""
+    """Return the largest integer that is not above x; infinities, NaN and -0 remain.
+
+    `b`: as in is_ordinary, of float64 or float32.
+    """
     size = b.intrinsic("fabs", x)
     big, bits = (2.0**23, 31) if "float" in b.real else (2.0**52, 63)
     near = _with_sign((size + big) - big, x, bits)

@@ -12,7 +12,10 @@ from dyn_core.errors import CompileError
 
 
 def c_compiler() -> list[str]:
-    """Return the command of the C compiler: the words of $CC, or cc."""
+    """Return the command of the C compiler: the words of $CC, or cc.
+
+    It need not exist; `link` checks it.
+    """
     return shlex.split(os.environ.get("CC", "")) or ["cc"]
 
 

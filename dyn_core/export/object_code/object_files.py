@@ -87,7 +87,9 @@ def _compiled(
 ) -> bytes:
     """Return the modules of an export as one object.
 
-    Raises CompileError if LLVM fails.
+    `entries` is the module of the exported functions, `written` has the kernels, and
+    `batch` says whether there is a function for rows. Raises CompileError if LLVM
+    fails.
     """
     import llvmlite.binding as llvm
 

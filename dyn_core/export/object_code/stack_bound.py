@@ -38,7 +38,12 @@ class StackFrame(NamedTuple):
 
 
 def stack_of_c(text: str, entries: Sequence[str]) -> int:
-    """Return the maximum stack of functions of a C source [bytes]."""
+    """Return the maximum stack of some functions of a C source [bytes].
+
+    Args:
+        text: The source; functions that it does not define count as 0.
+        entries: Names of the functions that callers use.
+    """
     frames: dict[str, StackFrame] = {}
     for name, arguments, body in _C.findall(text):
         size = FRAME + WORD * (2 * arguments.count(",") + sum(_declared(body)))

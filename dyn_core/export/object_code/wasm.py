@@ -60,10 +60,12 @@ class _WasmReader:
     place: int = 0
 
     def byte(self) -> int:
+        """Read one byte."""
         self.place += 1
         return self.data[self.place - 1]
 
     def number(self) -> int:
+        """Read an unsigned LEB128."""
         result = shift = 0
         while True:
             byte = self.byte()
@@ -73,16 +75,19 @@ class _WasmReader:
                 return result
 
     def signed(self) -> int:
+        """Read a signed LEB128."""
         start = self.place
         number = self.number()
         bits = 7 * (self.place - start)
         return number - (1 << bits) if number >> (bits - 1) else number
 
     def take(self, count: int) -> bytes:
+        """Read `count` bytes; fewer at the end of the data."""
         self.place += count
         return self.data[self.place - count : self.place]
 
     def name(self) -> str:
+        """Read a string that follows its length."""
         return self.take(self.number()).decode()
 
 

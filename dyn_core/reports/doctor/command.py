@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ModelError: There is no such robot.
         SettingError: An option is not valid.
+        OSError: The page cannot be written.
     """
     report = doctor(
         arguments.robot,

@@ -188,7 +188,7 @@ def _loading(model: Model) -> Iterator[Met]:
 
 
 def _sizes(facts: RobotFacts) -> dict[str, str]:
-    """Return numbers of links and joints, mass and reach of a robot, as text."""
+    """Return numbers of links and joints, mass and reach of a robot: text by name."""
     total = sum(link.mass for link in facts.links)
     return {
         "links, joints": f"{len(facts.links)}, {len(facts.joints)}",
@@ -202,7 +202,10 @@ def _name(origin: Origin) -> str:
 
 
 def _sidecar(origin: Origin, name: str) -> str:
-    """Return the name of the sidecar beside a robot's file."""
+    """Return the file name of the robot's sidecar.
+
+    Without a sidecar it is the name that one would have: STEM.dyn.yaml.
+    """
     if origin.sidecar is not None and os.sep in origin.sidecar:
         return Path(origin.sidecar).name
     stem = Path(origin.file).name.split(".")[0] if origin.file else name

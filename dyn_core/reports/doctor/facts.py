@@ -82,7 +82,10 @@ class JointFacts:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Lower and upper limit; infinite for joints without limits."""
+        """Lower and upper limit; a missing one of a limited joint is 0.
+
+        Both are infinite for joints without limits or of a kind not in LIMITED.
+        """
         if not self.limited or self.kind not in LIMITED:
             return -math.inf, math.inf
         return self.limits.get("lower", 0.0), self.limits.get("upper", 0.0)
@@ -148,7 +151,10 @@ def _link_of_spec(link: LinkSpec) -> LinkFacts:
 
 
 def bodies(model: Model) -> dict[str, LinkFacts]:
-    """Return, for each link, the whole body that is rigidly connected to it."""
+    """Return, by name of a link, the whole body that is rigidly connected to it.
+
+    Centre and inertia are in the frame of the body, not of the link.
+    """
     return {
         name: _link_of_spec(LinkSpec(name, model.I[frame.body]))
         for name, frame in model.frames.items()
@@ -165,6 +171,10 @@ def _sizes(shape: object) -> Sequence[float]:
 
 
 def _joint_of_spec(spec: JointSpec) -> JointFacts:
+    """Return the facts of a joint that loads.
+
+    Infinite limits are left out, and a velocity or effort limit of 0.
+    """
     limits = {"lower": spec.lower, "upper": spec.upper}
     limits |= {"velocity": spec.velocity, "effort": spec.effort}
     known = {k: x for k, x in limits.items() if math.isfinite(x) and x != 0.0}
@@ -194,7 +204,10 @@ def of_xml(robot: Element, origin: Origin) -> RobotFacts:
 
 
 def _name(element: Element | None, key: str = "name", default: str = "") -> str:
-    """Return an attribute as a name in a Model's form."""
+    """Return an attribute as a name in a Model's form, see mended_name.
+
+    `default` replaces a missing attribute; without an element the name is empty.
+    """
     return mended_name("" if element is None else element.get(key, default))
 
 
@@ -217,6 +230,7 @@ def _triple(element: Element | None, key: str) -> Triple:
 
 
 def _link_of_xml(link: Element) -> LinkFacts:
+    """Return the facts of a <link>; missing numbers are 0, invalid shapes left out."""
     name, inertial = _name(link), link.find("inertial")
     shapes = [x for x in link if x.tag in ("visual", "collision")]
     try:
@@ -239,6 +253,7 @@ def _link_of_xml(link: Element) -> LinkFacts:
 
 
 def _joint_of_xml(joint: Element) -> JointFacts:
+    """Return the facts of a <joint>; `drive` and `passive` are not read."""
     place, limit, rule = (joint.find(x) for x in ("origin", "limit", "mimic"))
     parent, child = (_name(joint.find(tag), "link") for tag in ("parent", "child"))
     keys = ("lower", "upper", "velocity", "effort")

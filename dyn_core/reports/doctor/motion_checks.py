@@ -175,7 +175,7 @@ def _weight(motions: SampledMotions) -> Iterator[Met]:
 
 
 def _tips(motions: SampledMotions) -> Iterator[Met]:
-    """Yield tips with joint motions that cancel in every position.
+    """Yield tips with joint motions that cancel in each of the first 40 positions.
 
     Adds ratios of singular values to motions.figures, and a note if tips are omitted.
     With loops it only adds a note.

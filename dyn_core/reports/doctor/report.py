@@ -38,7 +38,7 @@ class Met(NamedTuple):
 
     Attributes:
         code: Code in the catalogue.
-        owner, fact: See FindingPlace.
+        owner, fact: Place and its numbers, as in FindingPlace.
         lines: Lines to paste into the sidecar; empty if there are none.
     """
 
@@ -123,7 +123,10 @@ class RobotReport:
         return f"{self.robot}: {', '.join(parts)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as lists and dictionaries, for JSON."""
+        """Return the report as lists and dictionaries, for JSON.
+
+        Keys are robot, source, counts, findings, figures and notes.
+        """
         return {
             "robot": self.robot,
             "source": list(self.source),

@@ -92,7 +92,10 @@ def _balls(robot: RobotFacts) -> Iterator[Met]:
 
 
 def _all_cross(chain: Sequence[JointFacts]) -> bool:
-    """Return whether each axis is perpendicular to the previous one, at zero."""
+    """Return whether each axis is perpendicular to the previous one, at zero.
+
+    False if a joint has no axis.
+    """
     for one, other in zip(chain, chain[1:], strict=False):
         if one.axis is None or other.axis is None:
             return False

@@ -44,7 +44,8 @@ class Solids:
     Attributes:
         origin: Source of the robot, where meshes are searched.
         meshes: Whether mesh files are read.
-        unread: Reasons why shapes could not be read, by link.
+        unread: Reasons why shapes could not be read, by name of the link; `of` adds
+            to it.
     """
 
     def __init__(self, origin: Origin, meshes: bool = True) -> None:

@@ -42,6 +42,7 @@ class HeadlessBrowser:
 
     Raises:
         UnsupportedError: Chromium is not installed.
+        ImportError: The package websockets is not installed.
         DynError: It does not start within 60 s.
     """
 

@@ -48,13 +48,16 @@ class NotebookView:
         )
 
     def page(self) -> str:
-        """Return the whole HTML page, which a browser shows without a server."""
+        """Return the whole HTML page, which a browser shows without a server.
+
+        Raises SettingError for a run of more than 80 s (2000 frames).
+        """
         if not self._page:
             self._page = _page(self.scene, self.replay)
         return self._page
 
     def save(self, path: str | Path) -> None:
-        """Write the page to an HTML file."""
+        """Write the page to an HTML file; raise SettingError as `page`."""
         Path(path).write_text(self.page(), encoding="utf-8")
 
 

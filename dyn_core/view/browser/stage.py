@@ -124,7 +124,10 @@ class Stage:
         ]
 
     def show(self, layer: str, wanted: bool) -> None:
-        """Show or hide one of LAYERS."""
+        """Show or hide one of LAYERS; its surfaces are made when it is first shown.
+
+        For contact forces this takes effect in the next call of `place`.
+        """
         self.layers[layer] = wanted
         if wanted:
             self._add(layer)

@@ -47,6 +47,7 @@ class Viewer:
         time: Time of the replay, since its start [s].
         playing: Whether the replay runs.
         speed: Speed of the replay relative to real time.
+        torque_colors: Whether the colours of bodies show joint forces.
         curves: Curves of the replay; None if it has none.
 
     Raises:
@@ -108,7 +109,7 @@ class Viewer:
             self.refresh()
 
     def _stage(self) -> Stage:
-        """Return the nodes of the sketch, or of the visuals if there is none."""
+        """Add the sketch, or the visuals if there is none, to the server as nodes."""
         scene, replay, camera = self.scene, self.replay, None
         visual = scene.sketch or scene.parts()
         if replay is not None:
@@ -271,7 +272,10 @@ class Viewer:
             self.refresh()
 
     def show_torque_colors(self, wanted: bool) -> None:
-        """Colour the bodies by their joint forces, or in their own colours."""
+        """Colour the bodies by their joint forces, or in their own colours.
+
+        Without a replay only `torque_colors` and its checkbox are set.
+        """
         with self._lock:
             self.torque_colors = wanted
             if self._colored is not None and self._colored.value != wanted:
@@ -305,7 +309,10 @@ class Viewer:
             self._button.label = PAUSE if playing else PLAY
 
     def seek(self, when: float) -> None:
-        """Show the replay at a time since its start [s]. Requires a replay."""
+        """Show the replay at a time since its start [s], clipped to its duration.
+
+        Requires a replay.
+        """
         assert self.replay is not None
         with self._lock:
             self.time = float(np.clip(when, 0.0, self.replay.duration))
