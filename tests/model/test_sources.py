@@ -591,3 +591,15 @@ def test_located_is_not_read(tmp_path):
     assert np.all(
         [x in Path(locate("arm7").file).parts for x in ("dyn_core", "robots")]
     )
+
+
+def test_a_package_in_two_places_gives_files_of_both(tmp_path):
+    """A file is found where it is, also if the first folder of its package lacks it."""
+    for place, name in (("first", "a.stl"), ("second", "b.stl")):
+        folder = tmp_path / place / "arm"
+        folder.mkdir(parents=True)
+        (folder / name).write_text("solid")
+    packages = Packages((tmp_path / "first", tmp_path / "second"))
+    for name in ("a.stl", "b.stl"):
+        path = packages.resolve(f"package://arm/{name}")
+        assert path.is_file() and path.name == name

@@ -78,8 +78,7 @@ class Packages:
     def _first(self, name: str, rest: str, fault: str) -> Path:
         """Return the first folder of package `name` that contains the path `rest`.
 
-        It is recorded in `used`; if another folder of this package is recorded there,
-        that one is returned.
+        It is recorded in `used`, unless another folder of this package is.
 
         Raises ModelError with the text `fault` if there is none.
         """
@@ -87,7 +86,8 @@ class Packages:
             raise ModelError(f"{fault}: '{name}' is no name of a package")
         for folder in self._candidates(name):
             if (folder / rest).exists():
-                return self.used.setdefault(name, folder)
+                self.used.setdefault(name, folder)
+                return folder
         raise ModelError(f"{fault}; searched: {self.searched()}", name)
 
     def _candidates(self, name: str) -> Iterator[Path]:
