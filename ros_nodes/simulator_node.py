@@ -43,15 +43,18 @@ NO_CLOCK = (
 class SimulatorNode(RobotNode):
     """Simulates a robot or a planar chain at a fixed rate.
 
-    The plants are in dyn_core.simulation (simulator, contacts, chain).
+    A step that fails pauses the simulation at the last good state; the state is not
+    restored after an error other than DynError. The plants are in dyn_core.simulation
+    (simulator, contacts, chain).
 
-    Attributes:
+    Attributes (set when configured, except robot, notices and recent_warnings):
         robot: The plant of dyn_core.simulation; None before the first configure.
         simulated: Adapter of the plant to ROS.
         period: Duration of a cycle [s].
         steps: Number of simulated periods, monotonic across resets.
         pace: Schedule of the periods in steady time.
-        fault: Reason of the last failed step; empty: none.
+        fault: Reason, after ": ", if the last step failed; else empty, also after
+            ~/reset.
         notices: Logs warnings when they begin and end.
         recent_warnings: Warnings of the last status, by kind.
 

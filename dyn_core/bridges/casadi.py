@@ -329,11 +329,13 @@ def _whole(program: NativeProgram, number: int) -> Result:
 def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
     """Return a Result; entries of a matrix that are zero for every state are left out.
 
+    Of a single column, only entries -1 are left out.
+
     Args:
         program: Program whose kernel computes it.
         name: Name of the result.
-        numbers: Index of each entry across all outputs of the Program, see _numbers; -1
-            for a zero.
+        numbers: Index of each entry, (rows, columns), counted across all outputs of the
+            Program, see _numbers; -1 for a zero. All lie in the same output.
     """
     some = int(numbers.max(initial=0))
     starts = np.cumsum([0, *(port.size for port in program.outputs)])

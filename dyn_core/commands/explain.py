@@ -60,7 +60,7 @@ class Origins:
 
     @property
     def cost(self) -> float:
-        """Sum of all costs."""
+        """Cost of the whole algorithm [cycles]."""
         return sum(self.functions.values())
 
 

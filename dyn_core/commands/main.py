@@ -58,6 +58,8 @@ def run(argv: list[str]) -> int:
     It is 0 for success or a closed pipe, 1 for a failure, 2 for an unknown command and
     130 after Ctrl-C. DynError and OSError become messages on stderr. argparse raises
     SystemExit after help and for other wrong usage.
+
+    argv: Arguments after the name of the program; empty prints the help.
     """
     try:
         _show_every_character()  # writes what is still buffered

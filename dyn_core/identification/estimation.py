@@ -240,7 +240,7 @@ class _Fit:
         return int(np.isfinite(self.deviations).sum())
 
     def rows(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weighted rows A and right sides b, linearised about z.
+        """Return weighted rows A and right sides b with A z = b, linearised about z.
 
         Last come one row for each parameter whose prior has a standard deviation.
         """

@@ -45,7 +45,9 @@ def inverse_dynamics(
         progress: Whether to show progress on a terminal.
 
     Raises:
-        SettingError, NonFiniteError: The motion is invalid; says the row.
+        SettingError: The motion is invalid, velocities or accelerations cannot be
+            estimated, or the cut-off frequency is out of range or has no effect.
+        NonFiniteError: A number is not finite; says the row.
         UnsupportedError: The solver is of another kind, or does not support this robot.
     """
     motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)

@@ -17,7 +17,9 @@ from dyn_core.spatial import RigidInertia, Transform, Vector
 def describe(model: Model) -> list[str]:
     """Return an overview of a robot, line by line.
 
-    First warnings, then the source of the data, loops, springs, joints, masses.
+    Its size, warnings of the file, source of the data, loops, springs, joints, mass at
+    zero, links fixed to the base; then warnings on the zero position and on missing
+    effort limits.
     """
     lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
     lines += [labelled(warning) for warning in model.warnings]

@@ -14,14 +14,17 @@ from dyn_core.validation import known_keywords
 
 
 def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of joints that an action may drive: joints of one coordinate.
+    """Return the names of joints that an action may drive.
+
+    They are the joints of one coordinate among model.active_joints, which have
+    independent coordinates and a motor.
 
     Args:
         model: Robot.
-        joints: Names; None: all joints of one coordinate.
+        joints: Names; None: all such joints.
 
     Raises:
-        ModelError: A name is unknown, or its joint has several coordinates.
+        ModelError: A name is unknown, or its joint is no such joint.
     """
     single = [
         name
@@ -74,13 +77,15 @@ class JointTargets:
 
         Args:
             model: Robot; an effort limit of zero means no limit.
-            home: Joint positions, (nq,).
+            home: Positions of all joints, (nq,).
             kp, kd, scale: Stiffness, damping, and offset of a target for an action of
                 one; a number, or one for each joint [SI].
-            joints: Names; None: all joints of one coordinate.
+            joints: Names; None: all joints of one coordinate that have a motor, see
+                driven_joints.
 
         Raises:
-            ModelError: A name is unknown, or its joint has several coordinates.
+            ModelError: A name is unknown, or its joint has several coordinates or no
+                motor, or follows another joint.
         """
         names = driven_joints(model, joints)
         positions = np.array([model.q_slice(name).start for name in names], int)
@@ -137,10 +142,12 @@ class JointTorques:
             model: Robot; an effort limit of zero means no limit.
             scale: Force for an action of one; a number, or one for each joint
                 [N·m | N].
-            joints: Names; None: all joints of one coordinate.
+            joints: Names; None: all joints of one coordinate that have a motor, see
+                driven_joints.
 
         Raises:
-            ModelError: A name is unknown, or its joint has several coordinates.
+            ModelError: A name is unknown, or its joint has several coordinates or no
+                motor, or follows another joint.
         """
         names = driven_joints(model, joints)
         velocities = np.array([model.v_slice(name).start for name in names], int)

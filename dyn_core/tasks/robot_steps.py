@@ -45,11 +45,14 @@ class RowStep(Protocol):
 
         Args:
             model: Robot.
-            world: See RobotTask.
+            world: See RobotTask; None: no world, or the default of the step.
             dt: Step [s].
             rows: Number of rows of a step.
             paths: Parameter paths whose numbers differ by row.
-            choices: Engine and threads of the Programs, and options of the step.
+            choices: `engine` and `threads` of the Programs, and options of the step.
+
+        Raises:
+            UnsupportedError: The step does not support this world.
         """
 
     @staticmethod

@@ -129,7 +129,11 @@ def outcome_of(
     end: str,
     allowed: np.ndarray,
 ) -> tuple[str, float]:
-    """Return the outcome of a flip, one of OUTCOMES, and the largest error that passed.
+    """Return the outcome of a flip, one of OUTCOMES, and the largest effort error.
+
+    WRONG comes before `end`, and `end` before the first cause of a stop; with `end` or
+    a cause the error is 0. In a stop the right efforts are zero, and no error is
+    allowed.
 
     Args:
         right: Efforts of the unchanged law, (cycles, nv).

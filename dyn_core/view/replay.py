@@ -134,11 +134,13 @@ def of_arrays(
         model: Robot.
         t: Times, (rows,) [s].
         q: Positions, (rows, nq).
-        tau: Joint forces, (rows, nv); None: not known.
+        tau: Joint forces, (rows, nv); None: not known. The number of rows is not
+            checked.
         contacts: Returns the contact forces of a row; None: not known.
 
     Raises:
-        ShapeError: q or tau does not fit the robot, or the rows differ in number.
+        ShapeError: q or tau does not fit the robot, or q has another number of rows
+            than t.
         SettingError: There are no rows, or times are not finite or decrease.
     """
     for name, array, width in (("q", q, model.nq), ("tau", tau, model.nv)):

@@ -374,7 +374,12 @@ def own_changes(joint, i, m, under_weights, state, weight):
         return by_qq, zero, by_vv, zero
 
     def slopes(state, ground):
-        """Return the slopes of dphi/dq and dphi/dqd along the inputs' direction."""
+        """Return the slopes of dphi/dq and dphi/dqd along the inputs' direction.
+
+        Args:
+            state: q, qd and qdd of the joint.
+            ground: v_p, a_p, W_p, f, P and Q, see _bracket_force.
+        """
         up, (q, qd, qdd), (v_p, a_p, W_p, f, P, Q) = m.up[i], state, ground
         S, dS = up @ joint.S(q), _slopes(joint, up, q)
         Psi_dot, Psi_ddot, Psi_S_dot = _rates(joint, up, S, dS, v_p, a_p, q, qd, qdd)

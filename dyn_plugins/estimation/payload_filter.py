@@ -163,13 +163,15 @@ def _corrected(state, noise, Y, error):
 
 
 def _measured_anew(payload, noise, Y):
-    """Return the factors of momentum and payload for a newly measured momentum.
+    """Return the factors of (P, pi) if P is known from the last measurement alone.
 
         P = p + Y pi + noise
 
+    P: momentum of robot and payload; p: the robot's own, measured; pi: payload.
+
     Args:
         payload: Factors of the payload's covariance.
-        noise: Factors of the covariance of the momentum's noise.
+        noise: Factors L, D of the covariance of p's noise (Factored).
         Y: Momentum by payload, (n, 10).
     """
     n = len(noise.over_D)

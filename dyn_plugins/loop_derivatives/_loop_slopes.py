@@ -99,12 +99,13 @@ class LoopSlopes:
         dacc = (a_B)' - (a_A)' - P_A x rel - v_A x drel + dh x a_B
 
     with rel and acc the velocity and acceleration of B against A, in A's coordinates,
-    and (a)' = Q - v x P of each end.
+    and (a)' = Q - v x P of each end (J, P, Q: see _End).
 
     Args:
         model: Robot.
         loop: Loop.
-        parts: q, qd and qdd, by joint.
+        parts: The motion: joint positions, velocities and accelerations, each a list of
+            Vectors by body (split_q, split_v, split_v).
 
     Attributes:
         rows: List of RowSlopes.

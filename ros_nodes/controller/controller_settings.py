@@ -87,7 +87,10 @@ def controller_settings(
 
 
 def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
-    """Return the gains of all joints, (n,) each, by keyword of Controller (kp, ...)."""
+    """Return the gains of all joints, (n,) each, by keyword of Controller (kp, ...).
+
+    value: Function that returns a parameter, here gains.JOINT.KEY, by its name.
+    """
     return {
         name: [value(f"gains.{joint}.{key}") for joint in joints]
         for name, key in GAINS.items()

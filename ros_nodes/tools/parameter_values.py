@@ -143,8 +143,12 @@ def _likely(value: Any) -> int:
 def _converted(value: Any, kind: type) -> Any:
     """Return a value as bool, int, float or str.
 
+    An int or text becomes float, a bool or number becomes str; else the value must be
+    of the type.
+
     Raises:
-        ValueError: The conversion would lose information, or the value is no number.
+        ValueError: It is of another type, no number, or an int of more than 64 bits.
+        TypeError, OverflowError: float() refuses it.
     """
     if kind is float and not isinstance(value, bool):
         return float(value)  # YAML reads 1e-5 as a string

@@ -81,7 +81,15 @@ class Callee(Protocol):
     outputs: tuple[Port, ...]
 
     def __call__(self, *arrays: np.ndarray) -> Any:
-        """Return one output, or a tuple of outputs."""
+        """Return one output, or a tuple of several.
+
+        Args:
+            arrays: Inputs in order, (..., *port.shape) with common batch axes, which
+                outputs have too.
+
+        Raises:
+            RowError: The state, or rows of the batch, have no result.
+        """
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ def run(
     Args:
         request: `file`: path, or None for text; `arguments`: values by name;
             `optional`: names that the file need not declare.
-        data: Text of the file.
-        ask: Function of a package's name that returns its `folder`, or the `fault`.
+        data: Text in UTF-8; used only if `file` is None.
+        ask: Function of a package's name that returns {"folder": path} or
+            {"fault": reason}.
     """
     import xacro
     from xacro import substitution_args

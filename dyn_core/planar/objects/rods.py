@@ -240,7 +240,10 @@ class Rods:
         return list(q)[1:] if self.cart else list(q)
 
     def _rates(self, qd: Sequence[Any]) -> list[Any]:
-        """Return the angular velocities of the rods, counter-clockwise."""
+        """Return the angular velocities of the rods, counter-clockwise.
+
+        qd: Rates of all coordinates; that of the cart, if there is one, is ignored.
+        """
         rates = self._angles(qd)
         return [-w for w in rates] if self.upright else list(accumulate(rates))
 

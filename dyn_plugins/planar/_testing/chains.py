@@ -64,9 +64,14 @@ def link_directions(chain: ChainModel, x: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def angle_rows(chain: ChainModel, x: Any) -> np.ndarray:
-    """Return the Jacobian of the angles by the joints: alpha = rows @ a, (n, n, 2).
+    """Return the Jacobian of the joint angles by the joints' positions, (n, n, 2).
 
-    The last row is zero.
+        alpha_i = sum_j rows_ij . a_j
+
+    Angle i is that of link i from link i-1, angle 0 that of link 0; alpha and a are
+    accelerations of angles and positions. The last row is zero.
+
+    x: Positions of the joints, (n, 2) [m].
 
     Source: WAW-2.1, eq. 12 and 13.
     """

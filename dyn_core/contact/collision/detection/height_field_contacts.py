@@ -257,7 +257,10 @@ def ball_on_surface(
 def deepest_point(
     shapes: Shapes, a: int, m: int, C: FloatArray, nx: float, ny: float, nz: float
 ) -> tuple[float, float, float]:
-    """Return candidate point m of shape a for a normal, in the field's frame [m].
+    """Return candidate point m of shape a, in the field's frame [m].
+
+    It is a point fixed in the shape, for any normal, or the point of a cylinder's rim
+    that is deepest against the normal, see local_point.
 
     Args:
         shapes, a, m: Table, and indices of the shape and of the point.
@@ -493,6 +496,8 @@ def with_heights(
     margin: float,
 ) -> int:
     """Add the contacts of a shape with a height field; return the new number.
+
+    Contacts beyond the capacity are counted and not written.
 
     Args:
         contacts, count: Contacts, and their number.

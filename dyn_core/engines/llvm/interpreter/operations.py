@@ -142,11 +142,11 @@ def _load(b: Instructions, pointer: str) -> Value:
 
 
 def _define(name: str, lines: list[str], arguments: str = _ARGUMENTS) -> str:
-    """Return the LLVM definition of function op_NAME.
+    """Return the LLVM definition of function op_NAME, which returns an i64.
 
     Args:
         name: Name of the operation.
-        lines: Instructions of the body.
+        lines: Instructions of the body, `ret i64` included.
         arguments: Parameters.
     """
     head = f"define i64 @op_{name}({arguments}) nounwind {{"

@@ -85,7 +85,10 @@ def _spans(
 
 
 def _touched(arrays: ProductArrays, chunks: Chunks) -> Iterator[tuple[int, int]]:
-    """Yield (index of a chunk, slot) for the slots that chunks read or write."""
+    """Yield (index of a chunk, slot): a slot or more of each array a chunk accesses.
+
+    Of an array of a product, the first slot. Outputs are left out; pairs may repeat.
+    """
     for time, chunk in enumerate(chunks):
         for step in chunk:
             for x in step.operands:

@@ -19,14 +19,16 @@ _PARAMETERS = "ptr noalias %a, ptr noalias %b, ptr %c, ptr %to"  # C may be the 
 
 
 class StraightProducts:
-    """Writes functions NAME(ptr A, ptr B, ptr C, ptr result) of one kernel.
+    """Writes the functions of one kernel's products: C + A B, C - A B, A B or -A B.
+
+        NAME(ptr A, ptr B, ptr C, ptr result),   C may be the result
 
     Args:
         lanes: Entries of a vector, neighbours in a row.
         fused: Whether a multiply-add rounds once.
 
     Attributes:
-        definitions: Functions written so far.
+        definitions: LLVM definitions of the functions written so far.
     """
 
     def __init__(self, lanes: int, fused: bool) -> None:
