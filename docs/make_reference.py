@@ -4,7 +4,9 @@ python docs/make_reference.py
 """
 
 import argparse
+import importlib
 import re
+import sys
 from pathlib import Path
 
 from dyn_core.commands.main import parser as command_line
@@ -37,6 +39,9 @@ from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
 from ros_nodes.parameters import ROBOT, effort_fields, lock_fields
 
 FOLDER = Path(__file__).parent / "reference"
+# `dyn bench` has its options where its package is loaded (dyn_core/commands/bench.py).
+sys.path.insert(0, str(FOLDER.parents[1] / "tests"))
+importlib.import_module("bench")
 MADE = "Made by `python docs/make_reference.py` from the tables that check the file."
 RULES = """YAML is read as plain data: no tags, dates or merged mappings; at most 1 MB,
 20 000 values (aliases expanded) and 32 levels. `2e-5` is a number; `1_0`, `0x10` and

@@ -36,16 +36,21 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _tests() -> Path | None:
-    """Return the folder of tests of the installed or current clone, or None."""
-    for root in (Path(dyn_core.__file__).parents[1], Path.cwd()):
-        if (root / "tests" / "bench" / "bench_command.py").is_file():
-            return root / "tests"
-    return None
+    """Return the folder of tests with the benchmarks, or None if there is none.
+
+    It is that of the clone from which the library is imported, or of the package
+    `bench` where that is loaded. The working folder does not count: every command
+    would run what lies in its tests/bench.
+    """
+    folder = Path(dyn_core.__file__).parents[1] / "tests"
+    if (folder / "bench" / "bench_command.py").is_file():
+        return folder
+    return getattr(sys.modules.get("bench"), "TESTS", None)
 
 
 def _refuse(arguments: argparse.Namespace) -> int:
     """Raise UnsupportedError: without a clone there are no benchmarks."""
     raise UnsupportedError(
         "`dyn bench` measures with programs of the folder tests/bench, which no wheel"
-        " has; valid: run it in a clone of the repository"
+        " has; valid: `pip install -e .` in a clone of the repository"
     )

@@ -127,14 +127,15 @@ class Program(Generic[Result]):
             batch: Whether the code for batches is prepared too.
         """
 
-    @cached_property
+    @property
     def on_one_thread(self) -> Program[Result]:
-        """The same Program with threads=1, built at the first use.
-
-        It is the Program itself where threads is 1 or there is no machine code.
-        """
+        """The same Program with threads=1, built at the first use; often itself."""
         if self.engine != "native" or self.threads == 1:
-            return self
+            return self  # not cached: it would keep itself alive
+        return self._one_thread
+
+    @cached_property
+    def _one_thread(self) -> Program[Result]:
         return _build_again(self.recipe, threads=1)
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:

@@ -371,4 +371,17 @@ def test_the_benchmarks_of_a_wheel_are_refused_in_words(monkeypatch, capsys):
     monkeypatch.setattr(bench, "_tests", lambda: None)
     for options in ([], ["--contact", "--markdown"], ["--help"]):
         assert cli.main(["bench", *options]) == 1
-        assert "run it in a clone" in capsys.readouterr().err
+        assert "`pip install -e .` in a clone" in capsys.readouterr().err
+
+
+def test_no_command_runs_what_lies_in_the_working_folder(monkeypatch, tmp_path):
+    """A tests/bench there is not that of the library, whatever it holds."""
+    from dyn_core.commands import bench
+
+    folder = tmp_path / "tests" / "bench"
+    folder.mkdir(parents=True)
+    (folder / "bench_command.py").write_text("raise SystemExit('run')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(dyn, "__file__", str(tmp_path / "wheel" / "dyn_core" / "x.py"))
+    monkeypatch.delitem(sys.modules, "bench", raising=False)
+    assert bench._tests() is None
