@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 
+from dyn_core.errors import SettingError, unknown_name
 from ros_nodes.graphs import NodeEntry, ros_arguments
 from ros_nodes.params import FOLDER
 from ros_nodes.running.runtime import LIFELINE
@@ -118,11 +119,13 @@ class Process:
         gets no signal.
 
         Args:
-            first: First signal. The signals of PATIENCE with a greater number follow
-                after 5 s each: SIGTERM and SIGKILL for SIGINT, none for SIGTERM.
+            first: First signal. The signals after it in PATIENCE follow, 5 s apart:
+                SIGTERM and SIGKILL after SIGINT, SIGKILL after SIGTERM. Another signal
+                is followed by all of them.
         """
-        steps = [(first, 5.0), *(s for s in PATIENCE if s[0] > first)]
-        for number, patience in steps:
+        numbers = [number for number, _ in PATIENCE]
+        later = numbers.index(first) + 1 if first in numbers else 0
+        for number, patience in ((first, 5.0), *PATIENCE[later:]):
             if self.popen.poll() is None:
                 self.popen.send_signal(number)
                 try:
@@ -139,7 +142,8 @@ class Process:
 class Processes:
     """The processes of a graph; leaving the `with` block ends them.
 
-    `processes[name]` is the process of an executable; StopIteration if there is none.
+    `processes[name]` is the process of an executable; a SettingError lists the names if
+    there is none.
 
     Args:
         entries: Nodes to start.
@@ -182,7 +186,11 @@ class Processes:
         self.end()
 
     def __getitem__(self, name: str) -> Process:
-        return next(process for process in self.all if process.name == name)
+        for process in self.all:
+            if process.name == name:
+                return process
+        names = [process.name for process in self.all]
+        raise SettingError(unknown_name("process", name, names), "name")
 
     def end(self) -> list[int]:
         """End all processes in reverse order; return their exit statuses.

@@ -10,14 +10,16 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
+from dyn_core.errors import SettingError
 from ros_nodes import commands
 from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR, NodeEntry
-from ros_nodes.processes import Process
+from ros_nodes.processes import Process, Processes
 from ros_nodes.running import runtime
 from ros_nodes.running.runtime import note_signals
 
@@ -274,6 +276,52 @@ def test_output_is_read_on_where_the_terminal_is_gone(monkeypatch):
     assert len(process.lines) > 20
     assert len(tries) == 1
     assert process.end() == 0
+
+
+class Stubborn:
+    """A child that ends by SIGKILL only; it records the signals."""
+
+    stdin, returncode = None, None
+
+    def __init__(self):
+        self.signals = []
+
+    def poll(self):
+        return self.returncode
+
+    def send_signal(self, number):
+        self.signals.append(number)
+
+    def wait(self, patience):
+        if self.signals[-1] != signal.SIGKILL:
+            raise subprocess.TimeoutExpired("stubborn", patience)
+        self.returncode = -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (signal.SIGINT, [signal.SIGTERM, signal.SIGKILL]),
+        (signal.SIGTERM, [signal.SIGKILL]),
+        (signal.SIGHUP, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]),
+        (signal.SIGKILL, []),
+    ],
+)
+def test_a_process_that_ignores_signals_is_killed(first, then):
+    """Whatever the first signal is, each next one is harder, and the last is SIGKILL."""
+    process = object.__new__(Process)
+    process.popen, process.reader = Stubborn(), MagicMock()
+    assert process.end(first) == -signal.SIGKILL
+    assert process.popen.signals == [first, *then]
+
+
+def test_an_unknown_process_is_refused_with_the_names():
+    """It was a StopIteration, which ends a generator without a word."""
+    processes = Processes([], "", os.environ)
+    processes.all = [SimpleNamespace(name="simulator"), SimpleNamespace(name="guard")]
+    assert processes["guard"].name == "guard"
+    with pytest.raises(SettingError, match="'gard'; did you mean 'guard'.*simulator"):
+        processes["gard"]
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
