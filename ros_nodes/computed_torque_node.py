@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from rclpy.duration import Duration
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState, MultiDOFJointState
@@ -24,7 +23,7 @@ from dyn_core.control.safety.health import Health
 from dyn_core.errors import one_line
 from ros_nodes.base.diagnostics import ERROR
 from ros_nodes.base.node import RobotNode
-from ros_nodes.base.qos import publisher, subscription
+from ros_nodes.base.qos import publisher, subscription, wait_until_acknowledged
 from ros_nodes.controller.activation import Activation
 from ros_nodes.controller.controller_report import Report
 from ros_nodes.controller.controller_settings import (
@@ -55,7 +54,6 @@ from ros_nodes.running.watchdog import Watchdog, period_of
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Deep enough that a part from one publisher does not replace a part from another.
 PARTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 LOOK = 0.1  # period of the checks for conditions [s]
 POLL = 5e-4  # period of polling for a state while winding down [s]
 FAULT = "the control callback"
@@ -279,12 +277,9 @@ class ComputedTorqueNode(RobotNode):
         self.controller.safety.gate.close(lambda: self._send(zero))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have the zero, at most DELIVERY seconds.
-
-        A message in flight when its publisher is destroyed may be lost.
-        """
+        """Wait until reliable subscribers have the zero effort."""
         if self.configured:
-            self.efforts.wait_for_all_acked(Duration(seconds=DELIVERY))
+            wait_until_acknowledged(self, (self.efforts,))
 
     # ---- parameters
 

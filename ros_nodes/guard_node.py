@@ -13,7 +13,6 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock, ClockType
-from rclpy.duration import Duration
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Bool, Float64MultiArray, MultiArrayDimension
 from std_srvs.srv import Trigger
@@ -23,14 +22,13 @@ from dyn_core.control.safety.guard_link import BEAT
 from dyn_core.control.safety.supervision import Supervisor
 from ros_nodes.base.node import LATCHED
 from ros_nodes.base.parameter_node import TableNode
-from ros_nodes.base.qos import warn_of_idle
+from ros_nodes.base.qos import wait_until_acknowledged, warn_of_idle
 from ros_nodes.graphs import EFFORTS, GUARD
 from ros_nodes.messages.guard_messages import BEATS, TOPIC, beat_message
 from ros_nodes.parameter_tables.guard_parameters import GUARD_FIELDS
 from ros_nodes.running import runtime
 
 REPORT = 0.05  # longest delay of a log message [s]
-DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 
 
 class GuardNode(TableNode):
@@ -231,12 +229,8 @@ class GuardNode(TableNode):
             self.latch.publish(beat_message(self.supervisor.beat(ends=True)))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have zero and last beat.
-
-        The wait ends after DELIVERY seconds for each of the two.
-        """
-        for publisher in (self.efforts, self.latch):
-            publisher.wait_for_all_acked(Duration(seconds=DELIVERY))
+        """Wait until reliable subscribers have the last beat and the zero effort."""
+        wait_until_acknowledged(self, (self.latch, self.efforts))
 
     def destroy_node(self) -> None:
         """End the watching thread, then destroy the node with its publishers."""

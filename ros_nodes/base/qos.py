@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from rclpy.duration import Duration
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
@@ -13,6 +15,9 @@ from dyn_core.errors import ModelError, SettingError, one_line
 from dyn_core.validation import Kind, Name, Whole
 from ros_nodes.parameters import QOS
 
+# Longest wait for the arrival of last messages [s]. A busy subscriber may acknowledge
+# late; the wait must end before LastResort takes a node for hanging.
+DELIVERY = 1.0
 # Unbounded queues would answer old states, or apply old efforts, one by one.
 POLICIES: dict[str, Kind] = {
     "history": Name(("keep_last",)),
@@ -96,6 +101,27 @@ def _settings(
         "qos_profile": qos,
         "qos_overriding_options": QoSOverridingOptions.with_default_policies(),
     }
+
+
+def wait_until_acknowledged(node: Any, publishers: Sequence[Any]) -> None:
+    """Wait until reliable subscribers have the messages of publishers; log a failure.
+
+    A message in flight when its publisher is destroyed may be lost. The wait ends after
+    DELIVERY seconds for all publishers together.
+
+    Args:
+        node: The node, whose logger gets a warning if a subscriber has not
+            acknowledged.
+        publishers: Publishers of the last messages.
+    """
+    end = time.monotonic() + DELIVERY
+    for publisher in publishers:
+        rest = max(end - time.monotonic(), 0.0)
+        if not publisher.wait_for_all_acked(Duration(seconds=rest)):
+            node.get_logger().warning(
+                f"no acknowledgement of the last message on {publisher.topic_name}"
+                f" within {DELIVERY:g} s: it may be lost"
+            )
 
 
 def warn_of_idle(node: Any) -> None:

@@ -96,8 +96,8 @@ class LastResort:
             return
         steps: list[Callable[[], object]] = [
             node.send_final_command,
-            node.wait_for_delivery,
             lambda: node.get_logger().fatal(reason),
+            node.wait_for_delivery,  # last, since it may take all of FAREWELL
         ]
         for step in steps:
             # An error must not skip the other steps.
