@@ -37,7 +37,8 @@ from ros_nodes.tools.faults import (
     UNGUARDED,
     Fault,
 )
-from ros_nodes.tools.live import Live
+from ros_nodes.tools.lifecycle import state
+from ros_nodes.tools.live import ASKED, Live
 from ros_nodes.tools.neighbours import TRAJECTORIES
 
 PATIENCE = 30.0  # longest wait for efforts and responses [s]
@@ -46,6 +47,11 @@ WAY, TIME = 0.05, 30.0  # displacement and duration of a slow trajectory [rad | 
 SENT = 5  # number of attempts to send it
 OUTSET = 1e4  # first simulated time [s]
 LEVELS = ("OK", "WARN", "ERROR", "STALE")
+# Label of the state after a transition, by the id of the transition.
+GOALS = {
+    Transition.TRANSITION_ACTIVATE: "active",
+    Transition.TRANSITION_DEACTIVATE: "inactive",
+}
 CONTROL, ROBOT = COMPUTED_TORQUE.executable, SIMULATOR.executable
 WATCHER = GUARD.executable
 
@@ -328,15 +334,28 @@ class NodeStand:
     def _change(self, transition: int) -> None:
         """Request a transition of the controller by its id, and wait for the response.
 
+        A response may be lost: a node that has not yet discovered its client drops it.
+        The state then tells whether the transition was made; if not, it is requested
+        again.
+
         Raises:
             DynError: It fails, or there is no response in time.
         """
         request = ChangeState.Request(transition=Transition(id=transition))
-        self._await(self._transition.service_is_ready, "no service of transitions")
-        future = self._transition.call_async(request)
-        self._await(future.done, f"no answer to transition {transition}")
-        if not future.result().success:
-            raise DynError(f"transition {transition} failed: {self.log()[-1]}")
+        for _ in range(ASKED):
+            self._await(self._transition.service_is_ready, "no service of transitions")
+            future = self._transition.call_async(request)
+            if self.live.until(future.done, PATIENCE / ASKED):
+                if not future.result().success:
+                    raise DynError(f"transition {transition} failed: {self.log()[-1]}")
+                return
+            self._transition.remove_pending_request(future)
+            if state(self.live, CONTROL).label == GOALS[transition]:
+                return
+        raise DynError(
+            f"no answer to transition {transition} within {PATIENCE:g} s:"
+            f" {self.worst_said()}; {self.log()[-1]}"
+        )
 
     def _await(self, done: Callable[[], Any], what: str, kind: str = "") -> None:
         """Wait until a condition holds.

@@ -305,6 +305,31 @@ def test_a_guard_has_seen_torque_before_a_fault_comes():
     assert next(said, "all was read") == "all was read"
 
 
+@pytest.mark.parametrize(("label", "requests"), [("active", 1), ("inactive", 2)])
+def test_a_lost_answer_of_a_transition_is_asked_for(label, requests):
+    """A node that just started drops the answer to a client it does not know yet.
+
+    The state says whether the transition was made; if not, it is requested again.
+    """
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    from ros_nodes.tools import stand as module
+
+    answered, lost = MagicMock(), MagicMock()
+    answered.done.return_value, lost.done.return_value = True, False
+    live = MagicMock()
+    live.until = lambda done, _: done()
+    live.call.return_value.current_state.label = label
+    stand = module.NodeStand(live, ("joint1",), np.zeros(1), "", seed=0)
+    stand.log = lambda: ["the last line"]
+    stand._transition.call_async.side_effect = [lost, answered]
+    stand._change(3)
+    assert stand._transition.call_async.call_count == requests
+    stand._transition.call_async.side_effect = [lost, lost, lost]
+    live.call.return_value.current_state.label = "inactive"
+    with pytest.raises(DynError, match="no answer to transition 3 within 30 s"):
+        stand._change(3)
+
+
 def test_faults_of_states_are_answered_in_time(environment, tmp_path):
     """Some that must stop the robot, some that must not; a row for each, and the count.
 
