@@ -172,9 +172,11 @@ def test_a_guard_that_stood_is_missed_and_its_beats_do_not_end_that(stand):
 def test_a_guard_that_ends_says_so(start, fed, until, ask):
     """A controller that needs one stops, also at rest, and goes on under another one.
 
-    A process may take longer than the usual 0.2 s to end, which would be silence.
+    A process may take longer than the usual 0.2 s to end, which would be silence; and
+    a busy machine may suspend all of them for longer than the usual timeouts.
     """
-    params = PARAMS + "    require_guard: true\n    guard_timeout: 5.0\n"
+    params = PARAMS.replace("effort_timeout: 0.5", "effort_timeout: 5.0")
+    params += "    require_guard: true\n    guard_timeout: 5.0\n    state_timeout: 2.0\n"
     stand = Stand(start, fed, until, params)
     second = stand.new_guard()
     stand.said("2 guards are heard; valid: one")
