@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.rows.constraints import tangents
-from dyn_core.contact.stepping.reports import ContactForce, StepReport
 from dyn_core.control.reference.trajectory import point_rows
 from dyn_core.errors import ShapeError
-from dyn_core.model import Model
-from dyn_core.planar import ChainModel, ChainState, joint_angles, joint_rates
-from dyn_core.spatial import Vector
+from dyn_core.simulation.channels import JointPose, PointForce
 from dyn_core.spatial.conventions import (
     from_ros_pose,
     quaternion,
@@ -161,96 +157,14 @@ def trajectory_arrays(message: Any) -> TrajectoryArrays:
     )
 
 
-class JointArrays(NamedTuple):
-    """The fields of a JointState message.
-
-    Attributes:
-        names: Names of the n joints.
-        position, velocity, effort: Arrays, (n,) [rad | m], /s, [N·m | N].
-    """
-
-    names: list[str]
-    position: np.ndarray
-    velocity: np.ndarray
-    effort: np.ndarray
-
-
-class JointWriter:
-    """Converts a robot's state to JointState fields, for joints with one coordinate.
-
-    Followers (mimic joints) are included, after the independent joints. Followers whose
-    multiplier is not a float are left out.
-
-    Attributes:
-        names: Names of the written joints.
-        q_indices, v_indices: Index of each joint's coordinate in q and qd; of its
-            leader for a follower.
-        factor, offset: Position is q * factor + offset, velocity qd * factor.
-        effort_factor: 1 for an independent joint, 0 for a follower.
-    """
-
-    def __init__(self, model: Model) -> None:
-        single = [
-            n
-            for n in model.joint_names
-            if model.v_slice(n).stop - model.v_slice(n).start == 1
-        ]
-        rules: Mapping[str, Any] = {
-            name: rule
-            for name, rule in model.followers.items()
-            if isinstance(rule.multiplier, float)
-        }
-        self.names = [*single, *rules]
-        lead = [*single, *(rule.leader for rule in rules.values())]
-        self.q_indices = np.array([model.q_slice(n).start for n in lead], int)
-        self.v_indices = np.array([model.v_slice(n).start for n in lead], int)
-        ones, zeros = [1.0] * len(single), [0.0] * len(single)
-        self.factor = np.array([*ones, *(r.multiplier for r in rules.values())])
-        self.offset = np.array([*zeros, *(r.offset for r in rules.values())])
-        self.effort_factor = np.array([*ones, *(0.0 for _ in rules)])
-
-    def write(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
-        """Return the fields of a JointState; followers have effort 0.
-
-        Args:
-            q: Joint positions, (nq,).
-            qd, tau: Joint velocities and efforts, (nv,).
-        """
-        position = q[self.q_indices] * self.factor + self.offset
-        velocity = qd[self.v_indices] * self.factor
-        return JointArrays(
-            self.names, position, velocity, tau[self.v_indices] * self.effort_factor
-        )
-
-
-class AngleWriter:
-    """Converts a planar chain's state to JointState fields, without its last joint."""
-
-    def __init__(self, chain: ChainModel) -> None:
-        self.names = list(chain.joint_names[:-1])
-
-    def write(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
-        """Return the fields of a JointState with the names of the joints.
-
-        Args:
-            q, qd, tau: Angle, rate and effort of each joint but the last [rad, rad/s,
-                N·m].
-        """
-        return JointArrays(self.names, q, qd, tau)
-
-
 class JointMotion(NamedTuple):
-    """Pose and velocity of a joint's child relative to its parent, as ROS has them.
-
-    For a planar chain they are relative to the fixed frame, see chain_joints.
+    """A JointPose as ROS has it.
 
     Attributes:
         name: Name of the joint.
-        translation: Position of the child in the joint's frame, 3 [m].
-        rotation: Orientation of the child in the joint's frame, quaternion (x, y, z,
-            w).
-        linear, angular: Velocity across the joint in the child's axes, 3 each [m/s,
-            rad/s].
+        translation: Position of the child in the frame, 3 [m].
+        rotation: Orientation of the child in the frame, quaternion (x, y, z, w).
+        linear, angular: Velocity in the child's axes, 3 each [m/s, rad/s].
     """
 
     name: str
@@ -260,59 +174,11 @@ class JointMotion(NamedTuple):
     angular: np.ndarray
 
 
-def multi_dof_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointMotion]:
-    """Return the motion of each joint with nv != 1, for a MultiDOFJointState.
-
-    Args:
-        model: Robot.
-        q: Joint positions, (nq,).
-        qd: Joint velocities, (nv,).
-    """
-    motions = []
-    for name in model.joint_names:
-        i = model.body_of_joint(name)
-        joint = model.joint[i]
-        if joint.nv == 1:
-            continue
-        qi = Vector(q[model.q_slices[i]].tolist())
-        vJ = joint.vJ(qi, Vector(qd[model.v_slices[i]].tolist()))
-        R, p = joint.X(qi).pose
-        twist = ros_twist(np.array(list(vJ), float))
-        rotation = quaternion(np.asarray(R, float))
-        motions.append(
-            JointMotion(name, np.array(list(p)), rotation, twist[:3], twist[3:])
-        )
-    return motions
-
-
-def chain_joints(chain: ChainModel, state: ChainState) -> list[JointMotion]:
-    """Return the motion of each joint of a planar chain, in the axes of the next link.
-
-    Position and orientation are relative to the fixed frame of the chain, not to the
-    previous link. The plane's x axis is the frame's X axis and its y axis is Z, so that
-    angles are about -Y. The last joint has the axes of the last link. The linear
-    velocity is relative to the fixed frame, in the axes of the link.
-
-    Source: WAW-15.2.
-    """
-    angles = np.cumsum(joint_angles(chain, state)).tolist()
-    rates = np.cumsum(joint_rates(chain, state)).tolist()
-    motions = []
-    for i, name in enumerate(chain.joint_names):
-        k = min(i, chain.n - 2)
-        c, s = np.cos(angles[k]), np.sin(angles[k])
-        (x, y), (vx, vy) = state.x[i].tolist(), state.v[i].tolist()
-        half = 0.5 * angles[k]
-        motions.append(
-            JointMotion(
-                name,
-                np.array([x, 0.0, y]),
-                np.array([0.0, -np.sin(half), 0.0, np.cos(half)]),
-                np.array([c * vx + s * vy, 0.0, c * vy - s * vx]),
-                np.array([0.0, -rates[k], 0.0]),
-            )
-        )
-    return motions
+def joint_motion(pose: JointPose) -> JointMotion:
+    """Return the pose and velocity of a joint in the order of ROS."""
+    twist = ros_twist(pose.velocity)
+    rotation = quaternion(pose.rotation)
+    return JointMotion(pose.name, pose.position, rotation, twist[:3], twist[3:])
 
 
 def root_pose(position: Sequence[float], orientation: Sequence[float]) -> np.ndarray:
@@ -344,8 +210,7 @@ class Wrench(NamedTuple):
         name: Name of the joint or contact.
         point: Point of application, 3 [m].
         rotation: Orientation of a frame at the point, quaternion (x, y, z, w).
-        force, torque: 3 each [N, N·m]; the function that returns the wrench states the
-            axes.
+        force, torque: 3 each [N, N·m], in the axes of the PointForce.
     """
 
     name: str
@@ -355,62 +220,8 @@ class Wrench(NamedTuple):
     torque: np.ndarray
 
 
-def contact_wrenches(reports: Sequence[StepReport], period: float) -> list[Wrench]:
-    """Return the mean force of each contact over a period, acting on its first link.
-
-        F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
-
-    Forces are in world axes, torques about the point. The frame at the point has the
-    contact normal (from the second link into the first) as x and the friction
-    directions as y and z; point and frame are the latest ones of the contact. Contacts
-    without force are left out.
-
-    Args:
-        reports: Reports of the steps within the period.
-        period: Duration [s].
-    """
-    last: dict[Any, ContactForce] = {}
-    sums: dict[Any, np.ndarray] = {}
-    for report in reports:
-        # An impact's report has h = 0, and impulses in place of forces.
-        share = (report.h or 1.0) / period
-        for c in report.contacts:
-            force = share * np.concatenate([c.force, c.torque])
-            sums[c.id] = sums.get(c.id, 0.0) + force
-            last[c.id] = c
-    return [
-        Wrench(_contact_name(c), c.point, _frame(c.normal), f[:3], f[3:])
-        for c, f in zip(last.values(), sums.values(), strict=True)
-        if f.any()
-    ]
-
-
-def _contact_name(c: ContactForce) -> str:
-    """Return the name of a contact, which is equal in every step.
-
-    It consists of links, shape indices and feature.
-    """
-    key: Any = c.id
-    feature = str(key.feature).replace(" ", "")
-    return f"{c.link_a}|{c.link_b}|{key.shape_a}:{key.shape_b}:{feature}"
-
-
-def _frame(normal: np.ndarray) -> np.ndarray:
-    """Return the quaternion of the frame with axes normal and friction directions."""
-    t1, t2 = tangents(normal[None, :])
-    return quaternion(np.column_stack([normal, t1[0], t2[0]]))
-
-
-def joint_wrenches(model: Model, reactions: np.ndarray) -> list[Wrench]:
-    """Return the wrench that each joint exerts on its child, in the child link's frame.
-
-    Args:
-        model: Robot.
-        reactions: Spatial force of each body's joint, in the frame of its link, (nb, 6)
-            [N·m; N]; row 0 is of body 1.
-    """
-    none, still = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
-    return [
-        Wrench(name, none, still, f[:3], f[3:])
-        for name, f in zip(model.names[1:], ros_wrench(reactions), strict=True)
-    ]
+def point_wrench(force: PointForce) -> Wrench:
+    """Return a force at a point in the order of ROS."""
+    f = ros_wrench(force.force)
+    rotation = quaternion(force.rotation)
+    return Wrench(force.name, force.point, rotation, f[:3], f[3:])

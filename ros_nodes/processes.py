@@ -123,7 +123,7 @@ class Process:
                 SIGTERM and SIGKILL after SIGINT, SIGKILL after SIGTERM. Another signal
                 is followed by all of them.
         """
-        numbers = [number for number, _ in PATIENCE]
+        numbers: list[int] = [number for number, _ in PATIENCE]
         later = numbers.index(first) + 1 if first in numbers else 0
         for number, patience in ((first, 5.0), *PATIENCE[later:]):
             if self.popen.poll() is None:

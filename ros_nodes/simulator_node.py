@@ -10,12 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from geometry_msgs.msg import Transform, Twist
-from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState, MultiDOFJointState
-from std_msgs.msg import Float64MultiArray, String
+from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
 import dyn_core as dyn
@@ -23,15 +19,11 @@ from dyn_core.errors import one_line
 from dyn_core.simulation.pacing import Pace
 from ros_nodes.base.diagnostics import ERROR, OK, WARN
 from ros_nodes.base.node import LATCHED, RobotNode
-from ros_nodes.base.qos import publisher
-from ros_nodes.controller.payload_changes import serve_payload
 from ros_nodes.parameter_tables.simulator_parameters import SIMULATOR
 from ros_nodes.running import realtime as realtime
 from ros_nodes.running import runtime
-from ros_nodes.simulator.chain_simulation import SimulatedChain
-from ros_nodes.simulator.contact_simulation import SimulatedContacts
-from ros_nodes.simulator.simulated_plants import NO_COMMAND, Simulated, SimulatedRobot
-from ros_nodes.simulator.simulator_commands import LATEST, CommandInput
+from ros_nodes.simulator.plant_parameters import BuiltPlant, build_plant
+from ros_nodes.simulator.plant_topics import NO_COMMAND, PlantTopics
 from ros_nodes.simulator.simulator_status import Notices, pace_values, pace_warnings
 
 NO_CLOCK = (
@@ -49,7 +41,8 @@ class SimulatorNode(RobotNode):
 
     Attributes (set when configured, except robot, notices and recent_warnings):
         robot: The plant of dyn_core.simulation; None before the first configure.
-        simulated: Adapter of the plant to ROS.
+        topics: Adapter of the plant to topics.
+        commands: Its input of joint forces.
         period: Duration of a cycle [s].
         steps: Number of simulated periods, monotonic across resets.
         pace: Schedule of the periods in steady time.
@@ -76,20 +69,12 @@ class SimulatorNode(RobotNode):
             DynError: The robot, the chain or a parameter is not valid.
         """
         self.period = 1.0 / self.value("update_rate")
-        kind: Any = SimulatedRobot
-        if self.value("chain_file"):
-            kind = SimulatedChain
-        elif self.value("contact.enabled"):
-            kind = SimulatedContacts
-        self.simulated: Simulated = kind(self, self.period)
-        self.robot, self.writer = self.simulated.robot, self.simulated.writer
-        self.joints = list(self.simulated.joints)
+        built = build_plant(self, self.period)
+        self.robot = built.plant
         self.robot.counters = self.counters
-        self.has_multi_dof = bool(self.simulated.joint_motions())
-        self._communicate()
-        self.model = self.simulated.model
-        self.message = JointState(name=self.writer.names)
-        self.message.header.frame_id = self.value("frame_id")
+        self._communicate(built)
+        self.joints = list(self.topics.channels.joints)
+        self.model = built.model
         # Nodes that follow /clock have no other time: no cycle is caught up or skipped.
         most = 0 if self.value("publish_clock") else self.value("max_catch_up")
         self.pace = Pace(self.period, most)
@@ -123,55 +108,22 @@ class SimulatorNode(RobotNode):
         if not self.value("chain_file"):
             super()._on_description(message)
 
-    def _on_accelerations(self, message: Float64MultiArray) -> None:
-        """Set the accelerations of the prescribed joints; an invalid message is logged.
-
-        Args:
-            message: Accelerations in the order of the model [rad/s² | m/s²].
-        """
-        if not self.active:
-            return
-        try:
-            self.robot.accelerate(time.monotonic(), np.asarray(message.data, float))
-        except dyn.DynError as error:
-            self.get_logger().warning(str(error), throttle_duration_sec=1.0)
-
-    def _communicate(self) -> None:
+    def _communicate(self, built: BuiltPlant) -> None:
         """Create the publishers, subscriptions, services and the timer."""
-        keep, deep = self.keep, QoSProfile(depth=10)
-        self.states = publisher(self, JointState, "joint_states", deep)
-        if self.has_multi_dof:
-            self.poses = keep(
-                self.create_publisher(
-                    MultiDOFJointState, "multi_dof_joint_states", deep
-                )
-            )
+        keep = self.keep
         self.clock: Any = None
         if self.value("publish_clock"):
             self.clock = keep(self.create_publisher(Clock, "/clock", 1))
-        latest = QoSProfile(depth=1)
-        self.commands = CommandInput(self, self.simulated, self.ros_time)
-        self._publish_description()
-        if self.simulated.carries_payload:
-            serve_payload(self, self.robot)
-        if self.simulated.accepts_state:
-            keep(
-                self.create_subscription(JointState, "~/state", self._on_state, latest)
-            )
-        if getattr(self.robot, "prescribed", ()):
-            keep(
-                self.create_subscription(
-                    Float64MultiArray, "~/accelerations", self._on_accelerations, LATEST
-                )
-            )
+        self.topics = PlantTopics(self, built.plant, built.unlimited, self.ros_time)
+        self.commands = self.topics.commands
+        self._publish_description(built.description)
         keep(self.create_service(Trigger, "~/reset", self._on_reset))
         keep(self.create_service(SetBool, "~/pause", self._on_pause))
         keep(self.create_service(Trigger, "~/step", self._on_step))
         keep(self.create_timer(self.period, self._cycle, clock=self.steady))
 
-    def _publish_description(self) -> None:
-        """Publish the URDF on robot_description, if publish_description is true."""
-        urdf = self.simulated.description
+    def _publish_description(self, urdf: str) -> None:
+        """Publish a URDF on robot_description, if publish_description is true."""
         if urdf and self.value("publish_description"):
             topic = self.create_publisher(String, "robot_description", LATCHED)
             self.keep(topic).publish(String(data=urdf))
@@ -244,42 +196,15 @@ class SimulatorNode(RobotNode):
 
     def _publish(self) -> None:
         """Publish the state, and simulated time if enabled."""
-        robot, message = self.robot, self.message
-        joints = self.writer.write(robot.q, robot.qd, robot.effort)
         stamp = self.stamp()
         if self.value_of_clock:
             self.clock.publish(Clock(clock=stamp))
-        message.header.stamp = stamp
-        message.position, message.velocity = joints.position, joints.velocity
-        message.effort = joints.effort
-        self.commands.published = time.monotonic()
-        self.states.publish(message)
-        if self.has_multi_dof:
-            self.poses.publish(self._joint_motions_message(stamp))
-        self.simulated.publish(stamp)
+        self.topics.publish(stamp)
 
     @property
     def value_of_clock(self) -> bool:
         """Whether /clock is published."""
         return self.clock is not None
-
-    def _joint_motions_message(self, stamp: Any) -> MultiDOFJointState:
-        """Return the message of joints with several coordinates, or of chain joints."""
-        message = MultiDOFJointState()
-        message.header.stamp = stamp
-        message.header.frame_id = self.value("frame_id")
-        for joint in self.simulated.joint_motions():
-            message.joint_names.append(joint.name)
-            pose, twist = Transform(), Twist()
-            t, r = pose.translation, pose.rotation
-            t.x, t.y, t.z = joint.translation.tolist()
-            r.x, r.y, r.z, r.w = joint.rotation.tolist()
-            v, w = twist.linear, twist.angular
-            v.x, v.y, v.z = joint.linear.tolist()
-            w.x, w.y, w.z = joint.angular.tolist()
-            message.transforms.append(pose)
-            message.twist.append(twist)
-        return message
 
     def _on_reset(self, _: Any, response: Any) -> Any:
         """Serve ~/reset: return to the initial state.
@@ -320,19 +245,10 @@ class SimulatorNode(RobotNode):
         response.success, response.message = True, f"moved by {self.period:g} s"
         return response
 
-    def _on_state(self, message: JointState) -> None:
-        """Set the simulated state while paused; an invalid state is refused."""
-        if not self.active:
-            return
-        try:
-            self.simulated.place(message)
-        except dyn.DynError as error:
-            self.refuse("state refused", str(error))
-
     def warnings(self) -> dict[str, str]:
         """Return the present warnings: a sentence by kind; empty if there are none."""
         share = self.value("warning_share")
-        plant = self.simulated.warning(time.monotonic())
+        plant = self.topics.warning(time.monotonic())
         sim_time = self.get_parameter("use_sim_time").value
         unset = sim_time and not self.get_clock().now().nanoseconds
         return {
@@ -359,7 +275,7 @@ class SimulatorNode(RobotNode):
             level,
             message,
             {
-                **self.simulated.values(),
+                **self.topics.channels.values(),
                 "engine": robot.program.engine,
                 "rate [Hz]": self.value("update_rate"),
                 **pace_values(self.pace),

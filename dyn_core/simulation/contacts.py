@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,9 +26,17 @@ from dyn_core.errors import (
     UnsupportedError,
 )
 from dyn_core.model import Model
+from dyn_core.simulation.channels import (
+    Channels,
+    PointForce,
+    contact_forces,
+    joint_forces,
+)
 from dyn_core.simulation.robot_plant import DEEP, RobotPlant
 from dyn_core.solving.registry import solver
 from dyn_core.validation import known_keywords
+
+UNSOLVED = "contact not converged"  # name of the counter
 
 
 class StepTaken(NamedTuple):
@@ -183,6 +191,63 @@ class ContactSimulator(RobotPlant):
         self._last: StepTaken | StepRecord | None = None
         self._unsolved, self._first_unsolved = 0, ""
 
+    def channels(self) -> Channels:
+        """Return the channels of a robot, with forces of contacts and joints.
+
+        contacts: the mean force of each contact in the last period, see contact_forces.
+        reactions: see joint_forces; not for robots with loops.
+        """
+        forces: dict[str, Any] = {
+            "contacts": lambda: contact_forces(self.reports, self.period)
+        }
+        if not self.model.loops:
+            forces["reactions"] = self._joint_reactions
+        return replace(
+            super().channels(),
+            forces=forces,
+            faults={UNSOLVED: self._last_unsolved},
+            free=True,
+        )
+
+    def _joint_reactions(self) -> list[PointForce] | None:
+        """Return the force through each joint, or None before the first step."""
+        if self.last is None:
+            return None
+        return joint_forces(self.model, self.reactions(coordinates="link"))
+
+    def _last_unsolved(self) -> str:
+        """Return a description of the last unsolved contact problem of the period."""
+        unsolved = [report for report in self.reports if not report.converged]
+        report = (unsolved or self.reports)[-1]
+        return (
+            f"contact not solved: {report.solver}: {report.status} after"
+            f" {report.iterations} iterations, residual {report.residuals.law:.2g}"
+        )
+
+    def _diagnostic_values(self) -> dict[str, Any]:
+        """Return solver, stepper and results of the last period, by name."""
+        counters, reports, last = self.counters, self.reports, self.report
+        settings = {
+            "contact solver": self.world.solver,
+            "contact stepper": self.world.stepper,
+            UNSOLVED: counters[UNSOLVED],
+            "contact not unique": counters["contact not unique"],
+            "contacts wedged": counters["contacts wedged"],
+        }
+        if last is None:
+            return settings
+        worst = [max(r) for r in zip(*(x.residuals for x in reports), strict=True)]
+        shown = zip(last.residuals._fields, worst, strict=True)
+        return {
+            **settings,
+            "contacts now": len(contact_forces(reports, self.period)),
+            "contact status": last.status,
+            "contact iterations": max(x.iterations for x in reports),
+            "contact residuals": ", ".join(f"{name} {x:.2g}" for name, x in shown),
+            "contact energy change [J]": f"{sum(x.energy_change for x in reports):.6g}",
+            "contact rank": f"{last.rank} of {last.m} rows",
+        }
+
     @property
     def reports(self) -> Reports:
         """Reports of the steps and impacts of the last period."""
@@ -284,7 +349,7 @@ class ContactSimulator(RobotPlant):
         if record.status == "wedged":
             self.counters["contacts wedged"] += 1
         if record.status in ("max_iterations", "frozen_friction"):
-            self.counters["contact not converged"] += 1
+            self.counters[UNSOLVED] += 1
             self._unsolved += 1
             if self._unsolved == 1:
                 self._first_unsolved = f"{record.t:.6g} s, of {arrays.names(record)}"

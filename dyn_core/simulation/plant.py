@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
+from dyn_core.simulation.channels import Channels
 from dyn_core.validation import float_array, shown
 
 
@@ -19,8 +20,8 @@ class SimulatedPlant(ABC):
     """A simulated plant that accepts joint forces and advances by periods.
 
     A subclass is a dataclass with the settings as fields. It calls `_check_settings`,
-    sets `effort_limit`, calls `reset`, and implements `_begin_period`, `_return_to` and
-    `_step`.
+    sets `effort_limit`, calls `reset`, and implements `channels`, `_begin_period`,
+    `_return_to` and `_step`.
 
     Attributes:
         period: Time that `advance` simulates [s].
@@ -165,6 +166,10 @@ class SimulatedPlant(ABC):
     def _forget_accelerations(self, t: float) -> None:
         """Set stale prescribed accelerations to zero; here there are none."""
         self.accelerated = None
+
+    @abstractmethod
+    def channels(self) -> Channels:
+        """Return the inputs and outputs that the plant offers."""
 
     @abstractmethod
     def _begin_period(self) -> Any:

@@ -12,6 +12,12 @@ from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.coordinates.configuration_space import scaled_quaternions
 from dyn_core.model.payload import Payload, PayloadInput
+from dyn_core.simulation.channels import (
+    Channels,
+    MeasuredJoints,
+    joint_poses,
+    single_joints,
+)
 from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.solving.registry import solver
@@ -205,6 +211,23 @@ class RobotPlant(SimulatedPlant):
         slices = [self.model.v_slice(name) for name in self.prescribed]
         self.qdd_u = np.zeros(sum(part.stop - part.start for part in slices))
         self.accelerated = None
+
+    def channels(self) -> Channels:
+        """Return the channels of a robot; poses are relative to the joint's parent."""
+        joints = single_joints(self.model)
+        return Channels(
+            joints=joints,
+            columns=np.array([self.model.v_slice(n).start for n in joints], int),
+            measured=MeasuredJoints.of_model(self.model),
+            poses=lambda: joint_poses(self.model, self.q, self.qd),
+            values=self._diagnostic_values,
+            accelerations=self.prescribed,
+            carrier=self,
+        )
+
+    def _diagnostic_values(self) -> dict[str, Any]:
+        """Return the names of the solvers in use, by use; empty here."""
+        return {}
 
     def accelerate(self, t: float, qdd: Any) -> None:
         """Set the accelerations of the prescribed joints from now on.

@@ -131,6 +131,13 @@ class Simulator(RobotPlant):
         self._prepare()
         self.warnings += self._beyond_limits() if self.limit_stops else ()
 
+    def _diagnostic_values(self) -> dict[str, Any]:
+        """Return the names of step solver and forward dynamics, by use."""
+        solvers = {"step": self.step}
+        if self.forward_dynamics is not None:
+            solvers["forward dynamics"] = self.forward_dynamics
+        return {key: getattr(x, "name", x) for key, x in solvers.items()}
+
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,13 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from dyn_core.simulation.plant import SimulatedPlant
 from ros_nodes.base.node import RobotNode
 from ros_nodes.base.qos import subscription
 from ros_nodes.controller.guard_topics import publishers_beside_guard
 from ros_nodes.conversions import stamp_seconds
 from ros_nodes.messages.effort_commands import EffortReader, RefusedCommand
 from ros_nodes.simulator.round_trips import RoundTrips
-from ros_nodes.simulator.simulated_plants import Simulated
 
 COMMANDS = "effort_controller/commands"  # Float64MultiArray, in the order of joints
 JOINT_COMMANDS = "joint_commands"  # JointState
@@ -36,8 +36,7 @@ class CommandInput:
     a stamp shows its age.
 
     Attributes:
-        node, simulated, ros_time: As in __init__.
-        robot: The plant of dyn_core.simulation.
+        node, robot, ros_time: As in __init__.
         reader: Reads efforts from messages.
         count: Number of accepted commands.
         answered: Number of states that were answered by a command.
@@ -52,19 +51,25 @@ class CommandInput:
     """
 
     def __init__(
-        self, node: RobotNode, simulated: Simulated, ros_time: Callable[[], float]
+        self,
+        node: RobotNode,
+        robot: SimulatedPlant,
+        unlimited: Mapping[int, str],
+        ros_time: Callable[[], float],
     ) -> None:
         """Subscribe to both topics.
 
         Args:
             node: The simulator node.
-            simulated: The plant.
+            robot: The plant.
+            unlimited: Joints without an effort limit, see EffortReader.
             ros_time: Returns the time to which stamps refer [s].
         """
-        self.node, self.simulated, self.ros_time = node, simulated, ros_time
-        self.robot = simulated.robot
+        self.node, self.robot, self.ros_time = node, robot, ros_time
+        channels = robot.channels()
+        self._columns = channels.columns
         self.reader = EffortReader(
-            simulated.joints, simulated.unlimited, node.value("command_timeout")
+            channels.joints, unlimited, node.value("command_timeout")
         )
         self.count = self.answered = 0
         self.round_trips = RoundTrips()
@@ -146,7 +151,7 @@ class CommandInput:
             self.node.refuse(error.kind, str(error))
             return
         tau = np.zeros_like(robot.tau)
-        tau[self.simulated.effort_indices] = efforts
+        tau[self._columns] = efforts
         robot.command(now, tau)
         self.count += 1
         self.limited.append(not np.array_equal(robot.tau, tau))

@@ -9,7 +9,9 @@ import yaml
 
 from dyn_core import robots
 from dyn_core.planar import from_angles, make_chain
-from ros_nodes.conversions import AngleWriter, chain_joints
+from dyn_core.planar.chain.plant import chain_poses
+from dyn_core.simulation.channels import MeasuredJoints
+from ros_nodes.conversions import joint_motion
 from ros_nodes.graphs import CHAIN, GRAPHS, ros_arguments
 
 pytestmark = pytest.mark.timeout(120)
@@ -24,7 +26,7 @@ def test_points_stand_upright_in_the_frame_of_ros():
 
     chain = make_chain([0.5, 0.4], [1.0, 1.0, 1.0], joint_names=("a", "b", "c"))
     state = from_angles(chain, (0.1, 0.2), (0.3, -0.4), [0.7, 1.1], [2.0, -0.5])
-    joint_poses = chain_joints(chain, state)
+    joint_poses = [joint_motion(pose) for pose in chain_poses(chain, state)]
     assert [p.name for p in joint_poses] == ["a", "b", "c"]
     for i, place in enumerate(joint_poses):
         R = rotation(place.rotation)
@@ -43,7 +45,8 @@ def test_points_stand_upright_in_the_frame_of_ros():
         np.testing.assert_allclose(
             relative - place.linear, np.cross(place.angular, R.T @ r), atol=1e-12
         )
-    written = AngleWriter(chain).write(np.ones(2), np.zeros(2), np.zeros(2))
+    joints = MeasuredJoints.of_names(chain.joint_names[:-1])
+    written = joints.read(np.ones(2), np.zeros(2), np.zeros(2))
     assert written.names == ["a", "b"]
 
 
@@ -118,7 +121,7 @@ def test_a_whole_life(make):
     for _ in range(2):
         assert node.trigger_configure() == node.good, node.failure
         assert node.model.name == "hopper"
-        assert node.writer.names == node.joints == NAMES
+        assert list(node.topics.message.name) == node.joints == NAMES
         assert node.trigger_activate() == node.good
         assert node.trigger_deactivate() == node.good
         assert node.trigger_cleanup() == node.good
@@ -328,7 +331,7 @@ def test_a_robot_steps_as_well(active):
 def test_a_state_is_taken_while_paused(active):
     """By name, base where it is; running, NaN, missing, beyond a limit are refused."""
     node = active()
-    node._on_state(_state([1.0, -1.0, -1.0]))
+    node.topics.on_state(_state([1.0, -1.0, -1.0]))
     assert node.counters["state refused"] == 1
     np.testing.assert_allclose(node.robot.q, START, atol=1e-12)
     node.robot.paused = True
@@ -339,13 +342,13 @@ def test_a_state_is_taken_while_paused(active):
         _state([1.0, -1.0, -1.0], [0.0, 1.0]),
         _state([]),
     ):
-        node._on_state(bad)
+        node.topics.on_state(bad)
         np.testing.assert_allclose(node.robot.q, START, atol=1e-12)
     assert node.counters["state refused"] == 6
     message = _state(
         [9.0, -0.5, 1.2, -0.9], [9.0, 0.3, 0.1, 0.2], ["hat", "knee", "toe", "heel"]
     )
-    node._on_state(message)
+    node.topics.on_state(message)
     np.testing.assert_allclose(node.robot.q, [1.2, -0.9, -0.5], atol=1e-12)
     np.testing.assert_allclose(node.robot.qd, [0.1, 0.2, 0.3], atol=1e-12)
     np.testing.assert_allclose(node.robot.state.x[0], [0.0, 0.3])

@@ -12,8 +12,9 @@ import yaml
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.contact.collision.pairs import ContactId
+from dyn_core.simulation.channels import contact_forces, joint_forces
 from dyn_core.spatial.conventions import rotation
-from ros_nodes.conversions import contact_wrenches, joint_wrenches, root_pose
+from ros_nodes.conversions import point_wrench, root_pose
 from ros_nodes.graphs import GRAPHS, SIMULATOR
 
 pytestmark = pytest.mark.timeout(120)
@@ -59,14 +60,14 @@ def test_contacts_of_a_period_are_means():
         SimpleNamespace(h=0.006, contacts=[_force(up, [1.0, 0, 20.0]),
                                            _force(up, [0, 0, 0], (1, 2))]),
     ]  # fmt: skip
-    (wrench,) = contact_wrenches(reports, 0.01)
+    (wrench,) = map(point_wrench, contact_forces(reports, 0.01))
     assert wrench.name == "foot|ground|0:0:0"
     np.testing.assert_allclose(wrench.force, [0.6, 20.0, 4.0 + 50.0 + 12.0])
     np.testing.assert_allclose(wrench.torque, [0.0, 0.0, 10.0])
-    assert contact_wrenches([], 0.01) == []
+    assert contact_forces([], 0.01) == []
     tilted = np.array([0.6, 0.0, 0.8])
     report = SimpleNamespace(h=0.01, contacts=[_force(tilted, [1, 2, 3], (1, 2))])
-    (wrench,) = contact_wrenches([report], 0.01)
+    (wrench,) = map(point_wrench, contact_forces([report], 0.01))
     assert wrench.name == "foot|ground|0:0:(1,2)"
     R = rotation(wrench.rotation)
     np.testing.assert_allclose(R[:, 0], tilted, atol=1e-12)
@@ -76,7 +77,8 @@ def test_contacts_of_a_period_are_means():
 def test_reactions_are_named_by_joint():
     """Force first, as ROS has it; one for each joint."""
     model = dyn.load_urdf(robots.path("two_link"))
-    wrenches = joint_wrenches(model, np.arange(12.0).reshape(2, 6))
+    forces = joint_forces(model, np.arange(12.0).reshape(2, 6))
+    wrenches = [point_wrench(force) for force in forces]
     assert [f.name for f in wrenches] == list(model.joint_names)
     np.testing.assert_array_equal(wrenches[1].force, [9, 10, 11])
     np.testing.assert_array_equal(wrenches[1].torque, [6, 7, 8])
@@ -157,8 +159,8 @@ def active(make):
         one = make(max_catch_up=0, **quiet, **values)  # on a machine of any speed
         assert one.trigger_configure() == one.good, one.failure
         assert one.trigger_activate() == one.good
-        one.simulated.every = 0.0
-        one.simulated.contacts, one.simulated.reactions = Heard(), Heard()
+        one.topics.every = 0.0
+        one.topics.forces = {name: Heard() for name in one.topics.forces}
         return one
 
     return node
@@ -195,12 +197,12 @@ def test_a_whole_life(make):
 def test_a_slab_lands_and_its_forces_are_its_weight(active, stepper):
     """Four corners carry 3 kg; the table's joint carries 1 kg, in the link's axes."""
     node = active(contact__stepper=stepper, contact__mu=0.5)
-    said = node.simulated
+    said = node.topics.forces
     _run(node, 1)
-    assert said.contacts.messages[-1].joint_names == []
+    assert said["contacts"].messages[-1].joint_names == []
     assert node.status()[2]["contacts now"] == 0
     _run(node, 60)
-    message = said.contacts.messages[-1]
+    message = said["contacts"].messages[-1]
     assert message.header.frame_id == "world"
     assert len(message.joint_names) == len(set(message.joint_names)) >= 3
     assert all(name.startswith("slab|ground|0:0:") for name in message.joint_names)
@@ -213,7 +215,7 @@ def test_a_slab_lands_and_its_forces_are_its_weight(active, stepper):
         assert (abs(t.x), abs(t.y)) == pytest.approx((0.5, 0.4), abs=1e-3)
         R = rotation(np.array([r.x, r.y, r.z, r.w]))
         np.testing.assert_allclose(R[:, 0], [0, 0, 1], atol=1e-9)
-    through = said.reactions.messages[-1]
+    through = said["reactions"].messages[-1]
     assert list(through.joint_names) == ["root_joint", "turn"]
     root, turn = through.wrench
     assert abs(root.force.z) < 1e-6
@@ -236,11 +238,11 @@ def test_nothing_is_made_where_nobody_listens(active):
     node = active()
     deaf = Heard()
     deaf.get_subscription_count = lambda: 0
-    node.simulated.contacts = node.simulated.reactions = deaf
+    node.topics.forces = {"contacts": deaf, "reactions": deaf}
     _run(node, 3)
     assert deaf.messages == []
-    heard = node.simulated.contacts = Heard()
-    node.simulated.every = 1000.0
+    heard = node.topics.forces["contacts"] = Heard()
+    node.topics.every = 1000.0
     _run(node, 3)
     assert len(heard.messages) == 1
 
@@ -325,7 +327,7 @@ def test_bad_start_values_are_refused(make, name, value):
 @ros_only
 def test_defaults_are_those_of_a_world(make):
     """Parameters left alone give World(); each says what it is."""
-    from ros_nodes.simulator.contact_simulation import make_world
+    from ros_nodes.simulator.plant_parameters import make_world
 
     node = make()
     assert make_world(node) == dyn.World()
@@ -352,7 +354,7 @@ def test_a_world_file_gives_slopes_and_solvers(active, tmp_path):
         "contact__world_file": str(path),
     }
     node = active(**start, contact__plugin_name="admm")
-    values = node.simulated.values()
+    values = node.topics.channels.values()
     assert values["contact solver"] == "admm"
     assert values["contact stepper"] == "moreau_jean"
     _run(node, 20)
@@ -361,7 +363,7 @@ def test_a_world_file_gives_slopes_and_solvers(active, tmp_path):
     np.testing.assert_allclose(-node.robot.qd[3], wanted, rtol=0.05)  # x is uphill
     holds = node.robot.report.total_force @ normal
     assert holds == pytest.approx(3 * G * np.cos(angle), rel=0.01)
-    assert "slab|slope|" in node.simulated.contacts.messages[-1].joint_names[0]
+    assert "slab|slope|" in node.topics.forces["contacts"].messages[-1].joint_names[0]
 
 
 @ros_only
@@ -381,7 +383,7 @@ def test_what_is_not_solved_is_a_warning_for_a_while(active, tmp_path):
     assert level == b"\x01"
     assert re.match(r"contact not solved: admm: \w+ after \d+ iter", summary)
     assert values["contact not converged"] >= 1
-    node.simulated.trouble = (time.monotonic() - 2.0, summary)
+    node.topics.trouble = (time.monotonic() - 2.0, summary)
     assert node.status()[0] == b"\x00"
 
 
@@ -416,10 +418,9 @@ def test_a_robot_with_loops_has_no_reactions(active):
     settings |= {"root_joint": "fixed", "initial_root_position": None}
     node = active(**settings, contact__ground=False)
     assert "simulator/joint_reactions" not in [p.topic for p in node.publishers]
-    node.simulated.reactions = None
     _run(node, 3)
     assert np.abs(node.robot.qd).max() > 0
-    assert len(node.simulated.contacts.messages) == 3
+    assert len(node.topics.forces["contacts"].messages) == 3
 
 
 @ros_only
@@ -449,7 +450,7 @@ def test_structure_changes_in_unconfigured_only(make):
     assert _set(node, "contact.plugin_name", "lemke").successful
     assert _set(node, "contact.stepper", "anitescu_potra").successful
     assert node.trigger_configure() == node.good, node.failure
-    values = node.simulated.values()
+    values = node.topics.channels.values()
     assert values["contact solver"] == "lemke"
     assert values["contact stepper"] == "anitescu_potra"
     node.trigger_cleanup()

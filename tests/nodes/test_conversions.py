@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.simulation.channels import MeasuredJoints, joint_poses
 from dyn_core.spatial.conventions import rotation
 from ros_nodes.conversions import (
     JointReader,
-    JointWriter,
     MissingJoint,
-    multi_dof_joints,
+    joint_motion,
     quaternion,
     stamp_seconds,
     trajectory_arrays,
@@ -71,7 +71,7 @@ def test_followers_are_published(shipped):
     model = shipped["every_joint"]
     rng = np.random.default_rng(0)
     q, qd, tau = model.random(rng), rng.normal(size=model.nv), rng.normal(size=model.nv)
-    joints = JointWriter(model).write(q, qd, tau)
+    joints = MeasuredJoints.of_model(model).read(q, qd, tau)
     for name, rule in model.followers.items():
         k = joints.names.index(name)
         lead = joints.names.index(rule.leader)
@@ -92,7 +92,8 @@ def test_joints_with_several_coordinates_have_poses(shipped):
     model = shipped["every_joint"]
     rng = np.random.default_rng(1)
     q, qd = model.random(rng), rng.normal(size=model.nv)
-    joint_motions = {joint.name: joint for joint in multi_dof_joints(model, q, qd)}
+    poses = joint_poses(model, q, qd)
+    joint_motions = {pose.name: joint_motion(pose) for pose in poses}
     assert set(joint_motions) == {"flight", "wrist_ball", "sheet"}
     flight, part = joint_motions["flight"], model.q_slice("flight")
     np.testing.assert_allclose(flight.translation, q[part][:3])

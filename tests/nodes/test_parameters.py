@@ -409,7 +409,7 @@ def test_options_of_solvers_act(make):
     node, good = make("simulator", loops)
     assert node.trigger_configure() == good, node.failure
     assert node.robot.forward_dynamics.options["alpha"] == 3.5
-    assert node.simulated.values()["forward dynamics"] == "aba_loops"
+    assert node.topics.channels.values()["forward dynamics"] == "aba_loops"
     assert (
         "option"
         in node.describe_parameter("forward_dynamics.options.alpha").description

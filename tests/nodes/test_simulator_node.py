@@ -193,7 +193,7 @@ def test_missed_cycles_are_caught_up_within_a_bound(make, wall):
     node.robot.paused = True
     node._cycle()
     assert node.pace.debt == 0
-    assert node.message.header.frame_id == "world"
+    assert node.topics.message.header.frame_id == "world"
 
 
 @ros_only
@@ -203,7 +203,7 @@ def test_stamps_are_of_one_clock(make):
     node = make(**clock, update_rate=300)
     for _ in range(301):
         node._cycle()
-    stamp = node.message.header.stamp
+    stamp = node.topics.message.header.stamp
     assert (stamp.sec, stamp.nanosec) == (1, 3_333_333)
     assert "no /clock" not in node.warnings()
     mute = make(use_sim_time=True)

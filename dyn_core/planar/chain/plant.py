@@ -11,14 +11,28 @@ import numpy as np
 
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError
 from dyn_core.planar.chain.chain import ChainModel
-from dyn_core.planar.chain.geometry import ChainState, from_angles
+from dyn_core.planar.chain.geometry import (
+    ChainState,
+    from_angles,
+    joint_angles,
+    joint_rates,
+)
 from dyn_core.planar.chain.motion import Event
 from dyn_core.planar.chain.simulator import ChainSimulator
+from dyn_core.simulation.channels import Channels, JointPose, MeasuredJoints
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.validation import float_array
 
 STRETCH = 1e-3  # relative error of a length above which it is violated
 TROUBLE = ("mode_cycle", "chatter", "event_limit")
+RECENT = 1.0  # duration of a warning of an event in simulated time [s]
+# Names of the kinds of events in diagnostics.
+KINDS = {
+    "hit": "hits", "release": "releases", "mode_cycle": "mode cycles",
+    "chatter": "chattering", "step_halved": "halved steps",
+    "event_limit": "event limits",
+    "dropped": "dropped", "taut": "taut links",
+}  # fmt: skip
 
 
 @dataclass
@@ -148,6 +162,47 @@ class ChainRobot(SimulatedPlant):
 
     # ---- reports
 
+    def channels(self) -> Channels:
+        """Return the channels of a chain; poses are relative to the fixed frame."""
+        joints = self.chain.joint_names[:-1]
+        return Channels(
+            joints=joints,
+            columns=np.arange(len(joints)),
+            measured=MeasuredJoints.of_names(joints),
+            poses=lambda: chain_poses(self.chain, self.state),
+            values=self._diagnostic_values,
+            place=self.place,
+            warning=self._warning,
+            free=True,
+        )
+
+    def _warning(self) -> str | None:
+        """Return a warning on constraints or recent events, or None."""
+        if unmet := self.unmet:
+            return f"cannot be met: {', '.join(unmet)}"
+        trouble = self.trouble_since(self.t - RECENT)
+        if trouble:
+            last = trouble[-1]
+            return f"{KINDS[last.kind]}: {last.message} at {last.time:.3f} s"
+        return None
+
+    def _diagnostic_values(self) -> dict[str, Any]:
+        """Return event counts, energies and constraints, by name."""
+        events = self.simulator.events
+        last = events[-1] if events else None
+        return {
+            "simulated time [s]": f"{self.t:.3f}",
+            "quantum [s]": f"{self.simulator.dt:g}",
+            **{label: self.happened[kind] for kind, label in KINDS.items()},
+            "energy lost [J]": f"{self.lost:.6g}",
+            "energy [J]": f"{sum(self.energy):.6g}",
+            "holds": ", ".join(self.holds) or "nothing",
+            "dropped now": ", ".join(self.dropped) or "nothing",
+            "last event": (
+                f"{last.kind}: {last.message} at {last.time:.3f} s" if last else "none"
+            ),
+        }
+
     @property
     def lost(self) -> float:
         """Energy lost in impacts since the start or reset [J]."""
@@ -227,3 +282,27 @@ class ChainRobot(SimulatedPlant):
                 f" (t = {self.t:.6g} s)",
                 "x",
             )
+
+
+def chain_poses(chain: ChainModel, state: ChainState) -> list[JointPose]:
+    """Return the pose of each joint of a chain, in the axes of the next link.
+
+    Position and orientation are relative to the fixed frame of the chain, not to the
+    previous link. The plane's x axis is the frame's X axis and its y axis is Z, so that
+    angles are about -Y. The last joint has the axes of the last link. The linear
+    velocity is relative to the fixed frame, in the axes of the link.
+
+    Source: WAW-15.2.
+    """
+    angles = np.cumsum(joint_angles(chain, state)).tolist()
+    rates = np.cumsum(joint_rates(chain, state)).tolist()
+    poses = []
+    for i, name in enumerate(chain.joint_names):
+        k = min(i, chain.n - 2)
+        c, s = np.cos(angles[k]), np.sin(angles[k])
+        (x, y), (vx, vy) = state.x[i].tolist(), state.v[i].tolist()
+        rotation = np.array([[c, 0.0, -s], [0.0, 1.0, 0.0], [s, 0.0, c]])
+        linear = c * vx + s * vy, 0.0, c * vy - s * vx
+        velocity = np.array([0.0, -rates[k], 0.0, *linear])
+        poses.append(JointPose(name, rotation, np.array([x, 0.0, y]), velocity))
+    return poses

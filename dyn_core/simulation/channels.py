@@ -1,0 +1,256 @@
+"""Channels of a simulated plant: its inputs and outputs as data.
+
+An adapter, such as the simulator node, publishes the outputs and passes on the inputs
+without knowing the kind of plant. It converts frames and orders where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.contact.rows.constraints import tangents
+from dyn_core.contact.stepping.reports import ContactForce, StepReport
+from dyn_core.model import Model
+from dyn_core.spatial import Vector
+
+
+class JointArrays(NamedTuple):
+    """State of joints with one coordinate, one entry a joint.
+
+    Attributes:
+        names: Names of the n joints.
+        position, velocity, effort: Arrays, (n,) [rad | m], /s, [N·m | N].
+    """
+
+    names: list[str]
+    position: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+
+
+@dataclass(frozen=True)
+class MeasuredJoints:
+    """Joints with one coordinate, as functions of the state of a plant.
+
+    Attributes:
+        names: Names of the joints.
+        q_indices, v_indices: Index of each joint's coordinate in q and qd; of its
+            leader for a follower.
+        factor, offset: Position is q * factor + offset, velocity qd * factor.
+        effort_factor: 1 for an independent joint, 0 for a follower.
+    """
+
+    names: list[str]
+    q_indices: np.ndarray
+    v_indices: np.ndarray
+    factor: np.ndarray
+    offset: np.ndarray
+    effort_factor: np.ndarray
+
+    @classmethod
+    def of_names(cls, names: Sequence[str]) -> MeasuredJoints:
+        """Return the joints of a plant with one coordinate a joint, in this order."""
+        n = len(names)
+        return cls(
+            list(names), np.arange(n), np.arange(n), np.ones(n), np.zeros(n), np.ones(n)
+        )
+
+    @classmethod
+    def of_model(cls, model: Model) -> MeasuredJoints:
+        """Return the joints of a robot: independent ones, then followers (mimics).
+
+        Followers whose multiplier is not a float are left out.
+        """
+        single = single_joints(model)
+        rules: Mapping[str, Any] = {
+            name: rule
+            for name, rule in model.followers.items()
+            if isinstance(rule.multiplier, float)
+        }
+        lead = [*single, *(rule.leader for rule in rules.values())]
+        ones, zeros = [1.0] * len(single), [0.0] * len(single)
+        return cls(
+            [*single, *rules],
+            np.array([model.q_slice(n).start for n in lead], int),
+            np.array([model.v_slice(n).start for n in lead], int),
+            np.array([*ones, *(rule.multiplier for rule in rules.values())]),
+            np.array([*zeros, *(rule.offset for rule in rules.values())]),
+            np.array([*ones, *(0.0 for _ in rules)]),
+        )
+
+    def read(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
+        """Return the state of the joints; followers have effort 0.
+
+        Args:
+            q: Positions of the plant, (nq,).
+            qd, tau: Velocities and efforts of the plant, (nv,).
+        """
+        position = q[self.q_indices] * self.factor + self.offset
+        velocity = qd[self.v_indices] * self.factor
+        return JointArrays(
+            self.names, position, velocity, tau[self.v_indices] * self.effort_factor
+        )
+
+
+class JointPose(NamedTuple):
+    """Pose and velocity of a joint's child relative to a frame, which the plant states.
+
+    Attributes:
+        name: Name of the joint.
+        rotation: Axes of the child as columns, in axes of the frame, (3, 3).
+        position: Origin of the child in the frame, (3,) [m].
+        velocity: Velocity of the child relative to the frame, [angular; linear], in
+            axes of the child, (6,) [rad/s; m/s].
+    """
+
+    name: str
+    rotation: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+
+
+class PointForce(NamedTuple):
+    """A force at a point of application, with a name.
+
+    Attributes:
+        name: Name of the joint or contact.
+        rotation: Axes of a frame at the point as columns, (3, 3).
+        point: Point of application, (3,) [m].
+        force: Torque about the point, and force, [torque; force], (6,) [N·m; N]; the
+            function that returns it states the axes.
+    """
+
+    name: str
+    rotation: np.ndarray
+    point: np.ndarray
+    force: np.ndarray
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Inputs and outputs of a plant, besides the joint forces of its `command`.
+
+    A function that is None is not offered; a mapping or sequence may be empty.
+
+    Attributes:
+        joints: Joints that accept a joint force, in order; each has one coordinate.
+        columns: Index of each of them in tau.
+        measured: Joints whose state is published.
+        poses: Returns poses of joints with several coordinates, or of all joints.
+        forces: Functions that return forces, by name; they raise a DynError if the
+            forces cannot be computed, and return None before the first step.
+        accelerations: Joints with prescribed accelerations, see RobotPlant.accelerate.
+        place: Sets positions and velocities of `joints`; velocities None: rest.
+        carrier: Object whose method `attach` takes a Payload, or None.
+        faults: Functions that describe the last fault, by the counter that counts it.
+        warning: Returns a warning on the present state, or None.
+        free: Whether the plant normally also moves without any command.
+        values: Returns values for diagnostics, by name.
+    """
+
+    joints: Sequence[str]
+    columns: np.ndarray
+    measured: MeasuredJoints
+    poses: Callable[[], list[JointPose]]
+    values: Callable[[], dict[str, Any]]
+    forces: Mapping[str, Callable[[], list[PointForce] | None]] = field(
+        default_factory=dict
+    )
+    accelerations: Sequence[str] = ()
+    place: Callable[[np.ndarray, np.ndarray | None], None] | None = None
+    carrier: Any = None
+    faults: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    warning: Callable[[], str | None] = lambda: None
+    free: bool = False
+
+
+def single_joints(model: Model) -> list[str]:
+    """Return the names of the joints with one coordinate, in the order of the model."""
+    columns = {name: model.v_slice(name) for name in model.joint_names}
+    return [name for name, part in columns.items() if part.stop - part.start == 1]
+
+
+def joint_poses(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointPose]:
+    """Return pose and velocity of each joint with nv != 1, relative to its parent.
+
+    Args:
+        model: Robot.
+        q: Joint positions, (nq,).
+        qd: Joint velocities, (nv,).
+    """
+    poses = []
+    for name in model.joint_names:
+        i = model.body_of_joint(name)
+        joint = model.joint[i]
+        if joint.nv == 1:
+            continue
+        qi = Vector(q[model.q_slices[i]].tolist())
+        vJ = joint.vJ(qi, Vector(qd[model.v_slices[i]].tolist()))
+        R, p = joint.X(qi).pose
+        rotation, position = np.asarray(R, float), np.array(list(p), float)
+        poses.append(JointPose(name, rotation, position, np.array(list(vJ), float)))
+    return poses
+
+
+def contact_forces(reports: Sequence[StepReport], period: float) -> list[PointForce]:
+    """Return the mean force of each contact over a period, acting on its first link.
+
+        F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
+
+    Forces are in world axes, torques about the point. The frame at the point has the
+    contact normal (from the second link into the first) as x and the friction
+    directions as y and z; point and frame are the latest ones of the contact. Contacts
+    without force are left out.
+
+    Args:
+        reports: Reports of the steps within the period.
+        period: Duration [s].
+    """
+    last: dict[Any, ContactForce] = {}
+    sums: dict[Any, np.ndarray] = {}
+    for report in reports:
+        # An impact's report has h = 0, and impulses in place of forces.
+        share = (report.h or 1.0) / period
+        for c in report.contacts:
+            force = share * np.concatenate([c.torque, c.force])
+            sums[c.id] = sums.get(c.id, 0.0) + force
+            last[c.id] = c
+    return [
+        PointForce(_contact_name(c), _contact_axes(c.normal), c.point, force)
+        for c, force in zip(last.values(), sums.values(), strict=True)
+        if force.any()
+    ]
+
+
+def _contact_name(c: ContactForce) -> str:
+    """Return the name of a contact, which is equal in every step.
+
+    It consists of links, shape indices and feature.
+    """
+    key: Any = c.id
+    feature = str(key.feature).replace(" ", "")
+    return f"{c.link_a}|{c.link_b}|{key.shape_a}:{key.shape_b}:{feature}"
+
+
+def _contact_axes(normal: np.ndarray) -> np.ndarray:
+    """Return the axes normal and friction directions as columns, (3, 3)."""
+    t1, t2 = tangents(normal[None, :])
+    return np.column_stack([normal, t1[0], t2[0]])
+
+
+def joint_forces(model: Model, reactions: np.ndarray) -> list[PointForce]:
+    """Return the force that each joint exerts on its child, in the child link's frame.
+
+    Args:
+        model: Robot.
+        reactions: Spatial force of each body's joint, in the frame of its link, (nb, 6)
+            [N·m; N]; row 0 is of body 1.
+    """
+    return [
+        PointForce(name, np.eye(3), np.zeros(3), force)
+        for name, force in zip(model.names[1:], reactions, strict=True)
+    ]
