@@ -186,7 +186,7 @@ class SimulatorNode(RobotNode):
         try:
             self.robot.advance(self.elapsed, now)
         except Exception as error:  # the plant itself pauses on a DynError only
-            self.robot.paused = True
+            self.robot.paused = self.robot.failed = True
             self.fault = f": {error}"
             if isinstance(error, dyn.DynError):
                 raise
@@ -209,16 +209,22 @@ class SimulatorNode(RobotNode):
     def _on_reset(self, _: Any, response: Any) -> Any:
         """Serve ~/reset: return to the initial state.
 
-        Stamps continue, and a paused simulation remains paused.
+        Stamps continue. A simulation that a failed step has paused runs again; one that
+        ~/pause has paused remains paused.
         """
         self.robot.reset()
         self.fault = ""
-        response.success, response.message = True, "back at the start"
+        state = "paused (~/pause)" if self.robot.paused else "running"
+        response.success, response.message = True, f"back at the start, {state}"
         return response
+
+    def _pause(self, paused: bool) -> None:
+        """Pause or resume on request; ~/reset does not end such a pause."""
+        self.robot.paused, self.robot.failed = paused, False
 
     def _on_pause(self, request: Any, response: Any) -> Any:
         """Serve ~/pause: pause or resume; success is always True."""
-        self.robot.paused = request.data
+        self._pause(request.data)
         response.success = True
         response.message = "paused" if request.data else "running"
         return response
@@ -226,8 +232,8 @@ class SimulatorNode(RobotNode):
     def _on_step(self, _: Any, response: Any) -> Any:
         """Serve ~/step: advance by one period while paused.
 
-        success is False with a reason if the node is inactive or not paused, or the
-        step fails.
+        Brakes hold the robot meanwhile, as in a simulation that runs. success is False
+        with a reason if the node is inactive or not paused, or the step fails.
         """
         response.success = False
         if not (self.active and self.robot.paused):
@@ -241,8 +247,10 @@ class SimulatorNode(RobotNode):
             response.message = f"step failed: {error}"
             return response
         finally:
-            self.robot.paused = True
+            self._pause(True)
         response.success, response.message = True, f"moved by {self.period:g} s"
+        if self.robot.braked:
+            response.message += "; the brakes hold the robot until the first command"
         return response
 
     def warnings(self) -> dict[str, str]:

@@ -181,7 +181,7 @@ class ContactSimulator(RobotPlant):
     def reset(self) -> None:
         """Reset the state to the start, and clear commands, impulses and reports.
 
-        `counters`, a payload and `paused` remain.
+        `counters` and a payload remain, and `paused` unless a step has failed.
         """
         super().reset()
         self.arrays.forget()

@@ -35,6 +35,7 @@ class SimulatedPlant(ABC):
         accelerated: Time of the prescribed accelerations, if the subclass accepts them
             [s]; None if there are none.
         paused: Whether `advance` does nothing.
+        failed: Whether `paused` was set by a step that failed; `reset` then ends it.
         braked: Whether brakes hold the robot until the first command.
     """
 
@@ -47,6 +48,7 @@ class SimulatedPlant(ABC):
     commanded: float | None
     accelerated: float | None = None
     paused: bool = False
+    failed: bool = False
     braked: bool = False
 
     def _check_settings(self, *times: str) -> None:
@@ -78,8 +80,11 @@ class SimulatedPlant(ABC):
     def reset(self) -> None:
         """Clear the command; a subclass also restores its initial state.
 
-        `paused` and `braked` are unchanged, also after a failed step.
+        A plant that a failed step has paused runs again. One that was paused otherwise
+        remains so; `braked` is unchanged.
         """
+        if self.failed:
+            self.paused = self.failed = False
         self.tau = np.zeros_like(self.effort_limit)
         self.commanded = None
 
@@ -149,13 +154,14 @@ class SimulatedPlant(ABC):
             self.tau, self.commanded = np.zeros_like(self.tau), None
         if self.accelerated is not None:
             self._forget_accelerations(now)
+        self.failed = False  # it runs again: a later pause has another cause
         before, dt = self._begin_period(), self.period / count
         try:
             for k in range(count):
                 self._step(t + k * dt, dt)
         except DynError as error:
             self._return_to(before)
-            self.paused = True
+            self.paused = self.failed = True
             self.counters["step failed"] += 1
             raise self._explained(error) from error.__cause__
 

@@ -203,7 +203,7 @@ class RobotPlant(SimulatedPlant):
     def reset(self) -> None:
         """Restore the initial state, and clear commands and prescribed accelerations.
 
-        A payload, `paused` and `braked` remain.
+        A payload and `braked` remain, and `paused` unless a step has failed.
         """
         super().reset()
         self.q, self.qd = self.q0.copy(), self.qd0.copy()

@@ -328,6 +328,36 @@ def test_a_robot_steps_as_well(active):
 
 
 @ros_only
+@pytest.mark.parametrize("chain", ["hopper", ""])
+def test_brakes_hold_in_a_step_and_the_answer_says_so(active, chain):
+    """Simulated time passes; robots and chains stand until their first command."""
+    from std_msgs.msg import Float64MultiArray
+
+    robot = None if chain else "arm7"
+    node = active(chain_file=chain, robot_description_file=robot, brakes=True)
+    _ask(node._on_pause, data=True)
+    before = node.robot.q.copy()
+    braked = "moved by 0.005 s; the brakes hold the robot until the first command"
+    assert _ask(node._on_step) == (True, braked)
+    assert node.elapsed == pytest.approx(0.005)
+    np.testing.assert_array_equal(node.robot.q, before)
+    assert node.robot.braked
+    node.commands.on_array(Float64MultiArray(data=[0.0] * len(node.joints)))
+    assert not node.robot.braked
+    assert _ask(node._on_step) == (True, "moved by 0.005 s")
+
+
+@ros_only
+def test_a_chain_that_moves_has_no_brakes(make):
+    """As a robot that moves has none."""
+    node = make(
+        chain_file="double_pendulum", initial_velocities=[0.5, 0.0], brakes=True
+    )
+    assert node.trigger_configure() == node.bad
+    assert "brakes hold a robot that moves" in node.failure
+
+
+@ros_only
 def test_a_state_is_taken_while_paused(active):
     """By name, base where it is; running, NaN, missing, beyond a limit are refused."""
     node = active()

@@ -402,12 +402,20 @@ def test_a_step_without_an_answer_is_an_error(active):
     assert node.robot.paused
     assert np.isfinite(node.robot.q).all()
     # Back at the start it runs on, and says so, until a step fails again.
-    node._on_reset(None, Trigger.Response())
-    assert node.status()[:2] == (b"\x01", "paused")
-    node._on_pause(SetBool.Request(data=False), SetBool.Response())
+    answer = node._on_reset(None, Trigger.Response())
+    assert answer.message == "back at the start, running"
     _run(node, 1)
     assert not node.robot.paused
     assert "a step failed" not in node.status()[1]
+    # A pause that a person asked for remains, also after a failed ~/step.
+    node._on_pause(SetBool.Request(data=True), SetBool.Response())
+    for _ in range(20):
+        if not node._on_step(None, Trigger.Response()).success:
+            break
+    assert node.status()[0] == b"\x02"
+    answer = node._on_reset(None, Trigger.Response())
+    assert answer.message == "back at the start, paused (~/pause)"
+    assert node.status()[:2] == (b"\x01", "paused")
 
 
 @ros_only

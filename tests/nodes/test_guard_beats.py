@@ -176,7 +176,9 @@ def test_a_guard_that_ends_says_so(start, fed, until, ask):
     a busy machine may suspend all of them for longer than the usual timeouts.
     """
     params = PARAMS.replace("effort_timeout: 0.5", "effort_timeout: 5.0")
-    params += "    require_guard: true\n    guard_timeout: 5.0\n    state_timeout: 2.0\n"
+    params += (
+        "    require_guard: true\n    guard_timeout: 5.0\n    state_timeout: 2.0\n"
+    )
     stand = Stand(start, fed, until, params)
     second = stand.new_guard()
     stand.said("2 guards are heard; valid: one")

@@ -166,6 +166,49 @@ def test_a_step_that_fails_keeps_the_last_good_state(arm):
     assert robot.counters["step failed"] == 1
 
 
+@pytest.mark.parametrize("world", [None, {}])
+def test_a_reset_ends_the_pause_of_a_failed_step_only(shipped, monkeypatch, world):
+    """Else a loop after `reset` would stand without a word; a person's pause remains."""
+    model, choices = shipped["two_link"], {"q0": [0.4, -0.9], "engine": "graph"}
+    if world is None:
+        robot = Simulator(model, **choices)
+    else:
+        robot = dyn.ContactSimulator(model, world, **choices)
+
+    def fails(*_):
+        raise dyn.NonFiniteError("tau is not finite", "tau")
+
+    def fail():
+        with monkeypatch.context() as patch:
+            patch.setattr(robot, "_move", fails)
+            with pytest.raises(dyn.NonFiniteError):
+                robot.advance(0.0)
+        assert robot.paused and robot.failed
+
+    def moves():
+        before = robot.q.copy()
+        robot.command(0.0, [1.0, 0.0])
+        robot.advance(0.0)
+        return not np.array_equal(robot.q, before)
+
+    fail()
+    assert not moves()
+    robot.reset()
+    assert not robot.paused
+    assert moves()
+    robot.paused = True
+    robot.reset()
+    assert robot.paused
+    robot.paused = False
+    fail()
+    robot.paused = False
+    assert moves()
+    robot.paused = True  # of another cause
+    robot.reset()
+    assert robot.paused
+    assert not moves()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
