@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -27,6 +28,10 @@ def environment(tmp_path_factory):
     made["ROS_LOG_DIR"] = str(tmp_path_factory.mktemp("ros_log"))
     before = dict(os.environ)
     os.environ.update(made)
+    # Nodes inherit an ignored hang-up, as under nohup, and would not end by one; a
+    # handler is not inherited.
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
     yield made
     gc.freeze()  # DDS may wait for ever where a late collection ends its last parts
     os.environ.clear()

@@ -3,6 +3,7 @@
 import time
 import warnings
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from dyn_core.control.reference.following import TimedTrajectory
 pytestmark = pytest.mark.ros
 Q = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
 NAMES = [f"joint{k}" for k in range(1, 8)]
+PERIOD = 0.004  # of the states that are fed [s]
 
 
 @pytest.fixture
@@ -62,8 +64,20 @@ def _state(q=Q, stamp=0.0):
 
 
 def _feed(node, count=3, q=Q):
-    for _ in range(count):
-        node._on_state(_state(q))
+    """Feed states and return the last effort sent.
+
+    They arrive 4 ms apart, however slow this machine is: gains that a loop of the
+    measured period cannot carry stop the robot, and the first states compile.
+    """
+    import ros_nodes.computed_torque_node as module
+
+    # Not before the last one, which may have arrived ahead of this machine's clock.
+    begin = max(time.monotonic(), getattr(node, "fed", 0.0) + PERIOD)
+    for k in range(count):
+        node.fed = begin + k * PERIOD
+        clock = SimpleNamespace(monotonic=lambda: node.fed)
+        with patch.object(module, "time", clock):
+            node._on_state(_state(q))
     return node.sent[-1][1]
 
 
@@ -250,7 +264,7 @@ def test_a_node_winds_down_before_its_last_zero(make, monkeypatch, kind):
     node = make(on_shutdown=kind, **values)
     assert _feed(node).any()
     node.sent.clear()
-    waiting, clock = [_state()] * 5, SimpleNamespace(now=time.monotonic())
+    waiting, clock = [_state()] * 5, SimpleNamespace(now=node.fed)
 
     class Handle:
         @staticmethod
@@ -268,8 +282,8 @@ def test_a_node_winds_down_before_its_last_zero(make, monkeypatch, kind):
 
     before = node.states_in
     node.states_in = SimpleNamespace(handle=Handle(), topic_name=before.topic_name)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    with monkeypatch.context() as context:
+        context.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
         node.trigger_deactivate()
     taken = [tau for _, tau in node.sent]
     assert len(waiting) == (5 if kind == "zero" else 0)
