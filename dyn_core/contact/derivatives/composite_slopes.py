@@ -17,7 +17,6 @@ from dyn_core.contact.collision.detection.contact_slopes import (
     contact_slopes,
 )
 from dyn_core.contact.derivatives.slope_solution import (
-    add_product,
     hold_corrections,
     hold_rows,
     solve_corrections,
@@ -33,6 +32,7 @@ from dyn_core.contact.derivatives.step_slopes import (
 )
 from dyn_core.contact.derivatives.turned_rows import fill_turned
 from dyn_core.contact.rows.step_tables import CONTACT_ROLE, Scene, StepArrays
+from dyn_core.contact.solvers.matrices.dense import add_by_sparse, add_sparse
 from dyn_core.engines.machine_code import (
     FloatArray,
     FloatArray2,
@@ -206,15 +206,15 @@ def take_slopes(
         if slips:  # slopes.inertia, already inverted, has the drag of slip
             fill(slopes.inertia, ends.inertia)
         solve_corrections(holding, slips, slopes)
-        add_product(ends.by_correction, slopes.du_dq, ends.middle, 2 * n, n, n, 0)
+        add_sparse(ends.by_correction, slopes.du_dq, ends.middle, 2 * n, n, n, 0)
     if kernels.start.address == 0:
         fill(ends.A, ends.middle)
     elif run_kernel(kernels.start) != 0:
         return REFUSED
     else:
         clear(ends.A)
-        add_product(ends.middle, ends.start_q, ends.A, 2 * n, 2 * n, n, 0)
-        add_product(ends.middle, ends.start_qd, ends.A, 2 * n, 2 * n, n, n)
+        add_by_sparse(ends.middle, ends.start_q, ends.A, 2 * n, 2 * n, n, 0)
+        add_by_sparse(ends.middle, ends.start_qd, ends.A, 2 * n, 2 * n, n, n)
     return AT_BOUNDARY if disagree or (lost > 0 and slips) else flag
 
 
@@ -285,9 +285,9 @@ def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> Non
         for j in range(n):
             ends.middle[i, j], ends.middle[i, n + j] = ends.by_q[i, j], 0.0
             ends.B[i, j] = 0.0
-    add_product(ends.by_u, slopes.du_dq, ends.middle, 2 * n, n, n, 0)
-    add_product(ends.by_u, slopes.du_dqd, ends.middle, 2 * n, n, n, n)
-    add_product(ends.by_u, slopes.du_dtau, ends.B, 2 * n, n, n, 0)
+    add_sparse(ends.by_u, slopes.du_dq, ends.middle, 2 * n, n, n, 0)
+    add_sparse(ends.by_u, slopes.du_dqd, ends.middle, 2 * n, n, n, n)
+    add_sparse(ends.by_u, slopes.du_dtau, ends.B, 2 * n, n, n, 0)
     for k in range(blocks):
         slips, was = slopes.mode[k] == SLIP, ends.slipped[k] != 0
         ends.slipped[k] = 1 if slips else 0

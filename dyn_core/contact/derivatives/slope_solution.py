@@ -24,8 +24,9 @@ from dyn_core.contact.rows.step_tables import (
     Scene,
     StepArrays,
 )
+from dyn_core.contact.solvers.matrices.dense import add, invert, product
 from dyn_core.contact.stepping.position_correction import SOFT
-from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
+from dyn_core.engines.machine_code import FloatArray2, machine_code
 
 RANK = 1e-9  # pivot of a dependent row at most, relative to its response
 NOTHING = 1e-12  # response that counts as zero, relative to the largest
@@ -246,14 +247,14 @@ def solve_slopes(
     """
     n = slopes.inertia.shape[0]
     inverse, E = slopes.inertia, slopes.applied
-    invert(inverse, n, 0.0, 0.0, slopes.diagonal)
+    invert(inverse, n, 0.0, 0.0, slopes.pivots)
     lost = _respond(m, n, slips, slopes)
-    _product(slopes.left, slopes.product, E, n, m, n)
+    product(slopes.left, slopes.product, E, n, m, n, 0)
     for i in range(n):
         for j in range(n):
             E[i, j] = inverse[i, j] - E[i, j]
-    _product(E, slopes.by_q, slopes.du_dq, n, n, n)
-    _product(E, slopes.by_qd, slopes.du_dqd, n, n, n)
+    product(E, slopes.by_q, slopes.du_dq, n, n, n, 0)
+    product(E, slopes.by_qd, slopes.du_dqd, n, n, n, 0)
     _by_forces(dt, n, slopes)
     _by_coefficients(blocks, n, slopes)
     _follow(slopes.c_q, slopes.du_dq, m, n, slopes)
@@ -273,10 +274,10 @@ def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
     """
     n = slopes.inertia.shape[0]
     if slips:
-        invert(slopes.inertia, n, 0.0, 0.0, slopes.diagonal)
+        invert(slopes.inertia, n, 0.0, 0.0, slopes.pivots)
     _respond(m, n, False, slopes)
-    _product(slopes.inertia, slopes.by_q, slopes.du_dq, n, n, n)
-    _product(slopes.A, slopes.du_dq, slopes.right, m, n, n)
+    product(slopes.inertia, slopes.by_q, slopes.du_dq, n, n, n, 0)
+    product(slopes.A, slopes.du_dq, slopes.right, m, n, n, 0)
     for r in range(m):
         for j in range(n):
             slopes.c_q[r, j] -= slopes.right[r, j]
@@ -296,17 +297,17 @@ def _respond(m: int, n: int, slips: bool, slopes: SlopeArrays) -> int:
         Number of rows that depend on others.
     """
     Z, inverse = slopes.left, slopes.inertia
-    _product(slopes.A, inverse, slopes.right, m, n, n)
+    product(slopes.A, inverse, slopes.right, m, n, n, 0)
     if slips:
-        _product(slopes.C, inverse, slopes.product, m, n, n)
+        product(slopes.C, inverse, slopes.product, m, n, n, 0)
     for r in range(m):
         for i in range(n):
             Z[i, r] = slopes.product[r, i] if slips else slopes.right[r, i]
-    _product(slopes.A, Z, slopes.response, m, n, m)
+    product(slopes.A, Z, slopes.response, m, n, m, 0)
     for r in range(m):
         slopes.response[r, r] += slopes.soft[r]
-    lost = invert(slopes.response, m, RANK, NOTHING, slopes.diagonal)
-    _product(slopes.response, slopes.right, slopes.product, m, m, n)
+    lost = invert(slopes.response, m, RANK, NOTHING, slopes.pivots)
+    product(slopes.response, slopes.right, slopes.product, m, m, n, 0)
     return lost
 
 
@@ -320,15 +321,16 @@ def _follow(
         c: Right sides of the active rows, (m, n).
         to: Derivative of the velocity, (n, n); changed.
         m, n: Numbers of active rows and coordinates.
-        slopes: Z and W from _respond; product is overwritten.
+        slopes: Z and W from _respond; product and applied are overwritten.
     """
     some = False
     for r in range(m):
         for j in range(n):
             some = some or c[r, j] != 0.0
     if some:
-        _product(slopes.response, c, slopes.product, m, m, n)
-        add_product(slopes.left, slopes.product, to, n, m, n, 0)
+        product(slopes.response, c, slopes.product, m, m, n, 0)
+        product(slopes.left, slopes.product, slopes.applied, n, m, n, 0)
+        add(slopes.applied, to, n, n)
 
 
 @machine_code
@@ -373,94 +375,24 @@ def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
 
     m, n: Numbers of active rows and coordinates. Rows with a compliance are left out.
     """
-    left, size = 0.0, 0.0
+    # A fixed, irregular displacement stands for all of them.
+    change, left, size = slopes.pivots[0], 0.0, 0.0
+    for i in range(n):
+        change[i] = 0.0
+        for j in range(n):
+            change[i] += slopes.du_dq[i, j] * _displacement(j)
     for r in range(m):
         if slopes.soft[r] > 0.0:
             continue
         total, wanted = 0.0, 0.0
         for j in range(n):
-            # A fixed, irregular displacement stands for all of them.
-            along = 1.0 - 2.0 * float((7 * j + 3) % 11) / 11.0
-            wanted += slopes.c_q[r, j] * along
-            for i in range(n):
-                total += slopes.A[r, i] * slopes.du_dq[i, j] * along
+            wanted += slopes.c_q[r, j] * _displacement(j)
+            total += slopes.A[r, j] * change[j]
         left, size = max(left, abs(total - wanted)), max(size, abs(wanted))
     return left > max(size, SLOW) * AGREE
 
 
 @machine_code
-def _product(
-    A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int, columns: int
-) -> None:
-    """Set `to` to A B, over the leading `rows` x `inner` and `inner` x `columns`."""
-    for i in range(rows):
-        for j in range(columns):
-            to[i, j] = 0.0
-    add_product(A, B, to, rows, inner, columns, 0)
-
-
-@machine_code
-def add_product(
-    A: FloatArray2,
-    B: FloatArray2,
-    to: FloatArray2,
-    rows: int,
-    inner: int,
-    columns: int,
-    column: int,
-) -> None:
-    """Add A B to the columns of `to` from `column` on.
-
-    rows, inner, columns: Leading size of A (rows, inner) and of B (inner, columns).
-    """
-    for i in range(rows):
-        for k in range(inner):
-            x = A[i, k]
-            if x != 0.0:
-                for j in range(columns):
-                    to[i, column + j] += x * B[k, j]
-
-
-@machine_code
-def invert(
-    a: FloatArray2, n: int, rank: float, nothing: float, diagonal: FloatArray
-) -> int:
-    """Invert a matrix in place on its independent rows, and set dependent rows to zero.
-
-    Gauss-Jordan elimination in the order of the rows. A row whose pivot vanishes
-    depends on previous rows: for symmetric semidefinite a and consistent right sides,
-    the solution satisfies it, too.
-
-    Args:
-        a: Matrix, (n, n) or larger; becomes its inverse.
-        n: Number of its rows.
-        rank: A row is dependent if its pivot is at most `rank` times its diagonal.
-        nothing: A row is zero if its diagonal is at most `nothing` times the largest.
-        diagonal: Work array, (n,).
-
-    Returns:
-        The number of dependent rows, without the zero rows.
-
-    Source: G. Golub and C. Van Loan, Matrix Computations, 5.5, for the rank.
-    """
-    largest, lost = 0.0, 0
-    for k in range(n):
-        diagonal[k] = abs(a[k, k])
-        largest = max(largest, diagonal[k])
-    for k in range(n):
-        over = 0.0
-        if diagonal[k] > largest * nothing:
-            if abs(a[k, k]) > diagonal[k] * rank:
-                over = 1.0 / a[k, k]
-            else:
-                lost += 1
-        a[k, k] = 1.0
-        for j in range(n):
-            a[k, j] *= over
-        for i in range(n):
-            x = a[i, k]
-            if not i == k and x != 0.0:
-                a[i, k] = 0.0
-                for j in range(n):
-                    a[i, j] -= x * a[k, j]
-    return lost
+def _displacement(j: int) -> float:
+    """Return entry j of a displacement of q without regularity."""
+    return 1.0 - 2.0 * float((7 * j + 3) % 11) / 11.0

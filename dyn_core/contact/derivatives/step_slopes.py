@@ -85,7 +85,7 @@ class SlopeArrays(NamedTuple):
         change_q, change_qd, change_tau: Derivatives of the gyroscopic change, (n, n).
         by_mu: R_mu, (n, 3 blocks).
         A, C, c_q, c_qd, soft: Equations of the active rows, (m, n), and R, (m,).
-        response, left, right, product, diagonal, applied: Work arrays of the solution.
+        response, left, right, product, pivots, applied: Work arrays of the solution.
         du_dq, du_dqd, du_dtau, du_dmu: Derivatives of the velocity u, (n, n), by mu
             (n, 3 blocks).
     """
@@ -127,7 +127,7 @@ class SlopeArrays(NamedTuple):
     left: FloatArray2
     right: FloatArray2
     product: FloatArray2
-    diagonal: FloatArray
+    pivots: FloatArray2
     applied: FloatArray2
     du_dq: FloatArray2
     du_dqd: FloatArray2
@@ -152,7 +152,7 @@ def allocate_step_slopes(
         "weight": (m,), "along": (m,), "by_mu": (n, 3 * blocks), "soft": (m,),
         "axes": (3, 3), "wrench": (2, 3),
         "response": (m, m), "left": (n, m), "right": (m, n), "product": (m, n),
-        "du_dmu": (n, 3 * blocks), "diagonal": (max(m, n),),
+        "du_dmu": (n, 3 * blocks), "pivots": (2, max(m, n)),
     }  # fmt: skip
     sizes |= dict.fromkeys(("columns", "rates", "rates_before"), (bodies, n, 6))
     sizes |= dict.fromkeys(("J", "turned", "before", "A", "C", "c_q", "c_qd"), (m, n))

@@ -223,6 +223,7 @@ def _optimise(target: Any, module: Any) -> None:
     import llvmlite.binding as llvm
 
     options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.slp_vectorization = True  # sums written out side by side, as tiles are
     builder = llvm.create_pass_builder(target, options)
     builder.getModulePassManager().run(module, builder)
 

@@ -1,0 +1,198 @@
+"""Products and inverses of small matrices, in tiles of eight columns.
+
+In the subset of machine code. A tile is a vector of the processor: its eight sums are
+written out, since loops over arrays that may overlap are not vectorised well.
+"""
+
+from __future__ import annotations
+
+from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
+
+TILE = 8  # number of columns of a tile
+
+
+@machine_code
+def product(
+    A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
+    columns: int, column: int,
+) -> None:  # fmt: skip
+    """Set the columns of `to` from `column` on to A B.
+
+    rows, inner, columns: Leading size of A (rows, inner) and of B (inner, columns).
+    """
+    if columns < TILE:
+        for i in range(rows):
+            for j in range(columns):
+                total = 0.0
+                for k in range(inner):
+                    total += A[i, k] * B[k, j]
+                to[i, column + j] = total
+        return
+    for tile in range((columns + TILE - 1) // TILE):
+        first = min(TILE * tile, columns - TILE)  # the last tile overlaps
+        for pair in range((rows + 1) // 2):
+            _set_tile(A, B, to, rows, inner, 2 * pair, first, column + first)
+
+
+@machine_code
+def _set_tile(
+    A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
+    upper: int, first: int, column: int,
+) -> None:  # fmt: skip
+    """Set eight columns of two rows of `to` to those of A B.
+
+    Two rows at once: the additions of one fill the latency of the other.
+
+    Args:
+        A, B, to: Matrices.
+        rows, inner: Number of rows of A in use, and of B.
+        upper: Index of the upper row; the lower one is the next, if there is one.
+        first: First column of B.
+        column: First column of `to`.
+    """
+    lower = min(upper + 1, rows - 1)
+    x0, x1, x2, x3, x4, x5, x6, x7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    y0, y1, y2, y3, y4, y5, y6, y7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(inner):
+        x, y = A[upper, k], A[lower, k]
+        x0 += x * B[k, first + 0]
+        x1 += x * B[k, first + 1]
+        x2 += x * B[k, first + 2]
+        x3 += x * B[k, first + 3]
+        x4 += x * B[k, first + 4]
+        x5 += x * B[k, first + 5]
+        x6 += x * B[k, first + 6]
+        x7 += x * B[k, first + 7]
+        y0 += y * B[k, first + 0]
+        y1 += y * B[k, first + 1]
+        y2 += y * B[k, first + 2]
+        y3 += y * B[k, first + 3]
+        y4 += y * B[k, first + 4]
+        y5 += y * B[k, first + 5]
+        y6 += y * B[k, first + 6]
+        y7 += y * B[k, first + 7]
+    upper_row = to[upper]
+    upper_row[column] = x0
+    upper_row[column + 1] = x1
+    upper_row[column + 2] = x2
+    upper_row[column + 3] = x3
+    upper_row[column + 4] = x4
+    upper_row[column + 5] = x5
+    upper_row[column + 6] = x6
+    upper_row[column + 7] = x7
+    lower_row = to[lower]
+    lower_row[column] = y0
+    lower_row[column + 1] = y1
+    lower_row[column + 2] = y2
+    lower_row[column + 3] = y3
+    lower_row[column + 4] = y4
+    lower_row[column + 5] = y5
+    lower_row[column + 6] = y6
+    lower_row[column + 7] = y7
+
+
+@machine_code
+def add_sparse(
+    S: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
+    columns: int, column: int,
+) -> None:  # fmt: skip
+    """Add S B to the columns of `to` from `column` on; S has few non-zero entries.
+
+    rows, inner, columns: Leading size of S (rows, inner) and of B (inner, columns).
+    """
+    for i in range(rows):
+        for k in range(inner):
+            x = S[i, k]
+            if x != 0.0:
+                for j in range(columns):
+                    to[i, column + j] += x * B[k, j]
+
+
+@machine_code
+def add_by_sparse(
+    A: FloatArray2, S: FloatArray2, to: FloatArray2, rows: int, inner: int,
+    columns: int, column: int,
+) -> None:  # fmt: skip
+    """Add A S to the columns of `to` from `column` on; S has few non-zero entries.
+
+    rows, inner, columns: Leading size of A (rows, inner) and of S (inner, columns).
+    """
+    for k in range(inner):
+        for j in range(columns):
+            x = S[k, j]
+            if x != 0.0:
+                for i in range(rows):
+                    to[i, column + j] += A[i, k] * x
+
+
+@machine_code
+def add(a: FloatArray2, to: FloatArray2, rows: int, columns: int) -> None:
+    """Add the leading `rows` x `columns` of a to those of `to`."""
+    for i in range(rows):
+        for j in range(columns):
+            to[i, j] += a[i, j]
+
+
+@machine_code
+def invert(
+    a: FloatArray2, n: int, rank: float, nothing: float, work: FloatArray2
+) -> int:
+    """Invert a matrix in place on its independent rows, and set dependent rows to zero.
+
+    Gauss-Jordan elimination in the order of the rows. A row whose pivot vanishes
+    depends on previous rows: for symmetric semidefinite a and consistent right sides,
+    the solution satisfies it, too.
+
+    Args:
+        a: Matrix, (n, n) or larger; becomes its inverse.
+        n: Number of its rows.
+        rank: A row is dependent if its pivot is at most `rank` times its diagonal.
+        nothing: A row is zero if its diagonal is at most `nothing` times the largest.
+        work: Work array, (2, n) or larger.
+
+    Returns:
+        The number of dependent rows, without the zero rows.
+
+    Source: G. Golub and C. Van Loan, Matrix Computations, 5.5, for the rank.
+    """
+    diagonal, column, largest, lost = work[0], work[1], 0.0, 0
+    for k in range(n):
+        diagonal[k] = abs(a[k, k])
+        largest = max(largest, diagonal[k])
+    for k in range(n):
+        over = 0.0
+        if diagonal[k] > largest * nothing:
+            if abs(a[k, k]) > diagonal[k] * rank:
+                over = 1.0 / a[k, k]
+            else:
+                lost += 1
+        for i in range(n):
+            column[i] = a[i, k]
+            a[i, k] = 0.0
+        a[k, k] = 1.0
+        for j in range(n):
+            a[k, j] *= over
+        column[k] = 0.0
+        for tile in range(n // TILE):
+            _eliminate(a, k, TILE * tile, n, column)
+        for j in range(n // TILE * TILE, n):
+            pivot = a[k, j]
+            for i in range(n):
+                a[i, j] -= column[i] * pivot
+    return lost
+
+
+@machine_code
+def _eliminate(a: FloatArray2, k: int, j: int, n: int, column: FloatArray) -> None:
+    """Subtract column[i] times row k from each row i of a, in columns j to j + 7."""
+    pivot = a[k]
+    p0, p1, p2, p3 = pivot[j], pivot[j + 1], pivot[j + 2], pivot[j + 3]
+    p4, p5, p6, p7 = pivot[j + 4], pivot[j + 5], pivot[j + 6], pivot[j + 7]
+    for i in range(n):
+        x, row = column[i], a[i]
+        r0, r1, r2, r3 = row[j], row[j + 1], row[j + 2], row[j + 3]
+        r4, r5, r6, r7 = row[j + 4], row[j + 5], row[j + 6], row[j + 7]
+        row[j], row[j + 1] = r0 - x * p0, r1 - x * p1
+        row[j + 2], row[j + 3] = r2 - x * p2, r3 - x * p3
+        row[j + 4], row[j + 5] = r4 - x * p4, r5 - x * p5
+        row[j + 6], row[j + 7] = r6 - x * p6, r7 - x * p7
