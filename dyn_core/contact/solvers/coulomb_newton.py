@@ -32,6 +32,9 @@ from dyn_core.engines.machine_code import FloatArray, machine_code
 NEAR = 1e-2  # first epsilon of `newton` from the warm start
 HARD = 1e-4  # first epsilon of `newton` from zero
 STEPS = 20  # largest number of steps of `newton_on_modes`
+ROUNDS = 8  # largest number of rounds of a few sweeps and Newton steps, in a heap
+BETWEEN = 40  # sweeps of such a round
+AFTER = 4  # largest number of Newton steps of such a round
 SWEEPS = 200  # sweeps of the first relaxation of a heap; then four times as many
 MOST_SWEEPS = 3200
 BEYOND = 1.6  # relaxation of these sweeps: modes settle earlier
@@ -57,7 +60,9 @@ def solve_coulomb(
 
     1. `newton_on_modes` from the impulses of `rows`: near a solution it takes one step
        or a few.
-    2. Heaps (more than HEAP rows): `newton_on_modes` with a larger compliance.
+    2. Heaps (more than HEAP rows): a few Gauss-Seidel sweeps and a few Newton steps, in
+       turn. Sweeps settle the modes of contacts one by one, which Newton steps change
+       all at once.
     3. `interior`, from inside all cones.
     4. Heaps: Gauss-Seidel sweeps from the impulses of `rows`, longer in each round, and
        splitting. A heap is solved if its law holds to SOLVED.
@@ -98,12 +103,8 @@ def solve_coulomb(
     if not missing <= tolerance and max_iterations > STEPS:
         missing, more = math.inf, 0.0
         if m > HEAP:
-            to_scaled(rows, blocks, work.scaled, work.newton.gamma)
-            missing, more = newton_on_modes(
-                rows, blocks, m, nv, work, tolerance, STEPS, SOFT
-            )
+            missing, more = _alternate(rows, blocks, m, nv, work, report, tolerance)
             count += more
-            _keep_scaled(rows, blocks, work, missing, tolerance)
         if not missing <= tolerance:
             missing, inner = interior(
                 rows, blocks, m, nv, work, tolerance, max_iterations
@@ -174,6 +175,43 @@ def _at_rest(rows: Rows, blocks: int) -> bool:
             if not rows.b[i] == 0.0:
                 return False
     return True
+
+
+@machine_code
+def _alternate(
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: FloatArray,
+    tolerance: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Solve a heap by rounds of a few sweeps and a few Newton steps.
+
+    Each round starts from the impulses of the last one, the first from work.newton.
+
+    Args:
+        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
+            Impulses are overwritten.
+        work: Work arrays; newton.gamma is the start, and then the result.
+        report: Overwritten, (8,).
+        tolerance: Tolerance of `natural_step`.
+
+    Returns:
+        `natural_step` of the result, and the number of iterations.
+    """
+    missing, count, rounds = math.inf, 0.0, 0
+    while not missing <= tolerance and rounds < ROUNDS:
+        rounds += 1
+        for k in range(blocks):
+            project(rows, work.scaled, k, work.newton.gamma)
+        from_scaled(rows, blocks, work.scaled, work.newton.gamma)
+        sweep(rows, blocks, m, nv, work, report, BETWEEN, tolerance, BEYOND)
+        count += report[ITERATIONS]
+        _keep(rows, blocks, work, report)
+        to_scaled(rows, blocks, work.scaled, work.newton.gamma)
+        missing, steps = newton_on_modes(
+            rows, blocks, m, nv, work, tolerance, AFTER, FIRM
+        )
+        count += steps
+        _keep_scaled(rows, blocks, work, missing, tolerance)
+    return missing, count
 
 
 @machine_code
