@@ -200,11 +200,13 @@ def _springs(
 # ------------------------------------------------------------------------- the scenes
 
 
-def quadruped(trots: bool) -> ContactScene:
+def quadruped(trots: bool, stiff: float = 80.0) -> ContactScene:
     """Return the shipped quadruped on its feet, held by springs.
 
     Args:
         trots: Whether the stance moves: pairs across lift in turn, 2 Hz.
+        stiff: Stiffness of the springs [N·m/rad]; their damping is a fortieth of it
+            [N·m·s/rad].
     """
     stance = np.tile([0.0, 0.7, -1.4], 4)
     lift, across = np.tile([0.0, 0.25, -0.5], 4), np.repeat([1.0, -1.0, -1.0, 1.0], 3)
@@ -219,7 +221,7 @@ def quadruped(trots: bool) -> ContactScene:
     places |= {f"{leg}_hip_joint": 0.7 for leg in legs}
     places |= {f"{leg}_knee": -1.4 for leg in legs}
     name = "quadruped, trots" if trots else "quadruped, stands"
-    drive = _springs(wanted if trots else lambda t: stance, 80.0, 2.0)
+    drive = _springs(wanted if trots else lambda t: stance, stiff, stiff / 40.0)
     return ContactScene(name, urdf, places, drive)
 
 
