@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from dyn_core.solving.registry import Registry, default_registry, solver, solvers
     from dyn_core.solving.solver import Solver
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 # The module of each public name; the same imports stand above for type checkers.
 _NAMES = {
     "dyn_core.contact": (

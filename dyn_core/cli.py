@@ -9,6 +9,8 @@ from importlib import import_module
 
 from dyn_core.commands.version import version_line
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand; return the exit status: 0 good, 1 failed, 2 wrong usage.

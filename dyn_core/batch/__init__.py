@@ -10,4 +10,6 @@ they are imported on first use.
 from dyn_core.batch.failed_rows import FailedRows
 from dyn_core.batch.map_rows import map_rows
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = ["FailedRows", "map_rows"]

@@ -9,3 +9,5 @@ are computed by Programs, too (derivatives.py), and combined by the chain rule
 (chain_rule.py); positions with quaternions are vectors of nq numbers (coordinates.py).
 Nothing in the core imports this package.
 """
+
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py

@@ -25,6 +25,8 @@ from dyn_core.control.safety.supervision import Supervisor
 from dyn_core.control.states.plausibility import StateBounds
 from dyn_core.model.payload import Payload, PayloadInput
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = [
     "Bounds",
     "Collision",

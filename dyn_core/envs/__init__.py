@@ -26,6 +26,7 @@ from dyn_core.tasks import (
     robot_task,
 )
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 IDS = {
     f"dyn_ros/{''.join(part.capitalize() for part in name.split('_'))}-v0": name
     for name in (*TASKS, *ROBOT_TASKS)

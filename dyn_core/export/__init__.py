@@ -7,6 +7,8 @@ from dyn_core.export.folder import Export, export
 from dyn_core.export.interface import Interface, PortInterface, interface_of
 from dyn_core.export.targets import TARGETS, Target
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = [
     "TARGETS",
     "Export",

@@ -17,6 +17,8 @@ from dyn_core.model.parameter_vector import (
 )
 from dyn_core.recordings.joint_record import JointRecord, read_record
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = [
     "FRICTION_LAWS",
     "BaseParameters",

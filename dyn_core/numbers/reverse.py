@@ -16,6 +16,8 @@ from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.scalar import Number
 from dyn_core.numbers.taylor import DIRECTION, Taylor, derivatives
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 class Reverse(Number):
     """A number and the index of its operation in a Record.

@@ -8,6 +8,8 @@ from dyn_core.recordings.recording import Recording
 from dyn_core.recordings.rows import forward_dynamics, inverse_dynamics
 from dyn_core.recordings.runs import run_record, save_run
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = [
     "EnergyLedger",
     "JointRecord",

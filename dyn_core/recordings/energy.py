@@ -30,6 +30,8 @@ from dyn_core.recordings.recording import Recording, RunSteps
 from dyn_core.solving.registry import solver, solvers
 from dyn_core.solving.solver import TracedSolver
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 class EnergyLedger(NamedTuple):
     """Energies at each row, (rows,) each [J]; sums begin at the first row with zero.

@@ -6,6 +6,8 @@ from dyn_core.reports.identified import write_identification_report
 from dyn_core.reports.screenshot import screenshot
 from dyn_core.reports.write import report_page, write_report
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = [
     "Difference",
     "differences",

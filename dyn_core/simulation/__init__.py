@@ -8,6 +8,8 @@ from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.simulation.rollout import Rollout
 from dyn_core.simulation.simulator import Simulator, simulate
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = [
     "ContactSimulator",
     "LoopReport",

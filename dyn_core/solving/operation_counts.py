@@ -15,6 +15,7 @@ from dyn_core.engines.plain import Counting
 from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.validation import known_keywords
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 _LAST = 3  # number of last points that determine the slope
 
 

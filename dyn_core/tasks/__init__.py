@@ -10,6 +10,8 @@ from dyn_core.tasks.shipped import TASKS, planar_task
 from dyn_core.tasks.task import ObjectTask, Task
 from dyn_core.tasks.walker import Walker, walker_chain
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 TASKS.update({task.name: task for task in classic_tasks()})
 
 __all__ = [

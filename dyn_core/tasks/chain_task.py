@@ -17,6 +17,8 @@ from dyn_core.spatial import Matrix, Vector
 from dyn_core.tasks.task import OPEN, UNIT, Task
 from dyn_core.validation import known_keywords
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 @known_keywords
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from dyn_core.planar.objects.objects import Bounds, planar_object
 from dyn_core.spatial import Vector
 from dyn_core.tasks.shipped import AcrobotSwingUp, CartBalance, PendulumSwingUp, Task
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 PI = math.pi
 
 

@@ -20,6 +20,7 @@ from dyn_core.tasks.chain_task import ChainTask
 from dyn_core.tasks.task import OPEN, UNIT, ObjectTask, Task
 from dyn_core.tasks.walker import Walker, walker_chain
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 PI = math.pi
 
 

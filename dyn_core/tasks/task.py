@@ -21,6 +21,7 @@ from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Vector
 from dyn_core.validation import known_name
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 OPEN = (-math.inf, math.inf)
 UNIT = (-1.0, 1.0)
 

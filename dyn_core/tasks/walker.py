@@ -17,6 +17,7 @@ from dyn_core.tasks.chain_task import ChainTask
 from dyn_core.tasks.task import OPEN, UNIT
 from dyn_core.validation import known_keywords
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 TURN = (-math.pi, math.pi)
 
 

@@ -10,6 +10,8 @@ from dyn_core.testing.tolerances import (
     scaled_error,
 )
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = [
     "LAWS",
     "SINGLE_TOLERANCES",

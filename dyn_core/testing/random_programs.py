@@ -14,6 +14,7 @@ from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Vector
 from dyn_core.testing.models import chain
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 ALGEBRA = ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor")
 CONDITIONS = ("lt", "le", "eq", "where")
 SPECIAL = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e300,

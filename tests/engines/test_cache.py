@@ -352,7 +352,7 @@ def test_a_changed_function_changes_the_kernel(folder, monkeypatch):
     """A shipped algorithm changed in this process is traced again, and not stored as shipped."""
     q = np.array([0.3, -0.4, 1.0])
     wanted = _build()(q)
-    before = fingerprint.of_code(trace_cache._TRACED)
+    before = fingerprint.of_traced_code(trace_cache._PACKAGES, ())
     solver = dyn.solver("gravity")
 
     with monkeypatch.context() as patch:
@@ -360,10 +360,10 @@ def test_a_changed_function_changes_the_kernel(folder, monkeypatch):
 
         real = Motion.__neg__
         patch.setattr(Motion, "__neg__", lambda self: real(self) * 2.0)
-        assert fingerprint.of_code(trace_cache._TRACED) != before
+        assert fingerprint.of_traced_code(trace_cache._PACKAGES, ()) != before
         changed = solver.build(chain(3), engine="native")(q)
     assert not np.allclose(changed, wanted)
-    assert fingerprint.of_code(trace_cache._TRACED) == before
+    assert fingerprint.of_traced_code(trace_cache._PACKAGES, ()) == before
     np.testing.assert_array_equal(_build()(q), wanted)
 
 

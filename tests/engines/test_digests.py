@@ -1,16 +1,29 @@
 """What decides that a kernel is stale names every module that shapes it."""
 
 import ast
+import contextlib
 import cProfile
+import importlib
+import io
+import pickle
+import subprocess
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.control.safety import envelope
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.llvm import compiler
-from dyn_core.engines.llvm.cached import trace_cache
+from dyn_core.engines.llvm.cached import fingerprint, trace_cache
+from dyn_core.export.cycle.controller_cycle import CYCLES, control_cycle
+from dyn_core.identification.excitation import kernels as excitation
+from dyn_core.recordings import energy
+from dyn_core.tasks import TASKS, planar_task
+from dyn_core.tasks.task import OBSERVATION
 from dyn_core.testing.conformance import served_model
 
 ROOT = Path(dyn.__file__).resolve().parents[1]  # where the tested package is installed
@@ -38,29 +51,6 @@ NOT_WRITERS = {
     "dyn_core.sharing": "locks and caches: results are of the functions behind them",
     "dyn_core.numbers.product": "the shape of a product is in the key with its Graph",
 }
-# What algorithms and plugins import that shapes no Graph: by module or package.
-NOT_TRACED = {
-    "dyn_core": "names of other modules",
-    "dyn_core.authoring": "names of other modules",
-    "dyn_core.forwards": "imports wings for methods of Programs and runs",
-    "dyn_core.recordings": "files and rows of motions; its algorithm is digested",
-    "dyn_core.errors": "no operation: a requirement is in a Graph by its condition",
-    "dyn_core.engines": "runs Graphs that are traced by engines.graph",
-    "dyn_core.solving.describe": "help pages",
-    "dyn_core.solving.hookspecs": "finds plugins",
-    "dyn_core.solving.offers": "finds plugins",
-    "dyn_core.solving.registry": "finds solvers; what they compute is in the pickle",
-    "dyn_core.solving.numpy_solver": "never traced",
-    "dyn_core.solving.operation_counts": "counts, after the build",
-    "dyn_core.solving.shipped_names": "names for type checkers",
-    "dyn_core.identification": "fits models; algorithms get the Model that results",
-    "dyn_core.kinematics": "calls Programs",
-    "dyn_core.reports": "calls Programs",
-    "dyn_core.simulation": "calls Programs",
-    "dyn_core.plots": "draws",
-    "dyn_core.robots": "data",
-    "dyn_core.testing": "laws of plugins",
-}
 
 
 def _name(path):
@@ -87,23 +77,6 @@ def _imports(module):
     return modules & FILES.keys()
 
 
-def _covered(module, names):
-    """Whether a module is one of the names, or in a package of that name."""
-    return any(module == name or module.startswith(f"{name}.") for name in names)
-
-
-def _faults(modules, digested, exceptions):
-    """Return modules that are neither digested nor, as a module or package, excepted."""
-    packages = exceptions.keys() - {"dyn_core"}
-    return sorted(
-        module
-        for module in modules
-        if module != "dyn_core"
-        and not _covered(module, digested)
-        and not _covered(module, packages)
-    )
-
-
 def test_every_module_of_the_compiler_is_digested():
     """Each module of the llvm folder is a writer, or shapes no code for a reason."""
     modules = [name for name in FILES if name.startswith(LLVM)]
@@ -122,26 +95,37 @@ def test_what_the_writers_import_is_digested():
 
 
 @pytest.mark.parametrize("names", [
-    compiler._WRITERS, trace_cache._TRACED, tuple(NOT_WRITERS), tuple(NOT_TRACED),
-], ids=["writers", "traced", "not_writers", "not_traced"])  # fmt: skip
+    compiler._WRITERS, tuple(NOT_WRITERS),
+], ids=["writers", "not_writers"])  # fmt: skip
 def test_every_name_is_a_module(names):
     """A module that moved leaves no name behind that matches nothing."""
     assert len(set(names)) == len(names)
     assert not [name for name in names if name not in FILES]
 
 
-def test_all_that_algorithms_import_is_digested():
-    """What plugins, authors' names and the adapter import, directly or not."""
-    waiting = [name for name in FILES if name.startswith("dyn_plugins")]
-    waiting += ["dyn_core.authoring", "dyn_core.solving.adapter"]
-    reached = set()
-    while waiting:
-        module = waiting.pop()
-        if module not in reached:
-            reached.add(module)
-            waiting += _imports(module)
-    faults = _faults(reached, trace_cache._TRACED, NOT_TRACED)
-    assert not faults, f"add to trace_cache._TRACED: {faults}"
+def _digested(*named):
+    """Return the modules in the key of a function that names these modules."""
+    return set(fingerprint.traced_modules(trace_cache._PACKAGES, named).modules)
+
+
+def _digested_for(function):
+    """Return the modules in the key of a function; of one without a key, the fewest."""
+    pickler = trace_cache._Pickler(io.BytesIO())
+    with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):
+        pickler.dump(function)
+        return _digested(*pickler.modules)
+    return _digested()
+
+
+def _marks():
+    """Return the mark of each module and package that has one."""
+    marks = {}
+    for name, path in FILES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign):
+                if fingerprint.MARK in map(ast.unparse, node.targets):
+                    marks[name] = ast.literal_eval(node.value)
+    return marks
 
 
 def _modules_run(function, width):
@@ -152,29 +136,183 @@ def _modules_run(function, width):
     return {name for name, path in FILES.items() if str(path) in files}
 
 
-def test_all_that_runs_while_algorithms_are_traced_is_digested():
-    """Every module that a shipped solver's algorithm runs in, by a trace of each."""
-    run = set()
+def _energy(model):
+    """Build the Program of an energy ledger's friction."""
+    made = energy.TracedSolver(
+        "joint_friction", energy.JOINT_FRICTION, energy.joint_friction, by_joint=False
+    )
+    return [made.build(model, engine="plain", joint_friction=True)]
+
+
+def _envelope(model):
+    """Build the Program of a safety envelope."""
+    bounds, effort = envelope.Bounds(kinetic_energy=9.0), np.full(model.nv, 100.0)
+    return [envelope.Envelope(model, bounds, effort, "plain").program]
+
+
+def _excitation(model):
+    """Build the Programs of an excitation's design."""
+    points, speeds = [(model.nb, 0.1, 0.2, 0.3)], np.zeros(model.nb + 1)
+    motion = excitation.motion_programs(model, (0, 1), speeds, "plain")
+    return [*motion, *excitation.point_programs(model, points, "plain")]
+
+
+# Modules of dyn_core that build Programs of their own algorithms.
+BUILDERS = {
+    "dyn_core.control.safety.envelope": _envelope,
+    "dyn_core.export.cycle.controller_cycle": lambda model: [
+        control_cycle(name, model, engine="plain") for name in CYCLES
+    ],
+    "dyn_core.identification.excitation.kernels": _excitation,
+    "dyn_core.recordings.energy": _energy,
+    "dyn_core.tasks.task": lambda model: [
+        solver.build(planar_task(name), engine="plain")
+        for solver in (OBSERVATION, dyn.solver("task_step"))
+        for name in TASKS
+    ],
+}
+# They make Programs of algorithms that they are given.
+NO_ALGORITHM = (
+    "dyn_core.solving.solver",
+    "dyn_core.testing.laws.every_law",
+    "dyn_core.testing.random_programs",
+)
+
+
+def test_every_builder_of_programs_is_traced_here():
+    """No module makes a TracedSolver whose algorithm is not traced below."""
+    makers = set()
+    for name, path in FILES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "TracedSolver":
+                makers.add(name)
+    makers = {name for name in makers if name.startswith("dyn_core.")}
+    assert makers - set(NO_ALGORITHM) == BUILDERS.keys()
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Pairs (modules run, modules digested) of the algorithms of plugins and dyn_core."""
+    programs = []
     for name in dyn.solvers(references=True):
         solver = dyn.solver(name)
         if hasattr(solver, "algorithm"):
             kind = dyn.default_registry().system(solver.signature.system)
             model, rng = served_model(solver, 3, 2), np.random.default_rng(0)
-            program = kind.case(solver, model, "plain", rng).program()
-            run |= _modules_run(program.function, sum(p.size for p in program.inputs))
-    for package in ("dyn_core.model", "dyn_core.spatial", "dyn_plugins"):
-        assert any(_covered(module, [package]) for module in run), package
-    faults = [m for m in run if not _covered(m, trace_cache._TRACED)]
-    assert not faults, f"add to trace_cache._TRACED: {faults}"
+            programs.append(kind.case(solver, model, "plain", rng).program())
+    arm = dyn.load("arm7")
+    for build in BUILDERS.values():
+        programs += build(arm)
+    pairs = []
+    for program in programs:
+        function, size = program.function, sum(port.size for port in program.inputs)
+        pairs.append((_modules_run(function, size), _digested_for(function)))
+    return pairs
 
 
-def test_a_module_left_out_is_noticed():
+def test_all_that_runs_while_algorithms_are_traced_is_digested(run):
+    """No mark leaves out a module whose code shapes a Graph."""
+    everything = set().union(*(modules for modules, _ in run))
+    for package in ("dyn_core.model.", "dyn_core.spatial.", "dyn_plugins."):
+        assert any(name.startswith(package) for name in everything), package
+    faults = set().union(*(modules - digested for modules, digested in run))
+    assert not faults, "their marks are wrong"
+
+
+def test_a_changed_algorithm_of_a_wing_is_traced_again(monkeypatch):
+    """Kernels on disk of an excitation's design were found by the old code, too."""
+    (program, _, _, _) = _excitation(dyn.load("arm7"))
+    before = trace_cache.key(program.function, "")
+    changed = (lambda *state, **options: 1.0).__code__
+    monkeypatch.setattr(excitation.motion_rows, "__code__", changed)
+    assert before is not None
+    assert trace_cache.key(program.function, "") != before
+
+
+def test_each_mark_is_needed(run):
+    """A mark is one of two words; a module of the wings runs, any other does not."""
+    everything = set().union(*(modules for modules, _ in run))
+    marks = _marks()
+    wings = {name for name, mark in marks.items() if mark == fingerprint.WINGS}
+    # Random programs are traced by tests of engines alone.
+    assert wings - everything == {"dyn_core.testing.random_programs"}
+    assert set(marks.values()) == {fingerprint.NEVER, fingerprint.WINGS}
+    for name in marks:
+        importlib.import_module(name)
+    assert not _digested() & marks.keys()
+    assert _digested("dyn_core.export") & marks.keys() == wings
+
+
+def test_what_is_always_digested_imports_nothing_of_wings():
+    """So an algorithm that names no wing runs no code of one."""
+    wings = {name for name, mark in _marks().items() if mark == fingerprint.WINGS}
+    always = _digested() & FILES.keys()
+    assert len(always) > 300
+    assert not {name: x for name in always if (x := _imports(name) & wings)}
+
+
+@pytest.mark.parametrize(
+    "name", ["dyn_core.spatial", "dyn_core.spatial.lie", "dyn_plugins.dynamics"]
+)
+def test_a_wrong_mark_is_noticed(name, run, monkeypatch):
     """The tests above can fail."""
-    assert _faults({"dyn_core.spatial.lie"}, ("dyn_core.model",), NOT_TRACED)
-    assert not _faults({"dyn_core.spatial.lie"}, ("dyn_core.spatial",), NOT_TRACED)
-    assert _faults({"dyn_core.spatial_2"}, ("dyn_core.spatial",), {})
-    called = _modules_run(lambda x: list(dyn.spatial.Vector(x)), 2)
-    assert "dyn_core.spatial.vectors" in called
+    module = importlib.import_module(name)
+    monkeypatch.setattr(module, fingerprint.MARK, fingerprint.NEVER, raising=False)
+    assert any(modules - _digested("dyn_core.export") for modules, _ in run)
+
+
+def test_a_new_module_is_digested_unless_the_nearest_mark_says_otherwise(monkeypatch):
+    """A forgotten mark costs time, never a wrong torque; no mark is that of a whole distribution."""
+    before = fingerprint.of_traced_code(trace_cache._PACKAGES, ())
+
+    def digest(name, **values):
+        module = types.ModuleType(name)
+        vars(module).update(values)
+        monkeypatch.setitem(sys.modules, name, module)
+        return fingerprint.of_traced_code(trace_cache._PACKAGES, ())
+
+    assert digest("dyn_core.export.my_new", FACTOR=1.0) == before
+    seen = {before}
+    for name, values in (
+        ("dyn_core.my_new", {"FACTOR": 1.0}),
+        ("dyn_core.my_new", {"FACTOR": 2.0}),
+        ("dyn_core.spatial.my_new", {"FACTOR": 2.0}),
+        ("dyn_plugins.my_new", {"FACTOR": 2.0}),
+        (
+            "dyn_core.export.my_new",
+            {"FACTOR": 2.0, fingerprint.MARK: "a misspelt mark"},
+        ),
+    ):
+        seen.add(digest(name, **values))
+    assert len(seen) == 6
+
+
+WINGS = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import dyn_core as dyn
+from dyn_core.engines.llvm.cached import trace_cache
+program = dyn.solver("rnea").build(dyn.load("arm7"), engine="plain")
+for name in sys.argv[1:]:
+    __import__(f"dyn_core.{name}")
+print(trace_cache.key(program.function, ""))
+"""
+
+
+def test_processes_with_other_wings_share_keys():
+    """What else is imported makes no other key: a cache would be of no use then."""
+    wings = ["batch", "commands.main", "envs.vector", "export", "reports", "view"]
+    keys = {
+        subprocess.run(
+            [sys.executable, "-c", WINGS, *names],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for names in ([], wings)
+    }
+    assert len(keys) == 1
+    assert keys.pop().startswith("trace-")
 
 
 def test_modules_of_engines_have_no_circle():

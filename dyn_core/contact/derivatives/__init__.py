@@ -6,4 +6,6 @@ from dyn_core.contact.derivatives.differentiable_step import (
     step_derivatives,
 )
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = ["DifferentiableStep", "StepDerivatives", "step_derivatives"]

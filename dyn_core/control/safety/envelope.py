@@ -24,6 +24,7 @@ from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Motion, Vector, total
 from dyn_core.validation import known_keywords
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 JOINT = ("effort", "effort_rate", "joint_power", "tracking_error", "velocity")
 MODEL = "model"  # setting of a bound that is computed from the model
 SPEEDING = 1.5  # default velocity bound, as a multiple of the velocity limit

@@ -18,3 +18,5 @@ From a call in Python to a kernel: entry_code, python_to_llvm and entry.
 python_to_llvm.py explains their purpose and method, and lists the rules of a call that
 are therefore implemented twice.
 """
+
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py

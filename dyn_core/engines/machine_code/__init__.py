@@ -36,6 +36,8 @@ from dyn_core.engines.machine_code.language import (
 )
 from dyn_core.engines.machine_code.loading import CompiledFunction, compiled
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
+
 __all__ = [
     "NO_KERNEL",
     "CompiledFunction",

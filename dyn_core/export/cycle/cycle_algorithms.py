@@ -5,6 +5,8 @@ from __future__ import annotations
 from dyn_core.export.cycle.cycle_steps import Cycle, all_finite, displacement
 from dyn_core.spatial import Vector
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
+
 
 def tracking_cycle(  # type: ignore[no-untyped-def]
     model, q, qd, q_ref, qd_ref, qdd_ref, kp, kd, t, fresh, request, state,

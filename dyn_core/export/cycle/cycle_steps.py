@@ -35,6 +35,7 @@ from dyn_core.numbers.scalar import (
 )
 from dyn_core.spatial import Vector
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 STATUS = ("drives", "waits", "refused", "kept", "stale", "bridges", "stopped")
 REQUESTS = ("none", "ramp", "zero", "reset", "disable")
 DRIVES, WAITS, REFUSED, KEPT, STALE, BRIDGES, STOPPED = map(float, range(7))

@@ -25,6 +25,7 @@ from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Transform, Vector
 
+RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 _RESULTS = Port("results", ("results",), "SI", meaning="what the design looks at")
 _WEIGHTS = Port("weights", ("results",), "SI", meaning="weights of these results")
 MOTION_ROWS = Signature(

@@ -1,1 +1,3 @@
 """Conversion between planar chains and robots."""
+
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py

@@ -30,6 +30,7 @@ from dyn_core.engines.machine_code import (
     machine_code,
 )
 
+RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 STEP = 1e-5  # displacement of the differences [m | rad]
 SINE, COSINE = math.sin(STEP), math.cos(STEP)
 

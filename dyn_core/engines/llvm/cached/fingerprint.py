@@ -3,6 +3,16 @@
 Files on disk may be newer than the loaded code; a cache entry must follow from the
 loaded code. Digesting is slow, comparing object identities is not: a digest is stored
 with every object that it was computed from, until one of them is replaced.
+
+A package or module whose code shapes no Graph may say so by a mark; the nearest mark on
+the path of a module counts:
+
+    RUNS_WHILE_TRACED = "never"  # no code in here runs while an algorithm is traced
+    RUNS_WHILE_TRACED = "wings"  # only for algorithms that name a marked module
+
+A module without a mark is digested for every algorithm: a forgotten mark costs time, as
+processes with and without that module trace anew. A wrong mark could keep a stale
+kernel; tests/engines/test_digests.py proves each.
 """
 
 from __future__ import annotations
@@ -10,15 +20,16 @@ from __future__ import annotations
 import hashlib
 import marshal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter, is_, methodcaller
 from types import CellType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+MARK, NEVER, WINGS = "RUNS_WHILE_TRACED", "never", "wings"
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _NO_REFERENCES = 0  # the marshal version whose bytes follow from values alone
 _HIDDEN = ("__func__", "__wrapped__", "fget", "func")  # attributes of wrappers
@@ -28,23 +39,84 @@ _content = attrgetter("cell_contents")
 _PARTS = tuple(map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__")))
 
 
-def of_code(modules: tuple[str, ...]) -> str:
-    """Return the digest of functions, classes and constants in modules, as hex.
+def of_code(packages: tuple[str, ...]) -> str:
+    """Return the digest of functions, classes and constants in packages, as hex.
 
     Constants are plain values under any name, and the contents of tables named in upper
     case: dicts, lists, tuples, arrays, records of these packages.
 
     Args:
-        modules: Prefixes of module names; only loaded modules count.
+        packages: Names of packages and modules; only loaded modules count.
     """
-    loaded = {
+    return _digest(packages, _loaded(packages))
+
+
+class TracedModules(NamedTuple):
+    """The loaded modules whose code can run while a function is traced.
+
+    Attributes:
+        wings: Whether the function names a marked module.
+        modules: Modules by name.
+    """
+
+    wings: bool
+    modules: dict[str, Any]
+
+
+def traced_modules(packages: tuple[str, ...], named: Iterable[str]) -> TracedModules:
+    """Return the loaded modules of packages that can run while a function is traced.
+
+    Args:
+        packages: Names of packages.
+        named: Modules of the functions and classes that the function refers to.
+    """
+    loaded = _loaded(packages)
+    marks = {x: vars(loaded[x])[MARK] for x in loaded if MARK in vars(loaded[x])}
+    # The mark of a top-level package holds for its own __init__ alone: one line cannot
+    # leave out a whole distribution.
+    above = tuple(f"{name}." for name in marks if "." in name)
+    marked = {
+        name: _nearest(name, marks)
+        for name in loaded
+        if name in marks or name.startswith(above)
+    }
+    wings = any(name in marked for name in named)
+    left_out = (NEVER,) if wings else (NEVER, WINGS)
+    modules = {x: loaded[x] for x in loaded if marked.get(x) not in left_out}
+    return TracedModules(wings, modules)
+
+
+def of_traced_code(packages: tuple[str, ...], named: Iterable[str]) -> str:
+    """Return the digest of the modules of `traced_modules`, as hex, like `of_code`."""
+    wings, modules = traced_modules(packages, named)
+    return _digest((MARK, str(wings), *packages), modules)
+
+
+def _loaded(packages: tuple[str, ...]) -> dict[str, Any]:
+    """Return the loaded modules of packages by name."""
+    inside = tuple(f"{name}." for name in packages)
+    return {
         name: module
         for name, module in sys.modules.copy().items()
-        if name.startswith(modules)
+        if name.startswith(inside) or name in packages
     }
-    kept = _kept.get(modules)
+
+
+def _nearest(name: str, marks: Mapping[str, str]) -> str:
+    """Return the mark of a module, or of the nearest package that it is in."""
+    while name not in marks:
+        name = name.rpartition(".")[0]
+    return marks[name]
+
+
+def _digest(key: tuple[str, ...], loaded: dict[str, Any]) -> str:
+    """Return the digest of modules, read anew only if something in them was replaced.
+
+    `key` is the name of the reading.
+    """
+    kept = _kept.get(key)
     if kept is None or not kept.holds(loaded):
-        kept = _kept[modules] = _Reading(modules, loaded)
+        kept = _kept[key] = _Reading(loaded)
     return kept.digest
 
 
@@ -54,15 +126,14 @@ class _Reading:
     All objects read are referenced, so that no new object can get the identity of one.
 
     Args:
-        modules: Prefixes of module names.
-        loaded: Loaded modules by name.
+        loaded: Modules by name.
 
     Attributes:
         digest: Hex digest of the contents.
     """
 
-    def __init__(self, modules: tuple[str, ...], loaded: dict[str, Any]) -> None:
-        self._prefixes = modules
+    def __init__(self, loaded: dict[str, Any]) -> None:
+        self._modules = frozenset(loaded)
         self._numbers: dict[int, tuple[int, Any]] = {}
         self._spaces: list[Any] = []  # mappings, with their keys, values and lengths
         self._keys: list[Any] = []
@@ -162,7 +233,7 @@ class _Reading:
             content = value.tobytes()
             self._arrays.append((value, content))
             return ("array", value.dtype.str, value.shape, content)
-        if kind.__module__.startswith(self._prefixes):
+        if kind.__module__ in self._modules:
             return ("record", kind.__qualname__, self._fields(value))
         name = str(getattr(value, "__name__", kind.__qualname__))
         return ("other", name, self._behind(value))
@@ -188,7 +259,7 @@ class _Reading:
     def _class(self, kind: type) -> Any:
         """Return the members of a class of these modules, else the class's name."""
         name = (kind.__module__, kind.__qualname__)
-        if not kind.__module__.startswith(self._prefixes):
+        if kind.__module__ not in self._modules:
             return name
         bases = [self._of(base) for base in kind.__bases__]
         return (*name, bases, self._members(vars(kind)))

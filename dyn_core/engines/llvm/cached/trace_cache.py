@@ -2,9 +2,9 @@
 
 Tracing takes longer than loading machine code. So the digest of the Graph is stored
 under a digest of everything it follows from: the pickled function with its robot, and
-the code of this package as loaded in this process, changed functions included. An
-algorithm, joint or object from another package may call unknown code: it is traced
-every time.
+the code of these packages as loaded in this process, changed functions included. All
+modules count but those with a mark (fingerprint.py). An algorithm, joint or object from
+another package may call unknown code: it is traced every time.
 """
 
 from __future__ import annotations
@@ -21,28 +21,6 @@ import numpy as np
 from dyn_core.engines.llvm.cached import fingerprint, kernel_cache
 
 _PACKAGES = ("dyn_core", "dyn_plugins")
-# Modules and packages that can run while an algorithm is traced. That none is left out
-# is tested in tests/engines/test_digests.py.
-_TRACED = (
-    "dyn_core.contact",
-    "dyn_core.control.safety.envelope",
-    "dyn_core.engines.graph",
-    "dyn_core.export.cycle.cycle_steps",
-    "dyn_core.export.cycle.cycle_algorithms",
-    "dyn_core.model",
-    "dyn_core.numbers",
-    "dyn_core.planar",
-    "dyn_core.problems",
-    "dyn_core.recordings.energy",
-    "dyn_core.sharing",
-    "dyn_core.solving.adapter",
-    "dyn_core.solving.build_options",
-    "dyn_core.solving.solver",
-    "dyn_core.spatial",
-    "dyn_core.tasks",
-    "dyn_core.validation",
-    "dyn_plugins",
-)
 _NEUTRAL = ("builtins", "numpy", "collections", "functools", "types")
 
 
@@ -64,7 +42,15 @@ class GraphFacts(NamedTuple):
 
 
 class _Pickler(pickle.Pickler):
-    """A pickler that refuses objects of other packages by PicklingError."""
+    """A pickler that refuses objects of other packages by PicklingError.
+
+    Attributes:
+        modules: Modules of the classes and functions that were pickled.
+    """
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.modules: set[str] = set()
 
     def reducer_override(self, value: Any) -> Any:
         """Raise PicklingError for a class, function or object of another package.
@@ -75,6 +61,7 @@ class _Pickler(pickle.Pickler):
         package = kind.__module__.partition(".")[0]
         if package not in (*_PACKAGES, *_NEUTRAL):
             raise pickle.PicklingError(f"{kind} is from elsewhere")
+        self.modules.add(kind.__module__)
         return NotImplemented
 
 
@@ -89,12 +76,14 @@ def key(function: Any, machine: str) -> str | None:
         None if the function cannot be pickled or contains objects of other packages.
     """
     content = io.BytesIO()
+    pickler = _Pickler(content)
     try:
-        _Pickler(content, protocol=5).dump(function)
+        pickler.dump(function)
     except (pickle.PicklingError, AttributeError, TypeError):
         return None
     digest = hashlib.sha256(content.getvalue())
-    digest.update(fingerprint.of_code(_TRACED).encode() + machine.encode())
+    code = fingerprint.of_traced_code(_PACKAGES, pickler.modules)
+    digest.update(code.encode() + machine.encode())
     digest.update(f"{sys.version} {np.__version__} {GraphFacts._fields}".encode())
     return f"trace-{digest.hexdigest()}"
 
