@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dyn_core.errors import ModelError
 from dyn_core.numbers.scalar import Scalar, atan2, cos, sin, sqrt
 from dyn_core.spatial import Matrix, Motion, RigidInertia, Transform, Vector
 from dyn_core.validation import Field, numbers
@@ -166,6 +167,33 @@ def roll_pitch_yaw(R: Matrix) -> tuple[Scalar, Scalar, Scalar]:
     if isinstance(level, float) and level < 1e-12:
         return 0.0, pitch, atan2(-R[0, 1], R[1, 1])
     return atan2(R[2, 1], R[2, 2]), pitch, atan2(R[1, 0], R[0, 0])
+
+
+def rpy_of(quaternion: tuple[float, ...], where: str, element: str) -> tuple:
+    """Return roll, pitch and yaw [rad] of a quaternion (x, y, z, w) of any length.
+
+    R = Rz(yaw) Ry(pitch) Rx(roll). At a pitch of a quarter turn, only roll and yaw
+    together are determined; roll is computed for the yaw found.
+
+    Args:
+        quaternion: Quaternion.
+        where: Element and attribute, for errors.
+        element: Name of the link or joint.
+
+    Raises:
+        ModelError: The quaternion has length zero.
+    """
+    length = math.hypot(*quaternion)
+    if length < 1e-9:
+        raise ModelError(f"{where}: a quaternion of length 0 is no rotation", element)
+    x, y, z, w = (value / length for value in quaternion)
+    r11, r21 = 1 - 2 * (y * y + z * z), 2 * (x * y + z * w)
+    r12, r22 = 2 * (x * y - z * w), 1 - 2 * (x * x + z * z)
+    r13, r23, r31 = 2 * (x * z + y * w), 2 * (y * z - x * w), 2 * (x * z - y * w)
+    yaw = math.atan2(r21, r11)
+    s, c = math.sin(yaw), math.cos(yaw)
+    roll = math.atan2(s * r13 - c * r23, c * r22 - s * r12)
+    return roll, math.atan2(-r31, math.hypot(r11, r21)), yaw
 
 
 def rotations(rpy: np.ndarray) -> Matrix:

@@ -16,29 +16,20 @@ materials:                                      # by link; default: all other li
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dyn_core.errors import ModelError
-from dyn_core.model.checks.findings import Findings
-from dyn_core.model.description import Description, Geometry
+from dyn_core.model.description import Description
+from dyn_core.model.description_builder import DescriptionBuilder
 from dyn_core.model.frames import PLACE, Frame, origin
 from dyn_core.model.shapes import (
     ANY,
     WORLD,
-    Box,
-    Capsule,
-    Cylinder,
     Material,
-    Mesh,
     PairRules,
     PlacedShape,
-    Shape,
-    Sphere,
 )
-from dyn_core.spatial import Transform
 from dyn_core.validation import (
     REQUIRED,
     ByName,
@@ -77,11 +68,6 @@ SHAPE = Tagged(
         for kind, keys in _KEYS.items()
     },
 )
-_ROUND: dict[str, Callable[..., Shape]] = {
-    "sphere": Sphere,
-    "cylinder": Cylinder,
-    "capsule": Capsule,
-}
 MATERIAL = Table(
     Field("mu", Quantity(0.0), "Coulomb's coefficient of friction", "", 1.0),
     Field(
@@ -137,30 +123,6 @@ FIELDS = (
 )
 
 
-def from_geometry(
-    link: str, geometry: Sequence[Geometry], findings: Findings
-) -> tuple[Shape, ...]:
-    """Return the collision shapes of a link from its <collision> elements.
-
-    Invalid shapes are left out with a finding; a ModelError where the check is strict.
-
-    Args:
-        link: Name of the link, for messages.
-        geometry: Visual and collision geometry; visuals are ignored.
-        findings: Collects the findings.
-    """
-    collisions = [item for item in geometry if item.role == "collision"]
-    shapes = []
-    for k, item in enumerate(collisions, 1):
-        where = f"link '{link}': <collision> {k}: <{item.shape}>"
-        X = Transform.of_pose(*item.pose)
-        try:
-            shapes.append(_shape(where, link, item.shape, item.size, X, item.mesh))
-        except ModelError as error:
-            findings.doubtful(error, "it is left out")
-    return tuple(shapes)
-
-
 def place_shapes(
     frames: Mapping[str, Frame], description: Description
 ) -> tuple[PlacedShape, ...]:
@@ -177,33 +139,26 @@ def place_shapes(
     )
 
 
-def apply(description: Description, data: Entry, source: str) -> Description:
-    """Return the Description with a sidecar's collisions, pairs and materials added.
+def add_to(builder: DescriptionBuilder, data: Entry, source: str) -> None:
+    """Add a sidecar's collisions, pairs and materials to a robot.
 
     Args:
-        description: Robot.
+        builder: Gets them.
         data: Content of the sidecar, checked by its Table.
         source: Name of the sidecar in messages.
 
     Raises:
         ModelError: Unknown link, invalid shape, or contradicting pairs.
     """
-    names = [link.name for link in description.links]
-    shapes = {link.name: link.collisions for link in description.links}
+    names = builder.link_names
     for name, entry in data.get("collisions", {}).items():
         link = known_name(f"{source}: collisions", "link", name, names)
-        shapes[link] = _link(f"{source}: collisions: {link}", link, entry, shapes[link])
+        _add_shapes(f"{source}: collisions: {link}", builder, link, entry)
     for name in data.get("materials", ()):
         known_name(f"{source}: materials", "link", name, [*names, "default"])
+    builder.materials |= data.get("materials", {})
     rules = data.get("pairs", {})
-    return replace(
-        description,
-        links=tuple(
-            replace(link, collisions=shapes[link.name]) for link in description.links
-        ),
-        materials={**description.materials, **data.get("materials", {})},
-        pairs=_pair_rules(f"{source}: pairs", rules, description.pairs, names),
-    )
+    builder.pairs = _pair_rules(f"{source}: pairs", rules, builder.pairs, names)
 
 
 def _pair_rules(
@@ -231,70 +186,22 @@ def _pair_rules(
     return PairRules((before.allow - deny) | allow, (before.deny - allow) | deny)
 
 
-def _link(
-    where: str, link: str, entry: Any, before: tuple[Shape, ...]
-) -> tuple[Shape, ...]:
-    """Return the shapes of a link after an entry that adds to or replaces `before`.
+def _add_shapes(where: str, builder: DescriptionBuilder, link: str, entry: Any) -> None:
+    """Add the shapes of an entry to a link, or replace the link's by them.
 
     Raises ModelError unless a mapping has exactly one of add and replace.
     """
     if isinstance(entry, Mapping):
         if len(entry) != 1:
             raise ModelError(f"{where}: needs add or replace, one of them", link)
-        before = () if "replace" in entry else before
+        if "replace" in entry:
+            builder.shapes[link] = ()
         entry = next(iter(entry.values()))
-    shapes = []
     for k, x in enumerate(entry):
         keys = _KEYS[x["type"]]
         size = x["size"] if "size" in keys else tuple(x[key] for key in keys)
         X = origin(x["xyz"], x["rpy"])
-        shapes.append(_shape(f"{where}[{k}]", link, x["type"], size, X, None))
-    return (*before, *shapes)
-
-
-def _shape(
-    where: str,
-    link: str,
-    kind: str,
-    size: tuple[float, ...],
-    X: Transform,
-    mesh: str | None,
-) -> Shape:
-    """Return a checked shape.
-
-    Args:
-        where: Name of the shape in messages.
-        link: Name of the link.
-        kind: sphere, box, cylinder, capsule or mesh.
-        size: Sizes of the kind [m]; scale factors of a mesh.
-        X: Transform from the link's frame.
-        mesh: File of a mesh, else None.
-
-    Raises:
-        ModelError: A number is not finite, a size is negative, or a mesh has no file or
-            a scale of 0.
-    """
-    R, p = X.pose
-    if not all(math.isfinite(x) for x in (*p, *(x for row in R.rows for x in row))):
-        raise ModelError(f"{where}: its origin holds a number that is not finite", link)
-    numbers = ", ".join(map(str, size))
-    if kind == "mesh":
-        if not mesh:
-            raise ModelError(f"{where}: names no file; give filename", link)
-        if not all(math.isfinite(x) and x for x in size):
-            raise ModelError(
-                f"{where}: scale {numbers}; finite factors other than 0 are valid", link
-            )
-        return Mesh(X, mesh, (size[0], size[1], size[2]))
-    if not all(math.isfinite(x) and x >= 0.0 for x in size):
-        raise ModelError(
-            f"{where}: size {numbers}; finite lengths that are not negative are valid"
-            " [m]",
-            link,
-        )
-    if kind == "box":
-        return Box(X, (size[0], size[1], size[2]))
-    return _ROUND[kind](X, *size)
+        builder.shape(f"{where}[{k}]", link, x["type"], size, X)
 
 
 def _pairs(

@@ -44,6 +44,7 @@ from typing import Any
 from dyn_core.errors import ModelError
 from dyn_core.model import shape_reader
 from dyn_core.model.description import Description, JointSpec, Mimic, PointSpring
+from dyn_core.model.description_builder import DescriptionBuilder
 from dyn_core.model.frames import PLACE
 from dyn_core.model.joints import KINDS
 from dyn_core.model.loops.loop_constraints import LOOP, make_loop
@@ -58,7 +59,6 @@ from dyn_core.validation import (
     Quantity,
     Switch,
     Table,
-    known_name,
     numbers,
     read_yaml,
 )
@@ -240,68 +240,35 @@ def apply(description: Description, extras: Extras) -> Description:
     """
     content, source = read_yaml(extras, "sidecar", "extras")
     data = SIDECAR.read(source, {} if content is None else content)
-    joints = _JointsByName(description, source)
+    builder = DescriptionBuilder.of(description)
     for section in ("joints", "armature", "rotors", "springs"):
         for name in data.get(section, ()):
-            known_name(f"{source}: {section}", "joint", name, joints)
+            builder.joint_of(name, f"{source}: {section}")
     for name, entry in data.get("joints", {}).items():
-        joints[name] = _joint(f"{source}: joints: {name}", joints[name], entry)
+        spec = builder.joint_of(name, source)
+        builder.change(name, **_changes(f"{source}: joints: {name}", spec, entry))
     for section in ("armature", "rotors", "springs"):
         for name in data.get(section, ()):
-            _refuse_fixed(f"{source}: {section}", joints[name])
+            _refuse_fixed(f"{source}: {section}", builder.joint_of(name, source))
     for name, value in data.get("armature", {}).items():
-        joints[name] = replace(joints[name], armature=value)
+        builder.change(name, armature=value)
     for name, entry in data.get("rotors", {}).items():
         added = entry["inertia"] * entry["ratio"] * entry["ratio"]
-        joints[name] = replace(joints[name], armature=joints[name].armature + added)
+        before = builder.joint_of(name, source).armature
+        builder.change(name, armature=before + added)
     for name, entry in data.get("springs", {}).items():
-        joints[name] = replace(joints[name], **entry)
+        builder.change(name, **entry)
     for k, entry in enumerate(data.get("gears", ())):
         for name, rule in _gear(f"{source}: gears[{k}]", entry):
-            joints.add_follower(name, rule)
-    loops = [
-        make_loop(**{"name": f"loop{k}", **entry})
-        for k, entry in enumerate(data.get("loops", ()), 1)
-    ]
-    springs = [
-        _point_spring(f"{source}: point_springs[{k}]", f"spring{k + 1}", entry)
-        for k, entry in enumerate(data.get("point_springs", ()))
-    ]
-    return replace(
-        shape_reader.apply(description, data, source),
-        joints=tuple(joints.values()),
-        sources=(*description.sources, source),
-        loops=(*description.loops, *loops),
-        point_springs=(*description.point_springs, *springs),
-    )
-
-
-class _JointsByName(dict[str, JointSpec]):
-    """Joints of a Description by name; looking up an unknown name is a ModelError."""
-
-    def __init__(self, description: Description, source: str) -> None:
-        super().__init__((joint.name, joint) for joint in description.joints)
-        self.source = source
-
-    def __missing__(self, name: str) -> JointSpec:
-        """Raise a ModelError with the nearest known names."""
-        known_name(self.source, "joint", name, self)
-        raise KeyError(name)
-
-    def add_follower(self, name: str, rule: Mimic) -> None:
-        """Add a rule to joint `name`.
-
-        Raises:
-            ModelError: It already follows another joint, or a name is unknown.
-        """
-        leader, mimic = self[rule.joint], self[name].mimic
-        if mimic is not None:
-            raise ModelError(
-                f"{self.source}: joint '{name}' follows '{mimic.joint}'"
-                f" already and cannot follow '{leader.name}' too; leave one out",
-                name,
-            )
-        self[name] = replace(self[name], mimic=rule)
+            builder.follow(name, rule, source)
+    for k, entry in enumerate(data.get("loops", ()), 1):
+        builder.loops.append(make_loop(**{"name": f"loop{k}", **entry}))
+    for k, entry in enumerate(data.get("point_springs", ())):
+        where = f"{source}: point_springs[{k}]"
+        builder.point_springs.append(_point_spring(where, f"spring{k + 1}", entry))
+    shape_reader.add_to(builder, data, source)
+    sources = (*description.sources, source)
+    return replace(builder.description(), sources=sources)
 
 
 def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:
@@ -403,8 +370,8 @@ def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
             )
 
 
-def _joint(where: str, spec: JointSpec, entry: Entry) -> JointSpec:
-    """Return a joint with the changes of its entry.
+def _changes(where: str, spec: JointSpec, entry: Entry) -> dict[str, Any]:
+    """Return the attributes of a joint that its entry changes.
 
     A new type other than revolute, prismatic and helical removes the position limits.
 
@@ -431,9 +398,9 @@ def _joint(where: str, spec: JointSpec, entry: Entry) -> JointSpec:
     if "factors" in changes:
         bare = JointSpec(spec.name, "fixed", spec.parent, spec.child)
         changes["factors"] = tuple(
-            _joint(f"{where}: factors[{k}]", bare, row)
+            replace(bare, **_changes(f"{where}: factors[{k}]", bare, row))
             for k, row in enumerate(changes["factors"])
         )
     for key, value in changes.pop("plug", {}).items():
         changes[f"plug_{key}"] = value
-    return replace(spec, **changes)
+    return changes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -16,24 +15,23 @@ from urdf_parser_py import urdf as parser
 from urdf_parser_py.xml_reflection import core as reflection
 
 from dyn_core.errors import ModelError
-from dyn_core.model import shape_reader
-from dyn_core.model import sidecar as sidecar_file
-from dyn_core.model.assembly.build import Build
-from dyn_core.model.checks.description import check_choices, check_gravity
-from dyn_core.model.checks.findings import Findings, warn_of
-from dyn_core.model.checks.mimics import without_lost_rules
-from dyn_core.model.description import Description, JointSpec, LinkSpec, Mimic
+from dyn_core.model.checks.description import check_gravity
+from dyn_core.model.checks.findings import Findings
+from dyn_core.model.description import Description, Geometry, Mimic
+from dyn_core.model.description_builder import DescriptionBuilder, Inertial
 from dyn_core.model.frames import rotations
 from dyn_core.model.garbage import seldom_collected
 from dyn_core.model.joints.one_axis import unit
-from dyn_core.model.model import Model, assemble
+from dyn_core.model.model import Model
+from dyn_core.model.reading import GRAVITY, Choices, complete_model
+from dyn_core.model.sidecar import Extras
 from dyn_core.model.sources.origin import Origin
 from dyn_core.model.urdf_xml.attributes import XACRO
 from dyn_core.model.urdf_xml.clean import CleanRobot, complete
 from dyn_core.model.urdf_xml.cleaning import clean_robot
-from dyn_core.model.urdf_xml.geometry import Color, colors_by_name, read_shapes
+from dyn_core.model.urdf_xml.geometry import colors_by_name, read_shapes
 from dyn_core.model.urdf_xml.source import Source, parse_xml, read_source
-from dyn_core.spatial import RigidInertia, Symmetric, Vector
+from dyn_core.spatial import Symmetric, Transform
 from dyn_core.validation import known_keywords
 
 Parsed = Any  # an object of urdf_parser_py, which has no types
@@ -48,10 +46,10 @@ def load_urdf(
     lock: Mapping[str, ArrayLike] | None = None,
     root: str | None = None,
     tip: str | None = None,
-    extras: sidecar_file.Extras | None = None,
+    extras: Extras | None = None,
     sidecar: bool = True,
     check: str = "warn",
-    gravity: tuple[float, ...] = (0.0, 0.0, -9.81),
+    gravity: tuple[float, ...] = GRAVITY,
 ) -> Model:
     """Return the Model of a URDF.
 
@@ -77,62 +75,30 @@ def load_urdf(
     text, path = read_source(source)
     if path is not None and path.suffix == ".xacro" and "<xacro:" in text:
         raise ModelError(XACRO)
-    return read_urdf(
-        parse_xml(text),
-        Origin("urdf", None if path is None else os.path.abspath(path)),
-        root_joint=root_joint,
-        lock=lock,
-        root=root,
-        tip=tip,
-        extras=extras,
-        sidecar=sidecar,
-        check=check,
-        gravity=gravity,
-    )
+    element = parse_xml(text)
+    origin = Origin("urdf", None if path is None else os.path.abspath(path))
+    g = check_gravity(gravity)
+    choices = Choices(root_joint, lock, root, tip, extras, sidecar, check, g)
+    return read_urdf(element, origin, choices)
 
 
-def read_urdf(
-    robot: Element,
-    origin: Origin,
-    *,
-    root_joint: str,
-    lock: Mapping[str, ArrayLike] | None,
-    root: str | None,
-    tip: str | None,
-    extras: sidecar_file.Extras | None,
-    sidecar: bool,
-    check: str,
-    gravity: tuple[float, ...],
-) -> Model:
-    """Return the Model of a <robot> element; other arguments are as in load_urdf.
+def read_urdf(robot: Element, origin: Origin, choices: Choices) -> Model:
+    """Return the Model of a <robot> element.
 
     Args:
         robot: Element of the XML, which is emptied.
         origin: Record of the source.
+        choices: Choices of the caller; without a root_joint it is fixed.
+
+    Raises:
+        ModelError: As load_urdf.
     """
-    check_choices(check, lock)
-    g = check_gravity(gravity)
-    strict = check == "error"
     with seldom_collected():
-        description = describe(robot, strict)
+        description = describe(robot, choices.strict)
     path = None if origin.file is None else Path(origin.file)
-    beside = None if path is None else path.with_name(_stem(path) + ".dyn.yaml")
-    completed = description, origin, path, beside, extras, sidecar
-    description, origin = sidecar_file.complete(*completed)
-    build = Build(description, root, tip, root_joint, dict(lock or {}), g, strict)
-    with seldom_collected():
-        model = assemble(replace(build, origin=origin))
-    # The level of the user's line: its call passes known_keywords and the public
-    # function.
-    warn_of(model.name, model.warnings, stacklevel=4)
-    return model
-
-
-def _stem(path: Path) -> str:
-    """Return the name of a file without .urdf, .xacro, .urdf.xacro or .xml.xacro."""
-    inner = Path(path.stem)
-    whole = path.suffix == ".xacro" and inner.suffix in (".urdf", ".xml")
-    return inner.stem if whole else path.stem
+    root_joint = "fixed" if choices.root_joint is None else choices.root_joint
+    g = GRAVITY if choices.gravity is None else choices.gravity
+    return complete_model(description, origin, path, choices, root_joint, g)
 
 
 def describe(element: Element, strict: bool = False) -> Description:
@@ -150,17 +116,19 @@ def describe(element: Element, strict: bool = False) -> Description:
     element.clear()  # it is large, and nothing needs it from here on
     robot = parsed(clean)
     clean.element.clear()
-    inertias = _inertias([link.inertial for link in robot.links])
     materials = [x.find("material") for y in clean.shapes.values() for x in y]
     inside = [x for x in materials if x is not None]
     colors = colors_by_name([*inside, *clean.materials])
-    links = tuple(
-        _link(link.name, inertia, clean, findings, colors)
-        for link, inertia in zip(robot.links, inertias, strict=True)
-    )
-    joints = [_joint(joint, clean, findings) for joint in robot.joints]
-    followers = without_lost_rules(joints, findings)
-    return Description(robot.name, links, followers, findings.warnings)
+    builder = DescriptionBuilder(robot.name, findings)
+    inertials = _inertials([link.inertial for link in robot.links])
+    for link, inertial in zip(robot.links, inertials, strict=True):
+        shapes = clean.shapes.get(link.name, ())
+        geometry = read_shapes(link.name, shapes, findings, colors)
+        builder.link(link.name, inertial, geometry)
+        _add_collisions(builder, link.name, geometry)
+    for joint in robot.joints:
+        _add_joint(builder, joint, clean.limits.get(joint.name, {}), findings)
+    return builder.description()
 
 
 def parsed(clean: CleanRobot) -> Parsed:
@@ -189,43 +157,33 @@ def _pose(element: Parsed) -> tuple[tuple, tuple]:
     return _triple(element.xyz), _triple(element.rpy)
 
 
-def _link(
-    name: str,
-    inertia: RigidInertia,
-    clean: CleanRobot,
-    findings: Findings,
-    colors: Mapping[str, Color],
-) -> LinkSpec:
-    """Return a link with its shapes.
-
-    Invalid shapes are left out.
-
-    Args:
-        name: Name of the link.
-        inertia: Its inertia.
-        clean: The robot; has the <visual> and <collision> elements.
-        findings: Collects a warning for each shape that is left out.
-        colors: Colours by name of the material.
-
-    Raises:
-        ModelError: A shape is not valid and the check is strict.
-    """
-    geometry = read_shapes(name, clean.shapes.get(name, ()), findings, colors)
-    collisions = shape_reader.from_geometry(name, geometry, findings)
-    return LinkSpec(name, inertia, geometry, collisions)
+def _add_collisions(
+    builder: DescriptionBuilder, link: str, geometry: Sequence[Geometry]
+) -> None:
+    """Add the collision shapes of a link from its <collision> elements."""
+    collisions = [item for item in geometry if item.role == "collision"]
+    for k, item in enumerate(collisions, 1):
+        where = f"link '{link}': <collision> {k}: <{item.shape}>"
+        X = Transform.of_pose(*item.pose)
+        builder.shape(where, link, item.shape, item.size, X, item.mesh)
 
 
-def _inertias(parts: Sequence[Parsed]) -> list[RigidInertia]:
-    """Return the inertia of each link; links with the same <inertial> share an object.
+def _inertials(parts: Sequence[Parsed]) -> list[Inertial | None]:
+    """Return the <inertial> of each link; links with the same one share an object.
 
     Args:
-        parts: <inertial> of each link; None: zero inertia.
+        parts: <inertial> of each link; None: it has none.
     """
     distinct = {id(part): part for part in parts if part is not None}
-    rows = [_inertia_row(part) for part in distinct.values()]
-    about_links = _about_links(np.array(rows, float).reshape(-1, 13))
-    made = dict(zip(distinct, about_links, strict=True))
-    return [made.get(id(part), RigidInertia.zero()) for part in parts]
+    rows = np.array([_inertia_row(part) for part in distinct.values()], float)
+    m, com, rpy, six = np.split(rows.reshape(-1, 13), [1, 4, 7], axis=1)
+    with np.errstate(all="ignore"):
+        k = rpy.any(axis=1)
+        turned = Symmetric(six[k].T).rotated(rotations(rpy[k]))
+        six[k] = np.array(turned.entries).T
+    numbers = zip(m[:, 0].tolist(), com.tolist(), six.tolist(), strict=True)
+    made = dict(zip(distinct, map(Inertial._make, numbers), strict=True))
+    return [made.get(id(part)) for part in parts]
 
 
 def _inertia_row(part: Parsed) -> tuple[float, ...]:
@@ -237,65 +195,45 @@ def _inertia_row(part: Parsed) -> tuple[float, ...]:
     return (part.mass, *xyz, *rpy, *six)
 
 
-def _about_links(rows: np.ndarray) -> list[RigidInertia]:
-    """Return inertias about the links' frames, from <inertial> elements.
+def _add_joint(
+    builder: DescriptionBuilder,
+    joint: Parsed,
+    added: Mapping[str, float],
+    findings: Findings,
+) -> None:
+    """Add a joint, with defaults for omitted elements.
+
+    Velocity and added limits of 0 mean none.
 
     Args:
-        rows: Mass, xyz, rpy, and six moments about and along that frame, (n, 13).
-    """
-    m, xyz, rpy = rows[:, 0], rows[:, 1:4], rows[:, 4:7]
-    six, h = rows[:, 7:].copy(), np.zeros_like(xyz)
-    with np.errstate(all="ignore"):
-        k = rpy.any(axis=1)
-        turned = Symmetric(six[k].T).rotated(rotations(rpy[k]))
-        six[k] = np.array(turned.entries).T
-        k = xyz.any(axis=1)
-        moved = RigidInertia.of(m[k], Vector(xyz[k].T), six[k].T)
-        h[k], six[k] = np.array(moved.h.entries).T, np.array(moved.I.entries).T
-    numbers = zip(m.tolist(), h.tolist(), six.tolist(), strict=True)
-    return [RigidInertia(m, Vector(h), Symmetric(I)) for m, h, I in numbers]
-
-
-def _joint(joint: Parsed, clean: CleanRobot, findings: Findings) -> JointSpec:
-    """Return a joint, with defaults for omitted elements.
-
-    Velocity and added limits of 0 mean none. Position limits that are missing or
-    contradict each other become infinite, with a finding.
-
-    Args:
+        builder: Gets the joint.
         joint: The <joint>, as read by urdf-parser-py.
-        clean: The robot; has the added limits.
-        findings: Collects a warning for each replaced limit.
+        added: Limits that URDF 1.2 added.
+        findings: Collects a warning for missing limits.
 
     Raises:
         ModelError: Limits contradict each other and the check is strict.
     """
     name, kind, limit, dynamics = joint.name, joint.type, joint.limit, joint.dynamics
     axis = (1.0, 0.0, 0.0) if joint.axis is None else _triple(joint.axis)
-    low, high, velocity, effort = -math.inf, math.inf, math.inf, 0.0
+    rates = {key: x or math.inf for key, x in added.items()}
+    limits = effort = mimic = None
     if limit is not None:
-        velocity, effort = limit.velocity or math.inf, limit.effort
+        rates["velocity"], effort = limit.velocity or math.inf, limit.effort
         if kind in ("revolute", "prismatic"):
-            low, high = limit.lower or 0.0, limit.upper or 0.0
-    if kind in ("revolute", "prismatic") and limit is None:
+            limits = limit.lower or 0.0, limit.upper or 0.0
+    elif kind in ("revolute", "prismatic"):
         findings.note("joint", name, f"{kind} without <limit>; taken as free")
-    if low > high or low == math.inf or high == -math.inf:
-        what = f"limits need lower <= upper, got {low:g} and {high:g}"
-        findings.doubt("joint", name, what, "taken as none")
-        low, high = -math.inf, math.inf
-    added_limits = clean.limits.get(name, {})
-    added: dict[str, Any] = {key: x or math.inf for key, x in added_limits.items()}
-    mimic = None
     if joint.mimic is not None:
         rule = joint.mimic
         factor = 1.0 if rule.multiplier is None else rule.multiplier
         mimic = Mimic(rule.joint, factor, rule.offset or 0.0)
     xyz, rpy = _pose(joint.origin)
-    return JointSpec(
-        name, kind, joint.parent, joint.child, xyz, rpy, _direction(axis),
-        low, high, velocity, effort, **added,
-        damping=getattr(dynamics, "damping", None) or 0.0,
-        friction=getattr(dynamics, "friction", None) or 0.0,
+    builder.joint(
+        name, kind, joint.parent, joint.child, limits,
+        xyz=xyz, rpy=rpy, axis=_direction(axis), effort=effort, **rates,
+        damping=getattr(dynamics, "damping", None) or None,
+        friction=getattr(dynamics, "friction", None) or None,
         mimic=mimic,
     )  # fmt: skip
 

@@ -239,18 +239,16 @@ def test_replicates_within_the_bounds_are_read():
 def test_installed_robots_are_read_in_this_process(monkeypatch):
     """Those of collections are trusted: no process is started for them."""
     from dyn_core.model.mjcf import load
+    from dyn_core.model.reading import Choices
     from dyn_core.model.sources.origin import Origin
 
     pytest.importorskip("mujoco", reason="mujoco is not installed (extra mjcf)")
-    choices = []
+    choices, chosen = [], Choices(None, None, None, None, None, True, "warn", None)
     monkeypatch.setattr(
         load, "compile_mjcf", lambda _, trusted: choices.append(trusted)
     )
     for origin in (Origin("mjcf"), Origin("mjcf", "a.xml", "a", "robot_descriptions")):
         with pytest.raises(AttributeError):
-            load.read_mjcf(
-                "", origin, root_joint=None, lock=None, root=None, tip=None,
-                extras=None, sidecar=True, check="warn", gravity=None,
-            )  # fmt: skip
+            load.read_mjcf("", origin, chosen)
     assert choices == [False, True]
     assert Path(compiled.__file__).with_name("compile_job.py").is_file()

@@ -25,6 +25,7 @@ from dyn_core.model.checks.names import with_mended_names
 from dyn_core.model.checks.tree import check_loops, check_point_springs
 from dyn_core.model.coordinates.order import coordinate_slices
 from dyn_core.model.description import Description, JointSpec, Mimic
+from dyn_core.model.description_builder import unused_name
 from dyn_core.model.frames import (
     Frame,
     Lead,
@@ -157,9 +158,7 @@ class _Walk:
 
         A name other than ROOT_JOINT is a finding.
         """
-        name = ROOT_JOINT
-        while name in self.joints:
-            name += "_"
+        name = unused_name(ROOT_JOINT, {*self.joints})
         if name != ROOT_JOINT:
             what = f"is in the file; the joint of the floating root is called '{name}'"
             self.findings.note("joint", ROOT_JOINT, what)

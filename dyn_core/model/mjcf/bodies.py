@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.model.description import JointSpec, LinkSpec
-from dyn_core.model.mjcf.compiled import Compiled, unused
+from dyn_core.model.description_builder import DescriptionBuilder, Inertial
+from dyn_core.model.frames import rpy_of
+from dyn_core.model.mjcf.compiled import Compiled
 from dyn_core.model.mjcf.drives import Drives
-from dyn_core.model.shapes import Shape
-from dyn_core.model.urdf_xml.attributes import rpy_of
-from dyn_core.spatial import RigidInertia, Vector
+from dyn_core.spatial import Vector
 from dyn_core.spatial.conventions import quaternion_from_wxyz, rotation
 from dyn_core.spatial.lie import quat_exp, quat_matrix, quat_product
 
@@ -29,112 +27,102 @@ _HERE = ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0])
 ROOT_JOINTS = ("fixed", "floating")
 
 
-def read_links(
+def add_links(
     mjcf: Compiled,
+    builder: DescriptionBuilder,
     drives: Drives,
-    shapes: Mapping[int, tuple[Shape, ...]],
     kinds: Sequence[str],
     places: Mapping[str, float],
-) -> tuple[tuple[LinkSpec, ...], tuple[JointSpec, ...]]:
-    """Return the links and joints of an MJCF, in the order of the file, sites last.
+) -> None:
+    """Add the links and joints of an MJCF, in the order of the file, sites last.
 
     Args:
         mjcf: The compiled file.
+        builder: Gets them.
         drives: Quantities that actuators add to joints.
-        shapes: Collision shapes of each body, by number.
         kinds: Kind of the joint of each body, by how_joined.
         places: Positions at which joints are fixed, by name [rad | m].
     """
-    inertias = _inertias(mjcf)
-    links = [LinkSpec(mjcf.links[0], inertias[0], (), shapes.get(0, ()))]
-    joints: list[JointSpec] = []
-    joined = _Joined(mjcf, drives, kinds, places)
+    builder.reserve("link", (*mjcf.links, *mjcf.sites))
+    builder.reserve("joint", mjcf.joints)
+    inertials = _inertials(mjcf)
+    builder.link(mjcf.links[0], inertials[0])
+    joined = _Joined(mjcf, builder, drives, kinds, places)
     for body in range(1, mjcf.model.nbody):
-        chain = joined.chain(body)
-        links += [LinkSpec(x.child, RigidInertia.zero()) for x in chain[:-1]]
-        links.append(
-            LinkSpec(mjcf.links[body], inertias[body], (), shapes.get(body, ()))
-        )
-        joints += chain
+        joined.add_chain(body)
+        builder.link(mjcf.links[body], inertials[body])
     for site, name in enumerate(mjcf.sites):
         if name:
-            links.append(LinkSpec(name, RigidInertia.zero()))
             parent = mjcf.links[int(mjcf.model.site_bodyid[site])]
-            joints.append(joined.fixed(parent, name, mjcf.pose("site", site)))
-    return tuple(links), tuple(joints)
+            joined.add_fixed(parent, name, mjcf.pose("site", site))
+            builder.link(name)
 
 
-def _inertias(mjcf: Compiled) -> list[RigidInertia]:
-    """Return the inertia of each body about the origin of its frame."""
+def _inertials(mjcf: Compiled) -> list[Inertial | None]:
+    """Return the inertia of each body; None if it has none."""
     m = mjcf.model
     R = rotation(quaternion_from_wxyz(m.body_iquat))
     Ic = (R * m.body_inertia[:, None, :]) @ R.swapaxes(1, 2)
     six = Ic[:, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]].tolist()
     rows = zip(m.body_mass.tolist(), m.body_ipos.tolist(), six, strict=True)
-    return [
-        RigidInertia.of(mass, c, entries) if mass or any(entries) else _NOTHING
-        for mass, c, entries in rows
-    ]
-
-
-_NOTHING = RigidInertia.zero()
+    return [Inertial(*row) if row[0] or any(row[2]) else None for row in rows]
 
 
 class _Joined:
-    """Builder of the joints of each body, with unique names.
+    """Adds the joints between each body and its parent, with unique names.
 
-    Args are as in read_links.
+    Args are as in add_links.
     """
 
     def __init__(
         self,
         mjcf: Compiled,
+        builder: DescriptionBuilder,
         drives: Drives,
         kinds: Sequence[str],
         places: Mapping[str, float],
     ) -> None:
-        self.mjcf, self.drives, self.places = mjcf, drives, places
-        self.link_names = {*mjcf.links, *mjcf.sites}
-        self.joint_names = set(mjcf.joints)
-        self.kinds = kinds
+        self.mjcf, self.builder, self.drives = mjcf, builder, drives
+        self.kinds, self.places = kinds, places
 
-    def fixed(self, parent: str, child: str, pose: tuple) -> JointSpec:
-        """Return a fixed joint at `pose` (position, quaternion), named by the child."""
-        name = unused(f"{child}_fixed", self.joint_names)
+    def add_fixed(self, parent: str, child: str, pose: tuple) -> None:
+        """Add a fixed joint at `pose` (position, quaternion), named by the child."""
+        name = self.builder.unused("joint", f"{child}_fixed")
         xyz, quaternion = pose
-        return JointSpec(
-            name, "fixed", parent, child, tuple(xyz), rpy_of(quaternion, "", "")
-        )
+        rpy = rpy_of(quaternion, "", "")
+        self.builder.joint(name, "fixed", parent, child, xyz=tuple(xyz), rpy=rpy)
 
-    def chain(self, body: int) -> list[JointSpec]:
-        """Return the joints between a body (index) and its parent, parent's first.
+    def add_chain(self, body: int) -> None:
+        """Add the joints between a body (index) and its parent, parent's first.
 
-        A fixed body has one fixed joint, a free body one floating joint.
+        A fixed body has one fixed joint, a free body one floating joint. Between the
+        joints of a body are links without mass.
         """
         m = self.mjcf.model
         parent = self.mjcf.links[int(m.body_parentid[body])]
         child, pose = self.mjcf.links[body], self.mjcf.pose("body", body)
         first, count = int(m.body_jntadr[body]), int(m.body_jntnum[body])
         if not self.kinds[body]:
-            return [self.fixed(parent, child, pose)]
+            self.add_fixed(parent, child, pose)
+            return
         if self.kinds[body] == "free":
-            name = self.mjcf.joints[first] if count else f"{child}_joint"
-            name = name if count else unused(name, self.joint_names)
-            spec = JointSpec(name, "floating", parent, child)
-            return [
-                _with_forces(self.mjcf, self.drives, first, spec) if count else spec
-            ]
-        specs = []
+            if count:
+                name, forces = self.mjcf.joints[first], self._forces(first)
+            else:
+                name, forces = self.builder.unused("joint", f"{child}_joint"), {}
+            self.builder.joint(name, "floating", parent, child, **forces)
+            return
         for joint in range(first, first + count):
-            last = joint == first + count - 1
-            name = f"{child}.{self.mjcf.joints[joint]}"
-            below = child if last else unused(name, self.link_names)
-            specs.append(self._moving(joint, parent, below, pose))
+            below = child
+            if joint < first + count - 1:
+                name = f"{child}.{self.mjcf.joints[joint]}"
+                below = self.builder.unused("link", name)
+                self.builder.link(below)
+            self._add_moving(joint, parent, below, pose)
             parent, pose = below, _HERE
-        return specs
 
-    def _moving(self, joint: int, parent: str, child: str, pose: tuple) -> JointSpec:
-        """Return a hinge, slide or ball joint; a fixed one if its position is fixed.
+    def _add_moving(self, joint: int, parent: str, child: str, pose: tuple) -> None:
+        """Add a hinge, slide or ball joint; a fixed one if its position is fixed.
 
         Args:
             joint: Index of the joint.
@@ -146,7 +134,6 @@ class _Joined:
         anchor, axis = Vector(m.jnt_pos[joint].tolist()), m.jnt_axis[joint].tolist()
         place = int(m.jnt_qposadr[joint])
         ref, rest = float(m.qpos0[place]), float(m.qpos_spring[place])
-        limits: dict[str, Any] = {}
         shift = self.places.get(self.mjcf.joints[joint], 0.0) - ref
         if kind == "slide":
             anchor = Vector(axis) * shift
@@ -155,40 +142,43 @@ class _Joined:
             anchor = Vector.zeros(3)
         if kind == "hinge":
             turn = quat_product(turn, quat_exp(Vector(axis) * shift))
-        name = "spherical"
+        family, values = "spherical", dict[str, Any]()
         if kind != "ball":
             limited = bool(m.jnt_limited[joint])
-            low, high = m.jnt_range[joint].tolist()
-            name = "prismatic" if kind == "slide" else "revolute"
-            name = name if limited or name == "prismatic" else "continuous"
-            limits = {"axis": tuple(axis), "effort": self.drives.effort.get(joint, 0.0)}
-            if limited:
-                limits |= {"lower": low, "upper": high}
-            limits |= {"stiffness": float(m.jnt_stiffness[joint]), "rest": rest}
+            family = "prismatic" if kind == "slide" else "revolute"
+            if not limited and kind == "hinge":
+                family = "continuous"
+            values = {
+                "limits": tuple(m.jnt_range[joint].tolist()) if limited else None,
+                "axis": tuple(axis),
+                "effort": self.drives.effort.get(joint),
+                "stiffness": float(m.jnt_stiffness[joint]),
+                "rest": rest,
+            }
         if self.mjcf.joints[joint] in self.places:
-            name, limits = "fixed", {}
-        spec = JointSpec(
-            self.mjcf.joints[joint], name, parent, child, tuple(xyz),
-            rpy_of(tuple(turn), "", ""), plug_xyz=tuple(anchor), **limits,
+            family, values = "fixed", {}
+        self.builder.joint(
+            self.mjcf.joints[joint],
+            family,
+            parent,
+            child,
+            xyz=tuple(xyz),
+            rpy=rpy_of(tuple(turn), "", ""),
+            plug_xyz=tuple(anchor),
             passive=self.drives.driven is not None and joint not in self.drives.driven,
-        )  # fmt: skip
-        return _with_forces(self.mjcf, self.drives, joint, spec)
+            **values,
+            **self._forces(joint),
+        )
 
-
-def _with_forces(
-    mjcf: Compiled, drives: Drives, joint: int, spec: JointSpec
-) -> JointSpec:
-    """Return a joint with damping, dry friction and armature of file and actuators.
-
-    `joint` is the index of the joint, `drives` the actuators' share.
-    """
-    m, place = mjcf.model, int(mjcf.model.jnt_dofadr[joint])
-    return replace(
-        spec,
-        damping=float(m.dof_damping[place]) + drives.damping.get(joint, 0.0),
-        friction=float(m.dof_frictionloss[place]),
-        armature=float(m.dof_armature[place]) + drives.armature.get(joint, 0.0),
-    )
+    def _forces(self, joint: int) -> dict[str, Any]:
+        """Return damping, dry friction and armature of a joint, with its actuators'."""
+        m, place = self.mjcf.model, int(self.mjcf.model.jnt_dofadr[joint])
+        drives = self.drives
+        return {
+            "damping": float(m.dof_damping[place]) + drives.damping.get(joint, 0.0),
+            "friction": float(m.dof_frictionloss[place]),
+            "armature": float(m.dof_armature[place]) + drives.armature.get(joint, 0.0),
+        }
 
 
 def how_joined(mjcf: Compiled, root_joint: str | None) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 from xml.parsers import expat
 
 from dyn_core.errors import ModelError, UnsupportedError, why_unread
+from dyn_core.model.description_builder import unused_name
 from dyn_core.model.mjcf.extent import check_extent
 from dyn_core.model.sources.bounded_process import JobError, run_job
 from dyn_core.model.urdf_xml.source import Source, declared_encoding, escapes
@@ -84,7 +85,9 @@ class Compiled:
         """Names of bodies as links; body 0 is `world`, unnamed bodies are numbered."""
         names = self._named("body", self.model.nbody)
         taken = set(names)
-        return tuple(name or unused(f"body{k}", taken) for k, name in enumerate(names))
+        return tuple(
+            name or unused_name(f"body{k}", taken) for k, name in enumerate(names)
+        )
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
@@ -96,7 +99,9 @@ class Compiled:
             body = int(self.model.jnt_bodyid[k])
             place = k - int(self.model.body_jntadr[body])
             suffix = str(place + 1) if self.model.body_jntnum[body] > 1 else ""
-            result.append(name or unused(f"{self.links[body]}_joint{suffix}", taken))
+            result.append(
+                name or unused_name(f"{self.links[body]}_joint{suffix}", taken)
+            )
         return tuple(result)
 
     @cached_property
@@ -105,7 +110,7 @@ class Compiled:
         names = self._named("site", self.model.nsite)
         taken = set(self.links)
         return tuple(
-            name and unused(name if name not in taken else f"{name}_site", taken)
+            name and unused_name(name if name not in taken else f"{name}_site", taken)
             for name in names
         )
 
@@ -121,17 +126,6 @@ class Compiled:
         x = getattr(self.model, f"{owner}_pos")[number].tolist()
         w, *xyz = getattr(self.model, f"{owner}_quat")[number].tolist()
         return x, [*xyz, w]
-
-
-def unused(name: str, taken: set[str]) -> str:
-    """Return a name, extended by underscores until it is not in `taken`.
-
-    The returned name is added to `taken`.
-    """
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def compile_mjcf(source: Source, trusted: bool = False) -> Compiled:

@@ -7,14 +7,14 @@ excludes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
 from dyn_core.model.checks.findings import Findings
 from dyn_core.model.mjcf.compiled import Compiled
 from dyn_core.model.mjcf.geoms import touching
-from dyn_core.model.shapes import ANY, WORLD, PairRules, Shape
+from dyn_core.model.shapes import ANY, WORLD, PairRules
 from dyn_core.sharing import once
 
 Bits = tuple[int, int]  # contype, conaffinity
@@ -22,7 +22,7 @@ Bits = tuple[int, int]  # contype, conaffinity
 
 def read_pairs(
     mjcf: Compiled,
-    shapes: Mapping[int, Sequence[Shape]],
+    shapes: Container[str],
     joined: Sequence[str],
     findings: Findings,
 ) -> PairRules:
@@ -32,7 +32,7 @@ def read_pairs(
 
     Args:
         mjcf: The compiled file.
-        shapes: Collision shapes of each body, by number.
+        shapes: Names of links that have collision shapes.
         joined: Kind of the joint of each body (bodies.py, how_joined).
         findings: Collects what cannot be represented.
     """
@@ -51,7 +51,7 @@ def read_pairs(
         some, every = _matches(bits[a], bits[b])
         meet = some and not tree.filters(a, b) and (a, b) not in excluded
         met |= meet and a > 0
-        only_half_spaces = a == 0 and 0 not in shapes
+        only_half_spaces = a == 0 and mjcf.links[0] not in shapes
         if meet != (only_half_spaces or not tree.neighbours(a, b)):
             pair = frozenset((mjcf.links[a], mjcf.links[b]))
             (allow if meet else deny).add(pair)
@@ -119,9 +119,7 @@ def _matches(a: frozenset[Bits], b: frozenset[Bits]) -> tuple[bool, bool]:
     return any(results), all(results)
 
 
-def _bits(
-    mjcf: Compiled, shapes: Mapping[int, Sequence[Shape]]
-) -> dict[int, frozenset[Bits]]:
+def _bits(mjcf: Compiled, shapes: Container[str]) -> dict[int, frozenset[Bits]]:
     """Return the distinct (contype, conaffinity) of geoms by body.
 
     Only bodies with shapes count, and planes of the world.
@@ -131,7 +129,7 @@ def _bits(
     for geom in range(m.ngeom):
         body = int(m.geom_bodyid[geom])
         floor = body == 0 and mjcf.kind("geom_type", geom) == "plane"
-        if touching(mjcf, geom) and (body in shapes or floor):
+        if touching(mjcf, geom) and (mjcf.links[body] in shapes or floor):
             both = int(m.geom_contype[geom]), int(m.geom_conaffinity[geom])
             bits.setdefault(body, set()).add(both)
     return {body: frozenset(pairs) for body, pairs in bits.items()}

@@ -12,14 +12,15 @@ Coupling. In MuJoCo these constraints give way like springs; here they are exact
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from dyn_core.model.checks.findings import Findings
-from dyn_core.model.description import JointSpec, Mimic
+from dyn_core.model.description import Mimic
+from dyn_core.model.description_builder import DescriptionBuilder, unused_name
 from dyn_core.model.loops.loop_constraints import LoopConstraint, coupling, make_loop
-from dyn_core.model.mjcf.compiled import Compiled, unused
+from dyn_core.model.mjcf.compiled import Compiled
 from dyn_core.spatial import Transform, Vector
 from dyn_core.spatial.lie import quat_matrix
 
@@ -44,24 +45,19 @@ class Equalities:
     loops: list[LoopConstraint] = field(default_factory=list)
     tendons: set[int] = field(default_factory=set)
 
-    def on(self, joints: Sequence[JointSpec]) -> tuple[JointSpec, ...]:
-        """Return the joints with the rules of followers added.
+    def add_to(self, builder: DescriptionBuilder) -> None:
+        """Add the rules of followers, and the loops, to a robot with all its joints.
 
         If a joint in a chain of followers has a motor, its last leader gets one.
         """
-        driven = {spec.name for spec in joints if not spec.passive}
-        for name in self.rules:
+        driven = {spec.name for spec in builder.joints if not spec.passive}
+        for name, rule in self.rules.items():
+            builder.follow(name, rule, "equality constraints")
             path = _path(self.rules, name)
-            if driven & set(path):
+            if driven.intersection(path) and path[-1] not in driven:
                 driven.add(path[-1])
-        return tuple(
-            replace(
-                x,
-                mimic=self.rules.get(x.name),
-                passive=x.passive and x.name not in driven,
-            )
-            for x in joints
-        )
+                builder.change(path[-1], passive=False)
+        builder.loops += self.loops
 
 
 @dataclass(frozen=True)
@@ -131,7 +127,7 @@ def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
     result, relations, taken = Equalities(), [], set[str]()
     for k in range(mjcf.model.neq):
         kind, name = mjcf.kind("eq_type", k), mjcf.element("equality", k)
-        label = unused(name, taken)
+        label = unused_name(name, taken)
         if not mjcf.model.eq_active0[k]:
             findings.note("equality constraint", name, "is off in the file; left out")
         elif kind in ("connect", "weld"):

@@ -6,12 +6,12 @@ Geoms that cannot touch anything (contype and conaffinity 0) are visuals and lef
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 
 from dyn_core.model.checks.findings import Findings
+from dyn_core.model.description_builder import DescriptionBuilder
 from dyn_core.model.mjcf.compiled import Compiled
-from dyn_core.model.shapes import Box, Capsule, Cylinder, Material, Mesh, Shape, Sphere
+from dyn_core.model.shapes import Material
 from dyn_core.spatial import Transform, Vector
 from dyn_core.spatial.lie import quat_matrix
 
@@ -23,52 +23,40 @@ def touching(mjcf: Compiled, geom: int) -> bool:
     return bool(mjcf.model.geom_contype[geom] or mjcf.model.geom_conaffinity[geom])
 
 
-def read_shapes_of_bodies(
-    mjcf: Compiled, findings: Findings
-) -> dict[int, tuple[Shape, ...]]:
-    """Return the collision shapes by number of the body.
+def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) -> None:
+    """Add the collision shapes of all links.
 
-    Geoms that may touch others but are no shapes of a Model are findings. Bodies
-    without shapes have no entry.
+    Geoms that may touch others but are no shapes of a Model are findings; a plane is
+    always one.
 
     Raises:
         ModelError: A Model has no such shape and the check is strict.
     """
-    shapes: dict[int, tuple[Shape, ...]] = {}
     for geom in range(mjcf.model.ngeom):
-        if touching(mjcf, geom):
-            shape = _shape(mjcf, geom, findings)
-            if shape is not None:
-                body = int(mjcf.model.geom_bodyid[geom])
-                shapes[body] = (*shapes.get(body, ()), shape)
-    return shapes
-
-
-def _shape(mjcf: Compiled, geom: int, findings: Findings) -> Shape | None:
-    """Return the shape of a geom.
-
-    None, with a finding, if a Model has no such shape; a ModelError instead if the
-    check is strict. A plane is always a finding.
-    """
-    kind, X = mjcf.kind("geom_type", geom), _placement(mjcf, "geom", geom)
-    a, b, c = mjcf.model.geom_size[geom].tolist()
-    if kind == "sphere":
-        return Sphere(X, a)
-    if kind == "capsule":
-        return Capsule(X, a, 2 * b)
-    if kind == "cylinder":
-        return Cylinder(X, a, 2 * b)
-    if kind == "box":
-        return Box(X, (2 * a, 2 * b, 2 * c))
-    name = mjcf.element("geom", geom)
-    if kind == "plane":
-        findings.note("geom", name, _plane(mjcf, geom, X))
-        return None
-    if kind == "mesh":
-        return _mesh(mjcf, geom, X, findings)
-    what = f"{kind} is no collision shape of a Model"
-    findings.doubt("geom", name, what, _NOT_KEPT)
-    return None
+        if not touching(mjcf, geom):
+            continue
+        kind, X = mjcf.kind("geom_type", geom), _placement(mjcf, "geom", geom)
+        name = mjcf.element("geom", geom)
+        a, b, c = mjcf.model.geom_size[geom].tolist()
+        sizes = {
+            "sphere": (a,),
+            "capsule": (a, 2 * b),
+            "cylinder": (a, 2 * b),
+            "box": (2 * a, 2 * b, 2 * c),
+        }
+        where, link = f"geom '{name}'", mjcf.links[mjcf.model.geom_bodyid[geom]]
+        if kind in sizes:
+            builder.shape(where, link, kind, sizes[kind], X)
+        elif kind == "plane":
+            findings.note("geom", name, _plane(mjcf, geom, X))
+        elif kind == "mesh":
+            mesh = _mesh(mjcf, geom, findings)
+            if mesh is not None:
+                file, scale, moved = mesh
+                builder.shape(where, link, kind, scale, moved.inverse @ X, file)
+        else:
+            what = f"{kind} is no collision shape of a Model"
+            findings.doubt("geom", name, what, _NOT_KEPT)
 
 
 def _placement(mjcf: Compiled, owner: str, number: int) -> Transform:
@@ -96,16 +84,19 @@ def _plane(mjcf: Compiled, geom: int, X: Transform) -> str:
     )
 
 
-def _mesh(mjcf: Compiled, geom: int, X: Transform, findings: Findings) -> Shape | None:
-    """Return the Mesh of a geom; None, with a finding, if it has no readable file.
-
-    MuJoCo moves meshes to their own centre and axes; the placement undoes this.
+def _mesh(
+    mjcf: Compiled, geom: int, findings: Findings
+) -> tuple[str, tuple[float, ...], Transform] | None:
+    """Return the mesh of a geom; None, with a finding, if it has no readable file.
 
     Args:
         mjcf: The compiled file.
         geom: Index of the geom.
-        X: Transform from the body's frame to the frame of the geom.
         findings: Collects the finding.
+
+    Returns:
+        Its file, scale factors, and the transform from the axes of the file to its
+        centre and principal axes, to which MuJoCo moves meshes.
 
     Raises:
         ModelError: There is no readable file and the check is strict.
@@ -125,9 +116,8 @@ def _mesh(mjcf: Compiled, geom: int, X: Transform, findings: Findings) -> Shape 
     folder = Path() if mjcf.path is None else mjcf.path.parent
     below = folder / mjcf.mesh_folder / file  # older versions leave meshdir out
     file = below if below.is_file() else folder / file
-    moved = _placement(mjcf, "mesh", number)
-    scale = m.mesh_scale[number].tolist()
-    return Mesh(moved.inverse @ X, str(file), (scale[0], scale[1], scale[2]))
+    scale = tuple(m.mesh_scale[number].tolist())
+    return str(file), scale, _placement(mjcf, "mesh", number)
 
 
 def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
@@ -142,21 +132,20 @@ def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
     return Path(paths[start : paths.index(b"\0", start)].decode())
 
 
-def read_materials(
-    mjcf: Compiled, shapes: Mapping[int, tuple[Shape, ...]], findings: Findings
-) -> dict[str, Material]:
-    """Return the friction of links by name, or one `default` if all are equal.
+def add_materials(
+    mjcf: Compiled, builder: DescriptionBuilder, findings: Findings
+) -> None:
+    """Add the friction of links that have shapes, or one `default` if all are equal.
 
     A link whose geoms differ gets the largest coefficients, with a finding.
     """
-    by_body: dict[int, list[Material]] = {}
+    by_link: dict[str, list[Material]] = {}
     for geom in range(mjcf.model.ngeom):
-        body = int(mjcf.model.geom_bodyid[geom])
-        if body in shapes and touching(mjcf, geom):
-            by_body.setdefault(body, []).append(_material(mjcf, geom))
+        link = mjcf.links[mjcf.model.geom_bodyid[geom]]
+        if link in builder.shapes and touching(mjcf, geom):
+            by_link.setdefault(link, []).append(_material(mjcf, geom))
     materials = {}
-    for body, several in by_body.items():
-        name = mjcf.links[body]
+    for name, several in by_link.items():
         materials[name] = Material(
             max(x.mu for x in several),
             max(x.torsion for x in several),
@@ -166,8 +155,8 @@ def read_materials(
             what = "its geoms differ in friction; the largest of each is taken"
             findings.note("link", name, what)
     if len(set(materials.values())) == 1:
-        return {"default": next(iter(materials.values()))}
-    return materials
+        materials = {"default": next(iter(materials.values()))}
+    builder.materials = materials
 
 
 def _material(mjcf: Compiled, geom: int) -> Material:

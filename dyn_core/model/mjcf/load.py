@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
 from dyn_core.errors import ModelError
-from dyn_core.model import sidecar as sidecar_file
-from dyn_core.model.assembly.build import Build
-from dyn_core.model.checks.description import check_choices, check_gravity
-from dyn_core.model.checks.findings import Findings, warn_of
-from dyn_core.model.description import Description
-from dyn_core.model.mjcf.bodies import ROOT_JOINTS, how_joined, read_links
+from dyn_core.model.checks.findings import Findings
+from dyn_core.model.description_builder import DescriptionBuilder
+from dyn_core.model.mjcf.bodies import ROOT_JOINTS, add_links, how_joined
 from dyn_core.model.mjcf.compiled import Compiled, compile_mjcf, is_path
 from dyn_core.model.mjcf.contacts import read_pairs
 from dyn_core.model.mjcf.drives import read_drives
 from dyn_core.model.mjcf.equalities import read_equalities
-from dyn_core.model.mjcf.geoms import read_materials, read_shapes_of_bodies
+from dyn_core.model.mjcf.geoms import add_materials, add_shapes
 from dyn_core.model.mjcf.left_out import note_what_is_left_out
-from dyn_core.model.model import Model, assemble
+from dyn_core.model.model import Model
+from dyn_core.model.reading import GRAVITY, Choices, complete_model
+from dyn_core.model.sidecar import Extras
 from dyn_core.model.sources.origin import Origin
 from dyn_core.model.urdf_xml.source import Source
 from dyn_core.validation import known_keywords
-
-_DEFAULT_GRAVITY = (0.0, 0.0, -9.81)
 
 
 @known_keywords
@@ -37,7 +33,7 @@ def load_mjcf(
     lock: Mapping[str, ArrayLike] | None = None,
     root: str | None = None,
     tip: str | None = None,
-    extras: sidecar_file.Extras | None = None,
+    extras: Extras | None = None,
     sidecar: bool = True,
     check: str = "warn",
     gravity: tuple[float, ...] | None = None,
@@ -71,87 +67,53 @@ def load_mjcf(
         SettingError: Unknown keyword.
     """
     file = os.fspath(source) if is_path(source) else None
-    return read_mjcf(
-        source,
-        Origin("mjcf", None if file is None else os.path.abspath(file)),
-        root_joint=root_joint,
-        lock=lock,
-        root=root,
-        tip=tip,
-        extras=extras,
-        sidecar=sidecar,
-        check=check,
-        gravity=gravity,
-    )
+    origin = Origin("mjcf", None if file is None else os.path.abspath(file))
+    choices = Choices(root_joint, lock, root, tip, extras, sidecar, check, gravity)
+    return read_mjcf(source, origin, choices)
 
 
-def read_mjcf(
-    source: Source,
-    origin: Origin,
-    *,
-    root_joint: str | None,
-    lock: Mapping[str, ArrayLike] | None,
-    root: str | None,
-    tip: str | None,
-    extras: sidecar_file.Extras | None,
-    sidecar: bool,
-    check: str,
-    gravity: tuple[float, ...] | None,
-) -> Model:
-    """Return the Model of an MJCF; other arguments are as in load_mjcf.
+def read_mjcf(source: Source, origin: Origin, choices: Choices) -> Model:
+    """Return the Model of an MJCF.
 
     Args:
         source: Path, XML or open file.
         origin: Record of the source; files of a collection are trusted.
+        choices: Choices of the caller.
 
     Raises:
         ModelError, UnsupportedError: As load_mjcf.
     """
-    check_choices(check, lock)
+    root_joint = choices.root_joint
     if root_joint is not None and root_joint not in ROOT_JOINTS:
         raise ModelError(f"root_joint '{root_joint}': valid are None, fixed, floating")
-    strict = check == "error"
-    wanted = None if gravity is None else check_gravity(gravity)
     mjcf = compile_mjcf(source, trusted=bool(origin.collection))
-    findings = Findings(strict)
-    description = describe_mjcf(mjcf, root_joint, findings)
-    g = _gravity(mjcf, findings) if wanted is None else wanted
-    path = mjcf.path
-    beside = None if path is None else path.with_name(path.stem + ".dyn.yaml")
-    description = replace(description, warnings=tuple(findings.warnings))
-    completed = description, origin, path, beside, extras, sidecar
-    description, origin = sidecar_file.complete(*completed)
-    build = Build(description, root, tip, "fixed", dict(lock or {}), g, strict)
-    model = assemble(replace(build, origin=origin))
-    # The level of the user's line: its call passes known_keywords and the public
-    # function.
-    warn_of(model.name, model.warnings, stacklevel=4)
-    return model
+    findings = Findings(choices.strict)
+    builder = described(mjcf, root_joint, findings)
+    g = choices.gravity
+    g = _gravity(mjcf, findings) if g is None else g
+    description = builder.description()
+    return complete_model(description, origin, mjcf.path, choices, "fixed", g)
 
 
-def describe_mjcf(
+def described(
     mjcf: Compiled, root_joint: str | None, findings: Findings
-) -> Description:
-    """Return the Description of an MJCF; warnings go to `findings`.
+) -> DescriptionBuilder:
+    """Return the content of an MJCF; warnings go to `findings`.
 
     Raises ModelError for an invalid root_joint, and for doubts where findings are
     strict.
     """
-    shapes = read_shapes_of_bodies(mjcf, findings)
+    builder = DescriptionBuilder(mjcf.name, findings)
+    add_shapes(mjcf, builder, findings)
     drives = read_drives(mjcf, findings)
     equalities = read_equalities(mjcf, findings)
     kinds = how_joined(mjcf, root_joint)
-    links, joints = read_links(mjcf, drives, shapes, kinds, equalities.places)
-    description = Description(
-        mjcf.name,
-        links,
-        equalities.on(joints),
-        loops=tuple(equalities.loops),
-        materials=read_materials(mjcf, shapes, findings),
-        pairs=read_pairs(mjcf, shapes, kinds, findings),
-    )
+    add_links(mjcf, builder, drives, kinds, equalities.places)
+    equalities.add_to(builder)
+    add_materials(mjcf, builder, findings)
+    builder.pairs = read_pairs(mjcf, builder.shapes, kinds, findings)
     note_what_is_left_out(mjcf, equalities.tendons, findings)
-    return description
+    return builder
 
 
 def _gravity(mjcf: Compiled, findings: Findings) -> tuple[float, ...]:
@@ -160,6 +122,6 @@ def _gravity(mjcf: Compiled, findings: Findings) -> tuple[float, ...]:
     g = tuple(option.gravity.tolist())
     if option.disableflags & int(mjcf.mujoco.mjtDisableBit.mjDSBL_GRAVITY):
         g = (0.0, 0.0, 0.0)
-    if g != _DEFAULT_GRAVITY:
+    if g != GRAVITY:
         findings.note("", "", f"gravity is {g} m/s², as <option> has it")
     return g

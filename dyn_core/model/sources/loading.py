@@ -14,6 +14,7 @@ from dyn_core.errors import ModelError
 from dyn_core.model.mjcf.compiled import first_element
 from dyn_core.model.mjcf.load import read_mjcf
 from dyn_core.model.model import Model
+from dyn_core.model.reading import Choices
 from dyn_core.model.sidecar import Extras
 from dyn_core.model.sources.locate import Located, locate
 from dyn_core.model.sources.origin import Origin
@@ -22,8 +23,6 @@ from dyn_core.model.sources.xacro_files import argument_values, expand, uses_xac
 from dyn_core.model.urdf import read_urdf
 from dyn_core.model.urdf_xml.source import Source, parse_xml, read_source
 from dyn_core.validation import known_keywords
-
-GRAVITY = (0.0, 0.0, -9.81)  # of a URDF
 
 
 @known_keywords
@@ -70,25 +69,16 @@ def load(
     """
     located = locate(source, package_paths)
     text, element, origin = read_robot(located, xacro_arguments)
-    options: dict[str, Any] = {
-        "lock": lock, "root": root, "tip": tip, "extras": extras, "sidecar": sidecar,
-        "check": check,
-    }  # fmt: skip
-    if origin.kind == "mjcf":
-        file = located.file
-        if file is not None and (xacro_arguments or file.suffix.lower() == ".xacro"):
-            file = None  # its text is expanded
-        return read_mjcf(
-            text if file is None else file,
-            origin,
-            root_joint=root_joint,
-            gravity=gravity,
-            **options,
-        )
-    if root_joint is None:
+    mjcf = origin.kind == "mjcf"
+    if root_joint is None and not mjcf:
         root_joint = robots.root_joint(located.file)
-    g = GRAVITY if gravity is None else gravity
-    return read_urdf(element, origin, root_joint=root_joint, gravity=g, **options)
+    choices = Choices(root_joint, lock, root, tip, extras, sidecar, check, gravity)
+    if not mjcf:
+        return read_urdf(element, origin, choices)
+    file = located.file
+    if file is not None and (xacro_arguments or file.suffix.lower() == ".xacro"):
+        file = None  # its text is expanded
+    return read_mjcf(text if file is None else file, origin, choices)
 
 
 class RobotXml(NamedTuple):

@@ -12,12 +12,12 @@ from xml.etree.ElementTree import Element, SubElement
 
 from dyn_core.errors import ModelError
 from dyn_core.model.checks.findings import Findings
+from dyn_core.model.frames import rpy_of
 from dyn_core.model.urdf_xml.attributes import (
     ATTRIBUTES,
     XACRO,
     attributes,
     plain_name,
-    rpy_of,
     texts,
 )
 from dyn_core.model.urdf_xml.clean import CleanPart, CleanRobot, Inside, Texts

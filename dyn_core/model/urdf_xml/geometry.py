@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element
 from dyn_core.errors import ModelError
 from dyn_core.model.checks.findings import Findings
 from dyn_core.model.description import Geometry
-from dyn_core.model.frames import origin
-from dyn_core.model.urdf_xml.attributes import ATTRIBUTES, attributes, rpy_of
+from dyn_core.model.frames import origin, rpy_of
+from dyn_core.model.urdf_xml.attributes import ATTRIBUTES, attributes
 
 SHAPES = ("box", "sphere", "cylinder", "capsule", "mesh")
 Color = tuple[float, ...]  # red, green, blue, alpha, 0..1

@@ -1,0 +1,99 @@
+"""From the Description of a robot's file to its Model: what all readers do last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from dyn_core.model import sidecar as sidecar_file
+from dyn_core.model.assembly.build import Build
+from dyn_core.model.checks.description import check_choices, check_gravity
+from dyn_core.model.checks.findings import warn_of
+from dyn_core.model.description import Description
+from dyn_core.model.garbage import seldom_collected
+from dyn_core.model.model import Model, assemble
+from dyn_core.model.sources.origin import Origin
+
+GRAVITY = (0.0, 0.0, -9.81)  # of files that do not say [m/s²]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The caller's arguments, as in load_urdf and load_mjcf; checked.
+
+    Raises ModelError for an invalid check, lock or gravity.
+    """
+
+    root_joint: str | None
+    lock: Mapping[str, ArrayLike] | None
+    root: str | None
+    tip: str | None
+    extras: sidecar_file.Extras | None
+    sidecar: bool
+    check: str
+    gravity: tuple[float, ...] | None
+
+    def __post_init__(self) -> None:
+        check_choices(self.check, self.lock)
+        if self.gravity is not None:
+            object.__setattr__(self, "gravity", check_gravity(self.gravity))
+
+    @property
+    def strict(self) -> bool:
+        """Whether doubtful elements raise a ModelError."""
+        return self.check == "error"
+
+
+def complete_model(
+    description: Description,
+    origin: Origin,
+    path: Path | None,
+    choices: Choices,
+    root_joint: str,
+    gravity: tuple[float, ...],
+) -> Model:
+    """Return the Model of a file's description, completed by its sidecar.
+
+    Issues one ModelWarning about the doubtful elements, if there are any.
+
+    Args:
+        description: Content of the file.
+        origin: Record of the source.
+        path: Path of the file, beside which the sidecar is searched, or None.
+        choices: Choices of the caller.
+        root_joint: Joint between world and root link: fixed or floating.
+        gravity: Gravity acceleration in the root frame, 3 [m/s²].
+
+    Raises:
+        ModelError: The robot, its sidecar or a choice is not valid.
+    """
+    beside = None if path is None else path.with_name(_stem(path) + ".dyn.yaml")
+    description, origin = sidecar_file.complete(
+        description, origin, path, beside, choices.extras, choices.sidecar
+    )
+    build = Build(
+        description,
+        choices.root,
+        choices.tip,
+        root_joint,
+        dict(choices.lock or {}),
+        gravity,
+        choices.strict,
+        origin=origin,
+    )
+    with seldom_collected():
+        model = assemble(build)
+    # The level of the user's line: its call passes known_keywords, the public function
+    # and the reader.
+    warn_of(model.name, model.warnings, stacklevel=5)
+    return model
+
+
+def _stem(path: Path) -> str:
+    """Return the name of a file without .urdf, .xacro, .urdf.xacro or .xml.xacro."""
+    inner = Path(path.stem)
+    whole = path.suffix == ".xacro" and inner.suffix in (".urdf", ".xml")
+    return inner.stem if whole else path.stem
