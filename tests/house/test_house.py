@@ -198,7 +198,6 @@ BY_NAME = (
     "dyn_core.batch.program_facts",
     "dyn_core.commands.explain",
     "dyn_core.engines.graph.trace",
-    "dyn_core.engines.llvm.cached.trace_cache",
     "dyn_core.engines.machine_code.loading",
     "dyn_core.solving.adapter",
     "ros_nodes.graphs",
@@ -209,7 +208,7 @@ def _import_graph():
     """Return for each module the modules it names.
 
     Type hints count, arguments of import_module, and all constants that are the name of
-    a module; not those that only say where code is from (see trace_cache.py).
+    a module; not those that only say where code is from (BY_NAME).
     """
     names = {}
     for path in MODULES:
