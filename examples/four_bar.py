@@ -42,8 +42,8 @@ def controlled(model, q, seconds=2.0, dt=1e-3):
 
     Source: KIM-3.3 as inverse dynamics of a linkage with one motor.
     """
-    law = dyn.solver("computed_torque").build(model, inverse_dynamics="rnea_loops")
-    step = dyn.solver("semi_implicit_euler").build(model, forward_dynamics="aba_loops")
+    law = dyn.solver("computed_torque").build(model)
+    step = dyn.solver("semi_implicit_euler").build(model)
     gap = dyn.solver("loop_constraints").build(model)
     qd, rows = np.zeros(3), []
     kp, kd = np.full(3, 400.0), np.full(3, 40.0)

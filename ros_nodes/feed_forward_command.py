@@ -49,7 +49,9 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         default=0.0,
         help="add points on the same motion, at most so many seconds apart",
     )
-    parser.add_argument("--inverse-dynamics", default="rnea", help="default: rnea")
+    parser.add_argument(
+        "--inverse-dynamics", default="auto", help="solver (default: auto)"
+    )
     parser.add_argument(
         "--no-friction", action="store_true", help="leave out friction of joints"
     )

@@ -90,7 +90,7 @@ class FeedForwardNode(RobotNode):
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values for /diagnostics."""
         values = {
-            "inverse dynamics": self.value("inverse_dynamics.plugin_name"),
+            "inverse dynamics": self.feed.program.recipe.solver.name,
             "engine": self.feed.program.engine,
             "trajectories": self.passed,
         }

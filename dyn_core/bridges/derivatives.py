@@ -16,6 +16,7 @@ from dyn_core.bridges.sources import Slope, Source, Values
 from dyn_core.engines import Program
 from dyn_core.errors import UnsupportedError
 from dyn_core.model.parameter_paths import LINK
+from dyn_core.problems import FD_DERIVATIVES, ID_DERIVATIVES, Signature
 from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver
 
@@ -81,17 +82,20 @@ class Derivatives:
             " detach makes an input a constant"
         )
 
-    def source(self, name: str, drop: tuple[str, ...] = (), **options: Any) -> Source:
+    def source(
+        self, name: str | Signature, drop: tuple[str, ...] = (), **options: Any
+    ) -> Source:
         """Return the Source of another solver, built with the options of the Program.
 
         Args:
-            name: Name of the solver.
+            name: Name of the solver, or a problem: its default solver.
             drop: Inputs of the Program that it does not get.
             options: Further build options, which take precedence.
         """
 
         def make() -> Program[Any]:
-            what = solver(name)
+            what = solver(name) if isinstance(name, str) else solver("auto", name)
+            what = what.for_model(self.program.model)
             choices = {**self._choices(what), **options}
             names = [port.name for port in self.program.inputs]
             wanted = [x for x in names if x not in drop and _is_optional(what, x)]
@@ -117,10 +121,6 @@ class Derivatives:
         same = {k for k, v in getattr(what, "slots", {}).items() if slots.get(k) == v}
         names = common | same | set(getattr(what, "options", {}))
         return {key: value for key, value in chosen.items() if key in names}
-
-    def of_loops(self, name: str) -> str:
-        """Return the solver's name for this robot: with "_loops" if it has loops."""
-        return f"{name}_loops" if self.program.model.loops else name
 
     def parameters(self) -> list[str]:
         """Return the names of inputs that are parameters of the robot."""
@@ -228,7 +228,7 @@ def _by_forces(first: Source, forces: Source) -> Slope:
 
 
 def _inverse_dynamics(d: Derivatives) -> None:
-    first = d.source(d.of_loops("id_derivatives"))
+    first = d.source(ID_DERIVATIVES)
     for name, output in (("q", "dtau_dq"), ("qd", "dtau_dqd"), ("qdd", "H")):
         d.slopes["tau", name] = _read(first, output)
     forces = d.by_forces()
@@ -239,7 +239,7 @@ def _inverse_dynamics(d: Derivatives) -> None:
 
 
 def _forward_dynamics(d: Derivatives) -> None:
-    first = d.source(d.of_loops("fd_derivatives"))
+    first = d.source(FD_DERIVATIVES)
     d.values["qdd"] = lambda v: v(first)["qdd"]
     for name, output in (("q", "dqdd_dq"), ("qd", "dqdd_dqd"), ("tau", "Hinv")):
         d.slopes["qdd", name] = _read(first, output)

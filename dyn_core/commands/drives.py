@@ -120,7 +120,6 @@ def _weight(model: Model, arguments: argparse.Namespace) -> Any:
         )
     program = solver("gravity_compensation").build(
         model,
-        inverse_dynamics="rnea_loops" if model.loops else "rnea",
         joint_springs=True,
         inputs=["time"] if model.driven else [],
         engine=arguments.engine,
@@ -141,12 +140,10 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
     """
     kp, kd = arguments.gains or GAINS
     meaning = f"computed torque, kp {kp:g} 1/s², kd {kd:g} 1/s"
-    name = "rnea_loops" if model.loops else "rnea"
     controller = Controller(
         model,
         kp,
         kd,
-        inverse_dynamics=name,
         engine=arguments.engine,
         effort_limits=dict.fromkeys(_without_limit(model), UNLIMITED),
         rules=Rules(good_samples=1),  # simulated states need no time to settle

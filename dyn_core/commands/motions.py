@@ -25,7 +25,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommands `id` and `fd`."""
     inverse = subparsers.add_parser("id", help="joint forces of a recorded motion")
     _add_common(inverse, f"{FILE} with positions; velocities and accelerations that it"
-                " has not are estimated", "rnea")  # fmt: skip
+                " has not are estimated", "inverse_dynamics")  # fmt: skip
     inverse.add_argument(
         "--cutoff", type=float, metavar="HZ",
         help="filter of what is estimated, forward and backward (default: none)",
@@ -33,17 +33,17 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     inverse.set_defaults(run=run_inverse)
     forward = subparsers.add_parser("fd", help="accelerations of recorded states")
     what = f"{FILE} with positions, velocities and joint forces"
-    _add_common(forward, what, "aba")
+    _add_common(forward, what, "forward_dynamics")
     forward.set_defaults(run=run_forward)
 
 
-def _add_common(parser: argparse.ArgumentParser, what: str, solver: str) -> None:
+def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> None:
     """Add the arguments that both commands share.
 
     Args:
         parser: Parser of the command.
         what: Help text of its input file.
-        solver: Name of the default solver.
+        problem: Name of the problem that is solved.
     """
     add_robot(parser)
     parser.add_argument("motion", help=what)
@@ -53,8 +53,8 @@ def _add_common(parser: argparse.ArgumentParser, what: str, solver: str) -> None
     )  # fmt: skip
     parser.add_argument("--plot", metavar="FILE", help="picture of all columns")
     parser.add_argument(
-        "--solver", metavar="NAME",
-        help=f"default: {solver}, for robots with loops {solver}_loops",
+        "--solver", metavar="NAME", default="auto",
+        help=f"solver of {problem} (default: auto, also for robots with loops)",
     )  # fmt: skip
     parser.add_argument(
         "--no-joint-friction", action="store_true",

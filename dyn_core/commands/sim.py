@@ -58,7 +58,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--forward-dynamics", metavar="NAME",
-        help="solver in the step (default: aba, for robots with loops aba_loops)",
+        help="solver in the step (default: auto, also for robots with loops)",
     )  # fmt: skip
     parser.add_argument(
         "--no-joint-friction", action="store_true",
@@ -141,10 +141,9 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
     accelerations = None
     if world is None:
         settings["step"] = arguments.step or STEP
-        accelerations = arguments.forward_dynamics
-        if accelerations is None:
-            accelerations = forward_dynamics_of(settings["step"], model)
-        settings["forward_dynamics"] = arguments.forward_dynamics
+        chosen = settings["forward_dynamics"] = arguments.forward_dynamics
+        taken = forward_dynamics_of(settings["step"], model, chosen)
+        accelerations = None if taken is None else taken.name
     elif arguments.step or arguments.forward_dynamics:
         raise SettingError(
             "--step and --forward-dynamics change nothing beside --world; valid: solver"

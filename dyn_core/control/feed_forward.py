@@ -38,7 +38,8 @@ class FeedForward:
         model: Robot with joints of one coordinate.
         hold: Positions of joints that a trajectory may omit, by name [rad | m]; None:
             none.
-        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object; auto: the
+            default one.
         engine: Engine of the Program; None: the default.
         joint_friction: Whether joint friction acts.
 
@@ -55,7 +56,7 @@ class FeedForward:
         self,
         model: Model,
         hold: Mapping[str, float] | None = None,
-        inverse_dynamics: Any = "rnea",
+        inverse_dynamics: Any = "auto",
         engine: str | None = None,
         joint_friction: bool = True,
     ) -> None:

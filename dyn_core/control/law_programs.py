@@ -64,16 +64,15 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
     Its inputs are q, qd and the damping gain, then the time if the model has driven
     joints, then `paths`.
 
-    It always uses a solver of this project, rnea or rnea_loops: a ramp stays possible
-    when the law's solver, from a plugin, fails or stalls.
+    It always uses the default solver, which comes with this project: a ramp stays
+    possible when the law's solver, from a plugin, fails or stalls.
 
     Args:
         model: Robot.
         engine: Engine of the Program.
         paths: Parameter paths that become inputs of the Program.
     """
-    shipped = "rnea_loops" if model.loops else "rnea"
-    choices = _choices(model, shipped, engine, paths)
+    choices = _choices(model, "auto", engine, paths)
     weight = solver("gravity_compensation").build(model, **choices)
     weight.prepare()
     return weight

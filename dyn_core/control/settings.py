@@ -34,7 +34,8 @@ class ControllerSettings:
         kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s]; in mode impedance
             stiffness and damping [N·m/rad | N/m], [N·m·s/rad | N·s/m].
         mode: computed_torque, impedance or gravity.
-        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object; auto: the
+            default one.
         effort_limits: Effort limits by joint name; they replace the model's [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous
             joints.
@@ -75,7 +76,7 @@ class ControllerSettings:
     kp: Any = 100.0
     kd: Any = 20.0
     mode: str = "computed_torque"
-    inverse_dynamics: Any = "rnea"
+    inverse_dynamics: Any = "auto"
     effort_limits: Mapping[str, float] = field(default_factory=dict)
     wrap: Sequence[str] | None = None
     rules: Rules = field(default_factory=Rules)

@@ -149,6 +149,13 @@ class Laws(ControllerSettings):
         return self.law.engine
 
     @property
+    def solver_used(self) -> str:
+        """Name of the inverse dynamics of the control law."""
+        law = self.law.recipe.solver
+        chosen = law.filling("inverse_dynamics", self.model, self.inverse_dynamics)
+        return str(chosen.name)
+
+    @property
     def error(self) -> np.ndarray:
         """Displacement from position to reference at the last torque, (nv,) [rad | m].
 

@@ -22,7 +22,7 @@ CHUNK = 50_000  # maximum number of rows in one call
 def inverse_dynamics(
     model: Model,
     record: MotionRecord,
-    solver_name: str | None = None,
+    solver_name: str = "auto",
     cutoff: float | None = None,
     joint_friction: bool = True,
     engine: str | None = None,
@@ -36,8 +36,8 @@ def inverse_dynamics(
         model: Robot.
         record: Motion; missing velocities and accelerations are estimated
             (dyn_core.recordings.slopes), with a note.
-        solver_name: Solver of INVERSE_DYNAMICS; None: rnea, for robots with loops
-            rnea_loops.
+        solver_name: Solver of INVERSE_DYNAMICS; "auto": the default one, rnea, or
+            rnea_loops for a robot with loops.
         cutoff: Cut-off frequency of the low-pass filter before an estimation [Hz];
             None: no filter.
         joint_friction: Whether damping and dry friction act.
@@ -51,15 +51,14 @@ def inverse_dynamics(
         UnsupportedError: The solver is of another kind, or does not support this robot.
     """
     motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
-    name = _chosen(solver_name, "rnea", model)
-    program = _program(INVERSE_DYNAMICS, model, name, joint_friction, engine)
+    program = _program(INVERSE_DYNAMICS, model, solver_name, joint_friction, engine)
     return _completed(program, model, motion, ("qdd", "tau"), progress)
 
 
 def forward_dynamics(
     model: Model,
     record: MotionRecord,
-    solver_name: str | None = None,
+    solver_name: str = "auto",
     joint_friction: bool = True,
     engine: str | None = None,
     progress: bool = False,
@@ -71,8 +70,8 @@ def forward_dynamics(
     Args:
         model: Robot.
         record: Motion with velocities and joint forces.
-        solver_name: Solver of FORWARD_DYNAMICS; None: aba, for robots with loops
-            aba_loops.
+        solver_name: Solver of FORWARD_DYNAMICS; "auto": the default one, aba, or
+            aba_loops for a robot with loops.
         joint_friction: Whether damping and dry friction act.
         engine: Engine of the Program; None: the default.
         progress: Whether to show progress on a terminal.
@@ -82,8 +81,7 @@ def forward_dynamics(
         UnsupportedError: The solver is of another kind, or does not support this robot.
     """
     motion = record.of(model).checked(["q", "qd", "tau"])
-    name = _chosen(solver_name, "aba", model)
-    program = _program(FORWARD_DYNAMICS, model, name, joint_friction, engine)
+    program = _program(FORWARD_DYNAMICS, model, solver_name, joint_friction, engine)
     return _completed(program, model, motion, ("tau", "qdd"), progress)
 
 
@@ -115,19 +113,6 @@ def _completed(
     return replace(motion, **changed)
 
 
-def _chosen(name: str | None, default: str, model: Model) -> str:
-    """Return the name of a solver.
-
-    Args:
-        name: Requested solver; None: the default.
-        default: Default solver; for a robot with loops the suffix _loops is added.
-        model: Robot.
-    """
-    if name is not None:
-        return name
-    return f"{default}_loops" if model.loops else default
-
-
 def _program(
     problem: Signature, model: Model, name: str, friction: bool, engine: str | None
 ) -> Any:
@@ -136,14 +121,14 @@ def _program(
     Args:
         problem: Required Signature.
         model: Robot.
-        name: Name of the solver.
+        name: Name of the solver, or "auto".
         friction: Whether joint friction acts.
         engine: Engine of the Program; None: the default.
 
     Raises:
         UnsupportedError: The solver has another Signature.
     """
-    chosen = solver(name)
+    chosen = solver(name, problem)
     if chosen.signature.name != problem.name:
         known = solvers(problem)
         raise UnsupportedError(unknown_name(f"solver of {problem.name}", name, known))

@@ -194,5 +194,5 @@ def describe_loops(model: Model) -> list[str]:
         if group in closed.dead_points:
             lines.append(f"  {'; '.join(group)}: {what} here: a dead point")
             continue
-        lines.append(f"  {'; '.join(group)}: {what}; see loop_forward_least")
+        lines.append(f"  {'; '.join(group)}: {what}; see dependent='least_norm'")
     return lines

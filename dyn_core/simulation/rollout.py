@@ -34,12 +34,6 @@ from dyn_core.problems import (
 from dyn_core.solving.registry import solver
 from dyn_core.validation import float_array
 
-_OF_LOOPS = {
-    "forward_dynamics": "aba_loops",
-    "derivatives": "fd_derivatives_loops",
-    "by_parameters": "fd_parameter_jacobian_loops",
-}
-
 
 class RolloutStates(NamedTuple):
     """States of a trajectory, beginning with the initial state.
@@ -139,17 +133,9 @@ class Rollout:
             derivatives,
             CONTACT_STEP_DERIVATIVES if self._touches else STEP_DERIVATIVES,
         )
-        self.program = step.build(
-            model, **{**options, **self._slots(step), **(step_options or {})}
-        )
-        slots = self._slots(derivatives)
-        chosen = {**alike, **options, **slots, **(derivative_options or {})}
+        self.program = step.build(model, **{**options, **(step_options or {})})
+        chosen = {**alike, **options, **(derivative_options or {})}
         self.derivatives = derivatives.build(model, paths=paths, **chosen)
-
-    def _slots(self, what: Any) -> dict[str, str]:
-        """Return the solvers for loops of a step's slots, by slot; else empty."""
-        slots = getattr(what, "slots", {}) if self.model.loops else {}
-        return {slot: name for slot, name in _OF_LOOPS.items() if slot in slots}
 
     def run(self, q0: Any, qd0: Any, tau: Any, dt: Any) -> RolloutStates:
         """Simulate a trajectory and return its states.

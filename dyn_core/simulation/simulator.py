@@ -27,22 +27,25 @@ from dyn_core.simulation.run_arguments import (
     row_count,
 )
 from dyn_core.solving.registry import solver, solvers
+from dyn_core.solving.solver import AUTO, Solver
 from dyn_core.validation import known_keywords
 
 NO_COMMAND = ("the controller returned no joint forces in the whole run",)
 
 
-def forward_dynamics_of(step: Any, model: Model) -> str:
-    """Return the name of the default forward dynamics of a step solver for a robot.
+def forward_dynamics_of(step: Any, model: Model, chosen: Any = None) -> Solver | None:
+    """Return the forward dynamics that a step takes for a robot; None without a slot.
 
-    Without loops aba. With loops the solver in the step's slot `forward_dynamics` if it
-    closes loops, else aba_loops.
+    Args:
+        step: Solver of STEP, by name or as object.
+        model: Robot.
+        chosen: Solver by name or as object; None: the step's default.
     """
-    if not model.loops:
-        return "aba"
-    filling = getattr(solver(step), "fills", {}).get("forward_dynamics", "aba")
-    chosen = solver(filling)
-    return chosen.name if getattr(chosen, "closes_loops", False) else "aba_loops"
+    step = solver(step)
+    if "forward_dynamics" not in getattr(step, "slots", {}):
+        return None
+    taken: Solver = step.filling("forward_dynamics", model, chosen)
+    return taken
 
 
 @known_keywords
@@ -56,8 +59,10 @@ class Simulator(RobotPlant):
         model: Robot.
         period: Time that `advance` simulates [s].
         step: Solver of STEP, by name or as object.
-        forward_dynamics: Solver by name or as object; None: see forward_dynamics_of.
-            Must be None with prescribed joints.
+        forward_dynamics: Solver by name or as object; None or "auto": the step's
+            default, which closes the loops of a robot. Afterwards the solver that the
+            step takes: its name, or a Solver with changed options. Must be None with
+            prescribed joints.
         substeps: Number of steps in a period.
         command_timeout: Age from which a command is stale and replaced by zero [s].
         q0, qd0: Initial state; None: neutral within the joint limits, at rest.
@@ -97,6 +102,8 @@ class Simulator(RobotPlant):
 
     def __post_init__(self) -> None:
         self._check_settings()
+        if self.forward_dynamics in ("", AUTO):
+            self.forward_dynamics = None
         if self.prescribed and self.step != "semi_implicit_euler":
             raise SettingError(
                 f"step '{self.step}' takes no prescribed accelerations;"
@@ -109,13 +116,11 @@ class Simulator(RobotPlant):
                 " hybrid dynamics take its place; valid: None",
                 "forward_dynamics",
             )
-        if self.forward_dynamics is None and not self.prescribed:
-            self.forward_dynamics = forward_dynamics_of(self.step, self.model)
-        kind: Any = {"forward_dynamics": self.forward_dynamics}
+        kind: dict[str, Any] = {}
         if self.prescribed:
-            kind = {"prescribed": self.prescribed}
-            if self.model.loops:
-                kind["hybrid_dynamics"] = "hybrid_mask_loops"
+            kind["prescribed"] = self.prescribed
+        elif self.forward_dynamics is not None:
+            kind["forward_dynamics"] = self.forward_dynamics
         self.program = solver("hybrid_euler" if self.prescribed else self.step).build(
             self.model,
             **kind,
@@ -127,6 +132,11 @@ class Simulator(RobotPlant):
             inputs=self._more_inputs,
         )
         self.program.prepare()
+        if not self.prescribed:
+            chosen = self.forward_dynamics
+            taken = forward_dynamics_of(self.step, self.model, chosen)
+            plain = taken is not None and not taken.changed_options
+            self.forward_dynamics = taken.name if taken and plain else taken
         self.history: list[tuple[np.ndarray, ...]] | None = None
         self._prepare()
         self.warnings += self._beyond_limits() if self.limit_stops else ()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from dyn_core.errors import PluginError
 from dyn_core.problems import Signature
 from dyn_core.problems.system import SystemKind
-from dyn_core.solving.solver import Solver
+from dyn_core.solving.solver import AUTO, Solver
 
 Law = Callable[[Any], Iterator[tuple[Any, Any]]]  # yields pairs that must agree
 
@@ -60,6 +60,12 @@ def solvers(offer: Any, who: str) -> list[Solver]:
     """
     offered: list[Solver] = _named(offer, Solver, "solver", "dyn_solvers", who)
     for solver in offered:
+        if solver.name == AUTO:
+            raise PluginError(
+                f"{who} offers a solver called '{AUTO}', which stands for the default"
+                " solver of a problem; valid: another name",
+                who,
+            )
         if not isinstance(solver.signature, Signature):
             raise PluginError(
                 f"{who} offers the solver '{solver.name}' of"
@@ -67,6 +73,31 @@ def solvers(offer: Any, who: str) -> list[Solver]:
                 who,
             )
     return offered
+
+
+def refuse_second_default(
+    known: Iterable[Solver], offered: Sequence[Solver], who: str
+) -> None:
+    """Raise PluginError if a problem would have two defaults for the same robots.
+
+    Args:
+        known: Solvers that are registered.
+        offered: Solvers that the plugin offers.
+        who: Distribution and module of the plugin.
+    """
+    first: dict[tuple[Signature, bool], Solver] = {}
+    for solver in (*known, *offered):
+        if not solver.default:
+            continue
+        other = first.setdefault((solver.signature, solver.closes_loops), solver)
+        if other is not solver:
+            robots = "robots with loops" if solver.closes_loops else "trees"
+            raise PluginError(
+                f"{who} offers '{solver.name}' as the default solver of"
+                f" {solver.signature.name} for {robots}, which is '{other.name}';"
+                " valid: default=False",
+                who,
+            )
 
 
 def new_problems(known: Any, offer: Any, who: str) -> dict[str, Signature]:

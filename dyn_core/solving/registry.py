@@ -25,9 +25,10 @@ from dyn_core.problems import Signature
 from dyn_core.problems.system import SystemKind
 from dyn_core.sharing import once
 from dyn_core.solving import hookspecs, offers
+from dyn_core.solving.default_solver import DefaultSolver
 from dyn_core.solving.offers import Law, isolated
 from dyn_core.solving.shipped_names import OneArray, SeveralArrays, WithNumbers
-from dyn_core.solving.solver import Solver
+from dyn_core.solving.solver import AUTO, Solver
 from dyn_core.validation import known_keywords, shown
 
 GROUP = "dyn_core"
@@ -128,9 +129,9 @@ class Registry:
 
         Raises:
             PluginError: It is registered already, has an unknown or failing hook, or
-                offers an invalid object or a name that is in use. The plugin is then
-                left out completely. A solver name offered twice serves neither plugin,
-                so that no robot moves by the wrong solver.
+                offers an invalid object, a name that is in use or a second default of
+                a problem. The plugin is then left out completely. A solver name offered
+                twice serves neither plugin, so that no robot moves by the wrong solver.
         """
         who = who or _name(plugin)
         if self._has(plugin):
@@ -147,6 +148,7 @@ class Registry:
             with isolated(who, "offers a Solver that cannot be used"):
                 offered = offers.solvers(offer, who)
                 self._refuse_taken([offer.name for offer in offered], who)
+                offers.refuse_second_default(self._solvers.values(), offered, who)
                 bound = {offer.name: offer.bound(who, solver) for offer in offered}
         except BaseException:
             if self._has(plugin):
@@ -215,33 +217,58 @@ class Registry:
         known = [name for name, _ in self.manager.list_name_plugin()]
         return sorted(hooks, key=lambda hook: known.index(hook.plugin_name))
 
-    def solver(self, name: str | Solver, signature: Signature | None = None) -> Solver:
+    def solver(
+        self, name: str | Solver, signature: Signature | str | None = None
+    ) -> Solver:
         """Return the solver of a name; a Solver is returned unchanged.
 
+        The name of a problem stands for its default solver (DefaultSolver), unless a
+        solver has this name; "auto" stands for the default solver of `signature`.
+
         Args:
-            name: Name, or a Solver.
+            name: Name of a solver or of a problem, "auto", or a Solver.
             signature: Kind of problem that it should solve: an error then lists only
-                solvers of it. It is not checked here.
+                solvers of it. Otherwise it is not checked here.
 
         Raises:
-            SolverNotFound: The name is unknown; lists near names and failed plugins.
-            SignatureError: `name` is neither a name nor a Solver.
+            SolverNotFound: The name is unknown, or the problem has no default solver;
+                lists near names and failed plugins.
+            SignatureError: `name` is neither a name nor a Solver, `signature` is
+                unknown, or "auto" comes without `signature`.
             PluginError: Two plugins offer this name.
         """
         if isinstance(name, Solver):
             return name
         if not isinstance(name, str):
             raise SignatureError(f"a solver is a name or a Solver, got {shown(name)}")
+        wanted = None if signature is None else self.problem(signature)
         if name in self._taken:
             owners = " and ".join(self._taken[name])
             raise PluginError(f"the solver name '{name}' is offered by {owners}")
-        if name not in self._solvers:
-            signature = signature or self._problems.get(name)
-            known = self._of_signature(signature, references=True)
-            failures = [str(error) for error in self.failures]
-            what = "" if signature is None else signature.name
-            raise SolverNotFound(name, known, failures, what)
-        return self._solvers[name]
+        if name in self._solvers:
+            return self._solvers[name]
+        if name == AUTO and wanted is None:
+            raise SignatureError(
+                f"'{AUTO}' is the default solver of a problem; valid: '{AUTO}' with a"
+                " signature, or the name of the problem"
+            )
+        problem = wanted if name == AUTO else self._problems.get(name)
+        default = None if problem is None else self._default(problem)
+        if default is not None:
+            return default
+        wanted = wanted or problem
+        known = self._of_signature(wanted, references=True)
+        failures = [str(error) for error in self.failures]
+        raise SolverNotFound(name, known, failures, wanted.name if wanted else "")
+
+    def _default(self, problem: Signature) -> DefaultSolver | None:
+        """Return the default solver of a problem, or None if no solver is marked."""
+        marked = [
+            each
+            for each in self._solvers.values()
+            if each.default and each.signature == problem
+        ]
+        return DefaultSolver(problem, marked, solver) if marked else None
 
     def problem(self, name: str | Signature) -> Signature:
         """Return the kind of problem of a name; a Signature is returned unchanged.
@@ -414,30 +441,37 @@ def _installed() -> Registry:
 # So the type of results is known. Another Registry may have other solvers of this name.
 @overload
 def solver(
-    name: OneArray, signature: Signature | None = None
+    name: OneArray, signature: Signature | str | None = None
 ) -> Solver[np.ndarray]: ...
 @overload
 def solver(
-    name: SeveralArrays, signature: Signature | None = None
+    name: SeveralArrays, signature: Signature | str | None = None
 ) -> Solver[Results]: ...
 @overload
 def solver(
-    name: WithNumbers, signature: Signature | None = None
+    name: WithNumbers, signature: Signature | str | None = None
 ) -> Solver[Results[Any]]: ...
 @overload
-def solver(name: str | Solver, signature: Signature | None = None) -> Solver: ...
+def solver(name: str | Solver, signature: Signature | str | None = None) -> Solver: ...
 @known_keywords
-def solver(name: str | Solver, signature: Signature | None = None) -> Solver:
-    """Return the installed solver of a name.
+def solver(name: str | Solver, signature: Signature | str | None = None) -> Solver:
+    """Return the installed solver of a name, or the default solver of a problem.
+
+    `solver("forward_dynamics")` builds aba, and for a robot with loops aba_loops;
+    its `for_model` returns the solver that it takes for a robot.
 
     Args:
-        name: Name; a Solver is returned unchanged.
+        name: Name of a solver; name of a problem, for its default solver, unless a
+            solver has this name; or "auto", for the default solver of `signature`. A
+            Solver is returned unchanged.
         signature: Kind of problem that it should solve: an error then lists only
             solvers of it.
 
     Raises:
-        SolverNotFound: The name is unknown; lists near names and failed plugins.
-        SignatureError: `name` is neither a name nor a Solver.
+        SolverNotFound: The name is unknown, or the problem has no default solver; lists
+            near names and failed plugins.
+        SignatureError: `name` is neither a name nor a Solver, `signature` is unknown,
+            or "auto" comes without `signature`.
         PluginError: Two plugins offer this name.
     """
     return default_registry().solver(name, signature)

@@ -13,6 +13,7 @@ from dyn_core.engines.base import Recipe
 from dyn_core.engines.results import Built
 from dyn_core.errors import (
     SignatureError,
+    SolverNotFound,
     UnsupportedError,
     unknown_name,
 )
@@ -21,10 +22,16 @@ from dyn_core.model.checks.inertias import lack_of_inertia
 from dyn_core.problems import InstanceDoc, Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.adapter import Adapter, Deferred, named_errors
-from dyn_core.solving.build_options import BuildOptions, option_values, read_option
+from dyn_core.solving.build_options import (
+    BuildOptions,
+    check_names,
+    option_values,
+    read_option,
+)
 from dyn_core.solving.describe import describe_solver
 
 Lookup = Callable[..., "Solver"]
+AUTO = "auto"  # in place of a solver's name: the default solver of the problem
 _PIVOT_FLOAT32 = 1e-6  # Tree.pivot for float32: its mantissa has 24 bits
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -48,6 +55,9 @@ class Solver(ABC, Generic[Built]):
             leave it out unless references are asked for.
         origin: Distribution and module that offered it; set by the registry.
         lookup: Returns the solver of a name; set by the registry, else None.
+        closes_loops: Whether it satisfies the loop-closure constraints of a robot.
+        default: Whether it is the default solver of its problem: for robots with loops
+            if it closes them, else for trees.
         changed_options: Options that with_options changed.
         valid: By option, a Kind of dyn_core.validation, or a function (model, value)
             that raises for an invalid value; its model is None if it is not known yet.
@@ -61,6 +71,8 @@ class Solver(ABC, Generic[Built]):
     reference: bool = False
     origin: str = ""
     lookup: Lookup | None = None
+    closes_loops: bool = False
+    default: bool = False
     changed_options: Mapping[str, Any] = {}
     valid: Mapping[str, Any] = {}
 
@@ -101,6 +113,13 @@ class Solver(ABC, Generic[Built]):
         None: it is supported; in this class, every robot.
         """
         return None
+
+    def for_model(self, model: Any) -> Solver[Built]:
+        """Return the solver that `build` takes for a System: this one.
+
+        A DefaultSolver returns the solver that it chooses.
+        """
+        return self
 
     def lack(self, model: Any, options: Mapping[str, Any]) -> str | None:
         """Return why no solution exists for lack of inertia, or None.
@@ -189,7 +208,8 @@ class TracedSolver(Solver):
         algorithm: Called as algorithm(model, *inputs, **slots, **options); an absent
             optional input is passed as None, or as zero forces.
         slots: By slot, the Signature of its solver.
-        fills: By slot, the default solver: a name or a Solver.
+        fills: By slot, the default solver: a name, "auto" for the default solver of
+            the slot's Signature, or a Solver.
         options: Options of the algorithm with their defaults.
         sizes: Returns named sizes of Ports that depend on options: sizes(model,
             options).
@@ -206,7 +226,7 @@ class TracedSolver(Solver):
             joint and valid alternatives; None if every robot is supported.
         source: Literature of the algorithm; default: "Source:" of its docstring.
         reference: Whether it exists for comparison with other solvers.
-        origin, lookup: See Solver.
+        origin, lookup, default: See Solver.
 
     Raises:
         SignatureError: The algorithm does not take the Signature's inputs, slots and
@@ -229,6 +249,7 @@ class TracedSolver(Solver):
     reference: bool = False
     origin: str = ""
     lookup: Lookup | None = None
+    default: bool = False
 
     def __post_init__(self) -> None:
         doc = self.algorithm.__doc__ or ""
@@ -336,6 +357,23 @@ class TracedSolver(Solver):
             matrices=common.matrices,
         )
 
+    def filling(self, slot: str, model: Any, what: Any = None) -> Solver:
+        """Return the solver that a slot has in a Program for a System.
+
+        Args:
+            slot: Name of the slot.
+            model: System.
+            what: Solver, name or "auto" that `build` gets for the slot; None: the
+                default of the slot.
+
+        Raises:
+            UnsupportedError: There is no such slot, or no chosen solver for the System.
+            SignatureError, SolverNotFound: See `build`.
+        """
+        check_names(f"{self.name}: unknown slot", [slot], list(self.slots))
+        what = self.fills.get(slot) if what is None else what
+        return self._fill(slot, self.slots[slot], what).for_model(model)
+
     def _fill(self, slot: str, wanted: Signature, what: Any) -> Solver:
         """Return the Solver for a slot.
 
@@ -376,10 +414,23 @@ def _open(solver: TracedSolver, model: Model) -> str | None:
         return None
     names = ", ".join(loop.name for loop in model.loops)
     return (
-        f"the robot has loops ({names}) and this is for trees; valid: aba_loops,"
-        " rnea_loops, joint_reactions_loops and the loop_... solvers;"
-        " model.without_loops() is the open tree"
+        f"the robot has loops ({names}) and this is for trees; valid:"
+        f" {_closing(solver, model)}model.without_loops(), the open tree"
     )
+
+
+def _closing(solver: TracedSolver, model: Model) -> str:
+    """Return the default solver of the same problem that closes loops, for a message.
+
+    Empty if there is none, or no plugin offers `solver`.
+    """
+    if solver.lookup is None:
+        return ""
+    try:
+        other = solver.lookup(AUTO, solver.signature).for_model(model)
+    except SolverNotFound:  # the problem has no default
+        return ""
+    return f"{other.name}; " if other.closes_loops else ""
 
 
 def _slot_filling(
@@ -400,6 +451,7 @@ def _slot_filling(
     """
     if solver.signature.system != model.kind:
         return Deferred(solver, _filling_of_another)
+    solver = solver.for_model(model)
     if isinstance(solver, TracedSolver):
         return solver._adapter(model, replace(common, inputs=()), {})
     if any(path != "f_ext" for path in common.inputs):
@@ -429,6 +481,7 @@ def _filling_of_another(
             is invalid.
     """
     solver.demand_kind(system)
+    solver = solver.for_model(system)
     if isinstance(solver, TracedSolver):
         names = (*solver.slots, *solver.options)
         common, chosen = BuildOptions.parse(solver, options, names)

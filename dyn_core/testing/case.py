@@ -97,7 +97,7 @@ class SystemCase:
         The default engine is graph: for some calls it takes less time than compiling.
 
         Args:
-            name: Of the solver.
+            name: Name of a solver, or of a problem for its default solver.
             choices: Options of build.
         """
         return self.build(find(name), **{"engine": "graph", **choices})
@@ -107,6 +107,7 @@ class SystemCase:
 
         The option `engine` is dropped if it is "array" or the solver has no algorithm.
         """
+        solver = solver.for_model(self.model)
         if choices.get("engine") == "array" or not hasattr(solver, "algorithm"):
             choices.pop("engine", None)
         choices = {**self.options(solver), **choices}

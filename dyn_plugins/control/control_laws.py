@@ -115,8 +115,9 @@ def dyn_solvers():
     """Offer the solvers of this file."""
     common = {
         "slots": {"inverse_dynamics": INVERSE_DYNAMICS},
-        "fills": {"inverse_dynamics": "rnea"},
+        "fills": {"inverse_dynamics": "auto"},
         "by_joint": False,
+        "default": True,
     }
     return [
         TracedSolver(

@@ -252,6 +252,7 @@ ID = FixedForces(
     options=OPTIONS,
     valid=VALID,
     regrouped=True,
+    default=True,
 )
 
 
@@ -277,5 +278,6 @@ def dyn_solvers():
             options=OPTIONS,
             valid=VALID,
             by_joint=False,
+            default=True,
         ),
     ]

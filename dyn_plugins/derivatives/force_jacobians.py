@@ -110,6 +110,7 @@ def dyn_solvers():
         "options": {"coordinates": "body"},
         "valid": {"coordinates": Name(("body", "base"))},
         "by_joint": False,
+        "default": True,
     }
     inverse = {
         "slots": {"mass_matrix_inverse": MASS_MATRIX_INVERSE},

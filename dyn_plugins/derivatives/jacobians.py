@@ -239,6 +239,7 @@ def dyn_solvers():
             valid=VALID,
             sizes=_path_sizes,
             by_joint=False,
+            default=True,
         )
         for kind, algorithm in rows
     ]

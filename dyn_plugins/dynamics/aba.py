@@ -51,4 +51,4 @@ def aba(model, q, qd, tau, f_ext):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [TracedSolver("aba", FORWARD_DYNAMICS, aba, regrouped=True)]
+    return [TracedSolver("aba", FORWARD_DYNAMICS, aba, regrouped=True, default=True)]

@@ -21,4 +21,4 @@ def bias(model, q, qd, f_ext):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [TracedSolver("bias", BIAS_FORCE, bias, regrouped=True)]
+    return [TracedSolver("bias", BIAS_FORCE, bias, regrouped=True, default=True)]

@@ -57,6 +57,10 @@ def inertial(model, q, qdd):
 def dyn_solvers():
     """Offer the solvers of this file."""
     return [
-        TracedSolver("coriolis", CORIOLIS_FORCE, coriolis, regrouped=True),
-        TracedSolver("inertial", INERTIAL_FORCE, inertial, regrouped=True),
+        TracedSolver(
+            "coriolis", CORIOLIS_FORCE, coriolis, regrouped=True, default=True
+        ),
+        TracedSolver(
+            "inertial", INERTIAL_FORCE, inertial, regrouped=True, default=True
+        ),
     ]

@@ -35,4 +35,4 @@ def crba(model, q):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [TracedSolver("crba", MASS_MATRIX, crba, regrouped=True)]
+    return [TracedSolver("crba", MASS_MATRIX, crba, regrouped=True, default=True)]

@@ -31,4 +31,6 @@ def gravity(model, q):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [TracedSolver("gravity", GRAVITY_FORCE, gravity, regrouped=True)]
+    return [
+        TracedSolver("gravity", GRAVITY_FORCE, gravity, regrouped=True, default=True)
+    ]

@@ -200,7 +200,9 @@ class Hybrid(TracedSolver):
         return super().build(model, **choices)
 
 
-MASK = TracedSolver("hybrid_mask", HYBRID_DYNAMICS_MASKED, hybrid_mask, by_joint=False)
+MASK = TracedSolver(
+    "hybrid_mask", HYBRID_DYNAMICS_MASKED, hybrid_mask, by_joint=False, default=True
+)
 
 
 @hookimpl
@@ -215,6 +217,7 @@ def dyn_solvers():
             sizes=_sizes,
             by_joint=False,
             regrouped=True,
+            default=True,
         ),
         MASK,
     ]

@@ -105,6 +105,6 @@ def rnea_spatial(model, q, qd, qdd, f_ext):
 def dyn_solvers():
     """Offer the solvers of this file."""
     return [
-        TracedSolver("rnea", INVERSE_DYNAMICS, rnea, regrouped=True),
+        TracedSolver("rnea", INVERSE_DYNAMICS, rnea, regrouped=True, default=True),
         TracedSolver("rnea_spatial", INVERSE_DYNAMICS, rnea_spatial),
     ]

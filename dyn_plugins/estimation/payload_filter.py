@@ -247,5 +247,6 @@ def dyn_solvers():
             sizes=_sizes,
             by_joint=False,
             regrouped=True,
+            default=True,
         )
     ]

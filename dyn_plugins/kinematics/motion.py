@@ -175,5 +175,6 @@ def dyn_solvers():
             joint_reactions,
             options={"coordinates": "body", "part": "whole", "gravity": "true"},
             valid=REACTIONS,
+            default=True,
         ),
     ]

@@ -45,6 +45,7 @@ from dyn_plugins.loop_derivatives._implicit import (
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
 from dyn_plugins.loops.loops import (
+    LEAST_INVERSE,
     inverse_sizes,
     motor_coordinates,
     reason_not_square,
@@ -104,10 +105,10 @@ def loop_fd_derivatives(
 
     Args:
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
-        tolerance: Relative tolerance of the rank, as in loop_forward_least, whose
-            results are then differentiated; dependent rows must be dependent in every
-            state nearby, and a dead point is a SingularError. None: a row that depends
-            on others is a SingularError.
+        tolerance: Relative tolerance of the rank: the results of loop_forward_dynamics
+            with dependent="least_norm" are then differentiated; dependent rows must be
+            dependent in every state nearby, and a dead point is a SingularError. None:
+            a row that depends on others is a SingularError.
         paths: Parameter paths p (model/parameter_paths.py).
         fixed: f_ext_fixed, frame in which f_ext is constant as bodies move, and
             f_ext_points, points of action; see id_directional.
@@ -149,8 +150,9 @@ def loop_hd_derivatives(
         prescribed: Joints or coordinates with given accelerations, as in hybrid.
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
         paths, fixed: Parameter paths p, and options of f_ext; see loop_fd_derivatives.
-        tolerance: As in loop_fd_derivatives, for the results of loop_hybrid_least with
-            the objective force; None: a dependent row is a SingularError.
+        tolerance: As in loop_fd_derivatives, for the results of loop_hybrid_dynamics
+            with dependent="least_norm" and the objective force; None: a dependent row
+            is a SingularError.
 
     Source: KIM-3.3 (70)-(80), KIM-4.6, differentiated implicitly.
     """
@@ -230,7 +232,7 @@ def loop_id_derivatives(
     whole = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)
     A_p = Matrix([row[k] for k in p] for row in A.rows)
     floors = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
-    names = dependence_items(rows, "loop_inverse_least")
+    names = dependence_items(rows, LEAST_INVERSE)
     factors = Factored(A_p @ A_p.T, floors, names)
 
     def divided(force):

@@ -65,7 +65,7 @@ def _path_sizes(model, options):
 def dyn_solvers():
     """Offer the solvers of this file."""
     options = {"alpha": DRIFT, "beta": DRIFT, **OPTIONS}
-    common = {"valid": VALID, "by_joint": False, "closes_loops": True}
+    common = {"valid": VALID, "by_joint": False, "closes_loops": True, "default": True}
     return [
         FixedForces(
             "fd_derivatives_loops",

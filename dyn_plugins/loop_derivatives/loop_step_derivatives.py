@@ -71,12 +71,10 @@ def dyn_solvers():
             STEP_DERIVATIVES,
             projected_euler_derivatives,
             slots=STEP_SLOTS,
-            fills={
-                "derivatives": "fd_derivatives_loops",
-                "by_parameters": "fd_parameter_jacobian_loops",
-            },
+            fills={"derivatives": "auto", "by_parameters": "auto"},
             options={"limit_stops": False, "implicit": True, "paths": ()},
             sizes=sizes,
             by_joint=False,
+            closes_loops=True,
         ),
     ]

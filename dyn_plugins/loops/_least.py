@@ -1,11 +1,18 @@
 """Equations of motion with dependent rows: multipliers of least norm.
 
-Not a solver: loop_min_norm.py and the steps share it.
+Not a solver: solvers of loops take it with dependent="least_norm". The rows are
+factored one after another, the largest remainder first. The rank is reached when a
+remainder is below `tolerance` times the largest row; for motions, the rows of A H^-1/2
+count. If the rank drops in one position only (a dead point), no solution there is near
+the solutions around it: this is a SingularError, or dead_point="least" gives the least
+accelerations. Least norms mix N and N·m; `weight` scales joint forces or multipliers
+before their squares are summed.
 """
 
 from dyn_core.authoring import (
     Factored,
     Matrix,
+    TracedSolver,
     Vector,
     absolute,
     cos,
@@ -21,7 +28,8 @@ from dyn_core.authoring import (
     total,
     where,
 )
-from dyn_core.errors import SingularError
+from dyn_core.errors import InfeasibleError, SingularError, UnsupportedError
+from dyn_core.validation import Name
 from dyn_plugins.dynamics.crba import crba
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._dense import EasedInertia, needs_dense
@@ -29,8 +37,57 @@ from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._ranked import TOLERANCE, RankedRows, maximum_of
 
 DRIFTING = 1e-6  # tolerance of the rank in a simulation, which leaves loops a bit open
+SLACK = 1e-6  # largest contradiction of rows, relative to accelerations or absolute
+# The same in a simulation: rows that differ by DRIFTING are dependent, and Baumgarte's
+# terms (rates of 20 1/s) multiply this difference by 400.
+DRIFTING_SLACK = 1e-3
+DEPENDENT = {
+    "dependent": Name(("refuse", "least_norm")),
+    "dead_point": Name(("refuse", "least")),
+    "objective": Name(("torque", "force")),
+}  # rules of the options that solvers of loops share
+LEAST_ONLY = "tolerance", "dead_point", "slack", "objective", "weight"
 CURVED = 1e-4  # curvature of a dependent row at a dead point, relative to the largest
 STILL = 1e-8  # allowed part of a unit velocity that counts as rounding
+
+
+class LoopSolver(TracedSolver):
+    """A solver of loops with the option `dependent`, and options that need least_norm.
+
+    These are LEAST_ONLY; a choice of one without least_norm is refused, not ignored.
+    """
+
+    def _adapter(self, model, common, chosen):
+        """Return the adapter.
+
+        Args:
+            model: Robot.
+            common: Build options of every solver.
+            chosen: Options and slots that the caller gave.
+
+        Raises:
+            UnsupportedError: See `refuse_idle`, and TracedSolver.build.
+        """
+        dependent = chosen.get("dependent", self.options["dependent"])
+        refuse_idle(self, chosen, dependent)
+        return super()._adapter(model, common, chosen)
+
+
+def refuse_idle(solver, chosen, dependent):
+    """Raise UnsupportedError for options that have no effect without least_norm.
+
+    Args:
+        solver: Solver with the option `dependent`.
+        chosen: Options of its build.
+        dependent: Value of that option.
+    """
+    changed = {**solver.changed_options, **chosen}
+    idle = [name for name in LEAST_ONLY if name in changed]
+    if idle and dependent == "refuse":
+        raise UnsupportedError(
+            f"{solver.name}: {', '.join(idle)} without effect: dependent='refuse';"
+            " valid: dependent='least_norm'"
+        )
 
 
 class LeastLoops:
@@ -267,3 +324,93 @@ def wanted_of(rows, a, b):
     return Vector(
         -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
     )
+
+
+def agreeing_hybrid(
+    model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance, dead_point, slack
+):
+    """Return tau, qdd, lambda and LoopRows of least_hybrid if the rows agree.
+
+    Rows that contradict each other, so that no accelerations satisfy all of them, are
+    an InfeasibleError that names a row.
+
+    Args:
+        model, q, qd, prescribed, qdd, tau, f_ext, rates: As of least_hybrid.
+        tolerance, dead_point: As of least_hybrid.
+        slack: Largest residual of a row's acceleration, relative to the largest desired
+            acceleration of a row, or absolute if that is below 1 [m/s² | rad/s²].
+    """
+    tau, qdd, x, rows, left, _ = least_hybrid(
+        model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance, dead_point
+    )
+    sizes = [absolute(y) for y in wanted_of(rows, *rates)]
+    item = "the loops ask for accelerations that differ"
+    if any(rigid is not False for rigid in prescribed):
+        item += ", or that prescribed ones do not allow"
+    bound = maximum(1.0, maximum_of(sizes)) * slack
+    require_small(left, bound, [f"{row.name}: {item}" for row in rows])
+    return tau, qdd, x, rows
+
+
+def least_torque(within, columns, left, tolerance, scales, m):
+    """Return the change of lambda, m, that minimises the joint forces.
+
+    Args:
+        within: Function: projects a vector, m, on the changes of lambda that have no
+            effect on passive joints.
+        columns: Column of A of each active coordinate.
+        left: Joint forces of the active coordinates without the change.
+        tolerance: Relative tolerance of the rank.
+        scales: Scales of these joint forces in the norm.
+        m: Number of rows of A.
+    """
+    pairs = list(zip(columns, scales, strict=True))
+    whole = maximum_of([(column @ column) * (s * s) for column, s in pairs])
+    rows = [within(column) * s for column, s in pairs]
+    floor = sqrt(whole) * tolerance
+    scaled = [x * s for x, s in zip(left, scales, strict=True)]
+    return RankedRows(rows, m, tolerance, floor).solve(scaled)[0]
+
+
+def least_multipliers(columns, missing, m, tolerance, scales):
+    """Return lambda, m, with columns.T lambda = missing, and the rows of its solution.
+
+    Args:
+        columns: Columns of A of the passive coordinates.
+        missing: Joint forces that they lack.
+        m: Number of rows of A.
+        tolerance: Relative tolerance of the rank.
+        scales: Scales of the multipliers in the norm, m.
+
+    Returns:
+        lambda of least norm; RankedRows.
+    """
+    B = RankedRows([_divided(column, scales) for column in columns], m, tolerance)
+    return _divided(B.solve(missing)[0], scales), B
+
+
+def _divided(values, scales):
+    """Return the Vector of values, each divided by its entry of `scales`."""
+    return Vector(x / s for x, s in zip(values, scales, strict=True))
+
+
+def scales_of(weight, size):
+    """Return `weight` as floats, ones for None, or UnsupportedError for another size.
+
+    size: Number of entries that it must have.
+    """
+    if weight is None:
+        return [1.0] * size
+    weight = [float(x) for x in weight]
+    if len(weight) != size:
+        raise UnsupportedError(f"weight has {len(weight)} numbers; valid: {size}")
+    return weight
+
+
+def require_small(values, bound, items):
+    """Check in the Program that |values| <= bound, else InfeasibleError with an item.
+
+    items: Text of the error for each value.
+    """
+    for x, item in zip(values, items, strict=True):
+        require(logical_not(absolute(x) > bound), InfeasibleError, item)

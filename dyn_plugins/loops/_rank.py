@@ -17,9 +17,10 @@ from dyn_plugins.loops._loop_rows import Pushes, jacobian_of
 RANK = 1e-10  # squared norm that counts as zero, relative to the scale of a row
 TINY = 1e-290  # squared norms up to this are not divided by
 WAY_OUT = (
-    "where the rows depend on each other in every position, loop_forward_least"
-    " (aba_loops_least in simulations) or kinds with fewer rows (axes, pin); at a dead"
-    " point, a position beside it, or dead_point='least' of those solvers"
+    "where the rows depend on each other in every position, dependent='least_norm' of"
+    " aba_loops, loop_forward_dynamics and projected steps, or kinds with fewer rows"
+    " (axes, pin); at a dead point, a position beside it, or dead_point='least' of"
+    " aba_loops and loop_forward_dynamics with dependent='least_norm'"
 )
 
 

@@ -1,6 +1,6 @@
 """Rank-revealing orthogonal factors of rows that may be dependent, as a rolled loop.
 
-Not a solver: the solvers of loop_min_norm.py share it.
+Not a solver: _least.py uses it.
 """
 
 from dyn_core.authoring import Vector, logical_and, loop, maximum, sqrt, total, where

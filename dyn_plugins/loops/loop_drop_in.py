@@ -3,12 +3,21 @@
 They fit the slots of steps, control and nodes.
 """
 
-from dyn_core.authoring import TracedSolver, Vector, hookimpl, without_springs
+from dyn_core.authoring import Vector, hookimpl, without_springs
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import FORWARD_DYNAMICS, HYBRID_DYNAMICS_MASKED, INVERSE_DYNAMICS
 from dyn_plugins._options import NUMBER
 from dyn_plugins.dynamics.hybrid import known_coordinates
+from dyn_plugins.loops._least import (
+    DEPENDENT,
+    DRIFTING,
+    DRIFTING_SLACK,
+    LoopSolver,
+    least_hybrid,
+    least_torque,
+)
 from dyn_plugins.loops.loops import (
+    closed_hybrid,
     constrained_hybrid,
     loop_forward_dynamics,
     motor_coordinates,
@@ -18,34 +27,45 @@ from dyn_plugins.loops.loops import (
 DRIFT = 20.0  # default of Baumgarte's rates in simulations [1/s]
 
 
-def aba_loops(model, q, qd, tau, f_ext, alpha, beta):
+def aba_loops(model, q, qd, tau, f_ext, alpha, beta, **dependent):
     """Return the accelerations of a robot with loops.
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
 
-    Rows of loops that depend on each other are a SingularError.
+    Rows of loops that contradict each other are an InfeasibleError.
 
     Inputs and outputs: those of FORWARD_DYNAMICS.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s], against drift, as in
             loop_forward_dynamics; 0: the source's equation.
+        dependent: Treatment of rows that depend on each other: refuse: a SingularError;
+            least_norm: multipliers of least norm.
+        tolerance: Relative tolerance of the rank of A H^-1/2 with least_norm. It must
+            be above the drift of the loops, by which dependent rows become different.
+        dead_point: Treatment of a dead point with least_norm: refuse: a SingularError;
+            least: the least accelerations; see loop_forward_dynamics.
+        slack: Largest contradiction of rows with least_norm, relative to the largest
+            acceleration of a row, or absolute if that is below 1 [m/s² | rad/s²].
 
-    Source: KIM-3.2 (67)-(69).
+    Source: KIM-3.2 (67)-(69), KIM-3.0 (redundant rows).
     """
     smooth = without_springs(model.without_friction())  # the adapter accounts for them
-    return loop_forward_dynamics(smooth, q, qd, tau, f_ext, alpha, beta)[0]
+    return loop_forward_dynamics(smooth, q, qd, tau, f_ext, alpha, beta, **dependent)[0]
 
 
-def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
+def rnea_loops(
+    model, q, qd, qdd, f_ext, active, residual, dependent, tolerance, dead_point
+):
     """Return the joint forces of a motion of a robot with loops: motors only.
 
         tau_u of loop_hybrid_dynamics for qdd_u of the active joints and tau_v = 0
 
     The accelerations of passive joints follow from the loops and, with fewer motors
     than freedoms, from zero forces; their qdd is not read. More motors than freedoms
-    are an UnsupportedError when the solver is built. Rows of loops that depend on each
-    other for the passive joints are a SingularError.
+    are an UnsupportedError when the solver is built. With dependent="least_norm" they
+    are valid: their forces are the least, and accelerations that do not satisfy the
+    loops are followed as closely as the rows allow.
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
@@ -53,91 +73,127 @@ def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
         active: Names of the joints with motors; None: model.active_joints.
         residual: Largest residual of a row and of its rate [m | rad, and per s], else
             InfeasibleError; None: not checked, for measured states.
+        dependent: Treatment of rows that depend on each other for the passive joints:
+            refuse: a SingularError; least_norm: least joint forces.
+        tolerance, dead_point: Relative tolerance of the rank, and treatment of dead
+            points, with least_norm; see aba_loops.
 
     Returns:
         Joint forces tau, nv, zero for passive joints [N·m | N].
 
-    Source: KIM-3.3 (70)-(80).
+    Source: KIM-3.3 (70)-(80); (m > n_v) by the formulas of KIM-3.1.
     """
     mask = motor_coordinates(model, active)
     smooth, none = without_springs(model.without_friction()), Vector.zeros(model.nv)
-    tau, _, _, rows = constrained_hybrid(
-        smooth, q, qd, mask, qdd, none, f_ext, (0.0, 0.0)
-    )
+    motion = smooth, q, qd, mask, qdd, none, f_ext, (0.0, 0.0)
+    if dependent == "refuse":
+        tau, _, _, rows = constrained_hybrid(*motion)
+    else:
+        tau, rows = _least_motor_forces(motion, mask, tolerance, dead_point)
     require_closed(rows, residual, ("q", "qd"))
     return tau
+
+
+def _least_motor_forces(motion, mask, tolerance, dead_point):
+    """Return the least joint forces of a motion, nv, and the LoopRows.
+
+    Args:
+        motion: First arguments of least_hybrid.
+        mask: Whether each coordinate has a motor, nv.
+        tolerance, dead_point: As of least_hybrid.
+    """
+    tau, _, _, rows, _, loops = least_hybrid(*motion, tolerance, dead_point)
+    columns = [Vector(row[k] for row in loops.A.rows) for k in range(len(mask))]
+    pairs = zip(mask, columns, strict=True)
+    moved = [column if motor else column * 0.0 for motor, column in pairs]
+    ones = [1.0] * len(mask)
+    free = loops.B.without_columns
+    more = least_torque(free, moved, tau, tolerance, ones, len(rows))
+    return tau - Vector(column @ more for column in moved), rows
 
 
 def motor_sizes(model, options, name="rnea_loops"):
     """Return no sizes, {}; raise UnsupportedError for more motors than freedoms.
 
-    The motor forces would not be unique. Robots without loops are not checked.
+    The motor forces would not be unique. Robots without loops, and solvers with
+    dependent="least_norm", are not checked.
 
     Args:
         model: Robot.
-        options: Options of the solver; reads active.
+        options: Options of the solver; reads active and dependent.
         name: Name of the solver, for the error.
     """
     m = sum(loop.rows for loop in model.loops)
     motors = sum(motor_coordinates(model, options["active"]))
-    if m and motors > model.nv - m:
+    least = options.get("dependent") == "least_norm"
+    if m and motors > model.nv - m and not least:
         raise UnsupportedError(
             f"{name}: {motors} active coordinates for {model.nv - m} freedoms"
-            f" ({model.nv} coordinates, {m} rows); valid: rnea_loops_least, whose"
-            " forces are the least, or `passive: true` in the sidecar for joints"
-            " without a motor"
+            f" ({model.nv} coordinates, {m} rows); valid: rnea_loops with"
+            " dependent='least_norm', whose forces are the least, or `passive: true`"
+            " in the sidecar for joints without a motor"
         )
     return {}
 
 
-def hybrid_mask_loops(model, q, qd, mask, qdd, tau, f_ext, alpha, beta):
+def hybrid_mask_loops(
+    model, q, qd, mask, qdd, tau, f_ext, alpha, beta, dependent, **least
+):
     """Return hybrid dynamics of a robot with loops by a mask: see hybrid_mask.
 
         A qdd + dA/dt qd = -2 alpha A qd - beta² f,   H qdd + C = tau + A.T lambda
 
-    Coordinates with mask above 0.5 have the given qdd. Rows of loops that depend on
-    each other for the other coordinates are a SingularError.
+    Coordinates with mask above 0.5 have the given qdd. Rows of loops that contradict
+    each other or these qdd are an InfeasibleError.
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
+        dependent: Treatment of rows that depend on each other for the other
+            coordinates: refuse: a SingularError; least_norm: multipliers, and so the
+            forces of prescribed joints, of least norm.
+        tolerance, dead_point, slack: Relative tolerance of the rank, treatment of dead
+            points, and largest contradiction of rows, with least_norm; see aba_loops.
 
-    Source: KIM-3.3 (70)-(80).
+    Source: KIM-3.3 (70)-(80), KIM-3.0 (redundant rows).
     """
-    prescribed = [m > 0.5 for m in mask]
-    rates = alpha, beta
-    return constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates)[:2]
+    prescribed, rates = [m > 0.5 for m in mask], (alpha, beta)
+    return closed_hybrid(
+        model, q, qd, prescribed, qdd, tau, f_ext, rates, dependent, **least
+    )[:2]
 
 
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
+    rank = {"dependent": "refuse", "tolerance": DRIFTING, "dead_point": "refuse"}
+    steady = {"alpha": DRIFT, "beta": DRIFT, **rank, "slack": DRIFTING_SLACK}
+    common = {"by_joint": False, "closes_loops": True, "default": True}
     return [
-        TracedSolver(
+        LoopSolver(
             "aba_loops",
             FORWARD_DYNAMICS,
             aba_loops,
-            options={"alpha": DRIFT, "beta": DRIFT},
-            by_joint=False,
-            closes_loops=True,
+            options=steady,
+            valid=DEPENDENT,
+            **common,
         ),
-        TracedSolver(
+        LoopSolver(
             "rnea_loops",
             INVERSE_DYNAMICS,
             rnea_loops,
-            options={"active": None, "residual": None},
-            valid={"active": known_coordinates, "residual": NUMBER},
+            options={"active": None, "residual": None, **rank},
+            valid={**DEPENDENT, "active": known_coordinates, "residual": NUMBER},
             sizes=motor_sizes,
-            by_joint=False,
-            closes_loops=True,
+            **common,
         ),
-        TracedSolver(
+        LoopSolver(
             "hybrid_mask_loops",
             HYBRID_DYNAMICS_MASKED,
             hybrid_mask_loops,
-            options={"alpha": DRIFT, "beta": DRIFT},
-            by_joint=False,
-            closes_loops=True,
+            options=steady,
+            valid=DEPENDENT,
+            **common,
         ),
     ]

@@ -122,5 +122,6 @@ def dyn_solvers():
             ),
             by_joint=False,
             closes_loops=True,
+            default=True,
         ),
     ]

@@ -11,13 +11,14 @@ from dyn_core.authoring import (
     with_parameters,
 )
 from dyn_core.problems import FORWARD_DYNAMICS, STEP
+from dyn_core.validation import Either, Nothing
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,
 )
 from dyn_plugins.kinematics.motion import outward
 from dyn_plugins.loops._dense import DenseLoops, needs_dense
-from dyn_plugins.loops._least import DRIFTING, LeastLoops
+from dyn_plugins.loops._least import DEPENDENT, DRIFTING, LeastLoops, refuse_idle
 from dyn_plugins.loops._loop_rows import rows_of
 from dyn_plugins.loops._rank import factored_delassus
 from dyn_plugins.loops.loops import constraint_forces
@@ -25,15 +26,18 @@ from dyn_plugins.steps.integration import semi_implicit_euler, time_after
 
 
 def projected_euler(
-    model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
-):
+    model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit, dependent,
+    tolerance,
+):  # fmt: skip
     """Return the state one semi-implicit step later, brought back to closed loops.
 
         q <- q (+) -H^-1 A.T G^-1 f,   qd <- qd - H^-1 A.T G^-1 A qd,   G = A H^-1 A.T
 
     One Newton step for positions and one for velocities, each the smallest in the
-    metric of H. The remaining residual is of second order in the residual before. Rows
-    that depend on each other are a SingularError.
+    metric of H. The remaining residual is of second order in the residual before. For
+    rows that depend on each other, G^+ takes the place of G^-1 with
+    dependent="least_norm"; rows that contradict each other then keep the least squared
+    residual.
 
     Inputs and outputs: those of STEP.
 
@@ -42,39 +46,18 @@ def projected_euler(
         limit_stops: Whether spring-dampers act at the position limits.
         implicit: Whether friction and stops are evaluated at the end of the step, as in
             semi_implicit_euler.
-
-    Source: KIM-3.0 (projection to the manifold), KIM-2.5.
-    """
-    q, qd = semi_implicit_euler(
-        model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
-    )
-    return projected(model, q, qd, dt, projection(model, "refuse"))
-
-
-def projected_euler_least(
-    model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit, tolerance
-):
-    """Return the step of projected_euler for loops with linearly dependent rows, too.
-
-        q <- q (+) -H^-1 A.T G^+ f,   qd <- qd - H^-1 A.T G^+ A qd,   G = A H^-1 A.T
-
-    Rows that contradict each other are no error: their squared residual is the least.
-
-    Inputs and outputs: those of STEP.
-
-    Args:
-        forward_dynamics: Slot of FORWARD_DYNAMICS.
-        limit_stops: Whether spring-dampers act at the position limits.
-        implicit: Whether friction and stops are evaluated at the end of the step, as in
-            semi_implicit_euler.
-        tolerance: Relative tolerance of the rank; see aba_loops_least.
+        dependent: Treatment of rows that depend on each other: refuse: SingularError;
+            least_norm: G^+ in place of G^-1, and least_norm as an option of the default
+            in the slot forward_dynamics; None: as that option of the solver in the
+            slot, refuse if it has none.
+        tolerance: Relative tolerance of the rank with least_norm; see aba_loops.
 
     Source: KIM-3.0 (redundant rows, projection to the manifold), KIM-2.5.
     """
     q, qd = semi_implicit_euler(
         model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
     )
-    return projected(model, q, qd, dt, projection(model, "least_norm", tolerance))
+    return projected(model, q, qd, dt, projection(model, dependent, tolerance))
 
 
 def projected(model, q, qd, dt, correct):
@@ -107,7 +90,7 @@ def projection(model, dependent, tolerance=DRIFTING):
         model: Robot.
         dependent: Treatment of rows that depend on each other: refuse: SingularError in
             the Program; least_norm: smallest residual.
-        tolerance: Relative tolerance of the rank with least_norm; see aba_loops_least.
+        tolerance: Relative tolerance of the rank with least_norm; see aba_loops.
     """
     if dependent == "refuse":
         return _dense if needs_dense(model) else _tree
@@ -148,26 +131,70 @@ def _dense(model, q, rows):
     return lambda residuals: loops.solve(none, Vector(residuals))[0]
 
 
+class ProjectedStep(TracedSolver):
+    """A step whose option `dependent` and slot forward_dynamics choose each other.
+
+    If `dependent` is None, it is that option of the solver in the slot, or refuse if
+    the solver has none. If it is least_norm, the default in the slot gets it too. If
+    both are given, both are used.
+    """
+
+    def filling(self, slot, model, what=None, dependent=None):
+        """Return the solver that a slot has in a Program for a robot.
+
+        Args:
+            slot, model, what: As of TracedSolver.filling.
+            dependent: Option of the step; None: its default.
+        """
+        solver = super().filling(slot, model, what)
+        default = what in (None, "auto")
+        dependent = self.options["dependent"] if dependent is None else dependent
+        if default and dependent == "least_norm" and solver.closes_loops:
+            return solver.with_options(dependent=dependent)
+        return solver
+
+    def _adapter(self, model, common, chosen):
+        """Return the adapter, with missing choices made as the class says.
+
+        Args:
+            model: Robot.
+            common: Build options of every solver.
+            chosen: Options and slots that the caller gave; not changed.
+        """
+        slot = "forward_dynamics"
+        dependent = chosen.get("dependent", self.options["dependent"])
+        solver = self.filling(slot, model, chosen.get(slot), dependent)
+        if dependent is None:
+            dependent = getattr(solver, "options", {}).get("dependent", "refuse")
+        refuse_idle(self, chosen, dependent)
+        chosen = {**chosen, slot: solver, "dependent": dependent}
+        return super()._adapter(model, common, chosen)
+
+
+PROJECTED = {
+    "slots": {"forward_dynamics": FORWARD_DYNAMICS},
+    "fills": {"forward_dynamics": "auto"},
+    "by_joint": False,
+    "closes_loops": True,
+}  # what the steps of this class have in common
+EITHER = Either((Nothing(), DEPENDENT["dependent"]))  # rule of their option dependent
+
+
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    options = {"limit_stops": False, "implicit": True}
-    table = {"slots": {"forward_dynamics": FORWARD_DYNAMICS}, "by_joint": False}
     return [
-        TracedSolver(
+        ProjectedStep(
             "projected_euler",
             STEP,
             projected_euler,
-            fills={"forward_dynamics": "aba_loops"},
-            options=options,
-            **table,
-        ),
-        TracedSolver(
-            "projected_euler_least",
-            STEP,
-            projected_euler_least,
-            fills={"forward_dynamics": "aba_loops_least"},
-            options={**options, "tolerance": DRIFTING},
-            **table,
+            options={
+                "limit_stops": False,
+                "implicit": True,
+                "dependent": None,
+                "tolerance": DRIFTING,
+            },
+            valid={"dependent": EITHER},
+            **PROJECTED,
         ),
     ]

@@ -33,6 +33,7 @@ from dyn_core.problems import (
     LOOP_HYBRID_DYNAMICS,
     LOOP_INVERSE_DYNAMICS,
 )
+from dyn_core.validation import Either, Nothing, numbers
 from dyn_plugins._options import NUMBER
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
@@ -50,6 +51,17 @@ from dyn_plugins.dynamics.hybrid import (
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.kinematics.motion import outward
 from dyn_plugins.loops._dense import dense_hybrid, needs_dense
+from dyn_plugins.loops._least import (
+    DEPENDENT,
+    SLACK,
+    LoopSolver,
+    agreeing_hybrid,
+    least_hybrid,
+    least_multipliers,
+    least_torque,
+    require_small,
+    scales_of,
+)
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._rank import (
     RANK,
@@ -57,6 +69,9 @@ from dyn_plugins.loops._rank import (
     factored_delassus,
     gradient_slopes,
 )
+from dyn_plugins.loops._ranked import TOLERANCE
+
+LEAST_INVERSE = "loop_inverse_dynamics with dependent='least_norm'"
 
 
 def constraint_forces(model, rows, multipliers):
@@ -128,48 +143,130 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
     return force, qdd + dqdd, x, rows
 
 
-def loop_forward_dynamics(model, q, qd, tau, f_ext, alpha, beta):
+def closed_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, dependent, **least):
+    """Return hybrid dynamics of a robot whose loops stay closed.
+
+    Args:
+        model, q, qd, prescribed, qdd, tau, f_ext, rates: As of constrained_hybrid.
+        dependent: Treatment of rows that depend on each other: refuse:
+            constrained_hybrid; least_norm: agreeing_hybrid.
+        least: tolerance, dead_point and slack of agreeing_hybrid.
+
+    Returns:
+        tau and qdd, nv each; lambda, m; and the LoopRows.
+    """
+    motion = model, q, qd, prescribed, qdd, tau, f_ext, rates
+    if dependent == "refuse":
+        return constrained_hybrid(*motion)
+    return agreeing_hybrid(*motion, **least)
+
+
+def loop_forward_dynamics(model, q, qd, tau, f_ext, alpha, beta, dependent, **least):
     """Return the accelerations of a robot with loops, and the multipliers.
 
         H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = -2 alpha A qd - beta² f
 
-    Rows that depend on each other are a SingularError.
+    If rows depend on each other, qdd is unique and lambda is not: with
+    dependent="least_norm" it has the least norm, -(A H^-1 A.T)^+ (A qdd_r + dA/dt qd +
+    2 alpha A qd + beta² f) with qdd_r of the open tree. Rows that contradict each other
+    are then an InfeasibleError.
 
     Inputs and outputs: those of LOOP_FORWARD_DYNAMICS.
 
     Args:
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
+        dependent: Treatment of rows that depend on each other: refuse: a SingularError;
+            least_norm: lambda of least norm.
+        tolerance: Relative tolerance of the rank of A H^-1/2, with least_norm.
+        dead_point: Treatment, with least_norm, of a position in which rows are
+            dependent, but not next to it: refuse: a SingularError; least: these rows
+            have no effect, and qdd is the smallest, in the norm of H, that the other
+            rows allow.
+        slack: Largest contradiction of rows with least_norm, relative to the largest
+            acceleration of a row, or absolute if that is below 1 [m/s² | rad/s²].
 
-    Source: KIM-3.2 (67)-(69).
+    Source: KIM-3.2 (67)-(69), KIM-3.0 (redundant rows).
     """
     no_joint, none = [False] * model.nv, Vector.zeros(model.nv)
-    _, qdd, x, rows = constrained_hybrid(
-        model, q, qd, no_joint, none, tau, f_ext, (alpha, beta)
+    rates = alpha, beta
+    _, qdd, x, rows = closed_hybrid(
+        model, q, qd, no_joint, none, tau, f_ext, rates, dependent, **least
     )
     return qdd, x, Vector(r.f for r in rows), Vector(r.rate for r in rows)
 
 
-def loop_hybrid_dynamics(model, q, qd, qdd_u, tau_v, f_ext, prescribed, alpha, beta):
+def loop_hybrid_dynamics(
+    model, q, qd, qdd_u, tau_v, f_ext, prescribed, alpha, beta, dependent, **least
+):
     """Return hybrid dynamics of a robot with loops.
 
         A_v qdd_v = -A_u qdd_u - dA/dt qd;   (tau_u, qdd_v) with A.T lambda added to tau
 
-    Unique if A_v has full row rank; else a SingularError names a row.
+    Unique if A_v has full row rank; else a SingularError names a row. With
+    dependent="least_norm" there may be more rows than free coordinates: tau_u is then
+    not unique, and the objective selects it. The state and the given accelerations must
+    satisfy the loops, else an InfeasibleError names a row.
 
     Inputs and outputs: those of LOOP_HYBRID_DYNAMICS.
 
     Args:
         prescribed: Joints or coordinates with given accelerations, as in hybrid.
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
+        dependent: Treatment of rows that depend on each other for the free coordinates:
+            refuse: a SingularError; least_norm: least joint forces or multipliers.
+        objective: Selected solution with least_norm: torque: least joint forces; force:
+            least multipliers.
+        tolerance: Relative tolerance of ranks with least_norm.
+        slack: Largest error of a row's acceleration with least_norm [m/s² | rad/s²].
+        residual: Largest residual of a row and of its rate with least_norm [m | rad,
+            and per s]; None: not checked.
+        dead_point: Treatment of a dead point with least_norm: refuse: a SingularError;
+            least: the least accelerations; see loop_forward_dynamics.
 
-    Source: KIM-3.3 (70)-(80).
+    Source: KIM-3.3 (70)-(80); (m > n_v) by the formulas of KIM-3.1.
     """
-    mask = prescribed_coordinates(model, prescribed)
-    qdd, tau = spread(mask, qdd_u, tau_v)
-    tau, qdd, x, _ = constrained_hybrid(
-        model, q, qd, mask, qdd, tau, f_ext, (alpha, beta)
-    )
+    mask, rates = prescribed_coordinates(model, prescribed), (alpha, beta)
+    motion = model, q, qd, mask, *spread(mask, qdd_u, tau_v), f_ext, rates
+    if dependent == "refuse":
+        tau, qdd, x, _ = constrained_hybrid(*motion)
+    else:
+        tau, qdd, x = _least_hybrid_dynamics(*motion, prescribed, **least)
     return part_where(mask, True, tau), part_where(mask, False, qdd), x
+
+
+def _least_hybrid_dynamics(
+    model, q, qd, mask, qdd, tau, f_ext, rates, prescribed, objective, tolerance, slack,
+    residual, dead_point,
+):  # fmt: skip
+    """Return tau, qdd and lambda of loop_hybrid_dynamics with least_norm.
+
+    Args:
+        model, q, qd, mask, qdd, tau, f_ext, rates: As of constrained_hybrid.
+        prescribed: Names of the prescribed joints, for errors.
+        objective, tolerance, slack, residual, dead_point: As of loop_hybrid_dynamics.
+    """
+    tau, qdd, x, rows, left, loops = least_hybrid(
+        model, q, qd, mask, qdd, tau, f_ext, rates, tolerance, dead_point
+    )
+    require_closed(rows, residual, ("q", "qd"))
+    names = ", ".join(map(str, prescribed))
+    item = (
+        f"the accelerations of {names} do not fit the loops within slack={slack:g};"
+        " prescribe fewer"
+    )
+    require_small(left, slack, [f"{row.name}: {item}" for row in rows])
+    if objective == "torque":
+        columns = [Vector(row[k] for row in loops.A.rows) for k in range(model.nv)]
+        A_u = list(part_where(mask, True, columns))
+        tau_u = part_where(mask, True, tau)
+        free, ones = loops.B.without_columns, [1.0] * len(A_u)
+        more = least_torque(free, A_u, tau_u, tolerance, ones, len(rows))
+        x = x + more
+        tau = Vector(
+            y - column @ more if rigid else y
+            for rigid, y, column in zip(mask, tau, columns, strict=True)
+        )
+    return tau, qdd, x
 
 
 def loop_constraints(model, q, qd):
@@ -213,7 +310,9 @@ def require_closed(rows, residual, what=("q", "qd", "qdd")):
             )
 
 
-def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active, residual):
+def loop_inverse_dynamics(
+    model, q, qd, qdd, tau_p, f_ext, active, residual, dependent, **least
+):
     """Return the forces of active joints that cause a motion of a robot with loops.
 
         A_p.T lambda = tau_pr - tau_p,   tau_a = tau_ar - A_a.T lambda
@@ -222,14 +321,29 @@ def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active, residual):
     building raises UnsupportedError. q, qd and qdd must satisfy the constraints: a row
     that they open is an InfeasibleError. A_p without full rank is a SingularError.
 
+    With dependent="least_norm" any number of motors is valid. With more rows than
+    passive coordinates, the objective selects the solution. With fewer rows, there is a
+    solution for some motions only; for others, the passive coordinates are off balance,
+    an InfeasibleError.
+
     Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
 
     Args:
         active: Names of the joints with motors; None: model.active_joints.
         residual: Largest residual of a row and of its derivatives [m | rad, and per s,
             s²]; None: not checked.
+        dependent: Treatment of rows that depend on each other for the passive
+            coordinates: refuse: a SingularError; least_norm: least joint forces or
+            multipliers.
+        objective: Selected solution with least_norm: torque: least joint forces; force:
+            least multipliers.
+        tolerance: Relative tolerance of ranks with least_norm.
+        slack: Largest imbalance of a passive coordinate with least_norm [N·m | N].
+        weight: Scales of the active joint forces (objective torque) or of the
+            multipliers (objective force) in the norm; None for ones. Another number of
+            them is an UnsupportedError.
 
-    Source: KIM-3.1 (56)-(62), case 1.
+    Source: KIM-3.1 (56)-(66).
     """
     motors = motor_coordinates(model, active)
     rows = rows_of(model, q, qd, qdd)
@@ -240,13 +354,56 @@ def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active, residual):
     open_tau = open_tau + resistance(model, q, qd)
     passive = [k for k, motor in enumerate(motors) if not motor]
     missing = Vector(open_tau[k] for k in passive) - Vector(tau_p)
+    if dependent == "least_norm":
+        names = _names_of(model.active_joints if active is None else active)
+        return _least_inverse_dynamics(A, motors, open_tau, missing, names, **least)
     A_p = Matrix([row[k] for k in passive] for row in A.rows)
     square = A_p @ A_p.T
     tolerances = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
-    factors = Factored(square, tolerances, dependence_items(rows, "loop_inverse_least"))
+    factors = Factored(square, tolerances, dependence_items(rows, LEAST_INVERSE))
     x = factors.solve(A_p @ missing)
     from_loops = A.T @ x if rows else Vector.zeros(model.nv)
     return Vector(open_tau[k] - from_loops[k] for k, h in enumerate(motors) if h), x
+
+
+def _names_of(joints):
+    """Return names of joints, or one name, as one text."""
+    return ", ".join((joints,) if isinstance(joints, str) else map(str, joints))
+
+
+def _least_inverse_dynamics(
+    A, motors, open_tau, missing, names, objective, tolerance, slack, weight
+):
+    """Return tau_a and lambda of loop_inverse_dynamics with least_norm.
+
+    Args:
+        A: Jacobian of the rows, m x nv.
+        motors: Whether each coordinate has a motor, nv.
+        open_tau: Joint forces of the open tree, nv.
+        missing: Joint forces that the passive coordinates lack.
+        names: Names of the active joints, for errors.
+        objective, tolerance, slack, weight: As of loop_inverse_dynamics.
+    """
+    m = len(A.rows)
+    columns = [Vector(row[k] for row in A.rows) for k in range(len(motors))]
+    A_a, A_p = (list(part_where(motors, side, columns)) for side in (True, False))
+    of_rows, of_motors = [1.0] * m, [1.0] * len(A_a)
+    if objective == "force":
+        of_rows = scales_of(weight, m)
+    else:
+        of_motors = scales_of(weight, len(A_a))
+    x, B = least_multipliers(A_p, missing, m, tolerance, of_rows)
+    balance = Vector(column @ x for column in A_p) - missing
+    item = (
+        f"the active joints {names} leave the passive ones off balance by"
+        f" more than slack={slack:g}; make more active, or use loop_hybrid_dynamics"
+    )
+    require_small(balance, slack, [item] * len(missing))
+    tau_a = part_where(motors, True, open_tau)
+    if objective == "torque":
+        left = tau_a - Vector(column @ x for column in A_a)
+        x = x + least_torque(B.without_rows, A_a, left, tolerance, of_motors, m)
+    return tau_a - Vector(column @ x for column in A_a), x
 
 
 def motor_coordinates(model, active):
@@ -275,7 +432,7 @@ def reason_not_square(model, active):
     return (
         f"{m} constraint rows and {passive} passive coordinates: this solver needs as"
         " many of one as of the other; active= names the joints with motors (None:"
-        " model.active_joints); loop_inverse_least takes any number of them"
+        f" model.active_joints); {LEAST_INVERSE} takes any number of them"
     )
 
 
@@ -300,9 +457,12 @@ def inverse_sizes(model, options):
 
 
 def _square_sizes(model, options):
-    """Return inverse_sizes; UnsupportedError if rows and passive coordinates differ."""
+    """Return inverse_sizes; refuse rows and passive coordinates that differ in number.
+
+    Raises UnsupportedError, but not with dependent="least_norm".
+    """
     reason = reason_not_square(model, options["active"])
-    if reason is not None:
+    if reason is not None and options["dependent"] == "refuse":
         raise UnsupportedError(f"loop_inverse_dynamics: {reason}")
     return inverse_sizes(model, options)
 
@@ -310,30 +470,52 @@ def _square_sizes(model, options):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    rates = {"alpha": 0.0, "beta": 0.0}
+    rates = {"alpha": 0.0, "beta": 0.0, "dependent": "refuse"}
+    rank = {"tolerance": TOLERANCE, "slack": SLACK}
+    force = {"objective": "torque", **rank}
+    weight = Either((Nothing(), numbers()))
     table = {"by_joint": False, "sizes": _loop_sizes}
     return [
-        TracedSolver(
+        LoopSolver(
             "loop_forward_dynamics",
             LOOP_FORWARD_DYNAMICS,
             loop_forward_dynamics,
-            options=rates,
+            options={**rates, **rank, "dead_point": "refuse"},
+            valid=DEPENDENT,
             **table,
         ),
-        TracedSolver(
+        LoopSolver(
             "loop_hybrid_dynamics",
             LOOP_HYBRID_DYNAMICS,
             loop_hybrid_dynamics,
-            options={"prescribed": (), **rates},
+            options={
+                "prescribed": (),
+                **rates,
+                **force,
+                "residual": 1e-6,
+                "dead_point": "refuse",
+            },
+            valid={**DEPENDENT, "residual": NUMBER},
             by_joint=False,
             sizes=_hybrid_sizes,
         ),
-        TracedSolver(
+        LoopSolver(
             "loop_inverse_dynamics",
             LOOP_INVERSE_DYNAMICS,
             loop_inverse_dynamics,
-            options={"active": None, "residual": 1e-6},
-            valid={"active": known_coordinates, "residual": NUMBER},
+            options={
+                "active": None,
+                "residual": 1e-6,
+                "dependent": "refuse",
+                **force,
+                "weight": None,
+            },
+            valid={
+                **DEPENDENT,
+                "active": known_coordinates,
+                "residual": NUMBER,
+                "weight": weight,
+            },
             by_joint=False,
             sizes=_square_sizes,
         ),

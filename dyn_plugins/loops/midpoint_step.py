@@ -1,12 +1,16 @@
 """Time step of second order, projected on closed loops."""
 
-from dyn_core.authoring import TracedSolver, Vector, hookimpl, with_parameters
-from dyn_core.problems import FORWARD_DYNAMICS, STEP
-from dyn_core.validation import Either, Name, Nothing, Whole
+from dyn_core.authoring import Vector, hookimpl, with_parameters
+from dyn_core.problems import STEP
+from dyn_core.validation import Whole
 from dyn_plugins.loops._least import DRIFTING
 from dyn_plugins.loops._loop_rows import rows_of
-from dyn_plugins.loops.loop_min_norm import aba_loops_least
-from dyn_plugins.loops.loop_step import projection
+from dyn_plugins.loops.loop_step import (
+    EITHER,
+    PROJECTED,
+    ProjectedStep,
+    projection,
+)
 from dyn_plugins.steps.integration import stop_force, time_after
 
 
@@ -34,9 +38,10 @@ def projected_midpoint(
         rounds: Number of corrections of the positions; each multiplies the residual by
             about the first residual.
         dependent: Treatment of rows that depend on each other: refuse: SingularError;
-            least_norm: G^+ in place of G^-1; None: least_norm with aba_loops_least in
-            the slot forward_dynamics, refuse with any other solver.
-        tolerance: Relative tolerance of the rank with least_norm; see aba_loops_least.
+            least_norm: G^+ in place of G^-1, and least_norm as an option of the default
+            in the slot forward_dynamics; None: as that option of the solver in the
+            slot, refuse if it has none.
+        tolerance: Relative tolerance of the rank with least_norm; see aba_loops.
 
     Source: KIM-2.5, KIM-3.0 (projection to the manifold, redundant rows); E. Hairer et
     al., Geometric Numerical Integration, section IV.4 (projection keeps the order).
@@ -65,53 +70,21 @@ def projected_midpoint(
     return q, qd + correct(model, q, rows)([-row.rate for row in rows])
 
 
-class _AsForwardDynamics(TracedSolver):
-    """A step whose option `dependent` and slot forward_dynamics choose each other.
-
-    If `dependent` is not given, it is least_norm with the solver aba_loops_least, and
-    refuse with any other. If only `dependent` is given, as least_norm, the step uses
-    aba_loops_least. If both are given, both are used.
-    """
-
-    def _adapter(self, model, common, chosen):
-        """Return the adapter, with missing choices made as the class says.
-
-        Args:
-            model: Robot.
-            common: Build options of every solver.
-            chosen: Options and slots that the caller gave; not changed.
-        """
-        chosen = dict(chosen)
-        if chosen.get("dependent") is None:
-            slot = chosen.get("forward_dynamics", self.fills["forward_dynamics"])
-            slot = self._fill("forward_dynamics", FORWARD_DYNAMICS, slot)
-            least = getattr(slot, "algorithm", None) is aba_loops_least
-            chosen["dependent"] = "least_norm" if least else "refuse"
-        elif chosen["dependent"] == "least_norm":
-            chosen.setdefault("forward_dynamics", "aba_loops_least")
-        return super()._adapter(model, common, chosen)
-
-
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
     return [
-        _AsForwardDynamics(
+        ProjectedStep(
             "projected_midpoint",
             STEP,
             projected_midpoint,
-            slots={"forward_dynamics": FORWARD_DYNAMICS},
-            fills={"forward_dynamics": "aba_loops"},
             options={
                 "limit_stops": False,
                 "rounds": 2,
                 "dependent": None,
                 "tolerance": DRIFTING,
             },
-            valid={
-                "rounds": Whole(1),
-                "dependent": Either((Nothing(), Name(("refuse", "least_norm")))),
-            },
-            by_joint=False,
+            valid={"rounds": Whole(1), "dependent": EITHER},
+            **PROJECTED,
         )
     ]

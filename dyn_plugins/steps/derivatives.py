@@ -354,8 +354,8 @@ def dyn_solvers():
     common = {
         "slots": STEP_SLOTS,
         "fills": {
-            "derivatives": "fd_derivatives",
-            "by_parameters": "fd_parameter_jacobian",
+            "derivatives": "auto",
+            "by_parameters": "auto",
         },
         "sizes": sizes,
         "by_joint": False,

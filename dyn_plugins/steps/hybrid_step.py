@@ -67,9 +67,10 @@ def dyn_solvers():
             HYBRID_STEP,
             hybrid_euler,
             slots={"hybrid_dynamics": HYBRID_DYNAMICS_MASKED},
-            fills={"hybrid_dynamics": "hybrid_mask"},
+            fills={"hybrid_dynamics": "auto"},
             options={"prescribed": (), "limit_stops": False},
             sizes=_sizes,
             by_joint=False,
+            default=True,
         )
     ]

@@ -185,7 +185,7 @@ def dyn_solvers():
     """Offer the solvers of this file."""
     common = {
         "slots": {"forward_dynamics": FORWARD_DYNAMICS},
-        "fills": {"forward_dynamics": "aba"},
+        "fills": {"forward_dynamics": "auto"},
         "by_joint": False,
     }
     return [
@@ -194,6 +194,7 @@ def dyn_solvers():
             STEP,
             semi_implicit_euler,
             options={"limit_stops": False, "implicit": True},
+            default=True,
             **common,
         ),
         TracedSolver("rk4", STEP, rk4, options={"limit_stops": False}, **common),

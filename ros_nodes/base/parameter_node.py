@@ -288,7 +288,8 @@ class TableNode(Node):
     def solver(self, slot: str) -> Any:
         """Return the solver of a slot: its name, or a Solver if options are set.
 
-        A name without options is returned unchecked.
+        A name without options is returned unchecked; an empty one is "auto", the
+        default solver of the problem that the slot is named for.
 
         Args:
             slot: Name of the solver slot: the name is the parameter SLOT.plugin_name.
@@ -297,8 +298,11 @@ class TableNode(Node):
             DynError: Options are set, and the solver is unknown or an option is not
                 valid.
         """
-        name, options = self.value(f"{slot}.plugin_name"), self.options(slot)
-        return dyn.solver(name).with_options(**options) if options else name
+        name, options = self.value(f"{slot}.plugin_name") or "auto", self.options(slot)
+        if not options:
+            return name
+        problem = slot if name == "auto" else None
+        return dyn.solver(name, problem).with_options(**options)
 
     def _undeclared(self) -> list[str]:
         """Return the names of start-up parameters that are not declared."""

@@ -189,7 +189,7 @@ class Report:
             inactive, message = node.activation.status(t)
             level = LEVELS.index(inactive)
         values = {
-            "inverse dynamics": node.value("inverse_dynamics.plugin_name"),
+            "inverse dynamics": controller.solver_used,
             "engine": controller.engine_used,
             "mode": controller.mode,
             "joint states": self.states,

@@ -35,8 +35,8 @@ from ros_nodes.processes import ros_fault
 
 SOLVERS = {
     "step": "semi_implicit_euler",
-    "forward_dynamics": "aba",
-    "inverse_dynamics": "rnea",
+    "forward_dynamics": "auto",
+    "inverse_dynamics": "auto",
 }
 
 
@@ -168,9 +168,11 @@ def _settings(arguments: argparse.Namespace) -> dict:
         raise dyn.SettingError(f"--rate {rate!r} Hz; valid: more than 0", "rate")
     settings["rate"] = rate
     for slot, default in SOLVERS.items():
-        chosen = getattr(arguments, slot) or both.get(f"{slot}.plugin_name", default)
+        chosen = getattr(arguments, slot) or both.get(f"{slot}.plugin_name") or default
         head = f"{slot}.options."
-        settings[slot] = dyn.solver(chosen).with_options(
+        settings[slot] = dyn.solver(
+            chosen, slot if chosen == "auto" else None
+        ).with_options(
             **{k.removeprefix(head): x for k, x in both.items() if k.startswith(head)}
         )
     return settings
@@ -240,7 +242,8 @@ def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> O
         "loop": f"{len(record.t) / seconds:.0f} cycles/s,"
         f" {settings['rate']} Hz simulated",
         "solvers": ", ".join(
-            settings[k].name for k in ("forward_dynamics", "step", "inverse_dynamics")
+            settings[k].for_model(model).name
+            for k in ("forward_dynamics", "step", "inverse_dynamics")
         ),
     }
     return Outcome(model.joint_names, record.t, record.q, record.q_ref, facts)

@@ -91,12 +91,16 @@ def _parameters(
         "root_joint": "fixed",
         "update_rate": settings["rate"],
         "step.plugin_name": settings["step"].name,
-        "forward_dynamics.plugin_name": settings["forward_dynamics"].name,
+        "forward_dynamics.plugin_name": settings["forward_dynamics"]
+        .for_model(model)
+        .name,
         "initial_positions": [float(x) for x in waypoints.start],
         "diagnostic_updater.period": 0.2,
     }
     control |= {
-        "inverse_dynamics.plugin_name": settings["inverse_dynamics"].name,
+        "inverse_dynamics.plugin_name": settings["inverse_dynamics"]
+        .for_model(model)
+        .name,
         "diagnostic_updater.period": 0.2,
         "publish_rate": 100.0,
     }

@@ -119,8 +119,8 @@ CONTROLLER = (
     *ROBOT,
     *PAYLOAD,
     *PAYLOAD_ESTIMATION,
-    Field("inverse_dynamics.plugin_name", Name(), "solver of INVERSE_DYNAMICS", "",
-          "rnea"),
+    Field("inverse_dynamics.plugin_name", Name(), "solver of INVERSE_DYNAMICS; auto or"
+          " empty: the default one, which closes the loops of a robot", "", "auto"),
     Field("mode", Name(MODES), "control law: computed_torque, impedance (gains are"
           " stiffness and damping), or gravity compensation alone", "",
           "computed_torque"),

@@ -20,8 +20,8 @@ SIMULATOR = (
           " link to the world; declared: as the source says, fixed for a URDF", "",
           "declared"),
     Field("step.plugin_name", Name(), "solver of STEP", "", "semi_implicit_euler"),
-    Field("forward_dynamics.plugin_name", Name(), "solver of FORWARD_DYNAMICS; empty:"
-          " aba, for a robot with loops aba_loops", "", ""),
+    Field("forward_dynamics.plugin_name", Name(), "solver of FORWARD_DYNAMICS; auto or"
+          " empty: the step's default, which closes the loops of a robot", "", "auto"),
     Field("update_rate", Whole(1, 10000), "cycle rate", "Hz", 500),
     Field("substeps", Whole(1, 1000), "integration steps per cycle", "", 1),
     Field("initial_positions", numbers(), "initial positions of the listed joints; a"

@@ -155,25 +155,10 @@ def _without_contacts(
     return Simulator(
         model,
         step=node.solver("step"),
-        forward_dynamics=_forward_dynamics(node, model),
+        forward_dynamics=node.solver("forward_dynamics"),
         limit_stops=node.value("limit_stops"),
         **settings,
     )
-
-
-def _forward_dynamics(node: RobotNode, model: dyn.Model) -> Any:
-    """Return the forward dynamics solver; None: the Simulator chooses one.
-
-    If only options are set, the default solver for the model gets them.
-
-    Raises:
-        DynError: The solver or an option is not valid.
-    """
-    if node.value("forward_dynamics.plugin_name"):
-        return node.solver("forward_dynamics")
-    options = node.options("forward_dynamics")
-    name = "aba_loops" if model.loops else "aba"
-    return dyn.solver(name).with_options(**options) if options else None
 
 
 def _start(
@@ -401,7 +386,7 @@ def _refuse_set(node: RobotNode, names: Sequence[str], reason: str) -> None:
         reason: Why they have none, for the message, after the name.
     """
     for name in names:
-        if node.value(name) != node.specs[name].default:
+        if node.value(name) not in ("", node.specs[name].default):
             raise dyn.SettingError(f"{name} {reason}", name)
 
 

@@ -417,7 +417,8 @@ def test_the_defaults_are_those_of_the_documentation(arm):
         limit_tolerance=1e-3, blend_time=0.2, deceleration=10.0,
     )  # fmt: skip
     controller = Controller(arm)
-    assert (controller.mode, controller.inverse_dynamics) == ("computed_torque", "rnea")
+    assert (controller.mode, controller.inverse_dynamics) == ("computed_torque", "auto")
+    assert controller.solver_used == "rnea"
     np.testing.assert_array_equal(controller.kp, np.full(7, 100.0))
     np.testing.assert_array_equal(controller.kd, np.full(7, 20.0))
 

@@ -34,7 +34,7 @@ SOLVERS = (
 MORE = (
     "aba", "crba", "hybrid_mask", "id_second_contracted", "rk4", "task_step",
     "centroidal_matrix", "computed_torque", "chain_rk4", "chain_impact", "object_rk4",
-    "contact_terms", "loop_inverse_least", "fd_second_derivatives", "regressor",
+    "contact_terms", "loop_hybrid_dynamics", "fd_second_derivatives", "regressor",
     "projected_midpoint", "momentum_observer", "joint_reactions", "delassus",
 )  # fmt: skip
 

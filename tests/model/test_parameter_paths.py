@@ -285,8 +285,9 @@ def test_values_of_every_path_may_be_arrays(every):
             for path in parameter_paths.paths(model)
             if not path.endswith(".payload")
         }
-        loops = "_loops_least" if model.loops else ""
-        rnea = dyn.solver(f"rnea{loops}")
+        rnea = dyn.solver("inverse_dynamics")
+        if model.loops:
+            rnea = rnea.with_options(dependent="least_norm")
         for path, value in values.items():
             changed = model.with_values({path: value})
             numbers = parameter_paths.numbers(changed, path)

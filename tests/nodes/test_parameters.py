@@ -126,7 +126,7 @@ def test_shipped_files_match_in_every_namespace(namespace):
         assert all(by_node[name] for name in executables)
     demo = read_parameters(GRAPHS["demo"].params_file, [], namespace)
     assert demo["simulator"]["step.plugin_name"] == "semi_implicit_euler"
-    assert demo["computed_torque"]["inverse_dynamics.plugin_name"] == "rnea"
+    assert demo["computed_torque"]["inverse_dynamics.plugin_name"] == "auto"
 
 
 KEYS = ["simulator", "/**/simulator", "/**", "/*/simulator", "/r1/**", "r1/simulator"]
@@ -347,7 +347,8 @@ def make(ros):
         ("computed_torque", {"inverse_dynamics.plugin_name": "aba"}, "slot inverse_dyn"),
         ("computed_torque", {"robot_description": "<robot><link/></robot>"},
          "ModelError: .*name"),
-        ("simulator", {"forward_dynamics.options.level": 2.0}, "'level'; valid: none"),
+        ("simulator", {"forward_dynamics.options.level": 2.0}, "'level'; valid: alpha"),
+        ("simulator", {"forward_dynamics.options.alpha": 2.0}, "aba: no option .*'alpha'"),
         ("simulator", {"step.options.limit_stops": False}, "set the parameter limit_st"),
         ("simulator", {"contact.options.iterations": 3}, "contact.enabled is false"),
         ("simulator", {"forward_dynamics.plugin_name": "aba_loops",

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import dyn_core as dyn
 
+LINKAGE = str(Path(__file__).parents[2] / "examples" / "four_bar" / "four_bar.urdf")
 pytestmark = pytest.mark.ros
 
 
@@ -530,10 +532,7 @@ def test_hybrid_mode_follows_accelerations(make):
 
 def test_loops_reach_the_nodes(make):
     """The simulator closes a linkage and moves it; a solver for trees is refused."""
-    from pathlib import Path
-
-    linkage = Path(__file__).parents[2] / "examples" / "four_bar" / "four_bar.urdf"
-    choice = {"robot_description_file": str(linkage)}
+    choice = {"robot_description_file": LINKAGE}
     node = make("simulator", **choice)
     assert node.trigger_configure() == node.good, node.failure
     assert node.robot.forward_dynamics == "aba_loops"
@@ -552,10 +551,29 @@ def test_loops_reach_the_nodes(make):
         node.robot.advance(time.monotonic())
     assert np.abs(node.robot.qd).max() > 0.01
     assert np.abs(gap(node.robot.q, node.robot.qd).f).max() < 1e-8
-    law = make(
-        "computed_torque", **choice, **{"inverse_dynamics.plugin_name": "rnea_loops"}
-    )
-    assert law.trigger_configure() == law.good, law.failure
+
+
+@pytest.mark.parametrize("chosen", [None, "auto", "", "rnea_loops"])
+def test_nodes_take_the_solver_of_the_robot_and_say_so(make, chosen):
+    """Of a linkage that which closes loops, without a choice; /diagnostics names it."""
+    linkage = {"robot_description_file": LINKAGE}
+    name = "inverse_dynamics.plugin_name"
+    choice = {} if chosen is None else {name: chosen}
+    for robot, wanted in ((linkage, "rnea_loops"), ({}, "rnea")):
+        if chosen == "rnea_loops" and not robot:
+            continue
+        law = make("computed_torque", **robot, **choice)
+        assert law.trigger_configure() == law.good, law.failure
+        assert law.status()[2]["inverse dynamics"] == wanted
+    if chosen == "rnea_loops":
+        return
+    choice = {} if chosen is None else {"forward_dynamics.plugin_name": chosen}
+    options = {"forward_dynamics.options.alpha": 50.0}
+    for more in ({}, options):
+        node = make("simulator", **linkage, **choice, **more)
+        assert node.trigger_configure() == node.good, node.failure
+        assert node.topics.channels.values()["forward dynamics"] == "aba_loops"
+    assert node.robot.forward_dynamics.options["alpha"] == 50.0
 
 
 FLAT = """<robot name="flat"><link name="a"/><link name="b"><inertial><mass value="2"/>

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from least_norm import least_norm
 
 import dyn_core as dyn
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
@@ -308,8 +309,9 @@ def test_inverse_dynamics_says_which_row_a_motion_opens():
         "qd": (q, qd + [0.0, 1e-3, 0.0], qdd),
         "qdd": (q, qd, qdd + [0.0, 0.1, 0.0]),
     }
-    for name in ("loop_inverse_dynamics", "loop_inverse_least"):
-        solver, more = dyn.solver(name), {"active": ["j1"]}
+    for dependent in ("refuse", "least_norm"):
+        solver = dyn.solver("loop_inverse_dynamics").with_options(dependent=dependent)
+        more = {"active": ["j1"]}
         solver.build(model, **more)(q, qd, qdd, (0.0, 0.0))
         for what, motion in cases.items():
             with pytest.raises(
@@ -323,7 +325,7 @@ def test_inverse_dynamics_says_which_row_a_motion_opens():
     drop_in(*cases["qdd"])
     with pytest.raises(dyn.InfeasibleError, match="loop D, row .: qd opens"):
         drop_in(*cases["qd"])
-    hybrid = dyn.solver("loop_hybrid_least").build(model, prescribed=["j1"])
+    hybrid = least_norm("loop_hybrid_dynamics").build(model, prescribed=["j1"])
     with pytest.raises(dyn.InfeasibleError, match="loop D, row .: q opens"):
         hybrid(*cases["q"][:2], [0.0], [0.0, 0.0])
 
@@ -348,7 +350,7 @@ def test_a_body_without_mass_moves_with_its_loop(engine):
     got = dyn.solver("loop_forward_dynamics").build(model, engine=engine)(q, qd, tau)
     np.testing.assert_allclose(got.qdd, qdd, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(got.lambda_, x, rtol=1e-9)
-    least = dyn.solver("loop_forward_least").build(model)(q, qd, tau)
+    least = least_norm("loop_forward_dynamics").build(model)(q, qd, tau)
     np.testing.assert_allclose(least.qdd, qdd, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(least.lambda_, x, rtol=1e-9)
     slim, _, _ = four_bar()
@@ -417,7 +419,8 @@ def test_what_no_loop_moves_needs_inertia():
     tail = bars(LIGHT, dyn.make_loop(
         "D", "pin", "b3", at_b={"xyz": (1.02, 0, 0)}, at_a={"xyz": (1.98, 0, 0)}
     ))  # fmt: skip
-    for name in ("aba_loops", "loop_forward_dynamics", "loop_forward_least"):
+    names = "aba_loops", "loop_forward_dynamics"
+    for name in (*names, least_norm(names[1])):
         with pytest.raises(
             dyn.UnsupportedError, match="joint 'j4': nothing it carries"
         ):
@@ -428,4 +431,4 @@ def test_what_no_loop_moves_needs_inertia():
     with pytest.raises(dyn.SingularError, match="joint j4: nothing has inertia"):
         program(q, qd, np.zeros(4))
     with pytest.raises(dyn.SingularError, match="joint j4: nothing has inertia"):
-        dyn.solver("loop_forward_least").build(model)(q, qd, np.zeros(4))
+        least_norm("loop_forward_dynamics").build(model)(q, qd, np.zeros(4))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from least_norm import least_norm
 
 import dyn_core as dyn
 from dyn_core.testing import TOLERANCES, scaled_error
@@ -58,14 +59,16 @@ def test_a_floating_base_has_no_motor(shipped, standing):
 def test_every_inverse_dynamics_leaves_the_base_alone(standing):
     """The joints hold the robot through its feet: no force on the base, equal answers.
 
-    rnea_loops_least and loop_inverse_least balance the motion with the least joint
+    With dependent="least_norm" solvers balance the motion with the least joint
     forces; the feet carry the weight.
     """
     model, q = standing
     still = np.zeros(model.nv)
-    tau = _solve("rnea_loops_least", model, q, still, still)
+    tau = _solve(least_norm("rnea_loops"), model, q, still, still)
     assert not tau[:6].any()
-    tau_a, x = _solve("loop_inverse_least", model, q, still, still, np.zeros(6))
+    tau_a, x = _solve(
+        least_norm("loop_inverse_dynamics"), model, q, still, still, np.zeros(6)
+    )
     assert tau_a.shape == (12,)
     _near(tau[6:], tau_a)
     _near(x.reshape(4, 3).sum(axis=0), [0.0, 0.0, _weight(model)])
@@ -78,19 +81,20 @@ def test_named_motors_may_be_the_base(standing):
     """active= names what has motors: the base too, whose forces are then the least."""
     model, q = standing
     still = np.zeros(model.nv)
+    chosen = {"active": model.joint_names, "dependent": "least_norm"}
     for name, more in (
-        ("rnea_loops_least", ()),
-        ("loop_inverse_least", (np.zeros(0),)),
+        ("rnea_loops", ()),
+        ("loop_inverse_dynamics", (np.zeros(0),)),
     ):
-        answer = _solve(name, model, q, still, still, *more, active=model.joint_names)
-        tau = answer if name == "rnea_loops_least" else answer[0]
+        answer = _solve(name, model, q, still, still, *more, **chosen)
+        tau = answer if name == "rnea_loops" else answer[0]
         assert np.abs(tau[:6]).max() > 0.1
 
 
 def test_more_motors_than_freedoms_are_counted_without_the_base(standing):
     """12 motors for 6 freedoms: the refusal counts so, and names the least forces."""
     model, _ = standing
-    message = "12 active coordinates for 6 freedoms .* valid: rnea_loops_least"
+    message = "12 active coordinates for 6 freedoms .* valid: rnea_loops with dep"
     for name in ("rnea_loops", "joint_reactions_loops"):
         with pytest.raises(dyn.UnsupportedError, match=message):
             dyn.solver(name).build(model)
@@ -113,6 +117,7 @@ def test_motors_of_the_file_are_the_default(shipped):
     guess = model.position({"motor": 0.93, "pin_b": -0.5, "pin_c": -1.5})
     q, still = dyn.close_loops(model, guess, fixed=["motor"]), np.zeros(3)
     wanted = _solve("rnea_loops", model, q, still, still)[model.v_slice("motor")]
-    for name in ("loop_inverse_dynamics", "loop_inverse_least", "loop_id_derivatives"):
+    names = "loop_inverse_dynamics", "loop_id_derivatives"
+    for name in (*names, least_norm(names[0])):
         tau_a = _solve(name, model, q, still, still, np.zeros(2))[0]
         _near(tau_a, wanted)

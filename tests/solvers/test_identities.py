@@ -16,6 +16,7 @@ NAMES = dyn.solvers(references=True)
 ROBOTIC = [name for name in NAMES if dyn.solver(name).signature.system == "robot"]
 REFERENCES = set(NAMES) - set(dyn.solvers())
 OTHERS = [name for name in NAMES if name not in ROBOTIC]
+DEPENDENT = [n for n in NAMES if "dependent" in getattr(dyn.solver(n), "options", {})]
 CONTACT_STEPS = [
     *dyn.solvers(dyn.problems.CONTACT_STEP),
     *dyn.solvers(dyn.problems.CONTACT_STEP_DERIVATIVES),
@@ -117,6 +118,13 @@ def test_laws_on_random_trees(name, engine, full):
         served = served_model(solver, int(seed), size)
         assert solver.refusal(tree) is None or refuses_in_words(solver, tree)
         _assert_laws(solver, served, engine, int(seed))
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_laws_with_dependent_rows_allowed(name):
+    """The laws of a Signature hold for least norms, too."""
+    solver = dyn.solver(name).with_options(dependent="least_norm")
+    _assert_laws(solver, served_model(solver, 1, 3), "graph", 1)
 
 
 def test_laws_on_other_systems(name, engine, full):

@@ -1,7 +1,11 @@
 """Loops whose rows depend on each other: least norms of any rank, in every place."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from least_norm import least_norm
 
 import dyn_core as dyn
 from dyn_core.engines import available
@@ -61,10 +65,10 @@ def test_least_multipliers_are_those_of_singular_values(seed, engine):
     qdd, x, rank = by_svd(model, state, f_ext, **RATES)
     assert rank == 3
     choices = {"inputs": ["f_ext"], "engine": engine, **RATES}
-    got = dyn.solver("loop_forward_least").build(model, **choices)(*state, f_ext)
+    got = least_norm("loop_forward_dynamics").build(model, **choices)(*state, f_ext)
     assert scaled_error(got.qdd, qdd) < GOOD
     assert scaled_error(got.lambda_, x) < GOOD
-    drop_in = dyn.solver("aba_loops_least").build(model, **choices)
+    drop_in = least_norm("aba_loops").build(model, **choices)
     assert scaled_error(drop_in(*state, f_ext), qdd) < GOOD
     with pytest.raises(dyn.SingularError, match="loop one"):
         dyn.solver("loop_forward_dynamics").build(model, **choices)(*state, f_ext)
@@ -80,7 +84,7 @@ def test_parameters_reach_redundant_loops():
     choices = {"inputs": inputs, "f_ext_frame": "base", "engine": "graph", **RATES}
     payload = [1.0, 0.1, 0.0, 0.0, 0.2, 0.0, 0.3, 0.0, 0.0, 0.4]
     values = rng.normal(size=(model.nb, 6)), (1.0, 2.0, -9.0), payload, 0.7
-    least = dyn.solver("loop_forward_least").build(model, **choices)(*state, *values)
+    least = least_norm("loop_forward_dynamics").build(model, **choices)(*state, *values)
     wanted = dyn.solver("loop_forward_dynamics").build(slim, **choices)(*state, *values)
     assert scaled_error(least.qdd, wanted.qdd) < GOOD
     doubled = np.append(wanted.lambda_, wanted.lambda_[:2])
@@ -100,10 +104,10 @@ def test_hybrid_masks_of_redundant_loops():
     flags = np.zeros(model.nv)
     flags[:2] = 1.0
     got, wanted = (
-        dyn.solver(name).build(robot, engine="graph", **RATES)(q, qd, flags, qdd, tau)
-        for name, robot in (
-            ("hybrid_mask_loops_least", model),
-            ("hybrid_mask_loops", slim),
+        solver.build(robot, engine="graph", **RATES)(q, qd, flags, qdd, tau)
+        for solver, robot in (
+            (least_norm("hybrid_mask_loops"), model),
+            (dyn.solver("hybrid_mask_loops"), slim),
         )
     )
     assert scaled_error(got.qdd, wanted.qdd) < GOOD
@@ -129,11 +133,13 @@ def test_a_linkage_with_redundant_rows_is_simulated():
     report = loop_report(hinge, q)
     assert len(report.dependent) == 3
     pairs = (
-        (hinge, {"forward_dynamics": "aba_loops_least"}),
+        (hinge, {"forward_dynamics": least_norm("aba_loops")}),
         (pin, {"forward_dynamics": "aba_loops"}),
         (
             hinge,
-            {"step": "projected_euler_least"},  # takes the dynamics of its own slot
+            {
+                "step": least_norm("projected_euler")
+            },  # takes the dynamics of its own slot
         ),
         (pin, {"step": "projected_euler"}),
     )
@@ -152,7 +158,7 @@ def test_motors_of_a_linkage_with_redundant_rows():
     qd = dyn.close_rates(pin, q, [1.0, 0.0, 0.0], fixed=["motor"])
     qdd = np.array((2.0, 0.0, 0.0))
     want = dyn.solver("rnea_loops").build(pin, engine="graph")(q, qd, qdd)
-    got = dyn.solver("rnea_loops_least").build(hinge, engine="graph")(q, qd, qdd)
+    got = least_norm("rnea_loops").build(hinge, engine="graph")(q, qd, qdd)
     assert scaled_error(got, want) < GOOD
     assert np.abs(want).max() > 0.1
 
@@ -162,7 +168,7 @@ def test_drift_does_not_make_dependent_rows_independent():
     hinge, pin, q = spatial_four_bar()
     qd, tau = np.zeros(3), np.ones(3)
     tilted = q + 1e-7
-    least = dyn.solver("aba_loops_least").build(hinge, engine="graph")
+    least = least_norm("aba_loops").build(hinge, engine="graph")
     plain = dyn.solver("aba_loops").build(pin, engine="graph")
     assert scaled_error(least(tilted, qd, tau), plain(tilted, qd, tau)) < GOOD
 
@@ -176,11 +182,121 @@ def test_contradictions_are_infeasible_and_dead_points_singular():
         for k in range(2)
     ]
     model = model.without_loops().with_loops(*locks)
-    program = dyn.solver("loop_forward_least").build(model, engine="graph")
+    program = least_norm("loop_forward_dynamics").build(model, engine="graph")
     with pytest.raises((dyn.InfeasibleError, dyn.SingularError)):
         program(np.zeros(3), np.ones(3), np.zeros(3))
     still = program(np.zeros(3), np.zeros(3), np.zeros(3))
     assert abs(still.qdd[0]) < GOOD
+
+
+def locked(apart):
+    """Return a tree with one joint locked twice, at positions `apart` [rad]."""
+    model = dyn.load("examples/four_bar/four_bar.urdf").without_loops()
+    joint = model.joint_names[0]
+    return model.with_loops(
+        *(
+            dyn.coupling(f"lock{k}", [joint], lambda a, k=k: [a - apart * k])
+            for k in range(2)
+        )
+    )
+
+
+@pytest.mark.parametrize("name", ["loop_forward_dynamics", "aba_loops", "hybrid"])
+def test_rows_that_contradict_each_other_are_infeasible(name):
+    """Two locks of a joint at different positions: no solver answers in between."""
+    still = np.zeros(3)
+    more = (still, still) if name == "hybrid" else ()
+    name = "hybrid_mask_loops" if name == "hybrid" else name
+    choices = {"engine": "graph", "alpha": 20.0, "beta": 20.0}
+    for apart in (0.0, 1e-10, 0.1):
+        program = least_norm(name).build(locked(apart), **choices)
+        if apart < 0.1:
+            program(still, still, *more, still)
+            continue
+        with pytest.raises(dyn.InfeasibleError, match="lock., row 0: the loops ask"):
+            program(still, still, *more, still)
+    program = least_norm(name).build(locked(0.1), slack=1.0, **choices)
+    got = program(still, still, *more, still)
+    qdd = got if name == "aba_loops" else got.qdd
+    assert abs(qdd[0] - 20.0) < 1e-9  # the mean of 0 and beta² 0.1
+
+
+def test_prescribed_accelerations_that_open_a_loop_are_infeasible():
+    """The mask prescribes a joint that both loops lock."""
+    still, flags = np.zeros(3), np.array([1.0, 0.0, 0.0])
+    program = least_norm("hybrid_mask_loops").build(locked(0.0), engine="graph")
+    program(still, still, flags, still, still)
+    with pytest.raises(dyn.InfeasibleError, match="prescribed ones do not allow"):
+        program(still, still, flags, flags, still)
+
+
+def test_dead_points_are_told_from_contradictions():
+    """A lock that is curved at zero: dependent there and not beside it."""
+    model = locked(0.0).without_loops()
+    rows = [lambda a: [a], lambda a: [a * (1.0 + 0.5 * a)]]
+    pairs = zip(("straight", "curved"), rows, strict=True)
+    joint = model.joint_names[:1]
+    model = model.with_loops(*(dyn.coupling(name, joint, f) for name, f in pairs))
+    for name in ("loop_forward_dynamics", "aba_loops"):
+        program = least_norm(name).build(model, engine="graph", dead_point="least")
+        program(np.zeros(3), np.zeros(3), np.zeros(3))
+        with pytest.raises(dyn.InfeasibleError):
+            program(np.zeros(3), np.ones(3), np.zeros(3))
+
+
+REFERENCES = json.loads(
+    (Path(__file__).parent / "least_norm_references.json").read_text(encoding="utf-8")
+)
+
+
+def least_cases(model, state, qdd):
+    """Yield solver, options and inputs of each stored result."""
+    (q, qd, tau), names = state, list(model.joint_names)
+    flags = np.zeros(model.nv)
+    flags[:2] = 1.0
+    first = model.v_slice(names[0])
+    most = {"active": names[1:], "residual": None, "slack": 1e3}
+    every = {"active": names, "residual": None, "objective": "force"}
+    some = {"prescribed": names[:1], "residual": None, "slack": 1e3}
+    yield "loop_forward_dynamics", RATES, (q, qd, tau)
+    yield "aba_loops", {}, (q, qd, tau)
+    yield "aba_loops", RATES, (q, qd, tau)
+    yield "hybrid_mask_loops", RATES, (q, qd, flags, qdd, tau)
+    yield "rnea_loops", {"active": names}, (q, qd, qdd)
+    yield "loop_inverse_dynamics", most, (q, qd, qdd, tau[first])
+    yield "loop_inverse_dynamics", every, (q, qd, qdd, tau[:0])
+    yield "loop_hybrid_dynamics", some, (q, qd, qdd[first], tau[first.stop :])
+    yield "projected_euler", {}, (q, qd, tau, 1e-3)
+
+
+@pytest.mark.parametrize("seed", REFERENCES)
+def test_least_norms_are_the_numbers_of_the_solvers_they_replace(seed):
+    """Stored results of the former solvers aba_loops_least, loop_forward_least, ..."""
+    model, state, rng = redundant_tree(int(seed))
+    cases = least_cases(model, state, rng.normal(size=model.nv))
+    for (name, options, inputs), (stored, want) in zip(
+        cases, REFERENCES[seed], strict=True
+    ):
+        assert name == stored
+        program = least_norm(name).build(model, engine="graph", **options)
+        got = program(*inputs)
+        got = got if isinstance(got, tuple) else (got,)
+        for x, y in zip(got, want, strict=True):
+            assert scaled_error(np.asarray(x), np.array(y)) < 1e-12, name
+
+
+def test_options_of_least_norms_need_least_norm():
+    """They are refused, not ignored, where dependent rows are."""
+    model, _, q = spatial_four_bar()
+    chosen = {"dead_point": "least", "tolerance": 1e-8}
+    for name in ("aba_loops", "loop_forward_dynamics", "projected_euler"):
+        for option in (
+            chosen.items() if name != "projected_euler" else [("tolerance", 1)]
+        ):
+            one = dict([option])
+            with pytest.raises(dyn.UnsupportedError, match="valid: dependent='least_n"):
+                dyn.solver(name).build(model, **one)
+            least_norm(name).build(model, engine="graph", **one)
 
 
 def test_slopes_of_redundant_loops():
@@ -190,7 +306,7 @@ def test_slopes_of_redundant_loops():
     choices = {"engine": "graph", "tolerance": 1e-9, **RATES}
     solver = dyn.solver("loop_fd_derivatives")
     got = solver.build(model, paths=[origin], **choices)(q, qd, tau)
-    least = dyn.solver("loop_forward_least").build(model, inputs=[origin], **choices)
+    least = least_norm("loop_forward_dynamics").build(model, inputs=[origin], **choices)
     place, n = parameter_paths.value(model, origin), model.nv
     moved = {
         "q": (n, lambda d: (model.integrate(q, d), qd, tau, place)),
@@ -239,7 +355,7 @@ def test_slopes_where_the_dependence_turns():
     model, q, qd, tau = arm_on_a_line()
     choices = {"engine": "graph", "tolerance": 1e-9, **RATES}
     got = dyn.solver("loop_fd_derivatives").build(model, **choices)(q, qd, tau)
-    least = dyn.solver("loop_forward_least").build(model, **choices)
+    least = least_norm("loop_forward_dynamics").build(model, **choices)
     for k, slope in enumerate((got.dqdd_dq, got.dlambda_dq)):
         wanted = by_q(lambda x: least(x, qd, tau), k, q)
         scale = max(1.0, np.abs(wanted).max())
@@ -253,7 +369,7 @@ def test_slopes_of_hybrid_dynamics_where_the_dependence_turns():
     choices = {"engine": "graph", "tolerance": 1e-9, "prescribed": names}
     state = qd, tau[:3], tau[3:]
     got = dyn.solver("loop_hd_derivatives").build(model, **choices)(q, *state)
-    least = dyn.solver("loop_hybrid_least").build(
+    least = least_norm("loop_hybrid_dynamics").build(
         model, objective="force", residual=None, **choices
     )
     slopes = got.dtau_u_dq, got.dqdd_v_dq, got.dlambda_dq

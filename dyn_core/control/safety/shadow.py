@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import SettingError
+from dyn_core.problems import INVERSE_DYNAMICS
+from dyn_core.solving.registry import solver as find
 from dyn_core.validation import known_keywords
 
 
@@ -104,12 +106,13 @@ def check_apart(settings: ShadowSettings, solver: Any, law: Any, second: Any) ->
     Raises:
         SettingError: Solver and engine are the same, or the Programs share a kernel.
     """
-    same = settings.inverse_dynamics == solver and second.engine == law.engine
+    named = solver, settings.inverse_dynamics
+    first, other = (find(x, INVERSE_DYNAMICS).for_model(law.model) for x in named)
+    same = first is other and second.engine == law.engine
     kernels = [set(map(id, getattr(x, "kernels", tuple)())) for x in (law, second)]
     if same or kernels[0] & kernels[1]:
-        name = getattr(solver, "name", solver)
         raise SettingError(
-            f"the shadow is the law itself: '{name}' on engine '{law.engine}';"
+            f"the shadow is the law itself: '{first.name}' on engine '{law.engine}';"
             " valid: another solver, or another engine",
             "shadow",
         )

@@ -98,7 +98,7 @@ _DEPENDENT = FindingKind(
     "Constraints of the loops depend on each other",
     "Accelerations are unique, forces in the loops are not.",
     "Use loop kinds with fewer rows (point instead of pin), or a solver that takes the"
-    " least forces (loop_forward_least).",
+    " least forces (dependent='least_norm').",
 )
 _IDLE = FindingKind(
     "idle-motion",

@@ -52,8 +52,7 @@ def steps_move_as_complex_steps_say(case: Case) -> Pairs:
     if step is None:
         yield from derivatives_of_steps_are_differences(case)
         return
-    fills = getattr(case.solver, "fills", {})
-    if any("loops" in str(name) for name in fills.values()):
+    if case.solver.closes_loops:
         case = _closed(case)
     paths = ["gravity", f"{case.frame}.com", *_joint_path(case)]
     choices: dict[str, Any] = {"inputs": ["f_ext"], "joint_friction": True}

@@ -223,17 +223,16 @@ def complex_slopes(
 
 def forces_move_joint_forces(case: Case) -> Pairs:
     """tau(f_ext + df_ext) = tau + dtau_df_ext df_ext, in body and base coordinates"""
-    yield from _by_difference_of_forces(case, "rnea")
+    yield from _by_difference_of_forces(case, "inverse_dynamics")
 
 
 def forces_move_accelerations(case: Case) -> Pairs:
     """qdd(f_ext + df_ext) = qdd + dqdd_df_ext df_ext, in body and base coordinates"""
-    loops = case.solver.name.endswith("_loops")
-    yield from _by_difference_of_forces(case, "aba_loops" if loops else "aba")
+    yield from _by_difference_of_forces(case, "forward_dynamics")
 
 
 def _by_difference_of_forces(case: Case, name: str) -> Pairs:
-    if name == "aba_loops":
+    if case.solver.closes_loops:
         case = loop_laws.with_rod(case)
         if not loop_laws.movable(case.other("loop_constraints")(case.q, case.qd)[1]):
             case.model = case.model.without_loops()

@@ -1,0 +1,114 @@
+"""The default solver of a problem, chosen for each robot when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dyn_core.engines import Program
+from dyn_core.errors import UnsupportedError, unknown_name
+from dyn_core.problems import Port, Signature
+from dyn_core.solving.solver import AUTO, Lookup, Solver
+
+
+class DefaultSolver(Solver):
+    """The default solver of a problem: for robots with loops, the one that closes them.
+
+    Plugins mark a solver as a default with `default=True`. `for_model` returns the
+    chosen solver, and `build` its Program, which names it. A problem has at most two
+    defaults: one that closes loops and one that does not. Without one that closes loops
+    the other is chosen for all robots, and may refuse those with loops.
+
+    Args:
+        signature: Kind of problem.
+        defaults: The default solvers of the problem, at least one.
+        lookup: Function of the registry that returned it: lookup(name, signature).
+    """
+
+    def __init__(
+        self, signature: Signature, defaults: Sequence[Solver], lookup: Lookup
+    ) -> None:
+        self.name, self.signature, self.lookup = signature.name, signature, lookup
+        by_loops = {each.closes_loops: each for each in defaults}
+        self.of_trees = by_loops.get(False, defaults[0])
+        self.of_loops = by_loops.get(True, self.of_trees)
+        self.origin = self.of_trees.origin
+
+    def for_model(self, model: Any) -> Solver:
+        """Return the solver for a robot, with the options that with_options set.
+
+        Raises:
+            UnsupportedError: The chosen solver does not have one of these options.
+        """
+        loops = getattr(model, "kind", None) == "robot" and bool(model.loops)
+        chosen = self.of_loops if loops else self.of_trees
+        options = self.changed_options
+        return chosen.with_options(**options) if options else chosen
+
+    def build(self, model: Any, **options: Any) -> Program[Any]:
+        """Return the Program of the chosen solver for a robot or another System.
+
+        Args:
+            model: System of the Signature's kind.
+            options: Options of every build (BuildOptions), and slots and options of the
+                chosen solver.
+
+        Raises the errors of `for_model` and of the chosen solver's `build`.
+        """
+        return self.for_model(model).build(model, **options)
+
+    def with_options(self, **options: Any) -> Solver:
+        """Return a copy with other defaults of options of the chosen solver.
+
+        Args:
+            options: New defaults by option. One of the two solvers must have each
+                option; `for_model` refuses it for a robot whose solver has it not.
+
+        Raises:
+            UnsupportedError: No default solver has the option, or the value is invalid.
+        """
+        both = {each.name: each for each in (self.of_trees, self.of_loops)}.values()
+        for key, value in options.items():
+            owners = [each for each in both if key in getattr(each, "options", {})]
+            for each in owners:
+                each.with_options(**{key: value})
+            if not owners:
+                known = {name for each in both for name in getattr(each, "options", {})}
+                message = unknown_name("option", key, sorted(known))
+                raise UnsupportedError(f"{self}: {message}")
+        changed = object.__new__(type(self))
+        merged = {**self.changed_options, **options}
+        changed.__dict__.update(self.__dict__, changed_options=merged)
+        return changed
+
+    def refusal(self, model: Any) -> str | None:
+        """Return why the chosen solver does not support this robot, or None."""
+        return self.for_model(model).refusal(model)
+
+    def describe(
+        self,
+        inputs: Sequence[Port] | None = None,
+        outputs: Sequence[Port] | None = None,
+    ) -> str:
+        """Return the names of the default solvers, then the page of that for trees."""
+        return f"{self}\n\n{self.of_trees.describe(inputs, outputs)}"
+
+    def __str__(self) -> str:
+        """Return a sentence that names the default solvers."""
+        text = f"default solver of {self.signature.name}: {self.of_trees.name}"
+        if self.of_loops is not self.of_trees:
+            text += f", for robots with loops {self.of_loops.name}"
+        return text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = self.lookup, self.signature.name, dict(self.changed_options)
+        return _look_up, parts
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+def _look_up(lookup: Lookup, problem: str, options: dict[str, Any]) -> Solver:
+    """Return the default solver of a problem, with changed options if there are any."""
+    chosen = lookup(AUTO, problem)
+    return chosen.with_options(**options) if options else chosen
