@@ -4,8 +4,7 @@
 
 The same robot in nodes:
 
-    dyn demo --robot examples/four_bar/four_bar.urdf \\
-        --forward-dynamics aba_loops --inverse-dynamics rnea_loops
+    dyn demo --robot examples/four_bar/four_bar.urdf
 """
 
 import sys

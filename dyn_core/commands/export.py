@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
 
+from dyn_core.commands.solver_options import add_options, read_options
 from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
 from dyn_core.export import TARGETS, Export, export, gpu
 from dyn_core.export.cycle import controller_cycle as laws
 from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
-from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
+from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.solving.registry import default_registry
 
 
@@ -51,10 +51,9 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         parser, "--multiply-add", MULTIPLY_ADD,
         "on targets without the instruction: the bits of Python, or faster",
     )  # fmt: skip
-    parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE",
-        help="option or slot of the solver, such as frame=tool0; a list: active=a,b",
-    )  # fmt: skip
+    add_options(
+        parser, "option or slot of the solver, such as frame=tool0; a list: active=a,b"
+    )
     parser.set_defaults(run=run)
 
 
@@ -98,8 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     cycle = arguments.solver in laws.CYCLES
     solver = None if cycle else default_registry().solver(arguments.solver)
     model = load_robot(arguments)
-    pairs = named_values(arguments.option, "--option")
-    options: dict[str, Any] = {name: _read(text) for name, text in pairs.items()}
+    options = read_options(arguments)
     if arguments.dtype != "float64":
         options["dtype"] = arguments.dtype
     if "finite" in options:
@@ -140,20 +138,6 @@ def _refuse_for_gpu(arguments: argparse.Namespace) -> None:
                 f"--{name.replace('_', '-')} {value}: target {arguments.target} is a"
                 " GPU, whose kernels are PTX; valid: leave it out"
             )
-
-
-def _read(text: str) -> Any:
-    """Return the value of an option: a bool, a number, a name, or a list of those."""
-    if text[:1] == "[" or "," in text:
-        return [_read(x) for part in text.strip("[]").split(",") if (x := part.strip())]
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def summary(result: Export) -> list[str]:

@@ -301,6 +301,9 @@ def _help(arguments: argparse.Namespace) -> int:
     elif name in problems:
         print(describe_problem(problems[name]))
         print("\nSolvers: " + (", ".join(registry.names(name)) or "none"))
+        default = registry.default(problems[name])
+        if default is not None:
+            print(f"Default solver: {default.names()}")
     elif name in commands:
         commands[name].print_help()
     else:

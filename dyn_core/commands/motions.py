@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from dyn_core.commands.solver_options import add_options, read_options
 from dyn_core.engines import ENGINES
 from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.plots import check_plot, save
+from dyn_core.problems import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Signature
 from dyn_core.recordings import (
     MotionRecord,
     forward_dynamics,
@@ -17,6 +19,8 @@ from dyn_core.recordings import (
 )
 from dyn_core.recordings.files import check_output
 from dyn_core.reports.figures import motion_figure
+from dyn_core.solving.registry import solver
+from dyn_core.solving.solver import Solver
 
 FILE = "NPZ, CSV or bag (MCAP, SQLite, folder)"
 
@@ -56,6 +60,7 @@ def _add_common(parser: argparse.ArgumentParser, what: str, problem: str) -> Non
         "--solver", metavar="NAME", default="auto",
         help=f"solver of {problem} (default: auto, also for robots with loops)",
     )  # fmt: skip
+    add_options(parser, "option of the solver, such as dependent=least_norm")
     parser.add_argument(
         "--no-joint-friction", action="store_true",
         help="leave out damping and dry friction of the joints",
@@ -72,7 +77,7 @@ def run_inverse(arguments: argparse.Namespace) -> int:
     model = load_robot(arguments)
     motion = read_motion(arguments.motion, model, arguments.joint_states)
     result = inverse_dynamics(
-        model, motion, arguments.solver, arguments.cutoff,
+        model, motion, _solver(arguments, INVERSE_DYNAMICS), arguments.cutoff,
         not arguments.no_joint_friction, arguments.engine, progress=True,
     )  # fmt: skip
     return _finish(arguments, result, "tau", model.name)
@@ -84,10 +89,18 @@ def run_forward(arguments: argparse.Namespace) -> int:
     model = load_robot(arguments)
     states = read_motion(arguments.motion, model, arguments.joint_states)
     result = forward_dynamics(
-        model, states, arguments.solver, not arguments.no_joint_friction,
-        arguments.engine, progress=True,
+        model, states, _solver(arguments, FORWARD_DYNAMICS),
+        not arguments.no_joint_friction, arguments.engine, progress=True,
     )  # fmt: skip
     return _finish(arguments, result, "qdd", model.name)
+
+
+def _solver(arguments: argparse.Namespace, problem: Signature) -> Solver:
+    """Return the solver of a problem that --solver and --option choose.
+
+    Raises SolverNotFound or UnsupportedError if one of them is unknown.
+    """
+    return solver(arguments.solver, problem).with_options(**read_options(arguments))
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:

@@ -12,17 +12,20 @@ import numpy as np
 
 from dyn_core.commands.drives import LAWS, drive_of
 from dyn_core.commands.motions import check_arguments
+from dyn_core.commands.solver_options import add_options, read_options
 from dyn_core.contact.world import FLOOR, World
 from dyn_core.errors import ModelError, ModelWarning, SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_numbers
 from dyn_core.plots import save
+from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings import MotionRecord, run_record, write_motion
 from dyn_core.reports.figures import motion_figure
 from dyn_core.reports.write import check_report, write_report
 from dyn_core.simulation import simulate
 from dyn_core.simulation.simulator import forward_dynamics_of
+from dyn_core.solving.registry import solver
 
 STEP = "semi_implicit_euler"
 
@@ -60,6 +63,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         "--forward-dynamics", metavar="NAME",
         help="solver in the step (default: auto, also for robots with loops)",
     )  # fmt: skip
+    add_options(parser, "option of the forward dynamics, such as dependent=least_norm")
     parser.add_argument(
         "--no-joint-friction", action="store_true",
         help="leave out damping and dry friction of the joints",
@@ -141,13 +145,15 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
     accelerations = None
     if world is None:
         settings["step"] = arguments.step or STEP
-        chosen = settings["forward_dynamics"] = arguments.forward_dynamics
-        taken = forward_dynamics_of(settings["step"], model, chosen)
-        accelerations = None if taken is None else taken.name
-    elif arguments.step or arguments.forward_dynamics:
+        options, chosen = read_options(arguments), arguments.forward_dynamics
+        if options:
+            chosen = solver(chosen or "auto", FORWARD_DYNAMICS).with_options(**options)
+        settings["forward_dynamics"] = chosen
+        accelerations = forward_dynamics_of(settings["step"], model, chosen)
+    elif arguments.step or arguments.forward_dynamics or arguments.option:
         raise SettingError(
-            "--step and --forward-dynamics change nothing beside --world; valid: solver"
-            " and stepper in its file",
+            "--step, --forward-dynamics and --option change nothing beside --world;"
+            " valid: solver and stepper in its file",
             "world",
         )
     with warnings.catch_warnings():
@@ -162,7 +168,10 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
         "joint friction": friction, "engine": arguments.engine or "default",
     }  # fmt: skip
     if world is None:
-        said |= {"step": settings["step"], "forward dynamics": accelerations}
+        said |= {
+            "step": settings["step"],
+            "forward dynamics": accelerations and accelerations.name,
+        }
     else:
         said |= {"contact solver": str(world.solver), "stepper": world.stepper,
                  "stabilisation": world.stabilisation}  # fmt: skip

@@ -15,6 +15,7 @@ from dyn_core.recordings.motion import MotionRecord, refuse_not_finite
 from dyn_core.recordings.progress import RowProgress
 from dyn_core.recordings.slopes import with_slopes
 from dyn_core.solving.registry import solver, solvers
+from dyn_core.solving.solver import Solver
 
 CHUNK = 50_000  # maximum number of rows in one call
 
@@ -22,7 +23,7 @@ CHUNK = 50_000  # maximum number of rows in one call
 def inverse_dynamics(
     model: Model,
     record: MotionRecord,
-    solver_name: str = "auto",
+    solver_name: str | Solver = "auto",
     cutoff: float | None = None,
     joint_friction: bool = True,
     engine: str | None = None,
@@ -36,8 +37,8 @@ def inverse_dynamics(
         model: Robot.
         record: Motion; missing velocities and accelerations are estimated
             (dyn_core.recordings.slopes), with a note.
-        solver_name: Solver of INVERSE_DYNAMICS; "auto": the default one, rnea, or
-            rnea_loops for a robot with loops.
+        solver_name: Solver of INVERSE_DYNAMICS, by name or as object; "auto": the
+            default one, rnea, or rnea_loops for a robot with loops.
         cutoff: Cut-off frequency of the low-pass filter before an estimation [Hz];
             None: no filter.
         joint_friction: Whether damping and dry friction act.
@@ -58,7 +59,7 @@ def inverse_dynamics(
 def forward_dynamics(
     model: Model,
     record: MotionRecord,
-    solver_name: str = "auto",
+    solver_name: str | Solver = "auto",
     joint_friction: bool = True,
     engine: str | None = None,
     progress: bool = False,
@@ -70,8 +71,8 @@ def forward_dynamics(
     Args:
         model: Robot.
         record: Motion with velocities and joint forces.
-        solver_name: Solver of FORWARD_DYNAMICS; "auto": the default one, aba, or
-            aba_loops for a robot with loops.
+        solver_name: Solver of FORWARD_DYNAMICS, by name or as object; "auto": the
+            default one, aba, or aba_loops for a robot with loops.
         joint_friction: Whether damping and dry friction act.
         engine: Engine of the Program; None: the default.
         progress: Whether to show progress on a terminal.
@@ -114,14 +115,18 @@ def _completed(
 
 
 def _program(
-    problem: Signature, model: Model, name: str, friction: bool, engine: str | None
+    problem: Signature,
+    model: Model,
+    name: str | Solver,
+    friction: bool,
+    engine: str | None,
 ) -> Any:
-    """Return a Program of the solver `name`, with joint springs.
+    """Return a Program of a solver, with joint springs.
 
     Args:
         problem: Required Signature.
         model: Robot.
-        name: Name of the solver, or "auto".
+        name: Solver, its name, or "auto".
         friction: Whether joint friction acts.
         engine: Engine of the Program; None: the default.
 
@@ -131,7 +136,8 @@ def _program(
     chosen = solver(name, problem)
     if chosen.signature.name != problem.name:
         known = solvers(problem)
-        raise UnsupportedError(unknown_name(f"solver of {problem.name}", name, known))
+        what = f"solver of {problem.name}"
+        raise UnsupportedError(unknown_name(what, chosen.name, known))
     return chosen.build(
         model,
         joint_friction=friction,

@@ -21,6 +21,7 @@ from dyn_core.recordings.files import check_output, write_motion
 from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.recording import Recording
 from dyn_core.solving.registry import solver
+from dyn_core.solving.solver import Solver
 
 _DISTRIBUTIONS = ("dyn_ros", "numpy", "scipy", "llvmlite")
 _DIGITS = 16  # number of hexadecimal digits of a model hash
@@ -29,7 +30,7 @@ _DIGITS = 16  # number of hexadecimal digits of a model hash
 def run_record(
     run: Recording,
     settings: Mapping[str, Any] | None = None,
-    forward_dynamics: str | None = None,
+    forward_dynamics: str | Solver | None = None,
 ) -> MotionRecord:
     """Return a run as a MotionRecord with energy, contacts, settings and versions.
 
@@ -39,8 +40,8 @@ def run_record(
     Args:
         run: Recording of dyn.simulate, with its model.
         settings: Further facts to be stored: names and values of JSON types.
-        forward_dynamics: Solver of the accelerations; None, or a solver of another
-            kind: no accelerations.
+        forward_dynamics: Solver of the accelerations, by name or as object; None, or a
+            solver of another kind: no accelerations.
 
     Raises:
         SettingError: The recording has no model.

@@ -93,12 +93,15 @@ class DefaultSolver(Solver):
         """Return the names of the default solvers, then the page of that for trees."""
         return f"{self}\n\n{self.of_trees.describe(inputs, outputs)}"
 
+    def names(self) -> str:
+        """Return the names of the default solvers, as text."""
+        if self.of_loops is self.of_trees:
+            return self.of_trees.name
+        return f"{self.of_trees.name}, for robots with loops {self.of_loops.name}"
+
     def __str__(self) -> str:
-        """Return a sentence that names the default solvers."""
-        text = f"default solver of {self.signature.name}: {self.of_trees.name}"
-        if self.of_loops is not self.of_trees:
-            text += f", for robots with loops {self.of_loops.name}"
-        return text
+        """Return a phrase that names the problem and its default solvers."""
+        return f"default solver of {self.signature.name}: {self.names()}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = self.lookup, self.signature.name, dict(self.changed_options)

@@ -253,7 +253,7 @@ class Registry:
                 " signature, or the name of the problem"
             )
         problem = wanted if name == AUTO else self._problems.get(name)
-        default = None if problem is None else self._default(problem)
+        default = None if problem is None else self.default(problem)
         if default is not None:
             return default
         wanted = wanted or problem
@@ -261,7 +261,7 @@ class Registry:
         failures = [str(error) for error in self.failures]
         raise SolverNotFound(name, known, failures, wanted.name if wanted else "")
 
-    def _default(self, problem: Signature) -> DefaultSolver | None:
+    def default(self, problem: Signature) -> DefaultSolver | None:
         """Return the default solver of a problem, or None if no solver is marked."""
         marked = [
             each

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,8 @@ import dyn_core as dyn
 from dyn_core import cli, robots
 from dyn_core.commands import main as commands
 from dyn_core.simulation.robot_overview import describe
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "four_bar"
 
 
 def _run(*arguments, **env):
@@ -104,7 +107,9 @@ def test_help_of_a_solver_is_its_help_page(capsys):
 def test_help_of_problems_commands_and_unknown_names(capsys):
     """A problem lists its solvers, a command its arguments; else the nearest name."""
     assert cli.main(["help", "forward_dynamics"]) == 0
-    assert "Solvers: aba, aba_loops, dense" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Solvers: aba, aba_loops, dense" in out
+    assert "Default solver: aba, for robots with loops aba_loops" in out
     assert cli.main(["help", "info"]) == 0
     assert "--root-joint" in capsys.readouterr().out
     assert cli.main(["help"]) == 0
@@ -385,3 +390,30 @@ def test_no_command_runs_what_lies_in_the_working_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(dyn, "__file__", str(tmp_path / "wheel" / "dyn_core" / "x.py"))
     monkeypatch.delitem(sys.modules, "bench", raising=False)
     assert bench._tests() is None
+
+
+def test_options_of_solvers_reach_simulations_and_motions(tmp_path, capsys):
+    """A linkage closed by a hinge needs least norms; the commands take the option."""
+    robot = tmp_path / "bars.urdf"
+    robot.write_text((EXAMPLES / "four_bar.urdf").read_text(encoding="utf-8"))
+    sidecar = (EXAMPLES / "four_bar.dyn.yaml").read_text(encoding="utf-8")
+    turned = sidecar.replace("kind: axes, axes: [x, z]", "kind: revolute")
+    for place in ("[1.02, 0, 0]", "[1.98, 0, 0]"):
+        turned = turned.replace(place, f"{place}, rpy: [1.5707963267948966, 0, 0]")
+    (tmp_path / "bars.dyn.yaml").write_text(turned)
+    run, out = str(tmp_path / "run.npz"), str(tmp_path / "out.npz")
+    start = ["--q0", "motor=0.93", "pin_b=-0.5", "pin_c=-1.5", "--duration", "0.02"]
+    typed = (
+        ["sim", str(robot), *start, "-o", run],
+        ["id", str(robot), run, "-o", out],
+        ["fd", str(robot), run, "-o", out],
+    )
+    for command in typed:
+        assert cli.main(command) == 1
+        assert "dependent='least_norm'" in capsys.readouterr().err
+        assert cli.main([*command, "--option", "dependent=least_norm"]) == 0
+    capsys.readouterr()
+    assert cli.main([*typed[0], "--option", "dependend=least_norm"]) == 1
+    assert "did you mean 'dependent'" in capsys.readouterr().err
+    assert cli.main([*typed[0], "--world", "floor", "--option", "alpha=3"]) == 1
+    assert "change nothing beside --world" in capsys.readouterr().err

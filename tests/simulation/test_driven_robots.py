@@ -167,7 +167,9 @@ def test_prescribed_joints_of_robots_with_loops():
     np.testing.assert_allclose(robot.qd, closed, atol=2e-3)
     assert abs(robot.effort[0]) > 0.1
     with pytest.raises(dyn.UnsupportedError, match="the robot has loops"):
-        dyn.solver("hybrid_euler").build(model, prescribed=["j1"])
+        dyn.solver("hybrid_euler").build(
+            model, prescribed=["j1"], hybrid_dynamics="hybrid_mask"
+        )
 
 
 def test_contacts_name_what_serves_driven_places_and_loops():
