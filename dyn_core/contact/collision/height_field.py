@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from dyn_core.errors import ModelError
 from dyn_core.model.shape_reader import MATERIAL
@@ -96,29 +93,10 @@ class HeightField:
         )
 
 
-class _Grid(ListOf):
-    """Rows of numbers: lists, or an array of two axes."""
-
-    def takes(self, value: Any) -> bool:
-        """Return whether a value is a list, a tuple, or an array of two axes."""
-        return super().takes(value) or (
-            isinstance(value, np.ndarray) and value.ndim == 2
-        )
-
-    def convert(self, where: str, value: Any) -> tuple[Any, ...]:
-        """Return a tuple of rows; raise ModelError if a number is invalid.
-
-        Numbers of a finite array need no further check.
-        """
-        if isinstance(value, np.ndarray) and np.isfinite(value).all():
-            return tuple(tuple(row) for row in value.astype(float).tolist())
-        return super().convert(where, [list(row) for row in value])
-
-
 HEIGHT_FIELD = Table(
     Field(
         "heights",
-        _Grid(ListOf(Quantity())),
+        ListOf(ListOf(Quantity())),
         "z of the grid's corners over `point`, a row for each x",
         "m",
         REQUIRED,

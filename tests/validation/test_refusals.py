@@ -1,0 +1,124 @@
+"""Every key of a file and every parameter of a node, with wrong values of each kind.
+
+The tables of Fields make the values: of other types, not finite, beyond each bound, of
+another length, with unknown words and keys. Each goes the way of a user's input.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from wrong_values import entries, wrong
+
+import dyn_core as dyn
+from dyn_core import control
+from dyn_core.contact.world import WORLD
+from dyn_core.control import rules
+from dyn_core.model import sidecar
+from dyn_core.model.description import Description
+from dyn_core.planar.chain.files import CHAIN, load_chain
+from dyn_core.validation import Field, Kind, Table
+from ros_nodes.messages.trajectory_files import MESSAGE, read_trajectories
+from ros_nodes.parameter_tables.controller_parameters import (
+    collision_fields,
+    gain_fields,
+    wrap_fields,
+)
+from ros_nodes.parameter_tables.goal_parameters import constraint_fields
+from ros_nodes.parameter_tables.parameter_files import NODES, read_parameters
+from ros_nodes.parameters import effort_fields, lock_fields
+
+ROBOT = Description("robot", (), (), ())
+
+
+@dataclass(frozen=True)
+class Door:
+    """A way of values into the product.
+
+    Attributes:
+        table: Table that checks them.
+        where: Beginning of each error.
+        read: Function that reads a mapping as a user's file.
+        flat: Whether its keys are parameters: other tests misspell them, and a
+            mapping is a group of them.
+    """
+
+    table: Kind
+    where: str
+    read: Callable[[Any], Any]
+    flat: bool = False
+
+
+def _parameters(node):
+    """Return the door of a node's parameter file."""
+
+    def read(values):
+        return read_parameters({node: {"ros__parameters": values}})
+
+    fields = NODES[node].values()
+    return Door(Table(*fields), f"parameters: {node}", read, True)
+
+
+def _by_joint():
+    """Return the door of the parameters that a node declares for each joint."""
+    makers = (gain_fields, collision_fields, constraint_fields, effort_fields)
+    fields = [x for make in (*makers, lock_fields) for x in make(["j"])]
+    table = Table(*fields, *wrap_fields(["j"], ["revolute"]))
+    return Door(table, "parameters", lambda x: table.read("parameters", x), True)
+
+
+def _rules():
+    """Return the door of the rules of a controller, which are keywords."""
+    fields = (Field(name, kind, "") for name, kind in rules._RULES.items())
+    return Door(Table(*fields), "", lambda x: control.Rules(**x), True)
+
+
+def _trajectory(folder):
+    """Return a function that reads a trajectory from a file in `folder`."""
+
+    def read(message):
+        path = folder / "move.json"
+        path.write_text(json.dumps(message))
+        return read_trajectories("move.json")
+
+    return read
+
+
+DOORS = {
+    "sidecar": Door(sidecar.SIDECAR, "extras", lambda x: sidecar.apply(ROBOT, x)),
+    "chain": Door(CHAIN, "chain", load_chain),
+    "world": Door(WORLD, "world", dyn.World.of),
+    "trajectory": Door(MESSAGE, "move.json", _trajectory),
+    **{node: _parameters(node) for node in NODES},
+    "joints": _by_joint(),
+    "rules": _rules(),
+}
+PLACES = {
+    f"{name} {entry.where}": (door, entry)
+    for name, door in DOORS.items()
+    for entry in entries(door.table, door.where)
+    if not (door.flat and entry.kind is door.table)
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_wrong_values_are_refused_where_they_stand(place, tmp_path, monkeypatch):
+    """The error begins with file and key, shows the value and says what is valid."""
+    monkeypatch.chdir(tmp_path)
+    door, entry = PLACES[place]
+    read = door.read(tmp_path) if door.table is MESSAGE else door.read
+    wrongs = list(wrong(entry.kind))
+    if entry.kind is door.table:  # anything else names a file
+        wrongs = [each for each in wrongs if isinstance(each.value, dict)]
+    elif door.flat:
+        wrongs = [each for each in wrongs if not isinstance(each.value, dict)]
+    assert wrongs
+    for each in wrongs:
+        with pytest.raises(dyn.DynError) as caught:
+            read(entry.whole(each.value))
+        message = str(caught.value)
+        assert message.startswith(f"{entry.where}{each.said}".removeprefix(": "))
+        valid = message.rpartition("valid: ")[2]
+        assert [word for word in each.valid if word not in valid] == [], message
