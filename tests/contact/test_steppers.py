@@ -509,17 +509,7 @@ def test_bad_solutions_are_counted_and_stop():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"floors": 1}, "no key is called 'floors'; valid: half_spaces"),
-        ({"stepper": "euler"}, "stewart_trinkle"),
-        ({"erp": 2.0}, "erp is 2.0; valid: a number from 0 to 1"),
-        ({"erp": float("nan")}, "erp is nan"),
-        (
-            {"half_spaces": [{"material": {"mu": -1}}]},
-            "mu is -1; valid: a number, 0 or more",
-        ),
         ({"half_spaces": [{"normal": [0, 0, 0]}]}, "is zero"),
-        ({"gears": [{"joints": ["a"]}]}, "a list of 2 names"),
-        ({"limits": 1}, "limits is 1; valid: true or false"),
         (
             {"half_spaces": [{}, {"point": [0, 0, 1]}]},
             "two half_spaces are called 'ground'",

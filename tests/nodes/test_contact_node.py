@@ -287,7 +287,6 @@ def test_configure_fails_with_a_reason(make, values, expected):
     ("text", "expected"),
     [
         ("solvers: admm\n", "bad.yaml: .*solvers.*"),
-        ("erp: 3.0\n", "bad.yaml: world: erp is 3.0; valid: a number from 0 to 1"),
         ("half_spaces: [{normal: [0, 0, 0]}]\n", "bad.yaml: .*is zero"),
         ("solver: lemkey\n", "no solver is called 'lemkey'; did you mean 'lemke'"),
         ("solver_options: {speed: 3}\n", "no option is called .speed"),

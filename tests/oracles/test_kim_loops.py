@@ -401,31 +401,14 @@ def test_computed_torque_of_a_four_bar():
     assert np.abs(f).max() < 1e-5
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"kind": "rope", "b": "b3"}, "valid: point, pin"),
-        ({"b": "b3"}, "loops.0.: (kind|b) is missing; valid"),
-        ({"kind": "pin", "b": "b9"}, "b9"),
-        (
-            {"kind": "distance", "b": "b3", "length": -1},
-            "length is -1; valid: a number above 0",
-        ),
-        ({"kind": "axes", "b": "b3", "axes": ["w"]}, "valid: x, y"),
-        (
-            {"kind": "pin", "b": "b3", "at_b": {"xzy": [0, 0, 0]}},
-            "no key is called 'xzy'; did you mean 'xyz'",
-        ),
-        ({"kind": "pin", "b": "b3", "where": 1}, "no key is called 'where'"),
-    ],
-)
-def test_bad_loops_are_refused(entry, message):
-    """Each error says what would be valid."""
+def test_a_loop_to_an_unknown_link_is_refused():
+    """The error names the link."""
     from dyn_core.model import sidecar
 
     model = _bars((BAR1, BAR2, BAR3), [])
-    with pytest.raises(dyn.DynError, match=message):
-        description = sidecar.apply(model.build.description, {"loops": [entry]})
+    loops = {"loops": [{"kind": "pin", "b": "b9"}]}
+    with pytest.raises(dyn.DynError, match="b9"):
+        description = sidecar.apply(model.build.description, loops)
         model.rebuilt(description=description)
 
 

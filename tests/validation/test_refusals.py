@@ -120,5 +120,7 @@ def test_wrong_values_are_refused_where_they_stand(place, tmp_path, monkeypatch)
             read(entry.whole(each.value))
         message = str(caught.value)
         assert message.startswith(f"{entry.where}{each.said}".removeprefix(": "))
+        if isinstance(caught.value, dyn.ModelError) and each.said.startswith(" is "):
+            assert caught.value.element == entry.where.rpartition(": ")[2]
         valid = message.rpartition("valid: ")[2]
         assert [word for word in each.valid if word not in valid] == [], message
