@@ -1,5 +1,6 @@
 """How the suite is run (workers, --full, markers), and the robots that all tests share."""
 
+import functools
 import gc
 import os
 import sys
@@ -65,14 +66,25 @@ def pytest_cmdline_main(config):
         options.dist = "worksteal"
 
 
+@functools.cache  # thousands of tests stand in a few hundred files
+def _place(path):
+    """Return the path of a file of tests from here; empty for a foreign file."""
+    inside = path.is_relative_to(FOLDER)  # not in a run that borrows this file
+    return path.relative_to(FOLDER).as_posix() if inside else ""
+
+
+@functools.cache
+def _has_quick_tests(path):
+    """Return whether a file belongs to the quick choice, or stands in such a folder."""
+    place = _place(path)
+    return any(place == x or place.startswith(f"{x}/") for x in QUICK)
+
+
 def _is_quick(item):
     """Return whether a test belongs to the quick choice."""
-    if not item.path.is_relative_to(FOLDER):
-        return False  # a run that borrows this file
-    place = item.path.relative_to(FOLDER).as_posix()
     params = getattr(getattr(item, "callspec", None), "params", {})
     return (
-        any(place == x or place.startswith(f"{x}/") for x in QUICK)
+        _has_quick_tests(item.path)
         and not any(x in item.name for x in NOT_QUICK)
         and params.get("robot", QUICK_ROBOTS[0]) in QUICK_ROBOTS
     )
@@ -86,14 +98,11 @@ def _other_turns(items):
     """
     likes = {}
     for item in items:
-        if item.path.is_relative_to(FOLDER):
-            engine = getattr(getattr(item, "callspec", None), "params", {}).get(
-                "engine"
-            )
-            place = item.path.relative_to(FOLDER).as_posix()
-            if engine in ENGINES and place.startswith(TURNS):
-                name = item.nodeid.replace(engine, "")
-                likes.setdefault(name, []).append(item)
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        engine = params.get("engine")
+        if engine in ENGINES and _place(item.path).startswith(TURNS):
+            name = item.nodeid.replace(engine, "")
+            likes.setdefault(name, []).append(item)
     others = []
     for name, alike in likes.items():
         others += alike

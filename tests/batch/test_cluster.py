@@ -20,10 +20,10 @@ from dyn_core.batch.cluster_runner import connected
 from dyn_core.batch.storage import cluster_libraries
 from dyn_core.errors import BatchError
 
-zarr = pytest.importorskip("zarr", reason="zarr is not installed")
-da = pytest.importorskip("dask.array", reason="dask is not installed")
-distributed = pytest.importorskip("distributed", reason="distributed is not installed")
-cloudpickle = pytest.importorskip("cloudpickle", reason="distributed is not installed")
+# They take most of a second to import: each test imports what it uses.
+for package in ("zarr", "dask", "distributed"):
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed", allow_module_level=True)
 
 ROWS, CHUNK = 20_000, 1000
 
@@ -46,6 +46,9 @@ def client(own_cache):
 
 
 def stored(folder, array, chunk=1500, **options):
+    """Return a zarr array with the values of an array."""
+    import zarr
+
     result = zarr.open_array(
         str(folder),
         mode="w",
@@ -59,6 +62,8 @@ def stored(folder, array, chunk=1500, **options):
 
 
 def test_zarr_arrays_in_and_out(rnea, states, tmp_path):
+    import zarr
+
     arrays = [stored(tmp_path / f"{k}.zarr", x) for k, x in enumerate(states)]
     tau = rnea.map(*arrays, out=tmp_path / "tau.zarr")
     assert isinstance(tau, zarr.Array)
@@ -73,6 +78,8 @@ def test_float32_in_zarr_is_converted(rnea, states, tmp_path):
 
 
 def test_several_outputs_are_a_group(states, tmp_path):
+    import zarr
+
     program = dyn.solver("fd_derivatives").build(dyn.load("two_link"))
     arrays = [x[:5000, :2] for x in states]
     wanted = program(*arrays)
@@ -99,6 +106,8 @@ def test_arrays_of_zarr_are_filled_file_by_file(rnea, states, tmp_path):
 
 
 def test_dask_arrays_in(rnea, states):
+    import dask.array as da
+
     arrays = [
         da.from_array(states[0], chunks=(1700, 7)),
         da.from_array(states[1], chunks=((ROWS - 5000, 5000), (3, 4))),
@@ -114,6 +123,8 @@ def test_dask_arrays_in(rnea, states):
 
 def mixed(states, folder):
     """Return the inputs as a memory map with an offset, a zarr and a Dask array."""
+    import dask.array as da
+
     np.save(folder / "q.npy", np.vstack([np.zeros((5, 7)), states[0]]))
     q = np.load(folder / "q.npy", mmap_mode="r")[5:]
     return (
@@ -271,6 +282,8 @@ def test_a_local_cluster_is_started_and_ended(rnea, states):
 
 
 def test_nobody_answers(rnea, states, monkeypatch):
+    import distributed
+
     from dyn_core.batch import cluster_runner
 
     monkeypatch.setattr(cluster_runner, "ANSWER", 0.3)
@@ -299,6 +312,8 @@ def computes_otherwise(fact):
 @pytest.mark.parametrize("fact", program_facts.TITLES)
 def test_a_worker_that_computes_otherwise_is_refused(rnea, states, client, fact):
     """The fact is named, with what it is there and here."""
+    import cloudpickle
+
     these = sys.modules[__name__]  # workers cannot import them
     cloudpickle.register_pickle_by_value(these)
     client.run(computes_otherwise, fact)
@@ -316,6 +331,8 @@ def test_a_worker_that_computes_otherwise_is_refused(rnea, states, client, fact)
 
 def refusal(program, states, **environment):
     """Return what is said to a worker with settings of its own."""
+    import distributed
+
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0",
         env=environment, silence_logs=50,
@@ -345,6 +362,8 @@ def test_workers_that_compute_by_numpy_are_taken_where_all_do(states, client):
 @pytest.mark.full
 def test_a_worker_of_another_checkout_is_refused(rnea, states, tmp_path):
     """Its release has the same number. Long: both packages are copied."""
+    import distributed
+
     for package in program_facts.PACKAGES:
         source = Path(find_spec(package).origin).parent
         shutil.copytree(source, tmp_path / package)
@@ -384,6 +403,8 @@ def store():
 
 def test_results_at_a_url_are_written_by_zarr(rnea, states, store, client):
     """By threads, and by processes, which send what only this one can write."""
+    import zarr
+
     for name, ask in (("a", {}), ("b", {"scheduler": client})):
         url = f"{URL}/{name}.zarr"
         tau = rnea.map(*states, out=url, chunk_rows=CHUNK, **ask)
@@ -395,6 +416,8 @@ def test_results_at_a_url_are_written_by_zarr(rnea, states, store, client):
 
 
 def test_several_outputs_at_a_url_are_a_group(states, store):
+    import zarr
+
     program = dyn.solver("fd_derivatives").build(dyn.load("two_link"))
     arrays = [x[:2000, :2] for x in states]
     wanted = program(*arrays)

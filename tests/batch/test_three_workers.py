@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 from contextlib import ExitStack
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
 
-distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+if find_spec("distributed") is None:  # it takes long to import
+    pytest.skip("distributed is not installed", allow_module_level=True)
 
 pytestmark = pytest.mark.full  # namespaces, and processes that take seconds to start
 
