@@ -110,6 +110,28 @@ def _other_turns(items):
     return others
 
 
+def _other_values(items):
+    """Return the tests of the marker `turns` whose like has its turn.
+
+    Tests that differ in the parameters of the marker alone are alike, and one of them
+    runs. The turn goes round with the other parameters, so that each value runs with
+    some of them.
+    """
+    tests = {}
+    for item in items:
+        if marker := item.get_closest_marker("turns"):
+            values = item.callspec.indices.items()
+            rest = tuple(x for x in values if x[0] not in marker.args)
+            likes = tests.setdefault(item.nodeid.partition("[")[0], {})
+            likes.setdefault(rest, []).append(item)
+    others = []
+    for name, likes in tests.items():
+        for turn, alike in enumerate(likes.values(), zlib.crc32(name.encode())):
+            others += alike
+            others.remove(alike[turn % len(alike)])
+    return others
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config, items):
     """Mark the quick choice, leave out what needs --full, begin with tests over DDS.
@@ -120,7 +142,9 @@ def pytest_collection_modifyitems(config, items):
     """
     if not config.getoption("--full"):
         left_out = [item for item in items if item.get_closest_marker("full")]
-        left_out += _other_turns([item for item in items if item not in left_out])
+        for others in (_other_turns, _other_values):
+            away = set(map(id, left_out))
+            left_out += others([item for item in items if id(item) not in away])
         config.hook.pytest_deselected(items=left_out)
         away = set(map(id, left_out))
         items[:] = [item for item in items if id(item) not in away]

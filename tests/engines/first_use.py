@@ -1,7 +1,8 @@
 """First use of the library by several threads at once, each time in a new process.
 
-    python tests/engines/first_use.py WAY PROCESSES
+    python tests/engines/first_use.py WAY PROCESSES [FIRST]
 
+FIRST is the place in THREADS of the first process's number of threads.
 The processes are forks of one that has imported the library and built nothing. One that
 crashes, hangs or gets another number is printed, and the exit status is 1.
 """
@@ -183,10 +184,10 @@ def wait_for(child):
     return signal.Signals(-code).name if code < 0 else f"status {code}" if code else ""
 
 
-def main(way, processes):
+def main(way, processes, first=0):
     """Run a way in processes of 2 to 16 threads; return how many failed."""
     failures = 0
-    for k in range(processes):
+    for k in range(first, first + processes):
         threads = THREADS[k % len(THREADS)]
         failure = wait_for(in_a_fork(WAYS[way], threads))
         if failure:
@@ -196,4 +197,4 @@ def main(way, processes):
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(sys.argv[1], int(sys.argv[2]))))
+    sys.exit(bool(main(sys.argv[1], *map(int, sys.argv[2:]))))

@@ -43,11 +43,12 @@ def _in_threads(count, work):
 def test_first_use_from_threads(way, full):
     """Processes of 2 to 16 threads, without a cache: no crash, no hang, right bits.
 
-    50 processes each with --full; `python tests/engines/first_use.py WAY 500` by hand.
+    One process each, of another number of threads; 50 each with --full.
+    `python tests/engines/first_use.py WAY 500` by hand.
     """
-    count = 50 if full else 2
+    count, first = (50, 0) if full else (1, WAYS.index(way))
     environment = {**os.environ, "DYN_CACHE_DIR": "off"}
-    command = [sys.executable, str(SCRIPT), way, str(count)]
+    command = [sys.executable, str(SCRIPT), way, str(count), str(first)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -69,6 +69,7 @@ def _options(name, model):
     return {"frame": model.frame_names[-1]} if name == "jacobian" else {}
 
 
+@pytest.mark.turns("robot")
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("robot", ["arm7", "quadruped"])
 def test_a_row_has_the_bits_of_a_state(shipped, name, robot):
@@ -108,6 +109,7 @@ def test_a_row_has_the_bits_of_a_state(shipped, name, robot):
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.turns("robot")
 @pytest.mark.parametrize("name", ["rnea", "aba", "crba", "id_derivatives"])
 @pytest.mark.parametrize("robot", ["arm7", "every_joint"])
 def test_laws_hold(shipped, name, robot):

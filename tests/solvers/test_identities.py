@@ -21,11 +21,14 @@ CONTACT_STEPS = [
     *dyn.solvers(dyn.problems.CONTACT_STEP),
     *dyn.solvers(dyn.problems.CONTACT_STEP_DERIVATIVES),
 ]
-LARGE = {  # by solver: robots that take it 10 to 20 s
+BIG = ("every_joint", "arm7")
+# By solver: robots that take it 2 to 20 s. Second derivatives of every kind of joint
+# are in test_second_derivatives.py, to more digits.
+LARGE = {
     **dict.fromkeys(CONTACT_STEPS, ("every_joint",)),
-    **dict.fromkeys(
-        dyn.solvers(dyn.problems.STEP_DERIVATIVES), ("every_joint", "arm7")
-    ),
+    **dict.fromkeys(dyn.solvers(dyn.problems.CONTACT_STEP_DERIVATIVES), BIG),
+    **dict.fromkeys(dyn.solvers(dyn.problems.STEP_DERIVATIVES), BIG),
+    **dict.fromkeys([name for name in NAMES if "_second_" in name], BIG),
 }
 RANDOM = 6  # one of each size with --full
 
@@ -82,6 +85,9 @@ def pytest_generate_tests(metafunc):
             ]
             if not whole:
                 large = ["quadruped", *LARGE.get(name, ())]
+                # In Python each robot takes the same lines of an algorithm, one joint
+                # more or less; on random trees each engine is compared with it.
+                large += BIG if engine == "plain" else ()
                 turn = [robot for robot in turn if robot not in large]
             count = len(names) if whole and engine != "plain" else 1
             cases += [(name, engine, robot) for robot in turn[:count]]

@@ -38,6 +38,7 @@ def test_every_kind_of_joint(name, shipped):
     _assert_laws(name, model, engine="plain" if name == NAMES[2] else "graph")
 
 
+@pytest.mark.turns("seed")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "seed",
