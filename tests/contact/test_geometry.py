@@ -1,55 +1,21 @@
-"""Contact geometry: shapes from files, manifolds of all pairs, which pairs are tested."""
+"""Contact geometry: manifolds of all pairs of shapes, their gaps and features."""
 
 import itertools
 import math
-import sys
 
 import numpy as np
 import pytest
+from placed_shapes import FAR, HERE, KINDS, UP, pose_at, random_pose, shape_of
 from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 
-import dyn_core as dyn
 from dyn_core.contact.collision.detection.rounded import along_segment, between_segments
 from dyn_core.contact.collision.geometry import ShapePose, manifold
-from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
-from dyn_core.contact.collision.pairs import ContactPairs, body_poses, neighbours
-from dyn_core.errors import ModelError, NonFiniteError, ShapeError, UnsupportedError
 from dyn_core.model.shapes import (
     Box,
     Capsule,
-    Cylinder,
-    Material,
-    Mesh,
-    PairRules,
-    PlacedShape,
     Sphere,
 )
-from dyn_core.numbers.scalar import Column
-from dyn_core.spatial import Transform, Vector
-
-HERE = Transform.identity()
-UP = np.array((0.0, 0.0, 1.0))
-KINDS = ("sphere", "capsule", "box")
-FAR = 100.0
-
-
-def _shape(kind, rng):
-    if kind == "sphere":
-        return Sphere(HERE, rng.uniform(0.1, 0.6))
-    if kind == "box":
-        return Box(HERE, tuple(rng.uniform(0.2, 2.0, 3)))
-    made = Capsule if kind == "capsule" else Cylinder
-    return made(HERE, rng.uniform(0.1, 0.6), rng.uniform(0.2, 2.0))
-
-
-def _pose(rng, size=1.5):
-    R = Rotation.random(random_state=rng).as_matrix()
-    return ShapePose(R, rng.uniform(-size, size, 3))
-
-
-def _pose_at(*xyz, R=None):
-    return ShapePose(np.eye(3) if R is None else R, np.array(xyz, float))
 
 
 def _core(shape, pose):
@@ -89,8 +55,8 @@ def test_random_pairs_are_exact_symmetric_and_on_both_surfaces(kinds):
     rng = np.random.default_rng([KINDS.index(kind) for kind in kinds])
     apart = 0
     for _ in range(120):
-        a, b = (_shape(kind, rng) for kind in kinds)
-        pose_a, pose_b = _pose(rng), _pose(rng)
+        a, b = (shape_of(kind, rng) for kind in kinds)
+        pose_a, pose_b = random_pose(rng), random_pose(rng)
         contacts = manifold(a, pose_a, b, pose_b, FAR)
         wanted, core = _qp(a, pose_a, b, pose_b)
         gap = min(touch.gap for touch in contacts)
@@ -109,12 +75,15 @@ def test_random_pairs_are_exact_symmetric_and_on_both_surfaces(kinds):
         back = manifold(b, pose_b, a, pose_a, FAR)
         assert len(back) == len(contacts)
         for touch in contacts:
-            assert min(
-                np.abs(touch.point - other.point).max()
-                + np.abs(touch.normal + other.normal).max()
-                + abs(touch.gap - other.gap)
-                for other in back
-            ) < 1e-8  # fmt: skip
+            assert (
+                min(
+                    np.abs(touch.point - other.point).max()
+                    + np.abs(touch.normal + other.normal).max()
+                    + abs(touch.gap - other.gap)
+                    for other in back
+                )
+                < 1e-8
+            )
     assert apart > 40
 
 
@@ -126,8 +95,8 @@ def test_depth_separates(kinds):
     rng = np.random.default_rng(7)
     seen = 0
     while seen < 12:
-        a, b = (_shape(kind, rng) for kind in kinds)
-        pose_a, pose_b = _pose(rng, 0.5), _pose(rng, 0.5)
+        a, b = (shape_of(kind, rng) for kind in kinds)
+        pose_a, pose_b = random_pose(rng, 0.5), random_pose(rng, 0.5)
         touch = min(manifold(a, pose_a, b, pose_b), key=lambda t: t.gap, default=None)
         if touch is None or touch.gap > -0.05:
             continue
@@ -148,8 +117,8 @@ def test_gap_is_continuous_through_touching(kinds):
     """Moved together along the normal, the gap falls steadily and passes zero."""
     rng = np.random.default_rng(3)
     for _ in range(8):
-        a, b = (_shape(kind, rng) for kind in kinds)
-        pose_a, pose_b = _pose(rng), _pose(rng)
+        a, b = (shape_of(kind, rng) for kind in kinds)
+        pose_a, pose_b = random_pose(rng), random_pose(rng)
         first = min(manifold(a, pose_a, b, pose_b, FAR), key=lambda t: t.gap)
         if first.gap < 1e-3:
             continue
@@ -173,8 +142,8 @@ def test_gap_rate_is_the_normal_velocity():
     rng, h, checked = np.random.default_rng(5), 1e-6, 0
     for kinds in itertools.product(KINDS, repeat=2):
         for _ in range(15):
-            a, b = (_shape(kind, rng) for kind in kinds)
-            pose_a, pose_b = _pose(rng), _pose(rng)
+            a, b = (shape_of(kind, rng) for kind in kinds)
+            pose_a, pose_b = random_pose(rng), random_pose(rng)
             v, w = rng.normal(size=(2, 2, 3))
 
             def moved(pose, k, t, v=v, w=w):
@@ -182,10 +151,14 @@ def test_gap_rate_is_the_normal_velocity():
                 return ShapePose(turn @ pose.R, pose.p + v[k] * t)
 
             now, later = (
-                {t.feature: t for t in manifold(
-                    a, moved(pose_a, 0, s), b, moved(pose_b, 1, s), FAR)}
+                {
+                    t.feature: t
+                    for t in manifold(
+                        a, moved(pose_a, 0, s), b, moved(pose_b, 1, s), FAR
+                    )
+                }
                 for s in (-h, h)
-            )  # fmt: skip
+            )
             least = min(manifold(a, pose_a, b, pose_b, FAR), key=lambda t: t.gap)
             if least.feature not in now.keys() & later.keys():
                 continue
@@ -222,7 +195,7 @@ def test_closest_points_of_segments_against_samples():
 def test_stacked_boxes_touch_at_four_points():
     """Small on large, equal, turned (8), shifted; also when a little apart or tilted."""
     small, large = Box(HERE, (0.5, 0.4, 0.3)), Box(HERE, (2.0, 2.0, 1.0))
-    contacts = manifold(small, _pose_at(0.1, 0.2, 0.65), large, _pose_at(0, 0, 0))
+    contacts = manifold(small, pose_at(0.1, 0.2, 0.65), large, pose_at(0, 0, 0))
     assert {t.feature for t in contacts} == {("a", k) for k in range(4)}
     for touch in contacts:
         np.testing.assert_allclose(touch.normal, UP, atol=1e-15)
@@ -231,17 +204,15 @@ def test_stacked_boxes_touch_at_four_points():
     for z in (1.0 - 1e-3, 1.0 - 1e-12, 1.0, 1.0 + 1e-12, 1.0 + 1e-3):
         for dx in (0.0, 1e-17, 1e-9, 0.3):
             assert (
-                len(manifold(large, _pose_at(dx, 0, z), large, _pose_at(0, 0, 0), 0.01))
+                len(manifold(large, pose_at(dx, 0, z), large, pose_at(0, 0, 0), 0.01))
                 == 4
             )
     turned = Rotation.from_rotvec(UP * math.pi / 4).as_matrix()
-    eight = manifold(large, _pose_at(0, 0, 0.99, R=turned), large, _pose_at(0, 0, 0))
+    eight = manifold(large, pose_at(0, 0, 0.99, R=turned), large, pose_at(0, 0, 0))
     assert len({t.feature for t in eight}) == len(eight) == 8
     np.testing.assert_allclose([t.gap for t in eight], -0.01, atol=1e-14)
     tilt = Rotation.from_rotvec((0.01, 0.005, 0)).as_matrix()
-    four = manifold(
-        small, _pose_at(0, 0, 0.652, R=tilt), large, _pose_at(0, 0, 0), 0.02
-    )
+    four = manifold(small, pose_at(0, 0, 0.652, R=tilt), large, pose_at(0, 0, 0), 0.02)
     assert {t.feature for t in four} == {("a", k) for k in range(4)}
     corners = np.array(list(itertools.product((-1, 1), repeat=3))) * np.array(
         small.size
@@ -258,9 +229,9 @@ def test_edges_touch_at_one_point_and_parallel_edges_at_two():
     for gap in (1e-3, 0.0, -1e-3):
         (touch,) = manifold(
             box,
-            _pose_at(0, 0, math.sqrt(2) + gap, R=x),
+            pose_at(0, 0, math.sqrt(2) + gap, R=x),
             box,
-            _pose_at(0, 0, 0, R=y),
+            pose_at(0, 0, 0, R=y),
             0.01,
         )
         assert touch.feature[0] == "edges"
@@ -269,30 +240,26 @@ def test_edges_touch_at_one_point_and_parallel_edges_at_two():
         np.testing.assert_allclose(
             touch.point, (0, 0, math.sqrt(0.5) + gap / 2), atol=1e-12
         )
-    high = _pose_at(0.2, 0, math.sqrt(2) + 1e-3, R=x)
-    two = manifold(box, high, box, _pose_at(0, 0, 0, R=x), 0.01)
+    high = pose_at(0.2, 0, math.sqrt(2) + 1e-3, R=x)
+    two = manifold(box, high, box, pose_at(0, 0, 0, R=x), 0.01)
     assert sorted(t.point[0] for t in two) == pytest.approx([-0.3, 0.5])
 
 
 def test_capsules_touch_at_two_points_when_parallel():
     """Overlap of the axes; crossed ones once; nearly parallel ones stay steady."""
     a, b = Capsule(HERE, 0.1, 1.0), Capsule(HERE, 0.2, 0.6)
-    two = manifold(a, _pose_at(0.3, 0, 0.1), b, _pose_at(0, 0, 0))
+    two = manifold(a, pose_at(0.3, 0, 0.1), b, pose_at(0, 0, 0))
     assert {t.feature for t in two} == {("b", 0), ("b", 1)}
     assert sorted(t.point[2] for t in two) == pytest.approx([-0.3, 0.3])
     np.testing.assert_allclose([t.gap for t in two], 0.0, atol=1e-15)
     for x in (0.0, 5.0):
-        assert (
-            len(manifold(a, _pose_at(x + 0.2, 0, 0), a, _pose_at(x, 0, 0), 1e-9)) == 2
-        )
-    assert len(manifold(a, _pose_at(0, 0, 1.1), a, _pose_at(0, 0, 0), 0.2)) == 1
+        assert len(manifold(a, pose_at(x + 0.2, 0, 0), a, pose_at(x, 0, 0), 1e-9)) == 2
+    assert len(manifold(a, pose_at(0, 0, 1.1), a, pose_at(0, 0, 0), 0.2)) == 1
     cross = Rotation.from_euler("x", 30, degrees=True).as_matrix()
-    assert (
-        len(manifold(a, _pose_at(0.2, 0, 0, R=cross), b, _pose_at(0, 0, 0), 1.0)) == 1
-    )
+    assert len(manifold(a, pose_at(0.2, 0, 0, R=cross), b, pose_at(0, 0, 0), 1.0)) == 1
     for angle in (1e-12, 1e-7, 1e-4):
         R = Rotation.from_euler("y", angle).as_matrix()
-        near = manifold(a, _pose_at(0.3, 0, 0.1, R=R), b, _pose_at(0, 0, 0), 0.01)
+        near = manifold(a, pose_at(0.3, 0, 0.1, R=R), b, pose_at(0, 0, 0), 0.01)
         assert {t.feature for t in near} == {("b", 0), ("b", 1)}
 
 
@@ -301,7 +268,7 @@ def test_capsule_on_box_and_sphere_inside_box():
     box = Box(HERE, (2.0, 1.0, 0.5))
     lying = Rotation.from_euler("y", 90, degrees=True).as_matrix()
     two = manifold(
-        Capsule(HERE, 0.1, 0.8), _pose_at(0.9, 0, 0.34, R=lying), box, _pose_at(0, 0, 0)
+        Capsule(HERE, 0.1, 0.8), pose_at(0.9, 0, 0.34, R=lying), box, pose_at(0, 0, 0)
     )
     assert {t.feature for t in two} == {("end", 0), ("end", 1)}
     assert sorted(t.point[0] for t in two) == pytest.approx(
@@ -309,12 +276,12 @@ def test_capsule_on_box_and_sphere_inside_box():
     )  # cut at the rim
     np.testing.assert_allclose([t.gap for t in two], -0.01, atol=1e-15)
     (touch,) = manifold(
-        Sphere(HERE, 0.1), _pose_at(0.1, 0.45, 0.1), box, _pose_at(0, 0, 0)
+        Sphere(HERE, 0.1), pose_at(0.1, 0.45, 0.1), box, pose_at(0, 0, 0)
     )
     np.testing.assert_allclose(touch.normal, (0, 1, 0))
     assert touch.gap == pytest.approx(-0.15)
     (touch,) = manifold(
-        Sphere(HERE, 0.2), _pose_at(0, 0, 0), Sphere(HERE, 0.3), _pose_at(0, 0, 0)
+        Sphere(HERE, 0.2), pose_at(0, 0, 0), Sphere(HERE, 0.3), pose_at(0, 0, 0)
     )
     assert touch.gap == pytest.approx(-0.5)
 
@@ -331,410 +298,11 @@ def test_features_persist_under_small_motion():
                 turn = Rotation.from_rotvec(rng.normal(size=3) * size).as_matrix()
                 pose = ShapePose(turn, np.array((0, 0, z)) + rng.normal(size=3) * size)
                 features = {
-                    t.feature for t in manifold(one, pose, two, _pose_at(0, 0, 0), 1e-3)
+                    t.feature for t in manifold(one, pose, two, pose_at(0, 0, 0), 1e-3)
                 }
                 assert names is None or features == names
                 names = features
         assert len(names) == 4
-
-
-LINK = """<link name="{}"><inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1"
- izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>{}</link>"""
-JOINT = """<joint name="{0}" type="{3}"><parent link="{1}"/><child link="{2}"/>
-<origin xyz="{4}"/><axis xyz="0 0 1"/><limit lower="-3" upper="3" effort="1"
- velocity="1"/></joint>"""
-
-
-def _collision(shape, xyz="0 0 0", rpy="0 0 0"):
-    return (
-        f'<collision><origin xyz="{xyz}" rpy="{rpy}"/><geometry>{shape}</geometry>'
-        "</collision>"
-    )
-
-
-def _robot(*parts):
-    return f'<robot name="r">{"".join(parts)}</robot>'
-
-
-BALL = _collision('<sphere radius="0.1"/>')
-CHAIN = (
-    LINK.format("a", _collision('<box size="0.1 0.2 0.3"/>', "1 0 0", "0 0 1") + BALL),
-    LINK.format("b", BALL),
-    LINK.format("c", _collision('<cylinder radius="0.1" length="0.4"/>')),
-    LINK.format("d", BALL + _collision(
-        '<mesh filename="package://x/m.stl" scale="1 -1 2"/>')),
-    JOINT.format("j1", "a", "b", "revolute", "0 0 1"),
-    JOINT.format("j2", "b", "c", "fixed", "0 0.5 0"),
-    JOINT.format("j3", "c", "d", "revolute", "0 0 1"),
-)  # fmt: skip
-
-
-def _free(*shapes, **options):
-    """Return a robot of free links, one a shape (a <collision> each, or several)."""
-    links = [LINK.format(f"l{k}", shape) for k, shape in enumerate(shapes)]
-    joints = [
-        JOINT.format(f"f{k}", "floor", f"l{k}", "floating", "0 0 0")
-        for k in range(len(shapes))
-    ]
-    return dyn.load_urdf(_robot('<link name="floor"/>', *links, *joints), **options)
-
-
-def _placed(model, *poses):
-    """Return rotations and positions of all bodies: the base, then those given."""
-    poses = (_pose_at(0, 0, 0), *poses)
-    return np.stack([x.R for x in poses]), np.stack([x.p for x in poses])
-
-
-def test_shapes_are_read_and_follow_merging_lock_chains_and_order():
-    """Link, body, place in the body and number, whatever the robot is made of."""
-    model = dyn.load_urdf(_robot(*CHAIN))
-    rows = [(s.link, s.body, s.shape.kind, s.number) for s in model.shapes]
-    assert rows == [
-        ("a", 0, "box", 0), ("a", 0, "sphere", 1), ("b", 1, "sphere", 0),
-        ("c", 1, "cylinder", 0), ("d", 2, "sphere", 0), ("d", 2, "mesh", 1),
-    ]  # fmt: skip
-    box, cylinder, mesh = (model.shapes[k] for k in (0, 3, 5))
-    assert box.shape.size == (0.1, 0.2, 0.3)
-    assert (cylinder.shape.radius, cylinder.shape.length) == (0.1, 0.4)
-    assert (mesh.shape.file, mesh.shape.scale) == (
-        "package://x/m.stl",
-        (1.0, -1.0, 2.0),
-    )
-    R, p = box.X.pose
-    np.testing.assert_allclose(p, (1, 0, 0))
-    np.testing.assert_allclose(R, Rotation.from_rotvec(UP).as_matrix(), atol=1e-15)
-    np.testing.assert_allclose(cylinder.X.pose[1], (0, 0.5, 0))
-    locked = model.lock({"j3": 0.7})
-    moved = next(s for s in locked.shapes if s.link == "d")
-    assert moved.body == 1
-    np.testing.assert_allclose(moved.X.pose[1], (0, 0.5, 1))
-    chain = dyn.load_urdf(_robot(*CHAIN), root="a", tip="b")
-    assert {s.link for s in chain.shapes} == {"a", "b"}
-    again = model.reorder(["j3", "j1"]).shapes
-    assert [x[:2] for x in again] == [x[:2] for x in model.shapes]
-    assert dyn.load_urdf(_robot(LINK.format("x", ""))).shapes == ()
-
-
-def test_world_places_agree_with_forward_kinematics():
-    """body_poses is the kinematics that solvers have."""
-    model = dyn.load_urdf(_robot(*CHAIN), root_joint="floating")
-    q = model.random(np.random.default_rng(0))
-    R, p = body_poses(model, q)
-    names = ("a", "b", "d")
-    poses = dyn.solver("forward_kinematics").build(model, frames=names)(q)
-    for name, T in zip(names, poses, strict=True):
-        i = model.body_of(name)
-        np.testing.assert_allclose(np.asarray(T)[:3, :3], R[i], atol=1e-12)
-        np.testing.assert_allclose(np.asarray(T)[:3, 3], p[i], atol=1e-12)
-
-
-def test_sidecar_adds_and_replaces_shapes():
-    """Capsules come by the sidecar; a list adds, replace takes the place."""
-    entry = {"type": "capsule", "radius": 0.05, "length": 0.3, "xyz": [0, 0, 1],
-             "rpy": [0, 1, 0]}  # fmt: skip
-    extras = {"collisions": {"b": [entry], "c": {"replace": []}, "a": {"add": [
-        {"type": "box", "size": [1, 2, 3]}]}, "d": {"replace": [entry]}}}  # fmt: skip
-    model = dyn.load_urdf(_robot(*CHAIN), extras=extras)
-    kinds = {}
-    for s in model.shapes:
-        kinds.setdefault(s.link, []).append(s.shape.kind)
-    assert kinds == {"a": ["box", "sphere", "box"], "b": ["sphere", "capsule"],
-                     "d": ["capsule"]}  # fmt: skip
-    capsule = model.shapes[-1].shape
-    assert (capsule.radius, capsule.length) == (0.05, 0.3)
-    np.testing.assert_allclose(capsule.X.pose[1], (0, 0, 1))
-
-
-def test_materials_by_link_and_how_they_combine():
-    """mu, torsion, rolling: geometric means; restitution: the larger one."""
-    extras = {"materials": {"default": {"mu": 0.4}, "l1": {
-        "mu": 0.9, "torsion": 0.01, "restitution": 0.5}}}  # fmt: skip
-    model = _free(BALL, BALL, extras=extras)
-    ice = HalfSpace("ice", material=Material(0.0, restitution=0.2))
-    pairs = ContactPairs(model, (HalfSpace("floor2"), ice))
-    materials = {(c.id.link_a, c.id.link_b): c.material for c in pairs.contacts_from_poses(
-        *_placed(model, _pose_at(0, 0, 0), _pose_at(0.1, 0, 0)))}  # fmt: skip
-    assert materials["l1", "ice"] == Material(0.0, 0.0, 0.0, 0.5)
-    assert materials["l0", "l1"] == Material(pytest.approx(0.6), 0.0, 0.0, 0.5)
-    assert materials["l0", "floor2"].mu == 0.4  # no material: the link's
-    assert materials["l1", "floor2"].torsion == 0.01
-
-
-def test_a_surface_without_a_material_has_friction_of_one():
-    """The default is mu = 1, no torsion, no rolling, no bounce: links and half-spaces."""
-    model = _free(BALL, BALL)
-    default = Material(mu=1.0, torsion=0.0, rolling=0.0, restitution=0.0)
-    assert Material() == model.material("l0") == default
-    pairs = ContactPairs(model, (HalfSpace("ground"),))
-    contacts = pairs.contacts_from_poses(
-        *_placed(model, _pose_at(0, 0, 0), _pose_at(0.1, 0, 0))
-    )
-    assert {c.id.link_b for c in contacts} == {"l1", "ground"}
-    assert all(c.material == default for c in contacts)
-
-
-def test_pair_filters():
-    """Neighbours and one body are off; allow, deny and * decide otherwise."""
-    parts = [LINK.format(x, BALL) for x in "abcd"]
-    joints = [JOINT.format(f"j{x}{y}", x, y, "revolute", "0 0 1")
-              for x, y in ("ab", "bc", "cd")]  # fmt: skip
-
-    def tested(**rules):
-        extras = {"pairs": rules} if rules else None
-        pairs = ContactPairs(dyn.load_urdf(_robot(*parts, *joints), extras=extras))
-        return {"".join(pair) for pair in pairs.links}
-
-    ground = {"bground", "cground", "dground"}  # the base is fixed: never tested
-    assert tested() == {"ac", "ad", "bd"} | ground
-    assert tested(allow=[["a", "b"]]) == {"ab", "ac", "ad", "bd"} | ground
-    assert tested(deny=[["a", "c"], ["d", "world"]]) == {"ad", "bd"} | ground - {
-        "dground"
-    }
-    assert tested(deny=[["a", "*"]]) == {"bd"} | ground
-    assert tested(deny=[["*", "*"]], allow=[["a", "d"]]) == {"ad"} | ground
-    assert tested(deny=[["*", "world"]]) == {"ac", "ad", "bd"}
-    assert tested(allow=[["*", "*"]]) == {"ab", "ac", "ad", "bc", "bd", "cd"} | ground
-    assert PairRules().decision("a", "b") is None
-    fixed = [*joints[:1], JOINT.format("w", "b", "c", "fixed", "0 0 1"), joints[2]]
-    pairs = ContactPairs(dyn.load_urdf(_robot(*parts, *fixed)), world=())
-    assert {"".join(pair) for pair in pairs.links} == {"ad"}
-    assert neighbours(_free(BALL, BALL)) == frozenset()
-    driven = dyn.load_urdf(_robot(*parts, *joints)).drive(
-        "jbc", lambda t: (None, (t, 0.0, 0.0))
-    )
-    assert frozenset((1, 3)) in neighbours(driven)
-
-
-def test_box_on_a_plane_touches_with_four_corners_and_with_eight_when_deep():
-    """No corner is missing; gaps are exact on a slope."""
-    model = _free(_collision('<box size="1 0.8 0.5"/>'))
-    theta = 0.35
-    n = np.array((math.sin(theta), 0, math.cos(theta)))
-    slope = HalfSpace("slope", (0.0, 0.0, 0.1), tuple(3 * n))
-    pairs = ContactPairs(model, (slope,), margin=1e-6)
-    R = Rotation.from_euler("y", theta).as_matrix()
-    rest = n * 0.25 + (0, 0, 0.1)
-    contacts = pairs.contacts_from_poses(*_placed(model, ShapePose(R, rest)))
-    assert [c.id.feature for c in contacts] == [0, 1, 2, 3]
-    for contact in contacts:
-        assert contact.gap == pytest.approx(0.0, abs=1e-15)
-        assert (contact.body_a, contact.body_b) == (1, 0)
-        np.testing.assert_allclose(contact.normal, n, atol=1e-15)
-    deep = pairs.contacts_from_poses(*_placed(model, ShapePose(R, rest - 0.6 * n)))
-    assert [c.id.feature for c in deep] == list(range(8))
-    np.testing.assert_allclose(sorted(c.gap for c in deep), [-0.6] * 4 + [-0.1] * 4)
-    assert (
-        pairs.contacts_from_poses(*_placed(model, ShapePose(R, rest + 1e-3 * n))) == []
-    )
-
-
-@pytest.mark.parametrize("kind", (*KINDS, "cylinder"))
-def test_half_space_gaps_against_samples_and_text(kind):
-    """Least gap = least of the surface's points; candidate_points says the same."""
-    rng = np.random.default_rng(4)
-    turns = rng.normal(size=(4000, 3))
-    turns /= np.linalg.norm(turns, axis=1)[:, None]
-    round_ = np.linspace(0, 2 * math.pi, 4000)
-    for k in range(20):
-        shape = _shape(kind, rng)
-        if kind == "box":
-            text = f'<box size="{" ".join(map(str, shape.size))}"/>'
-            surface = np.sign(turns) * np.array(shape.size) / 2
-        elif kind == "cylinder":
-            text = f'<cylinder radius="{shape.radius}" length="{shape.length}"/>'
-            rim = np.stack([np.cos(round_), np.sin(round_)], 1) * shape.radius
-            ends = np.sign(turns[:, 2:]) * shape.length / 2
-            surface = np.hstack([rim, ends])
-        else:
-            text, surface = None, turns * shape.radius
-            if kind == "capsule":
-                surface = surface + np.sign(turns[:, 2:]) * UP * shape.length / 2
-        entry = {"type": kind, "radius": shape.radius} if text is None else None
-        if kind == "capsule":
-            entry["length"] = shape.length
-        offset = "0.1 0.2 -0.3", "0.5 -0.2 1"
-        if text is None:
-            entry |= {key: [float(x) for x in part.split()]
-                      for key, part in zip(("xyz", "rpy"), offset, strict=True)}  # fmt: skip
-            model = _free("", extras={"collisions": {"l0": [entry]}})
-        else:
-            model = _free(_collision(text, *offset))
-        pose = _pose(rng)
-        if k == 0:  # upright
-            pose = ShapePose(np.asarray(model.shapes[0].X.E, float), pose.p)
-        plane = HalfSpace("plane", tuple(rng.normal(size=3)), tuple(rng.normal(size=3)))
-        if k == 0:
-            plane = HalfSpace("plane", (0.0, 0.1, 0.2))
-        n, origin = np.array(plane.normal), np.array(plane.point)
-        contacts = ContactPairs(model, (plane,), margin=FAR).contacts_from_poses(
-            *_placed(model, pose)
-        )
-        R, p = (np.asarray(x, float) for x in model.shapes[0].X.pose)
-        world = (surface @ R.T + p) @ pose.R.T + pose.p
-        sampled = ((world - origin) @ n).min()
-        least = min(c.gap for c in contacts)
-        assert least == pytest.approx(sampled, abs=3e-3)
-        assert least <= sampled + 1e-12
-        points = candidate_points(model.shapes[0], tuple(pose.R.T @ n))
-        assert [c.id.feature for c in contacts] == list(range(len(points)))
-        for contact, (x, radius) in zip(contacts, points, strict=True):
-            gap = n @ (pose.R @ np.asarray(x, float) + pose.p - origin) - radius
-            assert contact.gap == pytest.approx(gap, abs=1e-12)
-            surface_point = contact.point - n * contact.gap / 2
-            assert n @ (surface_point - origin) == pytest.approx(0.0, abs=1e-12)
-
-
-def test_candidate_points_are_texts():
-    """Symbols go through: a column of normals gives a column of deepest points."""
-    rng = np.random.default_rng(8)
-    X = Transform.of_pose(np.eye(3), (0.1, 0.0, 0.0))
-    placed = PlacedShape("l", 1, X, Cylinder(X, 0.2, 0.6), 0)
-    normals = rng.normal(size=(5, 3))
-    normals[0] = UP
-    columns = candidate_points(placed, [Column(c) for c in normals.T])
-    for row, n in enumerate(normals):
-        single = candidate_points(placed, tuple(n))
-        for (x, _), (y, _) in zip(columns, single, strict=True):
-            values = [c.values[row] if isinstance(c, Column) else c for c in x]
-            np.testing.assert_allclose(values, np.asarray(y, float), atol=1e-15)
-    for kind, count in (("sphere", 1), ("capsule", 2), ("box", 8)):
-        shape = _shape(kind, rng)
-        points = candidate_points(PlacedShape("l", 1, X, shape, 0))
-        assert len(points) == count
-        assert all(isinstance(x, Vector) for x, _ in points)
-    with pytest.raises(UnsupportedError, match="link 'l'.*normal"):
-        candidate_points(placed)
-
-
-def test_contact_ids_persist_and_name_both_links():
-    """Two boxes on a floor: four and four, the same ids after a small motion."""
-    box = _collision('<box size="0.4 0.4 0.2"/>')
-    model = _free(box, box)
-    pairs = ContactPairs(model, margin=1e-3)
-    first = pairs.contacts_from_poses(
-        *_placed(model, _pose_at(0, 0, 0.1), _pose_at(0.02, 0.01, 0.3))
-    )
-    assert [(c.id.link_a, c.id.link_b) for c in first] == (
-        [("l0", "ground")] * 4 + [("l0", "l1")] * 4
-    )
-    assert len({c.id for c in first}) == 8
-    last = first[-1]
-    assert (last.body_a, last.body_b) == (1, 2)
-    np.testing.assert_allclose(last.normal, -UP, atol=1e-14)  # from l1 into l0
-    turn = Rotation.from_rotvec((1e-4, -2e-4, 1e-4)).as_matrix()
-    moved = _pose_at(0, 0, 0.1001, R=turn), _pose_at(0.0201, 0.01, 0.3003, R=turn)
-    assert [c.id for c in pairs.contacts_from_poses(*_placed(model, *moved))] == [
-        c.id for c in first
-    ]
-    q = [0, 0, 0.1, 0, 0, 0, 1, 0.02, 0.01, 0.3, 0, 0, 0, 1]
-    assert [c.id for c in pairs.contacts(q)] == [c.id for c in first]
-
-
-def test_broad_phase_changes_nothing():
-    """Random heaps: all contacts of all pairs are found."""
-    rng = np.random.default_rng(9)
-    model = _free(*[_collision('<box size="0.5 0.4 0.3"/>')] * 6)
-    pairs = ContactPairs(model, world=(), margin=0.05)
-    for _ in range(10):
-        poses = [_pose(rng, 0.6) for _ in range(6)]
-        identifiers = {c.id for c in pairs.contacts_from_poses(*_placed(model, *poses))}
-        box = model.shapes[0].shape
-        wanted = {
-            (f"l{i}", 0, f"l{j}", 0, t.feature)
-            for i, j in itertools.combinations(range(6), 2)
-            for t in manifold(box, poses[i], box, poses[j], 0.05)
-        }
-        assert {tuple(x) for x in identifiers} == wanted
-        assert wanted
-
-
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        ('<sphere radius="-1"/>', "link 'x': <collision> 1: <sphere>: size -1.0"),
-        ('<box size="1 -2 1"/>', "link 'x': <collision> 1: <box>.*not negative"),
-        ('<cylinder radius="nan" length="1"/>', "link 'x'.*<cylinder>"),
-        ('<mesh filename="m.stl" scale="1 0 1"/>', "link 'x'.*<mesh>: scale"),
-    ],
-)
-def test_bad_collision_elements_are_refused(shape, message):
-    """The error names the link and the element."""
-    with pytest.raises(ModelError, match=message) as caught:
-        dyn.load_urdf(_robot(LINK.format("x", _collision(shape))), check="error")
-    assert caught.value.element == "x"
-
-
-@pytest.mark.parametrize(
-    ("extras", "message"),
-    [
-        ({"collisions": {"nope": []}}, "no link is called 'nope'; valid: a, b"),
-        ({"collisions": {"a": {"add": [], "replace": []}}}, "add or replace"),
-        ({"materials": {"q": {"mu": 1}}}, "no link is called 'q'.*default"),
-        ({"pairs": {"allow": [["a", "z"]]}}, "no link is called 'z'"),
-        ({"pairs": {"deny": [["a", "a"]]}}, "'a' twice"),
-        (
-            {"pairs": {"deny": [["a", "b"]], "allow": [["b", "a"]]}},
-            "a and b are allowed",
-        ),
-    ],
-)
-def test_bad_sidecar_entries_are_refused(extras, message):
-    """The error says which entry, and what would be valid."""
-    with pytest.raises(ModelError, match=message):
-        dyn.load_urdf(_robot(*CHAIN), extras=extras)
-
-
-def test_bad_worlds_and_positions_are_refused():
-    """Half-spaces without direction, taken names, negative margins, NaN, sizes."""
-    model = _free(BALL)
-    with pytest.raises(ModelError, match="'g': normal .* is zero"):
-        HalfSpace("g", normal=(0.0, 0.0, 0.0))
-    with pytest.raises(
-        ModelError, match="'g': point.1. is nan; valid: a finite number"
-    ):
-        HalfSpace("g", point=(0.0, math.nan, 0.0))
-    with pytest.raises(ModelError, match="'l0': the name is taken"):
-        ContactPairs(model, (HalfSpace("l0"),))
-    with pytest.raises(ModelError, match="margin -1"):
-        ContactPairs(model, margin=-1)
-    pairs = ContactPairs(model)
-    R, p = _placed(model, _pose_at(0, 0, 0))
-    with pytest.raises(NonFiniteError, match="p: a body's pose"):
-        pairs.contacts_from_poses(R, p * math.nan)
-    with pytest.raises(ShapeError, match="R: wanted"):
-        pairs.contacts_from_poses(R[:1], p)
-    with pytest.raises(ShapeError, match="q: wanted"):
-        pairs.contacts(np.zeros(3))
-
-
-def test_without_the_extra_only_meshes_are_refused(monkeypatch):
-    """A cylinder meets a ball and half-spaces without coal; a mesh file needs it."""
-    shapes = _collision('<cylinder radius="0.1" length="1"/>'), BALL
-    monkeypatch.setitem(sys.modules, "coal", None)
-    between = ContactPairs(_free(*shapes), ()).contacts_from_poses(
-        *_placed(_free(*shapes), _pose_at(0, 0, 0.5), _pose_at(0.19, 0, 0.7))
-    )
-    assert [c.gap for c in between] == [pytest.approx(-0.01)]
-    with pytest.raises(UnsupportedError, match=r"dyn_ros\[collision\]"):
-        ContactPairs(_free(_collision('<mesh filename="m.stl"/>')))
-    denied = _free(*shapes, extras={"pairs": {"deny": [["l0", "l1"]]}})
-    pairs = ContactPairs(denied)
-    upright = pairs.contacts_from_poses(
-        *_placed(denied, _pose_at(0, 0, 0.5), _pose_at(0, 0, 9))
-    )
-    assert len(upright) == 5
-    lying = Rotation.from_euler("y", 90, degrees=True).as_matrix()
-    two = pairs.contacts_from_poses(
-        *_placed(denied, _pose_at(0, 0, 0.1 - 1e-9, R=lying), _pose_at(0, 0, 9))
-    )
-    assert {8, 9} <= {c.id.feature for c in two}
-
-
-CUBE = (
-    "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
-    + "f 1 2 3\nf 2 4 3\nf 5 6 7\nf 6 8 7\nf 1 2 5\nf 2 6 5\nf 3 4 7\nf 4 8 7\n"
-    "f 1 3 5\nf 3 7 5\nf 2 4 6\nf 4 8 6\n"
-)
 
 
 def _coal_distance(coal, a, pose_a, b, pose_b):
@@ -761,8 +329,8 @@ def test_own_distances_agree_with_coal():
     rng = np.random.default_rng(6)
     for kinds in itertools.combinations_with_replacement(KINDS, 2):
         for _ in range(25):
-            a, b = (_shape(kind, rng) for kind in kinds)
-            pose_a, pose_b = _pose(rng), _pose(rng)
+            a, b = (shape_of(kind, rng) for kind in kinds)
+            pose_a, pose_b = random_pose(rng), random_pose(rng)
             gap, normal = _coal_distance(coal, a, pose_a, b, pose_b)
             ours = min(manifold(a, pose_a, b, pose_b, FAR), key=lambda t: t.gap)
             if ours.gap > 1e-3:
@@ -770,54 +338,3 @@ def test_own_distances_agree_with_coal():
                 np.testing.assert_allclose(normal, ours.normal, atol=1e-2)
             elif kinds != ("capsule", "capsule"):
                 assert gap == pytest.approx(ours.gap, rel=0.06, abs=1e-5)
-
-
-def test_meshes_and_other_pairs_by_coal(tmp_path):
-    """A cube of a file is the box it looks like; a cylinder meets a box."""
-    pytest.importorskip("coal", reason="coal is not installed")
-    (tmp_path / "cube.obj").write_text(CUBE)
-    mesh = _collision('<mesh filename="package://cubes/cube.obj" scale="1 2 3"/>')
-    cylinder = _collision('<cylinder radius="0.5" length="2"/>')
-    model = _free(mesh, cylinder)
-    pairs = ContactPairs(model, margin=0.2, packages={"cubes": tmp_path})
-    contacts = pairs.contacts_from_poses(
-        *_placed(model, _pose_at(0, 0, 2.1), _pose_at(0, 0, 1.0))
-    )
-    on_ground = [c for c in contacts if c.id.link_b == "ground"]
-    assert {c.id.link_a for c in on_ground} == {"l1"}
-    between = [c for c in contacts if c.id.link_b == "l1"]
-    assert len(between) > 3
-    for contact in between:
-        assert contact.gap == pytest.approx(0.1, abs=1e-12)
-        np.testing.assert_allclose(contact.normal, UP, atol=1e-12)
-    low = pairs.contacts_from_poses(
-        *_placed(model, _pose_at(0, 0, 0), _pose_at(9, 0, 9))
-    )
-    assert len(low) == 4
-    assert {tuple(np.round(c.point, 9)) for c in low} == set(
-        itertools.product((0.0, 1.0), (0.0, 2.0), (0.0,))
-    )
-    with pytest.raises(ModelError, match="link 'l0'.*no mesh.*packages"):
-        ContactPairs(model)
-    assert isinstance(model.shapes[0].shape, Mesh)
-
-
-def test_flat_parts_overlap_where_they_do():
-    """A cylinder over a box's edge, and one across another: points by hand."""
-    pytest.importorskip("coal")
-    model = _free(
-        _collision('<box size="1 1 0.2"/>'),
-        _collision('<cylinder radius="0.1" length="0.3"/>'),
-    )
-    over_edge = [0, 0, 0, 0, 0, 0, 1, 0.5, 0, 0.25, 0, 0, 0, 1]
-    pairs = ContactPairs(model, (), margin=0.01)
-    x = np.array([c.point[:2] for c in pairs.contacts(over_edge)])
-    assert x[:, 0].max() == pytest.approx(0.5, abs=1e-6)
-    assert x[:, 0].min() == pytest.approx(0.4, abs=1e-6)
-    corners = x[np.abs(x[:, 0] - 0.5) < 1e-6]
-    np.testing.assert_allclose(np.ptp(corners[:, 1]), 0.2, atol=1e-6)
-    half = np.sqrt(0.5)
-    lying = [0, 0, 0, 0, 0, 0, 1, 0.45, 0, 0.2, 0, half, 0, half]
-    ends = pairs.contacts(lying)
-    np.testing.assert_allclose(sorted(c.point[0] for c in ends), [0.3, 0.5], atol=1e-6)
-    np.testing.assert_allclose([c.gap for c in ends], 0, atol=1e-6)

@@ -106,6 +106,7 @@ def test_products_on_floats_graphs_and_columns(shape, monkeypatch):
 
 
 @native
+@pytest.mark.turns("dtype")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("shape", [*SHAPES, MANY_BLOCKS])
 def test_products_in_machine_code(shape, dtype):
