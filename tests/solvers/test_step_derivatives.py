@@ -79,20 +79,20 @@ def test_steps_of_driven_robots(name):
     assert np.abs(result.dx_dp).max() > 1e-6
 
 
+@pytest.mark.turns("limit_stops")
 @pytest.mark.parametrize("engine", ["plain", "graph", "native"])
 @pytest.mark.parametrize("limit_stops", [False, True])
 def test_stages_in_a_loop_are_the_stages_written_out(
     engine, limit_stops, monkeypatch, full
 ):
-    """Of every kind of joint and of a driven one, with parameters, to rounding.
+    """Of a random tree, with parameters, to rounding; of every kind of joint in --full.
 
-    Written out, the steps of the robot with every joint are the longest to compile: it
-    has its turn on one engine, all with --full.
+    Written out, the steps of the robot with every joint are the longest to compile.
     """
     if engine not in available():
         pytest.skip(f"engine {engine} is not available here")
     rng, models = np.random.default_rng(6), [random_model(6, size=4)]
-    if full or (engine, limit_stops) == ("graph", True):
+    if full:
         models.append(dyn.load_urdf(robots.path("every_joint")))
     for model in models:
         path = f"{model.frame_names[-1]}.com"
