@@ -1,6 +1,7 @@
 """Parameters that are set while a node is configured, as `ros2 param` does it."""
 
 import pytest
+from wrong_values import wrong
 
 pytestmark = pytest.mark.ros
 
@@ -87,3 +88,46 @@ def _loaded(value):
 
     plain = parameter_value_to_python(value)
     return str(list(plain) if hasattr(plain, "typecode") else plain)
+
+
+@pytest.mark.parametrize("kind", ["simulator", "computed_torque", "feed_forward"])
+def test_wrong_values_of_every_parameter_are_refused(ros, kind):
+    """The reason names the parameter and what is valid, those of joints too.
+
+    Only values of the declared type arrive: ROS refuses others, and numbers outside a
+    range, in its own words.
+    """
+    from importlib import import_module
+
+    from rclpy.parameter import Parameter
+
+    from ros_nodes.base.descriptors import ros_type
+
+    module = import_module(f"ros_nodes.{kind}_node")
+    name = "".join(word.title() for word in kind.split("_")) + "Node"
+    settings = {"robot_description_file": "two_link", "engine": "graph"}
+    settings |= {"autostart": False}
+    node = getattr(module, name)(
+        parameter_overrides=[Parameter(k, value=v) for k, v in settings.items()]
+    )
+    try:
+        node.trigger_configure()  # declares those of joints
+        node.trigger_cleanup()
+        assert kind == "feed_forward" or "effort_limits.joint1" in node.specs
+        for name, field in node.specs.items():
+            for each in wrong(field.value_kind):
+                if isinstance(each.value, int) and abs(each.value) > 2**62:
+                    continue
+                if isinstance(each.value, (dict, type(None))):
+                    continue
+                parameter = Parameter(name, value=each.value)
+                if parameter.type_ != ros_type(field):
+                    continue
+                (result,) = node.set_parameters([parameter])
+                reason = result.reason
+                assert not result.successful, (name, each.value)
+                ours = reason.startswith(f"{name}{each.said}")
+                assert ours or reason.startswith(f"Parameter {name} out of range")
+                assert not ours or all(word in reason for word in each.valid), reason
+    finally:
+        node.destroy_node()

@@ -2,6 +2,7 @@
 
 The tables of Fields make the values: of other types, not finite, beyond each bound, of
 another length, with unknown words and keys. Each goes the way of a user's input.
+nodes/test_set_parameters.py sets them on nodes, parameters of joints too.
 """
 
 import json
@@ -21,21 +22,14 @@ from dyn_core.model.description import Description
 from dyn_core.planar.chain.files import CHAIN, load_chain
 from dyn_core.validation import Field, Kind, Table
 from ros_nodes.messages.trajectory_files import MESSAGE, read_trajectories
-from ros_nodes.parameter_tables.controller_parameters import (
-    collision_fields,
-    gain_fields,
-    wrap_fields,
-)
-from ros_nodes.parameter_tables.goal_parameters import constraint_fields
 from ros_nodes.parameter_tables.parameter_files import NODES, read_parameters
-from ros_nodes.parameters import effort_fields, lock_fields
 
 ROBOT = Description("robot", (), (), ())
 
 
 @dataclass(frozen=True)
-class Door:
-    """A way of values into the product.
+class Reader:
+    """A function that reads values as a user gives them, and its table of Fields.
 
     Attributes:
         table: Table that checks them.
@@ -52,27 +46,19 @@ class Door:
 
 
 def _parameters(node):
-    """Return the door of a node's parameter file."""
+    """Return the reader of a node's parameter file."""
 
     def read(values):
         return read_parameters({node: {"ros__parameters": values}})
 
     fields = NODES[node].values()
-    return Door(Table(*fields), f"parameters: {node}", read, True)
-
-
-def _by_joint():
-    """Return the door of the parameters that a node declares for each joint."""
-    makers = (gain_fields, collision_fields, constraint_fields, effort_fields)
-    fields = [x for make in (*makers, lock_fields) for x in make(["j"])]
-    table = Table(*fields, *wrap_fields(["j"], ["revolute"]))
-    return Door(table, "parameters", lambda x: table.read("parameters", x), True)
+    return Reader(Table(*fields), f"parameters: {node}", read, True)
 
 
 def _rules():
-    """Return the door of the rules of a controller, which are keywords."""
+    """Return the reader of the rules of a controller, which are keywords."""
     fields = (Field(name, kind, "") for name, kind in rules._RULES.items())
-    return Door(Table(*fields), "", lambda x: control.Rules(**x), True)
+    return Reader(Table(*fields), "", lambda x: control.Rules(**x), True)
 
 
 def _trajectory(folder):
@@ -86,33 +72,33 @@ def _trajectory(folder):
     return read
 
 
-DOORS = {
-    "sidecar": Door(sidecar.SIDECAR, "extras", lambda x: sidecar.apply(ROBOT, x)),
-    "chain": Door(CHAIN, "chain", load_chain),
-    "world": Door(WORLD, "world", dyn.World.of),
-    "trajectory": Door(MESSAGE, "move.json", _trajectory),
+READERS = {
+    "sidecar": Reader(sidecar.SIDECAR, "extras", lambda x: sidecar.apply(ROBOT, x)),
+    "chain": Reader(CHAIN, "chain", load_chain),
+    "world": Reader(WORLD, "world", dyn.World.of),
+    "trajectory": Reader(MESSAGE, "move.json", _trajectory),
     **{node: _parameters(node) for node in NODES},
-    "joints": _by_joint(),
     "rules": _rules(),
 }
-PLACES = {
-    f"{name} {entry.where}": (door, entry)
-    for name, door in DOORS.items()
-    for entry in entries(door.table, door.where)
-    if not (door.flat and entry.kind is door.table)
-}
+ENTRIES = [
+    pytest.param(reader, entry, id=f"{name} {entry.where}")
+    for name, reader in READERS.items()
+    for entry in entries(reader.table, reader.where)
+    if not (reader.flat and entry.kind is reader.table)
+]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_wrong_values_are_refused_where_they_stand(place, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("reader", "entry"), ENTRIES)
+def test_wrong_values_are_refused_where_they_stand(
+    reader, entry, tmp_path, monkeypatch
+):
     """The error begins with file and key, shows the value and says what is valid."""
     monkeypatch.chdir(tmp_path)
-    door, entry = PLACES[place]
-    read = door.read(tmp_path) if door.table is MESSAGE else door.read
+    read = reader.read(tmp_path) if reader.table is MESSAGE else reader.read
     wrongs = list(wrong(entry.kind))
-    if entry.kind is door.table:  # anything else names a file
+    if entry.kind is reader.table:  # anything else names a file
         wrongs = [each for each in wrongs if isinstance(each.value, dict)]
-    elif door.flat:
+    elif reader.flat:
         wrongs = [each for each in wrongs if not isinstance(each.value, dict)]
     assert wrongs
     for each in wrongs:
