@@ -121,6 +121,9 @@ def _other_values(items):
     for item in items:
         if marker := item.get_closest_marker("turns"):
             params = item.callspec.params
+            if not params.keys() >= set(marker.args):
+                names = ", ".join(params)
+                raise pytest.UsageError(f"{item.nodeid}: turns of names not in {names}")
             # Values may have no hash; each is one object in all tests.
             rest = tuple(id(params[x]) for x in params if x not in marker.args)
             likes = tests.setdefault(item.nodeid.partition("[")[0], {})

@@ -108,6 +108,7 @@ def _across(s):
 # Chains as robots.
 
 
+@pytest.mark.turns("seed")
 @EACH_BASE
 @pytest.mark.parametrize("seed", range(4))
 def test_forward_dynamics_is_that_of_the_general_engine(base, seed):
@@ -138,6 +139,7 @@ def _bias(chain, model, q, qd):
     return np.concatenate([a[[3 + k for k in PLANE]] for a in rows])
 
 
+@pytest.mark.turns("seed")
 @EACH_BASE
 @pytest.mark.parametrize("seed", range(3))
 def test_inverse_dynamics_is_that_of_the_general_engine(base, seed):
@@ -162,6 +164,7 @@ def test_inverse_dynamics_is_that_of_the_general_engine(base, seed):
         near(run(name, chain, *state, F, engine=engine), got.tau_w, 1e-11)
 
 
+@pytest.mark.turns("seed")
 @EACH_BASE
 @pytest.mark.parametrize("seed", range(2))
 def test_active_joints_are_hybrid_dynamics(base, seed):
@@ -245,6 +248,7 @@ def _consistent(chain, model, q, how):
     return closed, qd - np.linalg.pinv(A) @ (A @ qd)
 
 
+@pytest.mark.turns("seed")
 @EACH_BASE
 @pytest.mark.parametrize("seed", range(4))
 def test_plastic_impacts_are_those_of_the_general_engine(base, seed):
@@ -270,6 +274,7 @@ def test_plastic_impacts_are_those_of_the_general_engine(base, seed):
     near(got.loss, 0.5 * (qd @ H @ qd - after @ H @ after), 1e-11)
 
 
+@pytest.mark.turns("seed")
 @EACH_BASE
 @pytest.mark.parametrize("seed", range(2))
 def test_responses_are_those_of_the_general_engine(base, seed):
