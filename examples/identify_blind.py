@@ -18,7 +18,8 @@ import identify_blind_record
 import numpy as np
 
 import dyn_core as dyn
-from dyn_core.identification import Evaluation, evaluate, read_record
+from dyn_core.identification import Evaluation, evaluate
+from dyn_core.recordings import read_motion
 
 OTHERS = ("slow", "fast")
 CUTOFF = 20.0  # what encoders of 17 bits at 1 kHz allow [Hz]
@@ -35,7 +36,7 @@ def main(
 ) -> dict[str, tuple[float, float]]:
     """Identify, print and write the robot; return errors before and after by motion."""
     model = dyn.load("arm7")
-    report = evaluate(model, read_record(folder / "arm_train.npz"), cutoff=CUTOFF)
+    report = evaluate(model, read_motion(folder / "arm_train.npz"), cutoff=CUTOFF)
     result = report.identify(friction="full", delay=True, folds=folds)
     print(
         f"{result.rank} numbers or combinations of {len(result.names)} show;", end=" "
@@ -57,7 +58,7 @@ def main(
     errors = {}
     print("error of predicted joint forces on other motions, rms over rms")
     for name in OTHERS:
-        before = evaluate(model, read_record(folder / f"arm_{name}.npz"))
+        before = evaluate(model, read_motion(folder / f"arm_{name}.npz"))
         after = before.without_delay(result.delay).of(result.model)
         errors[name] = error(before), error(after)
         print(f"  {name}: {100 * errors[name][0]:.2f} % before,", end=" ")

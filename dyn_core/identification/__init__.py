@@ -15,7 +15,6 @@ from dyn_core.model.parameter_vector import (
     parameters_of,
     with_linear_parameters,
 )
-from dyn_core.recordings.joint_record import JointRecord, read_record
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
@@ -25,13 +24,11 @@ __all__ = [
     "CrossValidation",
     "Evaluation",
     "Identification",
-    "JointRecord",
     "base_parameters",
     "evaluate",
     "identify",
     "parameter_names",
     "parameters_of",
-    "read_record",
     "with_linear_parameters",
     "with_table",
     "write_sidecar",

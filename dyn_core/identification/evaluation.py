@@ -22,7 +22,7 @@ from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
 from dyn_core.model import Model
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.parameter_vector import check_switch
-from dyn_core.recordings.joint_record import JointRecord
+from dyn_core.recordings import MotionRecord
 from dyn_core.solving.registry import solver
 
 NOTHING = 1e-9  # fraction of the largest measured force that counts as no load
@@ -201,7 +201,7 @@ class Evaluation:
 
 def evaluate(
     model: Model,
-    record: JointRecord,
+    record: MotionRecord,
     cutoff: float | None = None,
     joint_friction: bool = True,
     report: Callable[[str], object] | None = None,
@@ -345,7 +345,7 @@ def _columns(model: Model, name: str) -> range:
     return range(columns.start, columns.stop)
 
 
-def _measured_forces(record: JointRecord) -> tuple[np.ndarray, str]:
+def _measured_forces(record: MotionRecord) -> tuple[np.ndarray, str]:
     """Return the measured joint forces and their kind, "effort" or "command".
 
     Raises:
@@ -356,7 +356,7 @@ def _measured_forces(record: JointRecord) -> tuple[np.ndarray, str]:
             return array, against
     missing = [] if record.tau is None else [
         name
-        for name, column in zip(record.names, record.tau.T, strict=True)
+        for name, column in zip(record.names("tau"), record.tau.T, strict=True)
         if not np.isfinite(column).any()
     ]  # fmt: skip
     which = f" of {', '.join(missing)}" if missing else ""
@@ -444,7 +444,7 @@ def _fitted(y: np.ndarray, signals: list[np.ndarray]) -> float:
     return float((fit * fit).mean())
 
 
-def _notes(model: Model, record: JointRecord, motion: SmoothMotion) -> list[str]:
+def _notes(model: Model, record: MotionRecord, motion: SmoothMotion) -> list[str]:
     """Return sentences on doubtful properties of the measurement."""
     notes = []
     if motion.dropped:

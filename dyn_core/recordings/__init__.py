@@ -2,7 +2,6 @@
 
 from dyn_core.recordings.energy import EnergyLedger, energy_ledger
 from dyn_core.recordings.files import read_motion, write_motion
-from dyn_core.recordings.joint_record import JointRecord, read_record
 from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.recording import Recording
 from dyn_core.recordings.rows import forward_dynamics, inverse_dynamics
@@ -12,14 +11,12 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 __all__ = [
     "EnergyLedger",
-    "JointRecord",
     "MotionRecord",
     "Recording",
     "energy_ledger",
     "forward_dynamics",
     "inverse_dynamics",
     "read_motion",
-    "read_record",
     "run_record",
     "save_run",
     "write_motion",

@@ -19,8 +19,7 @@ import numpy as np
 
 from dyn_core.errors import UnsupportedError
 from dyn_core.recordings import bags
-from dyn_core.recordings.joint_record import JointRecord
-from dyn_core.recordings.motion import MotionRecord, named_coordinates
+from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.progress import RowProgress
 
 _FIRST = 1.0  # stamp of the first row, since zero means none [s]
@@ -28,32 +27,29 @@ ACCELERATIONS = "/joint_accelerations"
 POINTS = "trajectory_msgs/msg/JointTrajectory"
 
 
-def of_joints(record: JointRecord) -> MotionRecord:
-    """Return the motion of a JointRecord, whose joints have one coordinate each."""
-    return MotionRecord(
-        named_coordinates(record.names), record.t, record.q, record.qd,
-        tau=record.tau, command=record.command, notes=record.notes,
-    )  # fmt: skip
-
-
-def read_bag(path: Path, joint_states: str, joints: Sequence[str]) -> MotionRecord:
+def read_bag(
+    path: Path, joint_states: str = "", commands: str = "", joints: Sequence[str] = ()
+) -> MotionRecord:
     """Return the motion in a bag, with accelerations if each row has them.
 
     Accelerations that do not match the joint states are left out with a note.
 
     Args:
         path: File or folder of a bag.
-        joint_states: Topic; empty: joint_states, or the only JointState topic.
-        joints: Names of the required joints, in the order of the columns; empty: the
-            joints of the bag.
+        joint_states: Topic of the joint states; empty: joint_states, or the only
+            JointState topic.
+        commands: Topic of the commands; empty: the only Float64MultiArray topic called
+            commands, if there is one.
+        joints: Names of the required joints, in the order of the columns and of the
+            commands; empty: the joints of the first message.
 
     Raises:
         SettingError: The bag cannot be read, has no such topic, or no message with the
             required joints.
         UnsupportedError: rosbags is not installed.
     """
-    record = of_joints(bags.read(path, joint_states, joints=joints))
     with bags.opened(path) as bag:
+        record = bags.joint_motion(bag, joint_states, commands, joints)
         if ACCELERATIONS not in bag.topics(POINTS):
             return record
         messages = [message for _, message in bag.messages(POINTS, ACCELERATIONS)]

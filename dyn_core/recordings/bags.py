@@ -1,8 +1,7 @@
-"""ROS 2 bags as recordings of joints, by the library rosbags; without ROS."""
+"""Joint states and commands in ROS 2 bags, by the library rosbags; without ROS."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +17,12 @@ from dyn_core.errors import (
     unknown_name,
     why_unread,
 )
-from dyn_core.recordings.joint_record import FILES, JointRecord, read_record
+from dyn_core.recordings.motion import MotionRecord
 
 STATES = "sensor_msgs/msg/JointState"
 ARRAY = "std_msgs/msg/Float64MultiArray"
 BAGS = (".mcap", ".db3", ".bag")
+TABLES = (".npz", ".csv")  # files of a recording that are no bags
 
 
 def rosbags() -> Any:
@@ -40,38 +40,6 @@ def rosbags() -> Any:
             f"bags need the library rosbags ({error}): pip install 'dyn_ros[bags]'"
         ) from error
     return rosbags
-
-
-def read(
-    path: str | os.PathLike[str],
-    joint_states: str = "",
-    commands: str = "",
-    joints: Sequence[str] = (),
-) -> JointRecord:
-    """Return the joint record of a bag, or of an NPZ or CSV file.
-
-    Args:
-        path: Bag folder, MCAP, SQLite or ROS 1 file, or NPZ or CSV file.
-        joint_states: Topic of the joint states; empty: joint_states, or the only
-            JointState topic.
-        commands: Topic of the commands; empty: the only Float64MultiArray topic called
-            commands, if there is one.
-        joints: Names of the required joints, in the order of the commands; empty: the
-            joints of the first message.
-
-    Raises:
-        SettingError: The file cannot be read, or has no such topic; or topics are given
-            for an NPZ or CSV file.
-        UnsupportedError: The file is a bag, and rosbags is not installed.
-    """
-    file = Path(path)
-    if file.suffix in FILES and not file.is_dir():
-        if joint_states or commands:
-            what = "--joint-states and --commands change nothing"
-            raise SettingError(f"{path}: {what}; valid: a bag, with topics", "file")
-        return read_record(file)
-    with opened(file) as bag:
-        return _record(bag, joint_states, commands, joints)
 
 
 @contextmanager
@@ -105,7 +73,7 @@ def _check_place(file: Path) -> None:
     if file.is_dir() and not (file / "metadata.yaml").is_file():
         raise SettingError(f"{file}: no bag: there is no metadata.yaml in it", "file")
     if not file.is_dir() and file.suffix not in BAGS:
-        valid = ", ".join((*BAGS, *FILES))
+        valid = ", ".join((*BAGS, *TABLES))
         raise SettingError(
             f"{file}: no recording; valid: a folder of a bag, {valid}", "file"
         )
@@ -163,14 +131,14 @@ class Bag(NamedTuple):
         return named[0] if len(named) == 1 else ""
 
 
-def _record(
+def joint_motion(
     bag: Bag, joint_states: str, commands: str, joints: Sequence[str]
-) -> JointRecord:
-    """Return the joint record of an open bag.
+) -> MotionRecord:
+    """Return the motion of the joints in an open bag.
 
     Args:
         bag: Open bag.
-        joint_states, commands: Topics; empty: the default ones, see `read`.
+        joint_states, commands: Topics; empty: the default ones, as in `read_bag`.
         joints: Names of the required joints, in the order of the columns; empty: the
             joints of the first message.
 
@@ -197,7 +165,7 @@ def _record(
         raise SettingError(f"{bag.path}: {topic} has no message{needed}", "topic")
     chosen = bag.chosen(ARRAY, commands, "commands", "commands")
     command = _commands(bag, chosen, states, joints) if chosen else None
-    return states.record(topic, command)
+    return states.motion(topic, command)
 
 
 class _States:
@@ -234,8 +202,8 @@ class _States:
         self.arrivals.append(arrival)
         self.stamps.append(_seconds(message.header.stamp))
 
-    def record(self, topic: str, command: np.ndarray | None) -> JointRecord:
-        """Return the record of all messages; needs at least one.
+    def motion(self, topic: str, command: np.ndarray | None) -> MotionRecord:
+        """Return the motion of all messages; needs at least one.
 
         Times are stamps, or arrival times if a stamp is missing, minus the first time.
 
@@ -252,15 +220,10 @@ class _States:
             notes.append("messages without a stamp: times are those of arrival")
             times = np.array(self.arrivals)
         q, qd, tau = np.array(self.rows).transpose(1, 0, 2)
-        return JointRecord(
-            self.names,
-            times - times[0],
-            q,
-            _or_none(qd),
-            _or_none(tau),
-            command,
-            tuple(notes),
-        )
+        return MotionRecord.of_joints(
+            self.names, times - times[0], q, qd=_or_none(qd), tau=_or_none(tau),
+            command=command, notes=tuple(notes),
+        )  # fmt: skip
 
 
 def _seconds(stamp: Any) -> float:

@@ -16,12 +16,15 @@ from dyn_core.recordings.npz_files import read_npz, write_npz
 from dyn_core.recordings.progress import RowProgress
 from dyn_core.validation import known_keywords
 
-WRITTEN = (".npz", ".csv", ".mcap")
+WRITTEN = (*bags.TABLES, ".mcap")
 
 
 @known_keywords
 def read_motion(
-    path: str | os.PathLike[str], model: Model | None = None, joint_states: str = ""
+    path: str | os.PathLike[str],
+    model: Model | None = None,
+    joint_states: str = "",
+    commands: str = "",
 ) -> MotionRecord:
     """Return the motion of a file.
 
@@ -29,6 +32,8 @@ def read_motion(
         path: NPZ or CSV file, or file or folder of a bag.
         model: Robot whose columns are required, in its order; None: all columns.
         joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
+        commands: Topic of a bag; empty: the only Float64MultiArray topic called
+            commands, if there is one.
 
     Raises:
         SettingError: The file cannot be read, its content is not valid, or a column is
@@ -37,17 +42,26 @@ def read_motion(
         UnsupportedError: The file is a bag, and rosbags is not installed.
     """
     file = Path(path)
-    if file.suffix in (".npz", ".csv") and not file.is_dir():
-        if joint_states:
-            raise SettingError(
-                f"{path}: --joint-states changes nothing; valid: a bag, with topics",
-                "file",
-            )
+    if file.suffix in bags.TABLES and not file.is_dir():
+        if joint_states or commands:
+            what = "--joint-states and --commands change nothing"
+            raise SettingError(f"{path}: {what}; valid: a bag, with topics", "file")
         record = _read(file, model)
     else:
         joints = () if model is None else model.joint_names
-        record = read_bag(file, joint_states, joints)
+        record = read_bag(file, joint_states, commands, joints)
     return record if model is None else record.of(model)
+
+
+def is_recording(name: str) -> bool:
+    """Return whether a name is a recorded run: a file of its types, or a bag folder.
+
+    A file need not exist; its suffix decides.
+    """
+    path = Path(name)
+    return path.suffix in (*bags.TABLES, *bags.BAGS) or (
+        path.is_dir() and (path / "metadata.yaml").is_file()
+    )
 
 
 def _read(file: Path, model: Model | None) -> MotionRecord:

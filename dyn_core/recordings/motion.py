@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError, unknown_name
 from dyn_core.model import Model
@@ -70,6 +71,29 @@ class MotionRecord:
                 raise ShapeError(kind, f"shape {wanted}", f"shape {array.shape}")
             object.__setattr__(self, kind, array)
 
+    @classmethod
+    def of_joints(
+        cls, names: Sequence[str], t: ArrayLike, q: ArrayLike, **fields: Any
+    ) -> MotionRecord:
+        """Return the motion of joints that have one coordinate each.
+
+            MotionRecord.of_joints(model.joint_names, t, q, tau=tau)
+
+        Args:
+            names: Joint of each column; empty: the joints of the robot that the motion
+                is used with, in its order.
+            t: Times, (rows,) [s].
+            q: Positions, (rows, joints) [rad | m].
+            fields: Further fields of a MotionRecord, such as qd, tau or command.
+
+        Raises:
+            ShapeError: The arrays do not match each other, or are no numbers.
+        """
+        if not names:
+            q = float_array("q", q, "shape (rows, joints)")
+            names = _numbers(q.shape[1] if q.ndim == 2 else 0)
+        return cls(named_coordinates(names), np.asarray(t), np.asarray(q), **fields)
+
     def names(self, kind: str) -> tuple[str, ...]:
         """Return the column names of a kind, such as "qd".
 
@@ -77,6 +101,10 @@ class MotionRecord:
         """
         names = self.coordinates
         return names.positions if kind in POSITIONS else names.velocities
+
+    def column_indices(self, kind: str) -> dict[str, int]:
+        """Return the index of each column of a kind by name; the last if repeated."""
+        return {name: k for k, name in enumerate(self.names(kind))}
 
     def units(self, kind: str) -> tuple[str, ...]:
         """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s"."""
@@ -109,22 +137,69 @@ class MotionRecord:
     def of(self, model: Model) -> MotionRecord:
         """Return the columns of a robot's coordinates, in its order.
 
-        Names and units become the robot's; other columns are left out.
+        Names and units become the robot's; other columns are left out. Numbered columns
+        get the robot's names, see `named_by`.
 
         Raises:
             SettingError: A coordinate has no column, or more than one.
+            ShapeError: The columns are numbered, and not as many as the robot's.
         """
-        wanted = coordinates_of(model)
-        if wanted == self.coordinates:
-            return self
+        wanted, motion = coordinates_of(model), self.named_by(model)
+        if wanted == motion.coordinates:
+            return motion
         columns: dict[str, Any] = {}
         for kind in KINDS:
-            value = getattr(self, kind)
+            value = getattr(motion, kind)
             if value is not None:
                 asked = wanted.positions if kind in POSITIONS else wanted.velocities
-                order = _order(kind, asked, self.names(kind), model.name)
+                order = _order(kind, asked, motion.names(kind), model.name)
                 columns[kind] = value[:, order]
-        return replace(self, coordinates=wanted, **columns)
+        return replace(motion, coordinates=wanted, **columns)
+
+    def named_by(self, model: Model) -> MotionRecord:
+        """Return the motion with a robot's names if its columns are only numbered.
+
+        A file without names has such columns; they are the robot's, in its order. Other
+        motions are returned unchanged.
+
+        Raises:
+            ShapeError: The columns are numbered, and not as many as the robot's.
+        """
+        wanted, mine = coordinates_of(model), self.coordinates
+        numbers = numbered_coordinates(len(mine.positions), len(mine.velocities))
+        if mine != numbers or {*wanted.positions} & {*mine.positions}:
+            return self
+        for kind in KINDS:
+            names = wanted.positions if kind in POSITIONS else wanted.velocities
+            array = getattr(self, kind)
+            if array is not None and array.shape[1] != len(names):
+                expected = f"{len(names)} columns as '{model.name}' has coordinates"
+                raise ShapeError(kind, expected, str(array.shape[1]))
+        return replace(self, coordinates=wanted)
+
+    def without_delay(self, seconds: float) -> MotionRecord:
+        """Return the motion with joint forces shifted to earlier times.
+
+        Both tau and command are shifted. They are interpolated linearly, and constant
+        beyond the ends.
+
+        Args:
+            seconds: Delay of the joint forces relative to the positions, as in
+                `Identification.delay` [s].
+
+        Raises:
+            SettingError: The delay is not finite.
+        """
+        if not np.isfinite(seconds):
+            raise SettingError(f"delay {seconds!r}; valid: a number [s]", "seconds")
+        moved: dict[str, Any] = {
+            kind: np.column_stack(
+                [np.interp(self.t + seconds, self.t, column) for column in array.T]
+            )
+            for kind in ("tau", "command")
+            if (array := getattr(self, kind)) is not None
+        }
+        return replace(self, **moved)
 
     def checked(self, kinds: Sequence[str]) -> MotionRecord:
         """Check times and numbers; return the record itself.
@@ -191,12 +266,30 @@ def _order(
         if count == 0:
             labels = [f"{kind}[{x}]" for x in there]
             missing = unknown_name("column", f"{kind}[{name}]", labels)
-            raise SettingError(f"the motion, robot '{robot}': {missing}", kind)
+            raise SettingError(
+                f"the motion, robot '{robot}': {missing}; joints of the robot that were"
+                " not measured must be locked",
+                kind,
+            )
         if count > 1:
             raise SettingError(
                 f"the motion: {kind}[{name}] is there {count} times; valid: once", kind
             )
     return [list(there).index(name) for name in wanted]
+
+
+def _numbers(count: int) -> tuple[str, ...]:
+    """Return the names "1", "2", ... of columns without names."""
+    return tuple(str(k + 1) for k in range(count))
+
+
+def numbered_coordinates(positions: int, velocities: int) -> Coordinates:
+    """Return coordinates with numbers, from 1, for names, and the unit "rad | m"."""
+    wide = named_coordinates(_numbers(velocities))
+    narrow = named_coordinates(_numbers(positions))
+    return Coordinates(
+        narrow.positions, wide.velocities, narrow.position_units, wide.velocity_units
+    )
 
 
 def named_coordinates(names: Sequence[str]) -> Coordinates:

@@ -17,7 +17,12 @@ import numpy as np
 from dyn_core.errors import why_no_json
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
-from dyn_core.recordings.motion import KINDS, MotionRecord, named_coordinates
+from dyn_core.recordings.motion import (
+    KINDS,
+    MotionRecord,
+    named_coordinates,
+    numbered_coordinates,
+)
 from dyn_core.validation import shown
 from dyn_core.validation.array_files import npz_arrays
 
@@ -61,7 +66,8 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
     content = npz_arrays(file, "t, q, qd, qdd, tau, names")
     missing = [name for name in ("t", "q") if name not in content]
     if missing:
-        raise ValueError(f"{' and '.join(missing)} missing; valid: {', '.join(KINDS)}")
+        valid = ", ".join(("t", *KINDS))
+        raise ValueError(f"{' and '.join(missing)} missing; valid: {valid}")
     columns = {kind: content.pop(kind) for kind in KINDS if kind in content}
     if any(array.ndim != 2 for array in columns.values()):
         name = next(k for k, array in columns.items() if array.ndim != 2)
@@ -158,10 +164,6 @@ def _coordinates(
     if "names" not in content and model is not None:
         return coordinates_of(model)
     names = _labels(content, "names")
-    positions = named_coordinates(names or [str(k + 1) for k in range(narrow)])
-    others = names or [str(k + 1) for k in range(wide[0] if wide else narrow)]
-    velocities = named_coordinates(others)
-    return Coordinates(
-        positions.positions, velocities.velocities,
-        positions.position_units, velocities.velocity_units,
-    )  # fmt: skip
+    if names:
+        return named_coordinates(names)
+    return numbered_coordinates(narrow, wide[0] if wide else narrow)

@@ -13,9 +13,9 @@ from typing import Any
 
 from dyn_core.envs import IDS
 from dyn_core.errors import SettingError
-from dyn_core.identification import JointRecord
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot
+from dyn_core.recordings.files import is_recording
 from dyn_core.view import film, runs
 from dyn_core.view.browser.notebook import NotebookView
 from dyn_core.view.browser.viewer import Viewer
@@ -23,21 +23,18 @@ from dyn_core.view.replay import Replay
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.scene import VisualScene
 
-Reader = Callable[[str], JointRecord]  # reads a file of measured joints
 
-
-def view(arguments: argparse.Namespace, read: Reader) -> int:
+def view(arguments: argparse.Namespace) -> int:
     """Show the named object, or write it as a film or an HTML page; return 0.
 
     Args:
         arguments: Arguments of `dyn view`.
-        read: Reads measured joints from a file or a bag.
 
     Raises:
         SettingError, ModelError, ShapeError: The object cannot be read.
         UnsupportedError: A library that is needed is not installed.
     """
-    scene, run = named(arguments, read)
+    scene, run = named(arguments)
     if not (arguments.film or arguments.html):
         return serve(arguments, scene, run)
     if arguments.film:
@@ -60,7 +57,7 @@ def check(arguments: argparse.Namespace) -> None:
         SettingError: An argument is not valid or has no effect; says where it has one.
         UnsupportedError: A film was requested, and Pillow is not installed.
     """
-    is_run, live = runs.is_run(arguments.what), arguments.live
+    is_run, live = is_recording(arguments.what), arguments.live
     moves = is_run or arguments.film is not None or arguments.what in IDS
     for option, goes, where in (
         ("network", live, "--live"),
@@ -94,20 +91,16 @@ def _check_page(path: str) -> None:
         raise SettingError(f"page '{path}'; there is no such folder", "html")
 
 
-def named(
-    arguments: argparse.Namespace, read: Reader
-) -> tuple[VisualScene, Replay | None]:
+def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:
     """Return the scene that the arguments name, and its run or None.
 
-    Args:
-        arguments: Arguments of `dyn view`.
-        read: Reads measured joints from a file or a bag.
+    `arguments`: arguments of `dyn view`.
 
     Raises SettingError, ModelError, ShapeError or UnsupportedError as in `view`.
     """
     name = arguments.what
-    if runs.is_run(name):
-        run = runs.read_run(name, robot_of_run(arguments), read)
+    if is_recording(name):
+        run = runs.read_run(name, robot_of_run(arguments), arguments.joint_states)
         return run.scene, run
     if runs.is_chain(name):
         return runs.chain_scene(name), None

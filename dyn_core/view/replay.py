@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import SettingError, ShapeError, unknown_name
-from dyn_core.identification import JointRecord
 from dyn_core.model import Model
-from dyn_core.recordings import Recording
+from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.recordings import MotionRecord, Recording
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.scene import VisualScene
 
@@ -159,37 +159,53 @@ def of_arrays(
     return Replay(scene, t, q, curves, tau, contacts)
 
 
-def of_record(model: Model, record: JointRecord) -> Replay:
-    """Return the replay of measured joints.
+def of_motion(model: Model, record: MotionRecord) -> Replay:
+    """Return the replay of a recorded motion.
 
-    Joints that were not measured, and joints of several coordinates, stay at their
-    start, with joint force 0. The scene has a note about the former.
+    Joints that were not recorded, and joints without all of their coordinates, stay at
+    their start, with joint force 0. The scene has a note about them.
 
     Raises:
-        SettingError: No joint of the robot was measured, there are no rows, or times
+        SettingError: No joint of the robot was recorded, there are no rows, or times
             are not finite or decrease.
     """
-    scene = RobotScene(model)
-    names = record.names or model.joint_names
-    if not set(names) & set(model.joint_names):
-        fault = unknown_name("joint", names[0] if names else "", model.joint_names)
+    record, scene = record.named_by(model), RobotScene(model)
+    names, forces = coordinates_of(model), record.column_indices("tau")
+    there = record.column_indices("q")
+    if not there.keys() & {*names.positions}:
+        asked = next(iter(there), "")
+        fault = unknown_name("joint", asked, model.joint_names)
         raise SettingError(f"the recording is of another robot: {fault}", "robot")
-    missing = [name for name in model.joint_names if name not in names]
     q = np.tile(scene.start(), (len(record.t), 1))
-    tau = np.zeros((len(record.t), model.nv))
-    for column, name in enumerate(names):
-        if name not in model.joint_names:
+    tau = None if record.tau is None else np.zeros((len(record.t), model.nv))
+    missing = []
+    for joint in model.joint_names:
+        place, v = model.q_slice(joint), model.v_slice(joint)
+        if not there.keys() >= {*names.positions[place]}:
+            missing.append(joint)
             continue
-        place, v = model.q_slice(name), model.v_slice(name)
-        if place.stop - place.start == 1:
-            q[:, place.start] = record.q[:, column]
-            if record.tau is not None:
-                tau[:, v.start] = record.tau[:, column]
-    replay = of_arrays(model, record.t, q, None if record.tau is None else tau)
+        q[:, place] = record.q[:, [there[name] for name in names.positions[place]]]
+        wide = names.velocities[v]
+        if tau is not None and record.tau is not None and forces.keys() >= {*wide}:
+            tau[:, v] = record.tau[:, [forces[name] for name in wide]]
+    contacts = _recorded(record) if record.contacts else None
+    replay = of_arrays(model, record.t, q, tau, contacts)
     if missing:
         note = f"not measured, and left as they are: {', '.join(missing)}"
         replay.scene.notes.append(note)
     return replay
+
+
+def _recorded(record: MotionRecord) -> Callable[[int], Arrows]:
+    """Return a function of the contact forces of a row, (k, 2, 3) [m], [N]."""
+    rows = record.contacts["row"]
+    pairs = np.stack([record.contacts["point"], record.contacts["force"]], axis=1)
+
+    def forces(row: int) -> Arrows:
+        low, high = np.searchsorted(rows, [row, row + 1])
+        return np.asarray(pairs[low:high])
+
+    return forces
 
 
 def of_points(scene: VisualScene, t: np.ndarray, states: np.ndarray) -> Replay:

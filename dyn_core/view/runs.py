@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,12 @@ import numpy as np
 from dyn_core import robots
 from dyn_core.envs import IDS, register
 from dyn_core.errors import DynError, SettingError, unknown_name
-from dyn_core.identification import JointRecord, read_record
 from dyn_core.model import Model
-from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.planar.chain.files import load_chain_file
-from dyn_core.recordings import MotionRecord, read_motion
-from dyn_core.recordings.joint_record import FILES
+from dyn_core.recordings import read_motion
 from dyn_core.view import replay
 from dyn_core.view.planar_scene import ChainScene
-from dyn_core.view.replay import Arrows, Replay
+from dyn_core.view.replay import Replay
 from dyn_core.view.scene import VisualScene
 from dyn_core.view.show import run_of
 
@@ -27,17 +23,6 @@ CHAINS = (".yaml", ".yml")
 SWEEP = 1.5  # duration of the sweep of one slider [s]
 LONGEST_SWEEP = 12.0  # maximum duration of all sweeps [s]
 PER_SECOND = 25  # rows of a generated run per second
-
-
-def is_run(name: str) -> bool:
-    """Return whether a name is a recorded run: a file of its types, or a bag folder.
-
-    A file need not exist; its suffix decides.
-    """
-    path = Path(name)
-    return path.suffix in (*FILES, ".mcap", ".db3", ".bag") or (
-        path.is_dir() and (path / "metadata.yaml").is_file()
-    )
 
 
 def is_chain(name: str) -> bool:
@@ -129,37 +114,17 @@ def saved_robot(path: str) -> tuple[str, str]:
     return (source, str(facts.get("root_joint") or "")) if known else ("", "")
 
 
-def read_run(
-    path: str,
-    model: Model,
-    read: Callable[[str], JointRecord] = read_record,
-) -> Replay:
+def read_run(path: str, model: Model, joint_states: str = "") -> Replay:
     """Return the replay of a file of Recording.save, or of measured joints.
 
     Args:
-        path: File.
+        path: File, or folder of a bag.
         model: Robot of the run.
-        read: Reads measured joints from files other than an NPZ of this robot's run.
+        joint_states: Topic of a bag; empty: joint_states, or the only JointState topic.
 
     Raises:
         SettingError: It cannot be read, or is of another robot.
         ShapeError: Its arrays do not fit the robot.
+        UnsupportedError: The file is a bag, and rosbags is not installed.
     """
-    if Path(path).suffix == ".npz" and Path(path).is_file():
-        record = read_motion(path)
-        if record.coordinates.positions == coordinates_of(model).positions:
-            forces = _forces(record) if record.contacts else None
-            return replay.of_arrays(model, record.t, record.q, record.tau, forces)
-    return replay.of_record(model, read(path))
-
-
-def _forces(record: MotionRecord) -> Callable[[int], Arrows]:
-    """Return a function of the contact forces of a row, (k, 2, 3) [m], [N]."""
-    rows = record.contacts["row"]
-    pairs = np.stack([record.contacts["point"], record.contacts["force"]], axis=1)
-
-    def forces(row: int) -> Arrows:
-        low, high = np.searchsorted(rows, [row, row + 1])
-        return np.asarray(pairs[low:high])
-
-    return forces
+    return replay.of_motion(model, read_motion(path, joint_states=joint_states))

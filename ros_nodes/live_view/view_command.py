@@ -80,6 +80,4 @@ def run(arguments: argparse.Namespace) -> int:
         from ros_nodes.live_view import view_live
 
         return view_live.run(arguments)
-    from dyn_core.recordings import bags
-
-    return command.view(arguments, lambda path: bags.read(path, arguments.joint_states))
+    return command.view(arguments)

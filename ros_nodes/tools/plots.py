@@ -1,20 +1,12 @@
-"""Plots of recordings of nodes, and of evaluations of a robot's model."""
+"""Plots of evaluations of a robot's model."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dyn_core.identification import Evaluation, JointRecord
+from dyn_core.identification import Evaluation
 from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw
-from dyn_core.plots.motions import plot_motion, thinned
-
-
-def record_figure(record: JointRecord) -> Any:
-    """Return a figure of positions, velocities, joint forces and commands."""
-    names = record.names or tuple(f"{k + 1}" for k in range(record.q.shape[1]))
-    kinds = ("q", "qd", "tau", "command")
-    columns = {kind: getattr(record, kind) for kind in kinds}
-    return plot_motion(record.t, columns, dict.fromkeys(kinds, names))
+from dyn_core.plots.motions import thinned
 
 
 def evaluation_figure(evaluation: Evaluation) -> Any:

@@ -16,8 +16,7 @@ from dyn_core.identification import (
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot, named_numbers
 from dyn_core.plots import check_plot, save
-from dyn_core.recordings import bags, read_motion
-from dyn_core.recordings.joint_record import FILES
+from dyn_core.recordings import read_motion
 from dyn_core.reports import (
     motion_figure,
     plot_identification,
@@ -41,12 +40,8 @@ def plot(arguments: argparse.Namespace) -> int:
     """
     check_plot(arguments.output)
     topics = arguments.joint_states, arguments.commands
-    path = Path(arguments.recording)
-    if path.suffix in FILES and not path.is_dir() and not any(topics):
-        figure = motion_figure(read_motion(path))
-    else:
-        figure = plots.record_figure(bags.read(path, *topics))
-    save(figure, arguments.output)
+    record = read_motion(arguments.recording, None, *topics)
+    save(motion_figure(record), arguments.output)
     return 0
 
 
@@ -84,7 +79,7 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
         )
     model = _robot(arguments)
     topics = arguments.joint_states, arguments.commands
-    record = bags.read(arguments.recording, *topics, joints=model.joint_names)
+    record = read_motion(arguments.recording, model, *topics)
     friction = not arguments.no_joint_friction
     result = evaluate(model, record, arguments.cutoff, friction)
     print("\n".join(result.lines()))

@@ -7,6 +7,7 @@ import itertools
 import re
 import sys
 from array import array
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,10 +18,10 @@ import yaml
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.errors import DynError
-from dyn_core.identification import evaluate, read_record, with_table
+from dyn_core.identification import evaluate, with_table
 from dyn_core.identification.smoothing import smooth_motion
-from dyn_core.recordings import bags
-from dyn_core.recordings.joint_record import JointRecord
+from dyn_core.recordings import MotionRecord, read_motion
+from dyn_core.recordings.bag_files import read_bag
 from dyn_core.testing import bit_flips
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_tables.controller_parameters import CONTROLLER, gain_fields
@@ -68,7 +69,7 @@ def _record(model, noise=0.02, seed=0, **changes):
         "tau": tau,
         **changes,
     }
-    return JointRecord(**columns)
+    return MotionRecord.of_joints(**columns)
 
 
 @pytest.mark.parametrize("with_velocity", [True, False])
@@ -90,8 +91,8 @@ def test_samples_that_are_bad_are_left_out_and_gaps_part():
     t, q = record.t.copy(), record.q.copy()
     t[100], t[200], q[300, 1] = t[80], t[199], np.nan
     keep = np.r_[0:600, 700 : len(t)]
-    broken = JointRecord(
-        record.names, t[keep], q[keep], record.qd[keep], record.tau[keep]
+    broken = MotionRecord.of_joints(
+        robot.joint_names, t[keep], q[keep], qd=record.qd[keep], tau=record.tau[keep]
     )
     good, bad = evaluate(robot, record), evaluate(robot, broken)
     assert (bad.motion.dropped, len(bad.motion.parts)) == (3, 1)
@@ -136,8 +137,12 @@ def test_other_causes(change, cause):
     """An offset of a sensor is called one; a wrong sign is no offset and large."""
     robot = _robot()
     record = _record(robot)
-    changed = JointRecord(
-        record.names, record.t, record.q, record.qd, change["tau"](record.tau)
+    changed = MotionRecord.of_joints(
+        robot.joint_names,
+        record.t,
+        record.q,
+        qd=record.qd,
+        tau=change["tau"](record.tau),
     )
     result = evaluate(robot, changed)
     assert result.causes[1] == ""
@@ -152,8 +157,8 @@ def test_commands_serve_where_no_effort_was_measured():
     """And a velocity that is not the slope of the position is named."""
     robot = _robot()
     record = _record(robot)
-    alone = JointRecord(
-        record.names, record.t, record.q, 2 * record.qd, None, record.tau
+    alone = MotionRecord.of_joints(
+        robot.joint_names, record.t, record.q, qd=2 * record.qd, command=record.tau
     )
     result = evaluate(robot, alone)
     assert result.against == "command"
@@ -161,7 +166,7 @@ def test_commands_serve_where_no_effort_was_measured():
     with pytest.raises(
         dyn.errors.IdentificationError, match="valid: efforts in the joint"
     ):
-        evaluate(robot, JointRecord(record.names, record.t, record.q))
+        evaluate(robot, MotionRecord.of_joints(robot.joint_names, record.t, record.q))
 
 
 def test_joints_are_matched_by_name():
@@ -169,16 +174,20 @@ def test_joints_are_matched_by_name():
     robot = _robot()
     record = _record(robot)
     names, order = ("joint2", "gripper", "joint1"), [1, 0, 0]
-    shuffled = JointRecord(
-        names, record.t, *(x[:, order] for x in (record.q, record.qd, record.tau))
+    shuffled = MotionRecord.of_joints(
+        names,
+        record.t,
+        record.q[:, order],
+        qd=record.qd[:, order],
+        tau=record.tau[:, order],
     )
     np.testing.assert_array_equal(
         evaluate(robot, shuffled).rms, evaluate(robot, record).rms
     )
     with pytest.raises(
-        dyn.SettingError, match="no joint is called 'joint2'.*must be locked"
+        dyn.SettingError, match="no column is called 'q.joint2.'.*must be locked"
     ):
-        evaluate(robot, JointRecord(("joint1",), record.t, record.q[:, :1]))
+        evaluate(robot, MotionRecord.of_joints(("joint1",), record.t, record.q[:, :1]))
     with pytest.raises(dyn.UnsupportedError, match="has loops"):
         closed = {"name": "D", "kind": "pin", "b": "link2", "a": "link1"}
         evaluate(dyn.load("two_link", extras={"loops": [closed]}), record)
@@ -192,24 +201,24 @@ def test_bounds_of_the_filter():
         dyn.SettingError, match="at most 80 Hz with 200 samples a second"
     ):
         evaluate(robot, record, cutoff=90.0)
-    short = JointRecord(
-        record.names, *(x[:20] for x in (record.t, record.q, record.qd, record.tau))
-    )
+    t, q, qd, tau = (x[:20] for x in (record.t, record.q, record.qd, record.tau))
+    short = MotionRecord.of_joints(robot.joint_names, t, q, qd=qd, tau=tau)
     with pytest.raises(dyn.errors.IdentificationError, match="no part without a gap"):
         evaluate(robot, short)
     with pytest.raises(
         dyn.errors.IdentificationError, match="0 of 20 samples are finite"
     ):
-        evaluate(
-            robot,
-            JointRecord(short.names, short.t, np.nan * short.q, short.qd, short.tau),
-        )
+        evaluate(robot, replace(short, q=np.nan * short.q))
 
 
 def _write_csv(path, record):
     header = [
         "t",
-        *(f"{kind}.{name}" for kind in ("q", "qd", "tau") for name in record.names),
+        *(
+            f"{kind}.{name}"
+            for kind in ("q", "qd", "tau")
+            for name in record.names(kind)
+        ),
     ]
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -224,37 +233,44 @@ def test_files_of_recordings(tmp_path):
     record = _record(_robot())
     arrays = {"t": record.t, "q": record.q, "qd": record.qd, "tau": record.tau}
     np.savez(tmp_path / "a.npz", **arrays, energy=record.t)
-    np.savez(tmp_path / "b.npz", **arrays, names=record.names)
+    np.savez(tmp_path / "b.npz", **arrays, names=record.names("q"))
     _write_csv(tmp_path / "c.csv", record)
     for name in ("a.npz", "b.npz", "c.csv"):
-        read = read_record(tmp_path / name).of(_robot())
-        assert read.names == record.names
+        read = read_motion(tmp_path / name).of(_robot())
+        assert read.coordinates == record.of(_robot()).coordinates
         for kind in arrays:
             np.testing.assert_array_equal(getattr(read, kind), getattr(record, kind))
     (tmp_path / "bad.csv").write_text("t,q.joint1,q.joint2,qd.joint1\n0,1,2,3\n")
-    with pytest.raises(dyn.SettingError, match=r"column qd.joint2 is missing"):
-        read_record(tmp_path / "bad.csv")
+    with pytest.raises(dyn.SettingError, match=r"no column is called 'qd.joint2.'"):
+        read_motion(tmp_path / "bad.csv", _robot())
     (tmp_path / "one.csv").write_text("t,q.joint1\n0,1\n1\n")
     with pytest.raises(dyn.SettingError, match="no CSV that can be read"):
-        read_record(tmp_path / "one.csv")
+        read_motion(tmp_path / "one.csv")
     (tmp_path / "no.npz").write_bytes(b"PK\x03\x04 no")
     with pytest.raises(dyn.SettingError, match="no NPZ that can be read"):
-        read_record(tmp_path / "no.npz")
+        read_motion(tmp_path / "no.npz")
     np.save(tmp_path / "x.npy", record.t)
     (tmp_path / "x.npy").rename(tmp_path / "x.npz")
     with pytest.raises(dyn.SettingError, match="it holds one array"):
-        read_record(tmp_path / "x.npz")
+        read_motion(tmp_path / "x.npz")
     np.savez(tmp_path / "t.npz", q=record.q)
-    with pytest.raises(dyn.SettingError, match="t missing; valid: t, q, qd, tau"):
-        read_record(tmp_path / "t.npz")
+    with pytest.raises(dyn.SettingError, match="t missing; valid: t, q, qd, qdd, tau"):
+        read_motion(tmp_path / "t.npz")
     with pytest.raises(dyn.ShapeError, match="wanted 2 columns"):
-        JointRecord((), record.t, record.q[:, :1]).of(_robot())
+        MotionRecord.of_joints((), record.t, record.q[:, :1]).of(_robot())
+    turned = _robot().reorder(("joint2", "joint1"))
+    swapped = MotionRecord.of_joints(("joint1", "joint2"), record.t, record.q).of(
+        turned
+    )
+    np.testing.assert_array_equal(swapped.q, record.q[:, ::-1])
     with pytest.raises(dyn.ShapeError, match="t: wanted numbers of shape"):
-        JointRecord((), [10**400], [[0.0, 0.0]])
-    with pytest.raises(dyn.SettingError, match="'joint1' is there 2 times; valid: onc"):
-        JointRecord(("joint1", "joint1"), record.t, record.q).of(_robot())
+        MotionRecord.of_joints((), [10**400], [[0.0, 0.0]])
+    with pytest.raises(
+        dyn.SettingError, match=r"q.joint1. is there 2 times; valid: onc"
+    ):
+        MotionRecord.of_joints(("joint1", "joint1"), record.t, record.q).of(_robot())
     np.savez(tmp_path / "one.npz", t=record.t, q=record.q[:, :1], names="joint1")
-    assert read_record(tmp_path / "one.npz").names == ("joint1",)
+    assert read_motion(tmp_path / "one.npz").names("q") == ("joint1",)
 
 
 def test_an_evaluation_keeps_its_joints():
@@ -263,7 +279,7 @@ def test_an_evaluation_keeps_its_joints():
     t, *motion = _motion(model)
     q, qd, qdd = motion[:3]
     tau = dyn.solver("rnea").build(model, engine="graph")(q, qd, qdd)
-    record = JointRecord(model.joint_names, t, q, qd, tau)
+    record = MotionRecord.of_joints(model.joint_names, t, q, qd=qd, tau=tau)
     report = evaluate(model, record, joint_friction=False)
     with pytest.raises(dyn.SettingError, match="those of the evaluation in their ord"):
         report.of(model.reorder(model.joint_names[::-1]))
@@ -375,13 +391,13 @@ def recorded(tmp_path, monkeypatch):
     record = _record(_robot())
     np.savez(
         "run.npz",
-        names=record.names,
+        names=record.names("q"),
         t=record.t,
         q=record.q,
         qd=record.qd,
         tau=record.tau,
     )
-    without = {name: {"damping": 0.0, "friction": 0.0} for name in record.names}
+    without = {name: {"damping": 0.0, "friction": 0.0} for name in record.names("q")}
     (tmp_path / "without.dyn.yaml").write_text(yaml.safe_dump({"joints": without}))
     return [
         "evaluate",
@@ -500,18 +516,18 @@ def test_a_bag_is_read_by_joint(tmp_path, storage):
     ]
     commands = [("/arm/commands", 1.5, [5, 6]), ("/arm/commands", 2.5, [7, 8])]
     _bag(tmp_path / "bag", states, commands, storage)
-    record = bags.read(tmp_path / "bag", joints=b)
+    record = read_bag(tmp_path / "bag", joints=b)
     np.testing.assert_array_equal(record.t, [0.0, 2.0])
     np.testing.assert_array_equal(record.q, [[1, 2], [3, 4]])
     np.testing.assert_array_equal(record.qd, [[10, 20], [np.nan, np.nan]])
     np.testing.assert_array_equal(record.tau, [[100, 200], [300, 400]])
     np.testing.assert_array_equal(record.command, [[np.nan, np.nan], [7, 8]])
     assert record.notes == ("1 of 3 messages of /joint_states lack a joint",)
-    assert bags.read(tmp_path / "bag", joint_states="other/error").tau is None
+    assert read_bag(tmp_path / "bag", joint_states="other/error").tau is None
     with pytest.raises(dyn.SettingError, match="did you mean '/joint_states'"):
-        bags.read(tmp_path / "bag", joint_states="/joint_state")
+        read_bag(tmp_path / "bag", joint_states="/joint_state")
     with pytest.raises(dyn.SettingError, match="no message that has elbow"):
-        bags.read(tmp_path / "bag", joints=("elbow",))
+        read_bag(tmp_path / "bag", joints=("elbow",))
 
 
 @pytest.mark.parametrize(
@@ -523,9 +539,9 @@ def test_a_broken_bag_is_refused_in_words(tmp_path, content):
     for name in ("a.mcap", "a.db3", "a.bag"):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(dyn.SettingError, match="no bag that can be read"):
-            bags.read(tmp_path / name)
+            read_bag(tmp_path / name)
     with pytest.raises(dyn.SettingError, match="no metadata.yaml in it"):
-        bags.read(tmp_path)
+        read_bag(tmp_path)
 
 
 def test_only_what_talks_to_nodes_imports_ros():

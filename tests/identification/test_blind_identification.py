@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.identification import JointRecord, evaluate
+from dyn_core.identification import evaluate
 from dyn_core.model.parameter_vector import INERTIAL
 from dyn_core.model.sources import example_robots
+from dyn_core.recordings import MotionRecord
 
 NOISE = np.array([0.3, 0.3, 0.3, 0.3, 0.1, 0.1, 0.1])  # of joint forces [N·m]
 COUNT = 2 * np.pi / 2**18  # of the encoders [rad]
@@ -79,7 +80,7 @@ def _record(true, seed, duration, repeat=0, noise=1.0):
     tau = np.asarray(rnea(*_motion(true, seed, t - DELAY)))
     tau = tau + noise * NOISE * rng.normal(size=tau.shape)
     q = COUNT * np.round(_motion(true, seed, t)[0] / COUNT)
-    return JointRecord(true.joint_names, t, q, tau=tau)
+    return MotionRecord.of_joints(true.joint_names, t, q, tau=tau)
 
 
 def _truth(true, name):

@@ -12,8 +12,9 @@ import yaml
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.authoring import sin, tanh
-from dyn_core.identification import JointRecord, evaluate, with_table, write_table
+from dyn_core.identification import evaluate, with_table, write_table
 from dyn_core.identification.identified_files import urdf_of
+from dyn_core.recordings import MotionRecord
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TRUTH = {
@@ -146,7 +147,7 @@ def test_joint_forces_that_are_late_are_moved_back():
     rnea = dyn.solver("rnea").build(model, engine="graph")
     tau = rnea(q, qd, qdd)
     late = np.column_stack([np.interp(t - 0.03, t, x) for x in tau.T])
-    record = JointRecord(model.joint_names, t, q, qd, late)
+    record = MotionRecord.of_joints(model.joint_names, t, q, qd=qd, tau=late)
     before = evaluate(model, record)
     for after in (
         before.without_delay(0.03), evaluate(model, record.without_delay(0.03))

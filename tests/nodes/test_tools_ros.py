@@ -16,7 +16,7 @@ import yaml
 import dyn_core as dyn
 from dyn_core import cli
 from dyn_core.errors import DynError
-from dyn_core.recordings import bags, read_motion
+from dyn_core.recordings import read_motion
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.tools.fault_list import FAULTS
 from ros_nodes.tools.faults import ALONE
@@ -237,7 +237,7 @@ def test_tools_against_running_nodes(start, environment, shared, run, tmp_path):
     _states(run)
     assert [p.end() for p in nodes.all] == [0, 0]
     _evaluated(run, bag)
-    record = bags.read(folder)
+    record = read_motion(folder)
     assert len(record.t) == counts["/joint_states"]
     assert record.command.shape == record.tau.shape == (len(record.t), 7)
 

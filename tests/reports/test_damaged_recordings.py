@@ -11,7 +11,6 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
-from dyn_core.identification import read_record
 from dyn_core.recordings import bag_files, bags, read_motion, write_motion
 from dyn_core.recordings.motion import MotionRecord, named_coordinates
 from dyn_core.validation import array_files
@@ -26,9 +25,9 @@ def _rosbags():
     )
 
 
-def _refusal(path, read=read_motion):
+def _refusal(path):
     with pytest.raises(dyn.SettingError) as caught:
-        read(path)
+        read_motion(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     return message
@@ -140,27 +139,26 @@ def _changed_member(path, offset, value):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("read", [read_motion, read_record])
-def test_archives_that_numpy_would_not_write(tmp_path, read):
+def test_archives_that_numpy_would_not_write(tmp_path):
     """Encrypted, compressed otherwise, objects, damaged, random, missing, a folder."""
     path = tmp_path / "a.npz"
     _archive(path, _array(T))
-    assert read(path).q.shape == (3, 2)
+    assert read_motion(path).q.shape == (3, 2)
     _changed_member(path, 6, 1)
-    assert "array t is encrypted" in _refusal(path, read)
+    assert "array t is encrypted" in _refusal(path)
     _archive(path, _array(T))
     _changed_member(path, 8, 97)
-    assert "array t is compressed otherwise; valid: what nu" in _refusal(path, read)
+    assert "array t is compressed otherwise; valid: what nu" in _refusal(path)
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.array([{}, 1, 2]), allow_pickle=True)
     _archive(path, buffer.getvalue())
-    assert "array t holds objects of Python; valid: numbers" in _refusal(path, read)
+    assert "array t holds objects of Python; valid: numbers" in _refusal(path)
     _archive(path, _array(T)[:60])
-    assert "it is damaged" in _refusal(path, read)
+    assert "it is damaged" in _refusal(path)
     path.write_bytes(bytes(range(256)) * 4)
-    assert "no archive of arrays, or a damaged one" in _refusal(path, read)
+    assert "no archive of arrays, or a damaged one" in _refusal(path)
     path.unlink()
-    assert "No such file" in _refusal(path, read)
+    assert "No such file" in _refusal(path)
 
 
 def test_sizes_are_checked_before_memory_is_taken(tmp_path, monkeypatch):
@@ -171,10 +169,7 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path, monkeypatch):
     _archive(path, header.getvalue() + bytes(64))
     tracemalloc.start()
     try:
-        for read in (read_motion, read_record):
-            assert "shape (5000000000,) and type <f8, and has 64 b" in _refusal(
-                path, read
-            )
+        assert "shape (5000000000,) and type <f8, and has 64 b" in _refusal(path)
         monkeypatch.setattr(array_files, "SIZE", 1_000_000)
         _archive(path, _array(np.zeros(10**6)), zipfile.ZIP_DEFLATED)
         tracemalloc.reset_peak()
@@ -205,18 +200,17 @@ def test_arrays_of_another_shape_are_refused(tmp_path, arrays, reason):
     assert reason in _refusal(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("read", [read_motion, read_record])
-def test_a_csv_is_refused_in_our_words(tmp_path, read):
+def test_a_csv_is_refused_in_our_words(tmp_path):
     """No codec, no float() and no csv module speaks to the user."""
     path = tmp_path / "a.csv"
     path.write_bytes(b"t,q.joint1\n0,\xb7\n")
-    assert _refusal(path, read).endswith("it is not in UTF-8: byte 0xb7")
+    assert _refusal(path).endswith("it is not in UTF-8: byte 0xb7")
     path.write_bytes(b"t,q.joint1\n0,abc\n")
-    assert "row 1: q.joint1 is 'abc', no number" in _refusal(path, read)
+    assert "row 1: q.joint1 is 'abc', no number" in _refusal(path)
     path.write_bytes(b"t,q.joint1\n0,,\n")
-    assert "row 1 has 3 cells for 2 labels" in _refusal(path, read)
+    assert "row 1 has 3 cells for 2 labels" in _refusal(path)
     path.write_bytes(b't,q.joint1\n0,"' + b"1" * 200_000 + b'"\n,\n')
-    assert "a line is longer than it may be" in _refusal(path, read)
+    assert "a line is longer than it may be" in _refusal(path)
 
 
 def test_a_run_with_some_of_the_contact_series_has_a_report(tmp_path):

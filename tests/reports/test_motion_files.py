@@ -110,14 +110,12 @@ def test_a_bag_of_a_floating_robot_is_refused(tmp_path):
 
 def test_files_of_recordings_are_read_by_identification(tmp_path):
     """`dyn evaluate` reads the CSV and NPZ that `dyn sim` writes, and the other way."""
-    from dyn_core.identification import read_record
-
     model = dyn.load("two_link")
     motion = random_motion(model)
     for name in ("a.csv", "a.npz"):
         write_motion(motion, tmp_path / name)
-        record = read_record(tmp_path / name)
-        assert record.names == model.joint_names
+        record = read_motion(tmp_path / name)
+        assert record.names("q") == model.joint_names
         np.testing.assert_array_equal(record.tau, motion.tau)
     np.savez(tmp_path / "b.npz", t=motion.t, q=motion.q, energy=motion.t)
     read = read_motion(tmp_path / "b.npz", model)

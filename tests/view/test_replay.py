@@ -8,11 +8,17 @@ import pytest
 import dyn_core as dyn
 from dyn_core import envs, robots
 from dyn_core.errors import ModelError, SettingError, ShapeError, UnsupportedError
-from dyn_core.identification import JointRecord, read_record
 from dyn_core.model.sources import example_robots
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.planar.chain.geometry import from_angles
-from dyn_core.recordings import Recording, read_motion, run_record, write_motion
+from dyn_core.recordings import (
+    MotionRecord,
+    Recording,
+    read_motion,
+    run_record,
+    write_motion,
+)
+from dyn_core.recordings.files import is_recording
 from dyn_core.view import film, replay, runs
 from dyn_core.view.colors import torque_color
 from dyn_core.view.painter import Drawn, Painter, grid_step, simplified
@@ -140,8 +146,8 @@ def test_a_saved_run_names_an_installed_robot(tmp_path):
 def test_a_saved_run_of_an_arm_is_read_by_the_other_commands(tmp_path):
     model, recording = _arm_run()
     recording.save(tmp_path / "arm.npz")
-    record = read_record(tmp_path / "arm.npz")
-    assert record.names == model.joint_names
+    record = read_motion(tmp_path / "arm.npz")
+    assert record.names("q") == model.joint_names
     assert record.q == pytest.approx(recording.q)
     recording.save(tmp_path / "arm.csv")
     assert read_motion(tmp_path / "arm.csv").q == pytest.approx(recording.q)
@@ -154,13 +160,15 @@ def test_measured_joints_are_matched_by_name():
     model = dyn.load("arm7")
     names = model.joint_names
     q = np.array([[0.1, 0.2], [0.3, 0.4]])
-    shown = replay.of_record(
-        model, JointRecord((names[2], names[0]), np.array([0.0, 1.0]), q)
+    shown = replay.of_motion(
+        model, MotionRecord.of_joints((names[2], names[0]), np.array([0.0, 1.0]), q)
     )
     assert shown.states[1, [0, 2]] == pytest.approx([0.4, 0.3])
     assert names[1] in shown.scene.notes[-1]
     with pytest.raises(SettingError, match="another robot"):
-        replay.of_record(model, JointRecord(("elbow",), np.zeros(1), np.zeros((1, 1))))
+        replay.of_motion(
+            model, MotionRecord.of_joints(("elbow",), np.zeros(1), np.zeros((1, 1)))
+        )
 
 
 def test_runs_of_another_robot_are_refused():
@@ -230,7 +238,7 @@ def test_an_episode_of_an_environment_is_a_run():
 def test_names_of_chains_and_runs():
     assert runs.is_chain("hopper") and runs.is_chain("my.yaml")
     assert not runs.is_chain("arm7") and not runs.is_chain("cart_pole")
-    assert runs.is_run("a.npz") and runs.is_run("b.mcap") and not runs.is_run("arm7")
+    assert is_recording("a.npz") and is_recording("b.mcap") and not is_recording("arm7")
     assert runs.chain_scene("hopper").start()[:2] == pytest.approx([0.0, 0.3])
     with pytest.raises(ModelError, match=r"gone\.yaml"):
         runs.chain_scene("gone.yaml")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,12 @@ from dyn_core import robots
 from dyn_core.contact.collision.hulls import Hull, Hulls
 from dyn_core.contact.world import World
 from dyn_core.errors import DynError, ModelError
-from dyn_core.identification import read_record
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.shapes import Mesh
 from dyn_core.model.sources.loading import load
 from dyn_core.planar.chain.files import load_chain
 from dyn_core.problems import CONTACT_SOLVE
-from dyn_core.recordings import MotionRecord, bags, read_motion
+from dyn_core.recordings import MotionRecord, read_motion
 from dyn_core.reports.write import write_report
 from dyn_core.sharing import once
 from dyn_core.solving.registry import solver
@@ -55,13 +54,8 @@ def _two_link() -> Model:
 
 
 def read_recording(file: FuzzFile, mode: str) -> MotionRecord:
-    """Return the motion of a file; other readers of it fail in words, too."""
-    measured: Callable[[Any], object] = bags.read
-    if file.suffix in (".npz", ".csv"):
-        measured = read_record
+    """Return the motion of a file; columns of a robot fail in words, too."""
     with _written(file) as path:
-        with suppress(DynError):
-            measured(path)
         with suppress(DynError):
             read_motion(path, _two_link())
         return read_motion(path)
