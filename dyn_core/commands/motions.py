@@ -8,7 +8,7 @@ from dyn_core.commands.solver_options import add_options, read_options
 from dyn_core.engines import ENGINES
 from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.model.sources.arguments import add_robot, load_robot
-from dyn_core.plots import check_plot, save
+from dyn_core.plots import check_plot
 from dyn_core.problems import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Signature
 from dyn_core.recordings import (
     MotionRecord,
@@ -18,7 +18,6 @@ from dyn_core.recordings import (
     write_motion,
 )
 from dyn_core.recordings.files import check_output
-from dyn_core.reports.figures import motion_figure
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import Solver
 
@@ -136,7 +135,7 @@ def _finish(
         write_motion(result, arguments.out, progress=True)
         print(f"written: {arguments.out}")
     if arguments.plot is not None:
-        save(motion_figure(result, title), arguments.plot)
+        result.plot(arguments.plot, title)
     return 0
 
 

@@ -18,10 +18,8 @@ from dyn_core.errors import ModelError, ModelWarning, SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_numbers
-from dyn_core.plots import save
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings import MotionRecord, run_record, write_motion
-from dyn_core.reports.figures import motion_figure
 from dyn_core.reports.write import check_report, write_report
 from dyn_core.simulation import simulate
 from dyn_core.simulation.simulator import forward_dynamics_of
@@ -117,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_motion(record, arguments.out, progress=True)
         print(f"written: {arguments.out}")
     if arguments.plot is not None:
-        save(motion_figure(record, model.name), arguments.plot)
+        record.plot(arguments.plot, model.name)
     if arguments.report is not None:
         write_report([record], [model.name], arguments.report)
     return 0

@@ -23,6 +23,7 @@ from dyn_core.model import Model
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.model.parameter_vector import check_switch
 from dyn_core.recordings import MotionRecord
+from dyn_core.recordings.signals import without_turns
 from dyn_core.solving.registry import solver
 
 NOTHING = 1e-9  # fraction of the largest measured force that counts as no load
@@ -368,12 +369,8 @@ def _measured_forces(record: MotionRecord) -> tuple[np.ndarray, str]:
 
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
     """Return a copy of positions without full-turn jumps of continuous joints."""
-    turns = [model.joint_kind(name) == "continuous" for name in model.joint_names]
-    whole = q.copy()
-    for j in np.flatnonzero(turns):
-        good = np.isfinite(q[:, j])
-        whole[good, j] = np.unwrap(q[good, j])
-    return whole
+    columns = zip(model.joint_names, q.T, strict=True)
+    return np.column_stack([without_turns(model, name, x) for name, x in columns])
 
 
 def _torque(model: Model, motion: SmoothMotion, joint_friction: bool) -> np.ndarray:

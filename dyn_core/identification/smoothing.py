@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import IdentificationError, SettingError
+from dyn_core.errors import IdentificationError
+from dyn_core.recordings.signals import checked_cutoff, interpolated, low_pass
 
-ORDER = 4  # order of the Butterworth filter, applied forward and backward
 HIGHEST = 10.0  # default cut-off frequency [Hz]
 SHARE = 0.2  # highest default cut-off frequency, fraction of the sampling rate
-NYQUIST = 0.4  # highest valid cut-off frequency, fraction of the sampling rate
 _MOVED = ("q", "qd", "qdd", "slope")  # signals of the motion, without forces
 SIGNALS = ("t", "q", "qd", "qdd", "tau", "unfiltered", "slope")
 GAP = 5.0  # number of periods without a sample that divide a recording
@@ -107,7 +105,7 @@ class SmoothMotion:
     def filtered(self, x: np.ndarray) -> np.ndarray:
         """Return signals on the same grid, (samples, n), through the same filter."""
         pieces = np.split(x, list(self.parts))
-        return np.concatenate([_filtered(y, self.rate, self.cutoff) for y in pieces])
+        return np.concatenate([low_pass(y, self.rate, self.cutoff) for y in pieces])
 
 
 def smooth_motion(
@@ -149,15 +147,14 @@ def smooth_motion(
         )
     period = float(np.median(np.diff(times)))
     rate = 1.0 / period
-    frequency = _checked_cutoff(cutoff, rate)
+    wanted = min(HIGHEST, SHARE * rate) if cutoff is None else cutoff
+    frequency = checked_cutoff(wanted, rate)
     parts = []
     for part in np.split(np.arange(len(times)), _gaps(times, period)):
         even = np.arange(times[part[0]], times[part[-1]] + 0.5 * period, period)
         cut = int(np.ceil(TRIM * rate / frequency)) + 2
         if len(even) > 2 * cut + 10:
-            signals = np.column_stack(
-                [np.interp(even, times[part], column) for column in rows[part].T]
-            )
+            signals = interpolated(times[part], rows[part], even)
             smooth = _smoothed(even, signals, q.shape[1], rate, frequency)
             parts.append([array[cut:-cut] for array in smooth])
     if not parts:
@@ -185,24 +182,6 @@ def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
     return good
 
 
-def _checked_cutoff(cutoff: float | None, rate: float) -> float:
-    """Return the cut-off frequency [Hz]; the default for None.
-
-    Raises:
-        SettingError: It is not above 0, or above NYQUIST times the sampling rate.
-    """
-    if cutoff is None:
-        return min(HIGHEST, SHARE * rate)
-    if not isinstance(cutoff, Real) or not 0 < cutoff <= NYQUIST * rate:
-        shown = f"{cutoff:g} Hz" if isinstance(cutoff, Real) else f"is {cutoff!r}"
-        raise SettingError(
-            f"cutoff {shown}; valid: more than 0, at most {NYQUIST * rate:.4g} Hz"
-            f" with {rate:.4g} samples a second",
-            "cutoff",
-        )
-    return float(cutoff)
-
-
 def _gaps(t: np.ndarray, period: float) -> np.ndarray:
     """Return the first row after each pause longer than GAP periods, (gaps,)."""
     return np.flatnonzero(np.diff(t) > GAP * period) + 1
@@ -220,27 +199,12 @@ def _smoothed(
         rate: Sampling rate [Hz].
         cutoff: Cut-off frequency [Hz].
     """
-    filtered = _filtered(signals, rate, cutoff)
+    filtered = low_pass(signals, rate, cutoff)
     q, tau = filtered[:, :n], filtered[:, n : 2 * n]
     slope = _derivative(q, rate)
     qd = filtered[:, 2 * n :] if filtered.shape[1] > 2 * n else slope
     unfiltered = signals[:, n : 2 * n]
     return [t, q, qd, _derivative(qd, rate), tau, unfiltered, slope]
-
-
-def _filtered(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Return columns filtered forward and backward, (samples, n).
-
-    Args:
-        x: Signals on an even grid, (samples, n).
-        rate: Sampling rate [Hz].
-        cutoff: Cut-off frequency [Hz].
-    """
-    from scipy.signal import butter, sosfiltfilt  # not at `import dyn_core`
-
-    sections = butter(ORDER, cutoff, fs=rate, output="sos")
-    padding = min(len(x) - 1, int(3 * rate / cutoff) + 10)
-    return np.asarray(sosfiltfilt(sections, x, axis=0, padlen=padding))
 
 
 def _derivative(x: np.ndarray, rate: float) -> np.ndarray:

@@ -21,8 +21,10 @@ import numpy as np
 from dyn_core.errors import SettingError
 from dyn_core.model.coordinates.labels import Coordinates
 from dyn_core.recordings.motion import (
+    FORCE_UNITS,
     KINDS,
     POSITIONS,
+    SUFFIXES,
     VELOCITIES,
     MotionRecord,
     named_coordinates,
@@ -33,7 +35,6 @@ from dyn_core.validation.array_files import csv_table
 _LABEL = re.compile(rf"({'|'.join(KINDS)})(?:\[(.*)\]|\.(.*))", re.DOTALL)
 _UNITS = "# units:"
 _CHUNK = 10_000  # number of rows written at once
-_SUFFIXES = {"qd": "/s", "qdd": "/s²"}
 
 
 def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
@@ -156,11 +157,12 @@ def _own_unit(kind: str, unit: str, label: str) -> str:
     Raises:
         ValueError: The unit is unknown.
     """
-    if kind in ("tau", "command"):
-        base = {"N·m": "rad", "N": "m", "N·m | N": "rad | m"}.get(unit, "")
-        valid = "N·m, N"
+    if kind not in SUFFIXES:
+        bases = {force: base for base, force in FORCE_UNITS.items()}
+        base = (bases | {"N·m | N": "rad | m"}).get(unit, "")
+        valid = ", ".join(bases)
     else:
-        suffix = _SUFFIXES.get(kind, "")
+        suffix = SUFFIXES[kind]
         known = {f"{x}{suffix}": x for x in ("rad", "m", "1")}
         known[f"rad{suffix} | m{suffix}"] = "rad | m"
         base, valid = known.get(unit, ""), ", ".join([*known][:-1])

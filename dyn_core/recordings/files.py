@@ -44,8 +44,9 @@ def read_motion(
     file = Path(path)
     if file.suffix in bags.TABLES and not file.is_dir():
         if joint_states or commands:
-            what = "--joint-states and --commands change nothing"
-            raise SettingError(f"{path}: {what}; valid: a bag, with topics", "file")
+            option = "--joint-states" if joint_states else "--commands"
+            message = f"{path}: {option} changes nothing; valid: a bag, with topics"
+            raise SettingError(message, "file")
         record = _read(file, model)
     else:
         joints = () if model is None else model.joint_names

@@ -12,12 +12,15 @@ from numpy.typing import ArrayLike
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError, unknown_name
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
+from dyn_core.plots import check_plot, plot_motion, save
+from dyn_core.recordings.signals import interpolated
 from dyn_core.validation import float_array, known_keywords
 
 POSITIONS = ("q", "q_ref")
 VELOCITIES = ("qd", "qdd", "tau", "command")
 KINDS = ("q", "qd", "qdd", "tau", "command", "q_ref")
-_SUFFIX = {"q": "", "q_ref": "", "qd": "/s", "qdd": "/s²"}
+SUFFIXES = {"q": "", "q_ref": "", "qd": "/s", "qdd": "/s²"}  # of units
+FORCE_UNITS = {"rad": "N·m", "m": "N"}  # units of joint forces by coordinate's unit
 
 
 @known_keywords
@@ -111,11 +114,51 @@ class MotionRecord:
         if kind in POSITIONS:
             return self.coordinates.position_units
         units = self.coordinates.velocity_units
-        if kind in _SUFFIX:
-            suffix = _SUFFIX[kind]
+        if kind in SUFFIXES:
+            suffix = SUFFIXES[kind]
             parts = [unit.split(" | ") for unit in units]
             return tuple(" | ".join(x + suffix for x in part) for part in parts)
-        return tuple({"rad": "N·m", "m": "N"}.get(unit, "N·m | N") for unit in units)
+        return tuple(FORCE_UNITS.get(unit, "N·m | N") for unit in units)
+
+    @property
+    def effort_limits(self) -> np.ndarray:
+        """Limits of the joint forces, (nv,); infinity where there is none.
+
+        They are facts of the motion. All are infinity if it has no valid list of them.
+        """
+        limits = self.facts.get("effort_limit")
+        if not isinstance(limits, list) or len(limits) != len(self.names("tau")):
+            return np.full(len(self.names("tau")), np.inf)
+        return np.array([np.inf if x is None else float(x) for x in limits])
+
+    def plot(
+        self,
+        path: str | None = None,
+        title: str = "",
+        energy: np.ndarray | None = None,
+    ) -> Any:
+        """Return a matplotlib figure of the motion; write it if `path` is given.
+
+        It shows all columns over time, and joint forces with their limits.
+
+        Args:
+            path: File to write, such as "run.png"; None: no file is written.
+            title: Title of the figure; empty: none.
+            energy: Total energy, shown below, (rows,) [J]; None: no such panel.
+
+        Raises:
+            UnsupportedError: matplotlib is not installed; says how to install it.
+            SettingError: The file cannot be written.
+        """
+        if path is not None:
+            check_plot(path)
+        columns = {kind: getattr(self, kind) for kind in KINDS}
+        names = {kind: self.names(kind) for kind in KINDS}
+        limits = self.effort_limits
+        figure = plot_motion(self.t, columns, names, limits, energy, title)
+        if path is not None:
+            save(figure, path)
+        return figure
 
     def column(self, kind: str) -> np.ndarray:
         """Return the array of a kind, such as "qd", (rows, columns); no copy.
@@ -193,9 +236,7 @@ class MotionRecord:
         if not np.isfinite(seconds):
             raise SettingError(f"delay {seconds!r}; valid: a number [s]", "seconds")
         moved: dict[str, Any] = {
-            kind: np.column_stack(
-                [np.interp(self.t + seconds, self.t, column) for column in array.T]
-            )
+            kind: interpolated(self.t, array, self.t + seconds)
             for kind in ("tau", "command")
             if (array := getattr(self, kind)) is not None
         }

@@ -1,4 +1,4 @@
-"""Recording: states, joint forces and energy of a simulated robot, one row a period."""
+"""Recording: the motion of a simulated robot, and what the simulator reports of it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import numpy as np
 
 from dyn_core import forwards
 from dyn_core.contact.stepping.reports import StepReport
-from dyn_core.errors import SettingError
 from dyn_core.model import Model
-from dyn_core.model.coordinates.labels import coordinates_of
-from dyn_core.plots import check_plot, plot_motion, save
+from dyn_core.recordings.motion import MotionRecord
 
 
 class RunSteps(NamedTuple):
@@ -34,41 +32,64 @@ class RunSteps(NamedTuple):
     implicit: np.ndarray | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recording:
-    """A simulated run, one row a period.
+    """A simulated run: its motion, one row a period, and what the simulator reports.
 
     Attributes:
-        t: Times, (rows,) [s].
-        q, qd: States at the start of each period, (rows, nq), (rows, nv).
-        tau: Commanded joint forces, (rows, nv).
-        q_ref: Reference positions, (rows, nq), or NaN where there was none.
+        motion: Times, states at the start of each period, commanded joint forces `tau`,
+            and reference positions `q_ref`, NaN where there was none; the notes are
+            sentences on doubtful properties of the run.
+        model: Robot.
         energy: Kinetic plus potential energy, including springs where they act, (rows,)
             [J].
         reports: For each row, the reports of the steps of the period
             (dyn_core.contact.stepping.reports); empty without a world.
         counters: Number of refused, late or not converged events, by name.
-        warnings: Sentences on doubtful properties of the run.
-        model: Robot; None if unknown.
         cycle_time: Wall time of controller and steps in each row, (rows,) [s].
         steps: All steps without a World; None if unknown.
         joint_friction, joint_springs: Whether joint friction and joint springs acted.
     """
 
-    t: np.ndarray
-    q: np.ndarray
-    qd: np.ndarray
-    tau: np.ndarray
-    q_ref: np.ndarray
+    motion: MotionRecord
+    model: Model
     energy: np.ndarray
     reports: tuple[Sequence[StepReport], ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    model: Model | None = None
     cycle_time: np.ndarray = field(default_factory=lambda: np.zeros(0))
     steps: RunSteps | None = None
     joint_friction: bool = True
     joint_springs: bool = True
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times, (rows,) [s]."""
+        return self.motion.t
+
+    @property
+    def q(self) -> np.ndarray:
+        """Positions at the start of each period, (rows, nq)."""
+        return self.motion.q
+
+    @property
+    def qd(self) -> np.ndarray:
+        """Velocities at the start of each period, (rows, nv)."""
+        return self.motion.column("qd")
+
+    @property
+    def tau(self) -> np.ndarray:
+        """Commanded joint forces, (rows, nv) [N·m | N]."""
+        return self.motion.column("tau")
+
+    @property
+    def q_ref(self) -> np.ndarray:
+        """Reference positions, (rows, nq); NaN where there was none."""
+        return self.motion.column("q_ref")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences on doubtful properties of the run."""
+        return self.motion.notes
 
     def __repr__(self) -> str:
         lines = [f"<Recording of {len(self.t)} rows"]
@@ -90,7 +111,7 @@ class Recording:
         NPZ holds everything, including contact forces; see dyn_core.recordings.
 
         Raises:
-            SettingError: The name or folder is invalid, or the run has no model.
+            SettingError: The name or folder is invalid.
             UnsupportedError: MCAP cannot represent the joints, or rosbags is not
                 installed.
         """
@@ -103,13 +124,9 @@ class Recording:
             model: Robot; None: the model of the run.
 
         Raises:
-            SettingError: The run has no model, and none is given.
             UnsupportedError: viser is not installed.
         """
-        robot = self.model if model is None else model
-        if robot is None:
-            raise SettingError("whose run is it? give show(model)", "model")
-        return forwards.show(robot, self)
+        return forwards.show(self.model if model is None else model, self)
 
     def plot(self, path: str | None = None) -> Any:
         """Return a matplotlib figure of the run; write it to a file if `path` is given.
@@ -123,20 +140,4 @@ class Recording:
             UnsupportedError: matplotlib is not installed; says how to install it.
             SettingError: The file cannot be written.
         """
-        if path is not None:
-            check_plot(path)
-        columns = {"q": self.q, "q_ref": self.q_ref, "qd": self.qd, "tau": self.tau}
-        limits, title, model = None, "", self.model
-        if model is None:
-            wide = [str(k + 1) for k in range(self.qd.shape[1])]
-            names = {"q": [str(k + 1) for k in range(self.q.shape[1])]}
-        else:
-            coordinates = coordinates_of(model)
-            wide, names = [*coordinates.velocities], {"q": [*coordinates.positions]}
-            limits = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
-            title = model.name
-        names |= {"qd": wide, "tau": wide}
-        figure = plot_motion(self.t, columns, names, limits, self.energy, title)
-        if path is not None:
-            save(figure, path)
-        return figure
+        return self.motion.plot(path, self.model.name, self.energy)

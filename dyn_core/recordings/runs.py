@@ -6,14 +6,13 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError
 from dyn_core.model import Model
-from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings.energy import energy_ledger
@@ -42,13 +41,8 @@ def run_record(
         settings: Further facts to be stored: names and values of JSON types.
         forward_dynamics: Solver of the accelerations, by name or as object; None, or a
             solver of another kind: no accelerations.
-
-    Raises:
-        SettingError: The recording has no model.
     """
-    model = run.model
-    if model is None:
-        raise SettingError("the recording has no model; valid: one of dyn.simulate")
+    model, motion = run.model, run.motion
     acted = {"joint_friction": run.joint_friction, "joint_springs": run.joint_springs}
     ledger = energy_ledger(model, run)
     series = {**ledger._asdict(), "cycle_time": run.cycle_time, **_contacts(run)}
@@ -60,15 +54,15 @@ def run_record(
             time = [run.t] if model.driven else []
             program = chosen.build(model, inputs=inputs, **acted)
             qdd = np.asarray(program(run.q, run.qd, run.tau, *time))
-    known = np.isfinite(run.q_ref).any()
-    return MotionRecord(
-        coordinates_of(model), run.t, run.q, run.qd, qdd, run.tau,
-        q_ref=run.q_ref if known else None,
+    known = motion.q_ref is not None and np.isfinite(motion.q_ref).any()
+    return replace(
+        motion,
+        qdd=qdd,
+        q_ref=motion.q_ref if known else None,
         series={k: np.asarray(x, float) for k, x in series.items() if len(x)},
-        contacts=_contact_forces(run),
+        contacts=contact_forces(run),
         facts={**robot_facts(model), "settings": dict(settings or {}),
                "counters": dict(run.counters), "versions": versions()},
-        notes=run.warnings,
     )  # fmt: skip
 
 
@@ -96,7 +90,7 @@ def _contacts(run: Recording) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def _contact_forces(run: Recording) -> dict[str, np.ndarray]:
+def contact_forces(run: Recording) -> dict[str, np.ndarray]:
     """Return `row`, `point` [m] and `force` [N] of contacts in each row's last step.
 
     Empty without reports.
@@ -122,7 +116,7 @@ def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
     The file has no accelerations; run_record computes them on request.
 
     Raises:
-        SettingError: The name or folder is invalid, or the run has no model.
+        SettingError: The name or folder is invalid.
         UnsupportedError: The format cannot represent the joints, or rosbags is not
             installed.
     """
@@ -131,11 +125,7 @@ def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
 
 
 def robot_facts(model: Model) -> dict[str, Any]:
-    """Return facts on a robot for a report: name, hash, source, joints, limits.
-
-    An effort limit is None where the model has none.
-    """
-    finite = [None if not 0 < x < np.inf else float(x) for x in model.effort_limit]
+    """Return facts on a robot for a report: name, hash, source, joints, limits."""
     return {
         "robot": model.name,
         "model_hash": model_hash(model),
@@ -143,8 +133,14 @@ def robot_facts(model: Model) -> dict[str, Any]:
         "source": model.source.name or model.source.file or "",
         "root_joint": model.build.root_joint,
         "joints": {name: model.joint_kind(name) for name in model.joint_names},
-        "effort_limit": finite,
+        **limit_facts(model),
     }
+
+
+def limit_facts(model: Model) -> dict[str, Any]:
+    """Return the fact `effort_limit` of a robot: a list, None where it has no limit."""
+    finite = [None if not 0 < x < np.inf else float(x) for x in model.effort_limit]
+    return {"effort_limit": finite}
 
 
 def model_hash(model: Model) -> str:

@@ -10,17 +10,15 @@ order four, on an even grid.
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 
 import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.recordings.motion import MotionRecord
+from dyn_core.recordings.signals import checked_cutoff, low_pass, without_turns
 
 DEGREE = 5  # degree of the splines
-ORDER = 4  # order of the filter, which is applied twice
-_HIGHEST = 0.4  # highest cut-off frequency, as a fraction of the sampling rate
 
 
 def with_slopes(
@@ -87,9 +85,7 @@ def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
                 " not estimated from positions; valid: a motion with columns qd",
                 name,
             )
-        column = q[:, place][:, 0]
-        turns = model.joint_kind(name) == "continuous"
-        columns[:, v.start] = np.unwrap(column) if turns else column
+        columns[:, v.start] = without_turns(model, name, q[:, place][:, 0])
     return columns
 
 
@@ -111,38 +107,8 @@ def _slope(
 
     spline = make_interp_spline(t, x, k=DEGREE, axis=0)
     if cutoff is not None:
-        even, y = _filtered(t, spline, cutoff)
+        rate = (len(t) - 1) / (t[-1] - t[0])
+        even = np.linspace(t[0], t[-1], len(t))
+        y = low_pass(spline(even), rate, checked_cutoff(cutoff, rate))
         spline = make_interp_spline(even, y, k=DEGREE, axis=0)
     return np.asarray(spline(t, nu=order))
-
-
-def _filtered(
-    t: np.ndarray, spline: object, cutoff: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return an even grid over the times, (rows,), and filtered columns, (rows, n).
-
-    Args:
-        t: Times, increasing, (rows,) [s].
-        spline: Function of time that returns the columns.
-        cutoff: Cut-off frequency [Hz].
-
-    Raises:
-        SettingError: The cut-off frequency is not above 0, or above _HIGHEST times the
-            sampling rate.
-    """
-    from scipy.signal import butter, sosfiltfilt
-
-    rate = (len(t) - 1) / (t[-1] - t[0])
-    highest = _HIGHEST * rate
-    if not isinstance(cutoff, Real) or not 0 < cutoff <= highest:
-        raise SettingError(
-            f"cutoff {cutoff} Hz; valid: more than 0, at most {highest:.4g} Hz with"
-            f" {rate:.4g} rows a second",
-            "cutoff",
-        )
-    even = np.linspace(t[0], t[-1], len(t))
-    sections = butter(ORDER, float(cutoff), fs=rate, output="sos")
-    # Three periods of the cut-off frequency, for the filter's transient.
-    padding = min(len(t) - 1, int(3 * rate / cutoff) + 10)
-    assert callable(spline)
-    return even, np.asarray(sosfiltfilt(sections, spline(even), axis=0, padlen=padding))

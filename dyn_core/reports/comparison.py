@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.recordings import MotionRecord
+from dyn_core.recordings.signals import interpolated
 from dyn_core.reports import figures
 from dyn_core.reports.page import ReportSection, folded, note, picture, table
 from dyn_core.reports.sections import times_section
@@ -105,7 +106,7 @@ def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
         mine = a[rows][:, [first.names(kind).index(x) for x in names]]
         other = b[:, [there.index(x) for x in names]]
         if not same:
-            other = np.column_stack([np.interp(t, second.t, x) for x in other.T])
+            other = interpolated(second.t, other, t)
         parts[kind] = names, mine, other - mine
     if not parts:
         raise SettingError("the runs have no columns in common", "report")

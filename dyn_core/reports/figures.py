@@ -9,33 +9,11 @@ import numpy as np
 
 from dyn_core.identification import Identification
 from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw, new_figure
-from dyn_core.plots.motions import plot_motion, thinned
+from dyn_core.plots.motions import thinned
 from dyn_core.recordings import MotionRecord
 from dyn_core.validation.quoting import plot_text
 
 _BINS = 40  # bins of a histogram
-
-
-def effort_limits(record: MotionRecord) -> np.ndarray:
-    """Return the limits of the joint forces, (nv,); infinity where there is none.
-
-    All are infinity if the record has no valid list of limits.
-    """
-    limits = record.facts.get("effort_limit")
-    if not isinstance(limits, list) or len(limits) != len(record.names("tau")):
-        return np.full(len(record.names("tau")), np.inf)
-    return np.array([np.inf if x is None else float(x) for x in limits])
-
-
-def motion_figure(record: MotionRecord, title: str = "") -> Any:
-    """Return a figure of all columns of a motion over time, with effort limits.
-
-    Raises UnsupportedError if matplotlib is not installed, as all functions here.
-    """
-    kinds = ("q", "qd", "qdd", "tau", "command", "q_ref")
-    columns = {kind: getattr(record, kind) for kind in kinds}
-    names = {kind: record.names(kind) for kind in kinds}
-    return plot_motion(record.t, columns, names, effort_limits(record), title=title)
 
 
 def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:

@@ -23,9 +23,7 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
     yield ReportSection(
         "Motion",
         "Positions, velocities and joint forces over time; dotted lines are limits.",
-        picture(
-            lambda: figures.motion_figure(record), "positions, velocities, joint forces"
-        ),
+        picture(record.plot, "positions, velocities, joint forces"),
     )
     if record.q_ref is not None and np.isfinite(record.q_ref).any():
         yield _tracking(record)
@@ -100,7 +98,7 @@ def _tracking(record: MotionRecord) -> ReportSection:
 
 def _limits(record: MotionRecord) -> ReportSection:
     """Return the section about joint forces and their limits."""
-    tau, limits = np.abs(np.nan_to_num(record.column("tau"))), effort(record)
+    tau, limits = np.abs(np.nan_to_num(record.column("tau"))), record.effort_limits
     rms = np.sqrt((tau**2).mean(axis=0))
     largest, rows = tau.max(axis=0), []
     for k, (name, unit) in enumerate(
@@ -130,11 +128,6 @@ def _limits(record: MotionRecord) -> ReportSection:
         "How much of the motors' limits the run used.",
         content,
     )
-
-
-def effort(record: MotionRecord) -> np.ndarray:
-    """Return the limits of the joint forces, (nv,); infinity where there is none."""
-    return figures.effort_limits(record)
 
 
 def energy_sentence(series: Mapping[str, np.ndarray]) -> str:

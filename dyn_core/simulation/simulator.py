@@ -15,9 +15,12 @@ from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.errors import NonFiniteError, SettingError
 from dyn_core.model import Model
 from dyn_core.model.checks.findings import warn_of
+from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY
+from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.recording import Recording, RunSteps
+from dyn_core.recordings.runs import limit_facts
 from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.simulation.run_arguments import (
@@ -321,12 +324,15 @@ class _RunRecorder:
             time = (self.t,) if self.program.model.driven else ()
             kinetic, potential = self.program(self.q, self.qd, *time)
             energy = kinetic + potential
-        rows = self.t, self.q, self.qd, self.tau, self.q_ref, energy
+        motion = MotionRecord(
+            coordinates_of(self.model), self.t, self.q, self.qd, tau=self.tau,
+            q_ref=self.q_ref, facts=limit_facts(self.model), notes=warnings,
+        )  # fmt: skip
         reports = tuple(self.reports) if any(self.reports) else ()
-        more = dict(robot.counters), warnings, self.model, self.cycle_time
         steps = robot.steps() if isinstance(robot, Simulator) else None
         acted = robot.joint_friction, robot.joint_springs
-        return Recording(*rows, reports, *more, steps, *acted)
+        more = reports, dict(robot.counters), self.cycle_time, steps
+        return Recording(motion, self.model, energy, *more, *acted)
 
 
 class _Progress:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from dyn_core.errors import SettingError, ShapeError, unknown_name
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.recordings import MotionRecord, Recording
+from dyn_core.recordings.runs import contact_forces
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.scene import VisualScene
 
@@ -118,7 +118,7 @@ def of_recording(model: Model, run: Recording) -> Replay:
         ShapeError: The run is of another robot.
         SettingError: The run has no rows.
     """
-    return of_arrays(model, run.t, run.q, run.tau, _reported(run))
+    return of_arrays(model, run.t, run.q, run.tau, _forces(contact_forces(run)))
 
 
 def of_arrays(
@@ -188,18 +188,22 @@ def of_motion(model: Model, record: MotionRecord) -> Replay:
         wide = names.velocities[v]
         if tau is not None and record.tau is not None and forces.keys() >= {*wide}:
             tau[:, v] = record.tau[:, [forces[name] for name in wide]]
-    contacts = _recorded(record) if record.contacts else None
-    replay = of_arrays(model, record.t, q, tau, contacts)
+    replay = of_arrays(model, record.t, q, tau, _forces(record.contacts))
     if missing:
         note = f"not measured, and left as they are: {', '.join(missing)}"
         replay.scene.notes.append(note)
     return replay
 
 
-def _recorded(record: MotionRecord) -> Callable[[int], Arrows]:
-    """Return a function of the contact forces of a row, (k, 2, 3) [m], [N]."""
-    rows = record.contacts["row"]
-    pairs = np.stack([record.contacts["point"], record.contacts["force"]], axis=1)
+def _forces(contacts: Mapping[str, np.ndarray]) -> Callable[[int], Arrows] | None:
+    """Return a function of the contact forces of a row, (k, 2, 3) [m], [N].
+
+    `contacts`: as in a MotionRecord; None if there are none.
+    """
+    if not contacts:
+        return None
+    rows = contacts["row"]
+    pairs = np.stack([contacts["point"], contacts["force"]], axis=1)
 
     def forces(row: int) -> Arrows:
         low, high = np.searchsorted(rows, [row, row + 1])
@@ -218,23 +222,6 @@ def of_points(scene: VisualScene, t: np.ndarray, states: np.ndarray) -> Replay:
     """
     names = [f"{axis}{k}" for k in range(states.shape[1] // 2) for axis in "xy"]
     return Replay(scene, t, states, {"place [m]": (names, states)})
-
-
-def _reported(run: Recording) -> Callable[[int], Arrows] | None:
-    """Return a function of the contact forces of a row.
-
-    None if the run has no reports.
-    """
-    if not run.reports:
-        return None
-
-    def forces(row: int) -> Arrows:
-        reports: Sequence[Any] = run.reports[row] if row < len(run.reports) else ()
-        last = reports[-1].contacts if len(reports) else ()
-        pairs = [(c.point, c.force) for c in last]
-        return np.array(pairs, float).reshape(-1, 2, 3)
-
-    return forces
 
 
 def arrow_ends(

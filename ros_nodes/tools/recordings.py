@@ -18,7 +18,6 @@ from dyn_core.model.sources.arguments import load_robot, named_numbers
 from dyn_core.plots import check_plot, save
 from dyn_core.recordings import read_motion
 from dyn_core.reports import (
-    motion_figure,
     plot_identification,
     write_identification_report,
 )
@@ -40,8 +39,7 @@ def plot(arguments: argparse.Namespace) -> int:
     """
     check_plot(arguments.output)
     topics = arguments.joint_states, arguments.commands
-    record = read_motion(arguments.recording, None, *topics)
-    save(motion_figure(record), arguments.output)
+    read_motion(arguments.recording, None, *topics).plot(arguments.output)
     return 0
 
 

@@ -20,7 +20,6 @@ from dyn_core.plots.tables import plot_errors
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
 from dyn_core.reports import (
     differences,
-    motion_figure,
     plot_identification,
     report_page,
     screenshot,
@@ -398,6 +397,6 @@ def test_a_motion_is_drawn_whatever_it_has():
     q = np.tile(model.neutral(), (6, 1))
     q[2] = np.nan
     motion = MotionRecord(coordinates_of(model), np.arange(6.0), q)
-    figure = motion_figure(motion, "every joint")
+    figure = motion.plot(title="every joint")
     assert len(figure.axes) == 1
     assert len(figure.axes[0].lines) == model.nq

@@ -8,6 +8,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import envs, robots
 from dyn_core.errors import ModelError, SettingError, ShapeError, UnsupportedError
+from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources import example_robots
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.planar.chain.geometry import from_angles
@@ -42,7 +43,9 @@ def _arm_run(rows=5):
     t = 0.1 * np.arange(rows) + 2.0
     q = np.linspace(0.0, 0.8, rows)[:, None] * np.ones(model.nq)
     tau = np.outer(np.arange(rows), np.ones(model.nv))
-    return model, Recording(t, q, 0 * q, tau, 0 * q, 0 * t, model=model)
+    return model, Recording(
+        MotionRecord(coordinates_of(model), t, q, 0 * q, tau=tau), model, 0 * t
+    )
 
 
 def test_a_replay_has_the_poses_of_a_time():

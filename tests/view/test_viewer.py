@@ -15,7 +15,8 @@ import pytest
 import dyn_core as dyn
 from dyn_core.cli import main
 from dyn_core.errors import SettingError, UnsupportedError
-from dyn_core.recordings import Recording
+from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.recordings import MotionRecord, Recording
 from dyn_core.view import colors, replay
 from dyn_core.view.browser import server
 from dyn_core.view.browser.stage import quaternions
@@ -33,7 +34,9 @@ def _run(rows=11):
     t = 0.1 * np.arange(rows)
     q = np.sin(t)[:, None] * np.ones(model.nq)
     tau = np.outer(t, model.effort_limit)
-    return Recording(t, q, 0 * q, tau, 0 * q, 0 * t, model=model)
+    return Recording(
+        MotionRecord(coordinates_of(model), t, q, 0 * q, tau=tau), model, 0 * t
+    )
 
 
 @pytest.fixture
@@ -249,8 +252,6 @@ def test_a_run_is_shown_in_a_notebook(tmp_path):
     page.save(tmp_path / "run.html")
     still = show(run.model)
     assert 1e5 < len(still.page()) < len(page.page())
-    with pytest.raises(SettingError, match="whose run"):
-        Recording(*[np.zeros((1, 1))] * 6).show()
 
 
 MESHED = """
