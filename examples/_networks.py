@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dyn_core.envs import PlanarVectorEnv
+from dyn_core.envs import TaskVectorEnv
 
 
 class Networks:
@@ -52,7 +52,7 @@ def rollout(env, policy, steps, seed):
 
 def environment(lesson, rows):
     """Return a vector environment without automatic resets."""
-    return PlanarVectorEnv(
+    return TaskVectorEnv(
         lesson.task,
         num_envs=rows,
         autoreset_mode="Disabled",

@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 from _pictures import draw_training
 
-from dyn_core.envs import RobotVectorEnv
+from dyn_core.envs import TaskVectorEnv
 
 DIRECTIONS, BEST, TRIES = 16, 8, 4
 SPREAD, RATE = 0.15, 0.15  # of the directions, of a step
@@ -50,7 +50,7 @@ def rollout(env, W, seed):
 def environment(rows, seconds=10.0):
     """Return environments that are reset by hand."""
     settings = {"autoreset_mode": "Disabled", "max_steps": round(seconds / 0.02)}
-    return RobotVectorEnv("quadruped_stand", num_envs=rows, **settings)
+    return TaskVectorEnv("quadruped_stand", num_envs=rows, **settings)
 
 
 def train(minutes=8.0, rounds=None, seconds=6.0, seed=0, log=print):

@@ -22,6 +22,7 @@ from dyn_core.tasks import (
     ObjectTask,
     RobotTask,
     Task,
+    named_task,
     planar_task,
     robot_task,
 )
@@ -32,10 +33,8 @@ IDS = {
     for name in (*TASKS, *ROBOT_TASKS)
 }
 _LAZY = {
-    "PlanarEnv": "dyn_core.envs.env",
-    "PlanarVectorEnv": "dyn_core.envs.vector",
-    "RobotEnv": "dyn_core.envs.robot",
-    "RobotVectorEnv": "dyn_core.envs.robot",
+    "TaskEnv": "dyn_core.envs.env",
+    "TaskVectorEnv": "dyn_core.envs.vector",
     "Picture": "dyn_core.envs.render",
     "RobotPicture": "dyn_core.envs.robot_picture",
     "record": "dyn_core.envs.film",
@@ -56,13 +55,10 @@ def register() -> None:
     registration = importlib.import_module("gymnasium.envs.registration")
     for name, task in IDS.items():
         if name not in registration.registry:
-            single, many = "env:PlanarEnv", "vector:PlanarVectorEnv"
-            if task in ROBOT_TASKS:
-                single, many = "robot:RobotEnv", "robot:RobotVectorEnv"
             registration.register(
                 id=name,
-                entry_point=f"dyn_core.envs.{single}",
-                vector_entry_point=f"dyn_core.envs.{many}",
+                entry_point="dyn_core.envs.env:TaskEnv",
+                vector_entry_point="dyn_core.envs.vector:TaskVectorEnv",
                 max_episode_steps=(TASKS | ROBOT_TASKS)[task].max_steps,
                 kwargs={"task": task},
             )
@@ -81,13 +77,12 @@ __all__ = [
     "ChainTask",
     "ObjectTask",
     "Picture",
-    "PlanarEnv",
-    "PlanarVectorEnv",
-    "RobotEnv",
     "RobotPicture",
     "RobotTask",
-    "RobotVectorEnv",
     "Task",
+    "TaskEnv",
+    "TaskVectorEnv",
+    "named_task",
     "planar_task",
     "record",
     "register",

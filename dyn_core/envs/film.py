@@ -26,7 +26,7 @@ def record(
     It needs the extra `plot`; without it the import raises UnsupportedError.
 
     Args:
-        env: PlanarEnv or RobotEnv, or a wrapper of one.
+        env: TaskEnv, or a wrapper of one.
         policy: Function from an observation to an action.
         path: File, .gif or .mp4; an existing one is replaced.
         seed: Seed of the reset.

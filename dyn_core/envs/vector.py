@@ -6,31 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.envs.env import (
-    RENDER_MODES,
+from dyn_core.envs.rules import (
+    EpisodeRules,
     action_space,
-    checked_divergence,
-    checked_dtype,
-    checked_limit,
-    checked_mode,
     checked_options,
     checked_states,
     diverged_rows,
     divergence_error,
     gymnasium,
-    metadata_of,
     observation_space,
 )
-from dyn_core.errors import NonFiniteError, SettingError, ShapeError
-from dyn_core.solving.registry import solver
-from dyn_core.tasks import RobotTask, planar_task
-from dyn_core.tasks.task import OBSERVATION, Task
+from dyn_core.errors import SettingError, ShapeError
+from dyn_core.tasks import RobotTask, Task, named_task
 
 AutoresetMode = gymnasium.vector.AutoresetMode
 
 
-class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
-    """Environments of one task that step together: the rules that all tasks share.
+class TaskVectorEnv(
+    EpisodeRules, gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]
+):
+    """Environments of one task that step together.
 
     All rows draw from one generator, row by row: with one environment, and a mode that
     resets at the same times, the numbers equal those of TaskEnv. Finite actions beyond
@@ -50,77 +45,62 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         task: The task.
 
     Args:
-        task: Task.
-        program: Step of the task, for all rows; program(states, actions, out) writes
-            states, observations, rewards and ends (nonzero: over) to `out`.
-        seen: Function from states to their observations.
+        task: Name of a task, a Task or a RobotTask.
         num_envs: Number of environments.
+        max_episode_steps: Steps after which an episode is truncated; None: as the task.
+        render_mode: rgb_array or None.
+        autoreset_mode: When finished environments are reset.
+        threads: Maximum number of threads of a step; None: all cores.
         copy: Whether each step returns new arrays; otherwise the next step overwrites
             them.
+        engine: Of the Programs; None: the default.
+        divergence: Reaction to a motion that diverges, whose observation is not finite
+            or beyond 1e9: terminate, or raise a NonFiniteError.
         dtype: Of observations: float64 or float32.
-        max_episode_steps, render_mode, autoreset_mode, divergence: See PlanarVectorEnv.
+        changes: Attributes of the task (planar_task, robot_task).
 
     Raises:
-        SettingError: An argument is invalid.
+        ModelError: An unknown task or attribute.
+        SettingError: Another argument is invalid.
 
     Source: WAW-15.4, WAW-15.5.
     """
 
     metadata = {
-        "render_modes": list(RENDER_MODES),
-        "render_fps": 50,
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
+        **EpisodeRules.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }  # fmt: skip
 
     def __init__(
         self,
-        task: Task | RobotTask,
-        program: Any,
-        seen: Any,
-        num_envs: int,
-        max_episode_steps: int | None,
-        render_mode: str | None,
-        autoreset_mode: Any,
-        copy: bool,
-        divergence: str,
-        dtype: str,
+        task: str | Task | RobotTask,
+        num_envs: int = 1,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        autoreset_mode: Any = AutoresetMode.NEXT_STEP,
+        threads: int | None = None,
+        copy: bool = True,
+        engine: str | None = None,
+        divergence: str = "terminate",
+        dtype: Any = "float64",
+        **changes: Any,
     ) -> None:
+        chosen, self.num_envs = named_task(task, **changes), checked_rows(num_envs)
         if not isinstance(copy, bool):
             raise SettingError(f"copy is {copy!r}; valid: True, False", "copy")
-        self.task, self.num_envs = task, num_envs
         self._mode = _autoreset(autoreset_mode)
-        self._divergence, self._dtype = (
-            checked_divergence(divergence),
-            checked_dtype(dtype),
-        )
-        self.metadata = metadata_of(self.task, autoreset_mode=self._mode)
-        self.render_mode = checked_mode(render_mode)
-        self._limit = checked_limit(self.task, max_episode_steps)
-        self.single_observation_space = observation_space(self.task, self._dtype)
-        self.single_action_space = action_space(self.task)
+        limits = render_mode, max_episode_steps, divergence, dtype
+        super().__init__(chosen, (num_envs,), *limits, engine=engine, threads=threads)
+        self.metadata["autoreset_mode"] = self._mode
+        self.single_observation_space = observation_space(chosen, self._dtype)
+        self.single_action_space = action_space(chosen)
         batched = gymnasium.vector.utils.batch_space
         self.observation_space = batched(self.single_observation_space, num_envs)
         self.action_space = batched(self.single_action_space, num_envs)
-        self._program, self._seen = program, seen
-        self._table = np.array(self.task.choices or (), np.float64)
-        self._state = np.empty((num_envs, self.task.ns))
-        self._next = np.empty_like(self._state)
-        self._action = np.empty((num_envs, self.task.na))
-        self._over = np.empty(num_envs)
+        self._next, self._over = np.empty_like(self._state), np.empty(num_envs)
         self._steps = np.zeros(num_envs, np.int32)
         self._done = np.zeros(num_envs, bool)
-        self._started, self._buffers = False, None if copy else self._fresh()
+        self._buffers = None if copy else self._fresh()
         self._cast_buffer = None if copy else self._fresh()[0].astype(self._dtype)
-        self._picture: Any = None
-
-    def _cast(self, seen: np.ndarray) -> np.ndarray:
-        """Return observations in the dtype of the environments."""
-        if seen.dtype == self._dtype:
-            return seen
-        if self._cast_buffer is None:
-            return seen.astype(self._dtype)
-        self._cast_buffer[:] = seen
-        return self._cast_buffer
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
         """Return empty arrays for observations and rewards."""
@@ -146,7 +126,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         if seed is not None and not isinstance(seed, (int, np.integer)):
             message = f"seed must be one whole number for all rows, got {seed!r}"
             raise SettingError(message, "seed")
-        super().reset(seed=None if seed is None else int(seed))
+        gymnasium.vector.VectorEnv.reset(self, seed=None if seed is None else int(seed))
         checked = checked_options(options, ("state", "reset_mask"))
         rows = np.arange(self.num_envs)
         if "reset_mask" in checked:
@@ -162,7 +142,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         else:
             self._state[rows] = self.task.start(self.np_random, len(rows))
         self._steps[rows], self._done[rows], self._started = 0, False, True
-        return self._cast(self._seen(self._state)), {}
+        return self._cast(self._observed(self._state)), {}
 
     def step(
         self, actions: Any
@@ -214,7 +194,7 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         if self._divergence == "raise":
             raise divergence_error(self.task, self._next, self._steps + 1, rows)
         self._next[rows], self._over[rows] = self._state[rows], 1.0
-        seen[rows], reward[rows] = self._seen(self._state[rows]), 0.0
+        seen[rows], reward[rows] = self._observed(self._state[rows]), 0.0
         diverged = np.zeros(self.num_envs, bool)
         diverged[rows] = True
         return {"diverged": diverged, "_diverged": diverged.copy()}
@@ -223,133 +203,13 @@ class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         """Reset the environments with these indices; return their observations."""
         states = self.task.start(self.np_random, len(rows))
         self._state[rows], self._steps[rows] = states, 0
-        return self._seen(states)
+        return self._observed(states)
 
-    def _acted(self, actions: Any) -> np.ndarray:
-        """Return the actions in SI units, (rows, na).
-
-        Raises ShapeError for another shape, dtype or choice, NonFiniteError for NaN.
-        """
-        array, rows, na = np.asarray(actions), self.num_envs, self.task.na
-        if self.task.choices is not None:
-            last = len(self._table) - 1
-            if array.shape != (rows,) or array.dtype.kind not in "iu":
-                wanted = f"whole numbers of shape ({rows},)"
-                got = f"{array.dtype} of shape {array.shape}"
-                raise ShapeError("actions", wanted, got)
-            if array.min() < 0 or array.max() > last:
-                wanted = f"whole numbers 0..{last}"
-                raise ShapeError("actions", wanted, f"{array.min()}..{array.max()}")
-            return self._table.take(array, axis=0, out=self._action, mode="clip")
-        if array.shape != (rows, na) or array.dtype.kind not in "fiu":
-            wanted = f"numbers of shape ({rows}, {na})"
-            got = f"{array.dtype} of shape {array.shape}"
-            raise ShapeError("actions", wanted, got)
-        # A sum may overflow although all numbers are finite: then each is checked.
-        if not _finite_sum(array):
-            bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
-            if len(bad):
-                shown = ", ".join(map(str, bad[:8]))
-                message = f"actions are not finite in rows {shown}"
-                raise NonFiniteError(message, "actions", bad.tolist())
-        return array.astype(np.float64, copy=False)
-
-    def _demand_reset(self) -> None:
-        if not self._started:
-            raise SettingError("there is no state yet: call reset first", "reset")
-
-    def get_state(self) -> np.ndarray:
-        """Return a copy of the states, (rows, ns) [SI]; SettingError before a reset."""
-        self._demand_reset()
-        return self._state.copy()
-
-    def set_state(self, states: Any) -> np.ndarray:
-        """Continue from states, (rows, ns) [SI]; the numbers of steps stay.
-
-        Finished environments continue, too: the next step does not reset them. No reset
-        is needed before.
-
-        Returns:
-            Observations, (rows, no).
-
-        Raises:
-            ShapeError, NonFiniteError: The states are invalid.
-        """
-        self._state[:] = checked_states(states, self._state.shape)
-        self._done[:], self._started = False, True
-        return self._cast(self._seen(self._state))
-
-    def render(self) -> Any:
-        """Return a picture of each state, as a tuple; None without a render mode.
-
-        Raises SettingError before a reset.
-        """
-        if self.render_mode is None:
-            return None
-        if self._picture is None:
-            from dyn_core.envs.pictures import picture_of
-
-            self._picture = picture_of(self.task)
-        return tuple(self._picture.draw(state) for state in self.get_state())
-
-
-class PlanarVectorEnv(TaskVectorEnv):
-    """Environments of one planar task, by the rules of TaskVectorEnv.
-
-    Args:
-        task: Name of a task, or a Task.
-        num_envs: Number of environments.
-        max_episode_steps: Steps after which an episode is truncated; None: as the task.
-        render_mode: rgb_array or None.
-        autoreset_mode: When finished environments are reset.
-        threads: Maximum number of threads of a step; None: all cores.
-        copy: Whether each step returns new arrays; otherwise the next step overwrites
-            them.
-        engine: Of the Programs; None: the default.
-        divergence: Reaction to a motion whose observation is not finite or beyond 1e9:
-            terminate, or raise a NonFiniteError.
-        dtype: Of observations: float64 or float32.
-        changes: Attributes of the task (planar_task).
-
-    Raises:
-        ModelError: An unknown task or attribute.
-        SettingError: Another argument is invalid.
-
-    Source: WAW-15.4, WAW-15.5.
-    """
-
-    def __init__(
-        self,
-        task: str | Task = "pendulum",
-        num_envs: int = 1,
-        max_episode_steps: int | None = None,
-        render_mode: str | None = None,
-        autoreset_mode: Any = AutoresetMode.NEXT_STEP,
-        threads: int | None = None,
-        copy: bool = True,
-        engine: str | None = None,
-        divergence: str = "terminate",
-        dtype: str = "float64",
-        **changes: Any,
-    ) -> None:
-        chosen, rows = planar_task(task, **changes), checked_rows(num_envs)
-        choices = {"engine": engine, "threads": threads}
-        step = solver("task_step").build(chosen, **choices)  # type: ignore[arg-type]
-        seen = OBSERVATION.build(chosen, **choices)  # type: ignore[arg-type]
-        for program in (step, seen):
-            program.prepare(batch=True)  # nothing compiles while episodes run
-        super().__init__(
-            chosen,
-            step,
-            seen,
-            rows,
-            max_episode_steps,
-            render_mode,
-            autoreset_mode,
-            copy,
-            divergence,
-            dtype,
-        )
+    def set_state(self, state: Any) -> np.ndarray:
+        """Continue all episodes from states, (rows, ns) [SI]; see EpisodeRules."""
+        seen = super().set_state(state)
+        self._done[:] = False
+        return seen
 
 
 def checked_rows(num_envs: int) -> int:
@@ -358,12 +218,6 @@ def checked_rows(num_envs: int) -> int:
         message = f"num_envs must be a whole number >= 1, got {num_envs!r}"
         raise SettingError(message, "num_envs")
     return num_envs
-
-
-def _finite_sum(numbers: np.ndarray) -> bool:
-    """Return whether the sum is finite: if so, all numbers are."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.add.reduce(numbers, axis=None)))
 
 
 def _autoreset(mode: Any) -> Any:

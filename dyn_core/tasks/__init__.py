@@ -1,5 +1,8 @@
 """Control tasks of planar systems and robots: motion, observation and reward."""
 
+from typing import Any
+
+from dyn_core.errors import ModelError, unknown_name
 from dyn_core.tasks.chain_task import ChainTask
 from dyn_core.tasks.classic import classic_tasks
 from dyn_core.tasks.draws import PayloadMass, Uniform
@@ -14,6 +17,25 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 
 TASKS.update({task.name: task for task in classic_tasks()})
 
+
+def named_task(task: str | Task | RobotTask, **changes: Any) -> Task | RobotTask:
+    """Return a shipped task of a planar system or a robot, with attributes changed.
+
+    Args:
+        task: One of TASKS or ROBOT_TASKS; a Task or RobotTask is used itself.
+        changes: Attributes, as in planar_task and robot_task.
+
+    Raises:
+        ModelError: An unknown name, or an invalid value.
+    """
+    if isinstance(task, RobotTask) or (isinstance(task, str) and task in ROBOT_TASKS):
+        return robot_task(task, **changes)
+    if not isinstance(task, Task) and task not in TASKS:
+        names = [*TASKS, *ROBOT_TASKS]
+        raise ModelError(unknown_name("task", task, names), str(task))
+    return planar_task(task, **changes)
+
+
 __all__ = [
     "ROBOT_TASKS",
     "TASKS",
@@ -27,6 +49,7 @@ __all__ = [
     "Task",
     "Uniform",
     "Walker",
+    "named_task",
     "planar_task",
     "robot_task",
     "walker_chain",

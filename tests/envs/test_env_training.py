@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
-from dyn_core.envs import RobotVectorEnv
+from dyn_core.envs import TaskVectorEnv
 
 TASKS = ("reach", "quadruped_walk", "quadruped_stand", "humanoid_stand", "push_box")
 
@@ -13,7 +13,7 @@ TASKS = ("reach", "quadruped_walk", "quadruped_stand", "humanoid_stand", "push_b
 def environment(task, rows, **choices):
     """Return environments that are reset by hand, with small observations."""
     choices = {"autoreset_mode": "Disabled", "threads": 1, "dtype": "float32"} | choices
-    return RobotVectorEnv(task, rows, **choices)
+    return TaskVectorEnv(task, rows, **choices)
 
 
 def returns(env, policy, steps, seed=0):

@@ -132,11 +132,11 @@ def ours(
         rows: Environments of the vector.
         arrays: Whether steps on arrays, in lanes, take the place of a kernel's.
     """
-    from dyn_core.envs import RobotEnv, RobotVectorEnv  # of the extra `env`
+    from dyn_core.envs import TaskEnv, TaskVectorEnv  # of the extra `env`
 
     changes: dict[str, Any] = {"stepping": "bodies", "options": {}} if arrays else {}
-    one = RobotEnv(name, **changes)
-    many = RobotVectorEnv(name, num_envs=rows, threads=1, **changes)
+    one = TaskEnv(name, **changes)
+    many = TaskVectorEnv(name, num_envs=rows, threads=1, **changes)
     task = one.task
     single = rate(stepping_alone(one), span, repeats)
     vector = rate(stepping_together(many), span, repeats)

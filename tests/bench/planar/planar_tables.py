@@ -185,7 +185,7 @@ def _environments(cases: list[Measured], progress: Progress) -> Table:
             actions = [rng.integers(len(task.choices), size=count) for _ in range(2)]
         one, every = (
             planar_peers.stepped(
-                vector.PlanarVectorEnv(task, count, threads=threads),
+                vector.TaskVectorEnv(task, count, threads=threads),
                 actions,
                 count,
                 clock=clock,

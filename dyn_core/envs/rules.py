@@ -1,0 +1,332 @@
+"""Rules of episodes that one environment and a vector of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import NonFiniteError, SettingError, ShapeError, UnsupportedError
+from dyn_core.solving.registry import solver
+from dyn_core.tasks import RobotTask, Task
+from dyn_core.tasks.robot_program import RobotProgram
+from dyn_core.tasks.task import OBSERVATION
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise UnsupportedError(
+        "environments need gymnasium, which is not installed:"
+        " pip install 'dyn_ros[env]'"
+    ) from error
+
+RENDER_MODES = ("rgb_array",)
+DIVERGENCE = ("terminate", "raise")
+DTYPES = ("float64", "float32")
+LARGEST = 1e9  # a motion with observations beyond it has diverged [SI]
+
+
+def observation_space(
+    task: Task | RobotTask, dtype: np.dtype[Any]
+) -> gymnasium.spaces.Box:
+    """Return the space of observations of a task, a box of `dtype`.
+
+    Kernels compute in float64; float32 costs another pass over memory.
+    """
+    low, high = np.array(task.observation_bounds, np.float64).T
+    return gymnasium.spaces.Box(
+        low.astype(dtype),
+        high.astype(dtype),
+        dtype=dtype,  # type: ignore[arg-type]
+    )
+
+
+def checked_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the dtype; raise SettingError unless it is float64 or float32."""
+    if dtype not in DTYPES:
+        message = f"dtype {dtype!r}; valid: {', '.join(DTYPES)}"
+        raise SettingError(message, "dtype")
+    return np.dtype(dtype)
+
+
+def action_space(task: Task | RobotTask) -> Any:
+    """Return the space of actions: Discrete for task.choices, else a Box [SI]."""
+    if task.choices is not None:
+        return gymnasium.spaces.Discrete(len(task.choices))
+    low, high = np.array(task.action_bounds, np.float64).T
+    return gymnasium.spaces.Box(low, high, dtype=np.float64)
+
+
+def metadata_of(task: Task | RobotTask, **more: Any) -> dict[str, Any]:
+    """Return gymnasium's metadata; the frame rate shows a task in real time.
+
+    more: Further entries.
+    """
+    fps = max(1, round(1.0 / task.interval))
+    return {"render_modes": list(RENDER_MODES), "render_fps": fps, **more}
+
+
+def checked_mode(render_mode: str | None) -> str | None:
+    """Return the render mode, None or "rgb_array"; raise SettingError for another."""
+    if render_mode is not None and render_mode not in RENDER_MODES:
+        valid = ", ".join(RENDER_MODES)
+        raise SettingError(
+            f"render_mode {render_mode!r}; valid: {valid}", "render_mode"
+        )
+    return render_mode
+
+
+def checked_divergence(divergence: str) -> str:
+    """Return `divergence`; raise SettingError unless it is "terminate" or "raise"."""
+    if divergence not in DIVERGENCE:
+        valid = ", ".join(DIVERGENCE)
+        raise SettingError(f"divergence {divergence!r}; valid: {valid}", "divergence")
+    return divergence
+
+
+def diverged_rows(observations: np.ndarray) -> np.ndarray:
+    """Return the indices of rows with an entry that is not finite or beyond LARGEST.
+
+    observations: (rows, no).
+    """
+    # Two reductions suffice if no row diverged; comparisons with NaN are false.
+    flat = observations.reshape(-1)
+    if np.maximum.reduce(flat) <= LARGEST and np.minimum.reduce(flat) >= -LARGEST:
+        return np.empty(0, int)
+    return np.flatnonzero(~(np.abs(observations) <= LARGEST).all(axis=-1))
+
+
+def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
+    """Return the steps after which an episode is truncated; None: the task's max_steps.
+
+    Raises SettingError unless it is an integer of at least 1.
+    """
+    limit = task.max_steps if max_episode_steps is None else max_episode_steps
+    if not isinstance(limit, int) or limit < 1:
+        raise SettingError(
+            f"max_episode_steps must be a whole number >= 1, got {limit!r}",
+            "max_episode_steps",
+        )
+    return limit
+
+
+def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -> dict:
+    """Return a copy of the reset options; raise SettingError for an unknown one."""
+    checked = dict(options or {})
+    for key in checked:
+        if key not in known:
+            valid = ", ".join(known)
+            raise SettingError(f"no reset option {key!r}; valid: {valid}", key)
+    return checked
+
+
+def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return states as a new float64 array.
+
+    Raises ShapeError for another shape or values that are not numbers, NonFiniteError
+    for NaN or infinity.
+    """
+    try:
+        states = np.array(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ShapeError("state", f"shape {shape}", repr(values)) from error
+    if states.shape != shape:
+        raise ShapeError("state", f"shape {shape}", f"shape {states.shape}")
+    if not np.isfinite(states).all():
+        raise NonFiniteError("state is not finite", "state")
+    return states
+
+
+def divergence_error(
+    task: Task | RobotTask, states: np.ndarray, steps: np.ndarray, rows: np.ndarray
+) -> NonFiniteError:
+    """Return the error that names step and state entry of the first row that diverged.
+
+    Args:
+        task: Task.
+        states: After the step, (environments, ns).
+        steps: Index of that step in its episode, by row.
+        rows: Indices of the rows that diverged.
+    """
+    first = rows[0]
+    large = np.flatnonzero(~(np.abs(states[first]) <= LARGEST))
+    entry = task.entries[int(large[0])] if len(large) else "an observation"
+    return NonFiniteError(
+        f"{task.name}: {entry} is not finite, or beyond {LARGEST:g}, at step"
+        f" {int(steps[first])} of environment {first} ({len(rows)} in all)",
+        entry,
+        rows.tolist(),
+    )
+
+
+class EpisodeRules:
+    """What one environment and a vector of them do alike: all but resets and steps.
+
+    Finite actions beyond their bounds are clipped. A motion that diverges ends the
+    episode: the observation is the one of the last valid state, the reward is 0 and
+    info["diverged"] is True.
+
+    Attributes:
+        task: The task.
+
+    Args:
+        task: Task.
+        rows: Axes before those of a state: () for one, (num_envs,) for a vector.
+        render_mode: rgb_array or None.
+        max_episode_steps: Steps after which an episode is truncated; None: as the task.
+        divergence: Reaction to a motion whose observation is not finite or beyond 1e9:
+            terminate, or raise a NonFiniteError.
+        dtype: Of observations: float64 or float32.
+        choices: Engine and threads of the Programs.
+
+    Raises:
+        SettingError: An argument is invalid.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 50}
+
+    def __init__(
+        self,
+        task: Task | RobotTask,
+        rows: tuple[int, ...],
+        render_mode: str | None,
+        max_episode_steps: int | None,
+        divergence: str,
+        dtype: Any,
+        **choices: Any,
+    ) -> None:
+        self.task, self._rows, self._dtype = task, rows, checked_dtype(dtype)
+        self._divergence = checked_divergence(divergence)
+        self.metadata = metadata_of(task)
+        self.render_mode = checked_mode(render_mode)
+        self._limit = checked_limit(task, max_episode_steps)
+        self._program, self._observed = programs_of(task, rows, **choices)
+        self._table = np.array(task.choices or (), np.float64)
+        self._action = np.empty((*rows, task.na))
+        self._state, self._started = np.empty((*rows, task.ns)), False
+        self._cast_buffer: np.ndarray | None = None
+        self._picture: Any = None
+
+    def _cast(self, seen: np.ndarray) -> np.ndarray:
+        """Return observations in the dtype of the environment."""
+        if seen.dtype == self._dtype:
+            return seen
+        if self._cast_buffer is None:
+            return seen.astype(self._dtype)
+        self._cast_buffer[:] = seen
+        return self._cast_buffer
+
+    def _acted(self, actions: Any) -> np.ndarray:
+        """Return the action in SI units, (na,), or those of all rows, (rows, na).
+
+        Raises ShapeError for another shape, dtype or choice, NonFiniteError for NaN.
+        """
+        array, rows = np.asarray(actions), self._rows
+        name = "actions" if rows else "action"
+        if self.task.choices is not None:
+            last = len(self._table) - 1
+            wanted = f"whole numbers of shape {rows}" if rows else "a whole number"
+            wanted += f", 0..{last}" if rows else f" 0..{last}"
+            if array.shape != rows or array.dtype.kind not in "iu":
+                got = f"{array.dtype} of shape {array.shape}" if rows else repr(actions)
+                raise ShapeError(name, wanted, got)
+            low, high = (array.min(), array.max()) if rows else (array, array)
+            if low < 0 or high > last:
+                got = f"{low}..{high}" if rows else repr(actions)
+                raise ShapeError(name, wanted, got)
+            return self._table.take(array, axis=0, out=self._action, mode="clip")
+        shape = (*rows, self.task.na)
+        if array.shape != shape or array.dtype.kind not in "fiu":
+            got = f"{array.dtype} of shape {array.shape}"
+            raise ShapeError(name, f"numbers of shape {shape}", got)
+        # One reduction suffices for many numbers, but it costs more for few. A sum may
+        # overflow although all numbers are finite: then each is checked.
+        if not (_finite_sum(array) if rows else np.isfinite(array).all()):
+            self._refuse_not_finite(name, array)
+        return array.astype(np.float64, copy=False)
+
+    def _refuse_not_finite(self, name: str, array: np.ndarray) -> None:
+        """Raise a NonFiniteError that names the rows if a number is not finite."""
+        bad = np.flatnonzero(~np.isfinite(array).all(axis=-1))
+        if not len(bad):
+            return
+        if not self._rows:
+            raise NonFiniteError(f"{name} is not finite: {array}", name)
+        shown = ", ".join(map(str, bad[:8]))
+        raise NonFiniteError(
+            f"{name} are not finite in rows {shown}", name, bad.tolist()
+        )
+
+    def _demand_reset(self) -> None:
+        if not self._started:
+            raise SettingError("there is no state yet: call reset first", "reset")
+
+    def get_state(self) -> np.ndarray:
+        """Return a copy of the state, (ns,) or (rows, ns) [SI].
+
+        Raises SettingError before a reset.
+        """
+        self._demand_reset()
+        return self._state.copy()
+
+    def set_state(self, state: Any) -> np.ndarray:
+        """Continue from a state, (ns,) or (rows, ns) [SI]; return its observation.
+
+        The number of steps in an episode stays, and a finished episode continues: the
+        next step does not reset it. No reset is needed before.
+
+        Raises:
+            ShapeError, NonFiniteError: The state is invalid.
+        """
+        self._state[:] = checked_states(state, self._state.shape)
+        self._started = True
+        return self._cast(self._observed(self._state))
+
+    def render(self) -> Any:
+        """Return a picture, (400, 600, 3) uint8, of a vector a tuple with one a row.
+
+        None without a render mode. Raises SettingError before a reset.
+        """
+        if self.render_mode is None:
+            return None
+        if self._picture is None:
+            from dyn_core.envs.pictures import picture_of
+
+            self._picture = picture_of(self.task)
+        states, draw = self.get_state(), self._picture.draw
+        return tuple(draw(state) for state in states) if self._rows else draw(states)
+
+
+def programs_of(
+    task: Task | RobotTask, rows: tuple[int, ...], **choices: Any
+) -> tuple[Callable[..., Any], Callable[..., np.ndarray]]:
+    """Return the step of a task, and its observation of states.
+
+    The step is program(state, action) -> state, observation, reward, end (nonzero:
+    over), for one state or all rows, and takes `out` for rows.
+
+    Args:
+        task: Task.
+        rows: Axes before those of a state: () for one, (num_envs,) for a vector.
+        choices: Engine and threads of the Programs.
+    """
+    if isinstance(task, RobotTask):
+        robot = RobotProgram(task, *(rows or (1,)), **choices)
+        if rows:
+            return robot, robot.observe
+        return (
+            lambda state, action: tuple(x[0] for x in robot(state[None], action[None])),
+            lambda state: robot.observe(state[None])[0],
+        )
+    step = solver("task_step").build(task, **choices)  # type: ignore[arg-type]
+    seen = OBSERVATION.build(task, **choices)  # type: ignore[arg-type]
+    for program in (step, seen):
+        program.prepare(batch=bool(rows))  # nothing compiles while an episode runs
+    return step, seen
+
+
+def _finite_sum(numbers: np.ndarray) -> bool:
+    """Return whether the sum is finite: if so, all numbers are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.add.reduce(numbers, axis=None)))
