@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from dyn_core.errors import SettingError
+from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
 from dyn_core.reports.screenshot import screenshot
-from dyn_core.reports.write import check_report, write_report
+from dyn_core.reports.write import write_report
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         UnsupportedError: A picture was requested, and there is no browser or
             matplotlib.
     """
-    check_report(arguments.out, "out")
+    check_page(arguments.out, "out")
     records = [read_motion(path) for path in arguments.runs]
     for path, record in zip(arguments.runs, records, strict=True):
         if not len(record.t):

@@ -18,9 +18,10 @@ from dyn_core.errors import ModelError, ModelWarning, SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_numbers
+from dyn_core.plots.pages import check_page
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings import MotionRecord, run_record, write_motion
-from dyn_core.reports.write import check_report, write_report
+from dyn_core.reports.write import write_report
 from dyn_core.simulation import simulate
 from dyn_core.simulation.simulator import forward_dynamics_of
 from dyn_core.solving.registry import solver
@@ -103,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     check_arguments(arguments)
     if arguments.report is not None:
-        check_report(arguments.report)
+        check_page(arguments.report)
     if not 0 < arguments.period < math.inf:
         raise SettingError(
             f"--period {arguments.period:g} s; valid: more than 0", "period"

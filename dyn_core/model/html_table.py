@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dyn_core.model.assembly.tree import Tree
+from dyn_core.plots.pages import table
 from dyn_core.validation.quoting import html_text
 
 _HEADER = ("joint", "kind", "lower", "upper", "velocity", "effort", "carries")
@@ -14,17 +15,11 @@ MOST = 60  # maximum number of joints shown
 def html_table(tree: Tree) -> str:
     """Return name, sizes and joints of a robot as HTML; at most MOST joints."""
     rows = [_cells(tree, i) for i in tree.bodies][:MOST]
-    table = "".join(f"<tr>{_row(row, 'td')}</tr>" for row in rows)
     more = f"<p>and {tree.nb - MOST} more</p>" if tree.nb > MOST else ""
     return (
         f"<div><b>{html_text(tree.name)}</b>: {tree.nb} moving bodies, nq {tree.nq},"
-        f" nv {tree.nv}<table><tr>{_row(_HEADER, 'th')}</tr>{table}</table>{more}</div>"
+        f" nv {tree.nv}{table(_HEADER, rows)}{more}</div>"
     )
-
-
-def _row(cells: tuple[str, ...], tag: str) -> str:
-    """Return table cells with the tag td or th."""
-    return "".join(f"<{tag}>{html_text(cell)}</{tag}>" for cell in cells)
 
 
 def _cells(tree: Tree, i: int) -> tuple[str, ...]:

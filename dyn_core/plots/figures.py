@@ -7,12 +7,12 @@ import importlib
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dyn_core.errors import SettingError, UnsupportedError, why_unread
+from dyn_core.validation.file_names import check_file_name
 from dyn_core.validation.quoting import plot_text
 
 # Okabe and Ito's colours, which differ for any sight, without the yellow that
@@ -204,15 +204,8 @@ def check_plot(path: str, option: str = "plot") -> None:
         SettingError: The file type is not supported, or the folder does not exist.
     """
     figure, _ = new_figure()
-    kinds = figure.canvas.get_supported_filetypes()
-    suffix = Path(path).suffix[1:]
-    if suffix not in kinds:
-        valid = ", ".join(f".{kind}" for kind in sorted(kinds))
-        raise SettingError(
-            f"{option} {path!r}; valid: a file that ends with {valid}", option
-        )
-    if not Path(path).parent.is_dir():
-        raise SettingError(f"{option} {path!r}; there is no such folder", option)
+    kinds = sorted(figure.canvas.get_supported_filetypes())
+    check_file_name(path, [f".{kind}" for kind in kinds], option, option)
 
 
 def save(figure: Any, path: str) -> None:

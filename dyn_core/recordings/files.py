@@ -15,6 +15,7 @@ from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.npz_files import read_npz, write_npz
 from dyn_core.recordings.progress import RowProgress
 from dyn_core.validation import known_keywords
+from dyn_core.validation.file_names import check_file_name
 
 WRITTEN = (*bags.TABLES, ".mcap")
 
@@ -100,16 +101,8 @@ def check_output(path: str, option: str = "out") -> None:
             folder.
         UnsupportedError: The file is a bag, and rosbags is not installed.
     """
-    file, name = Path(path), f"--{option} {path!r}" if option else repr(path)
-    if file.suffix not in WRITTEN:
-        raise SettingError(
-            f"{name}; valid: a name that ends with {', '.join(WRITTEN)}",
-            option,
-        )
-    if not file.parent.is_dir() or file.is_dir():
-        why = "that is a folder" if file.is_dir() else "there is no such folder"
-        raise SettingError(f"{name}; {why}", option)
-    if file.suffix == ".mcap":
+    check_file_name(path, WRITTEN, option, f"--{option}" if option else "file")
+    if Path(path).suffix == ".mcap":
         bags.rosbags()
 
 

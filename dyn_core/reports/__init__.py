@@ -1,7 +1,6 @@
 """Reports of runs as one HTML file, and the pictures in them."""
 
 from dyn_core.reports.comparison import Difference, differences
-from dyn_core.reports.figures import plot_identification
 from dyn_core.reports.identified import write_identification_report
 from dyn_core.reports.screenshot import screenshot
 from dyn_core.reports.write import report_page, write_report
@@ -11,7 +10,6 @@ RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 __all__ = [
     "Difference",
     "differences",
-    "plot_identification",
     "report_page",
     "screenshot",
     "write_identification_report",

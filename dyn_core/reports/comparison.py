@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.errors import SettingError
+from dyn_core.plots.pages import ReportSection, folded, note, picture, table
 from dyn_core.recordings import MotionRecord
 from dyn_core.recordings.signals import interpolated
 from dyn_core.reports import figures
-from dyn_core.reports.page import ReportSection, folded, note, picture, table
 from dyn_core.reports.sections import times_section
 
 KINDS = {

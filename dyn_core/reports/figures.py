@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.identification import Identification
 from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw, new_figure
 from dyn_core.plots.motions import thinned
 from dyn_core.recordings import MotionRecord
@@ -168,12 +167,3 @@ def differences_figure(
                 ha="center",
             )  # fmt: skip
     return figure
-
-
-def plot_identification(result: Identification) -> Any:
-    """Return a figure of identified parameters, as Identification.plot.
-
-    Args:
-        result: Result of dyn.identify.
-    """
-    return result.plot()

@@ -12,8 +12,9 @@ from dyn_core.identification import Evaluation, Identification
 from dyn_core.identification.result import VAGUE
 from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw
 from dyn_core.plots.motions import thinned
-from dyn_core.reports.page import (
+from dyn_core.plots.pages import (
     ReportSection,
+    check_page,
     folded,
     note,
     page,
@@ -21,7 +22,7 @@ from dyn_core.reports.page import (
     picture,
     table,
 )
-from dyn_core.reports.write import check_report, write_page
+from dyn_core.reports.write import write_shown
 from dyn_core.validation import known_keywords
 
 
@@ -48,7 +49,7 @@ def write_identification_report(
     Raises:
         SettingError: The path is not valid, or only one of before and after is given.
     """
-    check_report(os.fspath(path))
+    check_page(os.fspath(path))
     if (before is None) != (after is None):
         raise SettingError("a report needs before and after, or none of them", "report")
     name = result.before.name if result.before is not None else "a robot"
@@ -64,7 +65,7 @@ def write_identification_report(
     if before is not None and after is not None:
         sections.append(_residuals(before, after))
     heading = title or f"Identification of '{name}'"
-    write_page(path, page(heading, sections, "Report of dyn_ros; SI units."))
+    write_shown(path, page(heading, sections, "Report of dyn_ros; SI units."))
 
 
 def _facts(result: Identification) -> ReportSection:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.plots.figures import new_figure
+from dyn_core.validation.file_names import check_file_name
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 TALLEST = 30_000  # maximum height of a page [pixels]
@@ -40,11 +41,7 @@ def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None
         )
     if not page.is_file():
         raise SettingError(f"{html}: no such file", "html")
-    if output.suffix != ".png" or not output.parent.is_dir():
-        raise SettingError(
-            f"{picture}: valid: a file that ends with .png, in a folder that is there",
-            "screenshot",
-        )
+    check_file_name(output, [".png"], "screenshot")
     new_figure()  # raises without matplotlib, which crops the picture
     with tempfile.TemporaryDirectory() as folder:
         taken = Path(folder) / "page.png"

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from dyn_core.plots.pages import ReportSection, note, paragraph, picture, table
 from dyn_core.recordings import MotionRecord
 from dyn_core.reports import figures
-from dyn_core.reports.page import ReportSection, note, paragraph, picture, table
 
 _CONTACT_SERIES = ("contacts", "contact_residual", "contact_gap", "contact_force")
 AT_LIMIT = 0.999  # ratio to a limit that counts as reached

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from dyn_core.errors import SettingError
 from dyn_core.plots.figures import NO_PICTURES, can_draw
+from dyn_core.plots.pages import ReportSection, check_page, page, write_page
 from dyn_core.recordings import MotionRecord
 from dyn_core.reports.comparison import comparison_sections
-from dyn_core.reports.page import ReportSection, page
 from dyn_core.reports.sections import run_sections
 from dyn_core.validation import known_keywords
-
-SUFFIXES = (".html", ".htm")
 
 
 def report_page(
@@ -52,25 +48,6 @@ def _robots(records: Sequence[MotionRecord]) -> str:
     return ", ".join(names)
 
 
-def check_report(path: str, option: str = "report") -> None:
-    """Check the path of a report, before time is spent on its content.
-
-    Args:
-        path: File of the report.
-        option: Name of the option in error messages.
-
-    Raises:
-        SettingError: It does not end with .html or .htm, or its folder does not exist.
-    """
-    if Path(path).suffix not in SUFFIXES:
-        raise SettingError(
-            f"--{option} {path!r}; valid: a name that ends with {', '.join(SUFFIXES)}",
-            option,
-        )
-    if not Path(path).parent.is_dir():
-        raise SettingError(f"--{option} {path!r}; there is no such folder", option)
-
-
 @known_keywords
 def write_report(
     records: Sequence[MotionRecord],
@@ -89,18 +66,11 @@ def write_report(
         SettingError: The path is not valid, there is no run, or the runs have nothing
             in common.
     """
-    check_report(os.fspath(path))
-    write_page(path, report_page(records, names, title))
+    check_page(os.fspath(path))
+    write_shown(path, report_page(records, names, title))
 
 
-def write_page(path: str | os.PathLike[str], content: str) -> None:
-    """Write an HTML page atomically, and print its name.
-
-    An existing file is replaced. A note says if matplotlib is not installed.
-    """
-    file = Path(path)
-    with tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent) as folder:
-        work = Path(folder) / file.name
-        work.write_text(content, encoding="utf-8")
-        work.replace(file)
+def write_shown(path: str | os.PathLike[str], content: str) -> None:
+    """Write a report, and print its name and whether matplotlib is missing."""
+    write_page(path, content)
     print(f"report: {path}" + ("" if can_draw() else f" (no pictures: {NO_PICTURES})"))

@@ -15,6 +15,7 @@ from dyn_core.envs import IDS
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot
+from dyn_core.plots.pages import check_page
 from dyn_core.recordings.files import is_recording
 from dyn_core.view import film, runs
 from dyn_core.view.browser.notebook import NotebookView
@@ -80,15 +81,7 @@ def check(arguments: argparse.Namespace) -> None:
     if arguments.film is not None:
         film.check_film(arguments.film)
     if arguments.html is not None:
-        _check_page(arguments.html)
-
-
-def _check_page(path: str) -> None:
-    """Raise SettingError unless a path ends with .html and its folder exists."""
-    if Path(path).suffix != ".html":
-        raise SettingError(f"page '{path}'; valid: a file that ends with .html", "html")
-    if not Path(path).parent.is_dir():
-        raise SettingError(f"page '{path}'; there is no such folder", "html")
+        check_page(arguments.html, "html")
 
 
 def named(arguments: argparse.Namespace) -> tuple[VisualScene, Replay | None]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.recordings.progress import RowProgress
+from dyn_core.validation.file_names import check_file_name
 from dyn_core.view import colors, solids
 from dyn_core.view.painter import Drawn, Painter, simplified
 from dyn_core.view.replay import Replay, arrow_ends
@@ -208,11 +209,7 @@ def check_film(path: str | Path) -> None:
         SettingError: It does not end with .gif, or its folder does not exist.
         UnsupportedError: Pillow is not installed.
     """
-    file = Path(path)
-    if file.suffix.lower() != ".gif":
-        raise SettingError(f"film '{path}'; valid: a file that ends with .gif", "film")
-    if not file.parent.is_dir():
-        raise SettingError(f"film '{path}'; there is no such folder", "film")
+    check_file_name(path, [".gif", ".GIF"], "film", "film")
     pillow()
 
 

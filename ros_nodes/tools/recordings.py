@@ -16,12 +16,11 @@ from dyn_core.identification import (
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot, named_numbers
 from dyn_core.plots import check_plot, save
+from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
 from dyn_core.reports import (
-    plot_identification,
     write_identification_report,
 )
-from dyn_core.reports.write import check_report
 from ros_nodes.tools import plots
 
 TABLE = ".parameters.csv"  # suffix of a file of parameters
@@ -63,7 +62,7 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
     if arguments.plot:
         check_plot(arguments.plot)
     if arguments.report:
-        check_report(arguments.report)
+        check_page(arguments.report)
     if not Path(f"{arguments.identify}{TABLE}").parent.is_dir():
         raise SettingError(
             f"--identify {arguments.identify}: no such folder", "identify"
@@ -123,7 +122,7 @@ def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation
     if any(getattr(arguments, option) for option in ACCOUNT):
         print("\n".join(identified.lines()))
     if arguments.plot:
-        save(plot_identification(identified), f"{name}{PICTURE}")
+        save(identified.plot(), f"{name}{PICTURE}")
     if identified.model is None:
         raise DynError(f"no robot can have them: {identified.reason}")
     if arguments.plot:

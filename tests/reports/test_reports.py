@@ -20,7 +20,6 @@ from dyn_core.plots.tables import plot_errors
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
 from dyn_core.reports import (
     differences,
-    plot_identification,
     report_page,
     screenshot,
     write_report,
@@ -228,7 +227,7 @@ def test_errors_and_parameters_are_drawn():
     tau = dyn.solver("rnea").build(model, engine="graph")(q, qd, qdd)
     tau = tau + np.outer(qd[:, 1], [0.0, 0.7])
     result = dyn.identify(model, q, qd, qdd, tau, partial=True)
-    axis = plot_identification(result).axes[0]
+    axis = result.plot().axes[0]
     labels = [x.get_text() for x in axis.get_yticklabels()]
     k = result.names.index("joint2.damping")
     assert result.parameters[k] == pytest.approx(0.7, rel=0.01)

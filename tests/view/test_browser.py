@@ -9,7 +9,8 @@ import dyn_core as dyn
 from dyn_core.view.robot_scene import RobotScene
 
 pytest.importorskip("viser", reason="viser is not installed (extra view)")
-from dyn_core.view.browser.chromium import HeadlessBrowser, chromium, until  # noqa: E402
+from chromium import HeadlessBrowser, chromium, until  # noqa: E402
+
 from dyn_core.view.browser.viewer import Viewer  # noqa: E402
 
 pytestmark = [

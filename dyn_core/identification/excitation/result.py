@@ -19,6 +19,7 @@ from dyn_core.identification.regressor_rank import BaseParameters
 from dyn_core.model import Model
 from dyn_core.plots import plot_motion
 from dyn_core.solving.registry import solver
+from dyn_core.validation.file_names import check_file_name
 
 CHECKED = 1e-3  # maximum time between samples of the check [s]
 
@@ -167,10 +168,7 @@ def check_file(path: str | Path) -> None:
     Raises:
         SettingError: The name does not end with .json, or the folder is missing.
     """
-    if not str(path).endswith(".json"):
-        raise SettingError(f"{str(path)!r}; valid: a file that ends with .json", "out")
-    if Path(path).is_dir() or not Path(path).parent.is_dir():
-        raise SettingError(f"{str(path)!r}; there is no such folder", "out")
+    check_file_name(path, [".json"], "out")
 
 
 class DenseCheck:

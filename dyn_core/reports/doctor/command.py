@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from dyn_core.model.sources.arguments import add_robot, named_values
+from dyn_core.plots.pages import write_page
 from dyn_core.reports.doctor.examine import as_json, doctor
 from dyn_core.reports.doctor.page import page
 
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         or None,
     )
     if arguments.html is not None:
-        arguments.html.write_text(page(report), encoding="utf-8")
+        write_page(arguments.html, page(report))
     print(as_json(report) if arguments.json else report)
     if report.errors:
         print(f"dyn doctor: {report.summary}", file=sys.stderr)

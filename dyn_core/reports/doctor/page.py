@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dyn_core.plots.pages import document, table
 from dyn_core.reports.doctor.kinds import ERROR, HINT, SEVERITIES, WARNING
 from dyn_core.reports.doctor.report import RobotFinding, RobotReport
 from dyn_core.validation.quoting import html_text
@@ -53,7 +54,7 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .6rem 
 td { padding: .32rem .8rem .32rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; overflow-wrap: anywhere; }
 td:first-child { width: 32%; font-weight: 600; }
-td.whole { width: auto; font-weight: 400; }
+td[colspan] { width: auto; font-weight: 400; }
 dl { margin: .8rem 0 0; display: grid; grid-template-columns: 8.5rem 1fr; gap: .35rem; }
 dt { color: var(--soft); font-size: .9rem; } dd { margin: 0; }
 code, pre { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
@@ -98,18 +99,18 @@ def page(report: RobotReport) -> str:
             body.append(f"<h2>{severity.capitalize()}s</h2>")
             body += [_finding(x, report.sidecar) for x in findings]
     if report.figures:
-        rows = "".join(map(_row, report.figures))
-        table = f'<div class="measured"><table>{rows}</table></div>'
-        body.append(f"<h2>Measured</h2>{table}")
+        figures = table((), map(_cells, report.figures))
+        body.append(f'<h2>Measured</h2><div class="measured">{figures}</div>')
     if report.notes:
         notes = "".join(f"<li>{html_text(note)}</li>" for note in report.notes)
         body.append(f"<h2>Not looked at</h2><ul>{notes}</ul>")
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html_text(report.summary)}</title><style>{_STYLE}</style></head>\n"
-        f"<body><main>{''.join(body)}</main><script>{_SCRIPT}</script></body></html>\n"
-    )
+    main = f"<main>{''.join(body)}</main><script>{_SCRIPT}</script>"
+    return document(report.summary, main, _STYLE)
+
+
+def _cells(pair: tuple[str, str]) -> tuple[str, ...]:
+    """Return owner and fact; only the fact if it is about the whole robot."""
+    return pair if pair[0] else pair[1:]
 
 
 def _count(report: RobotReport, severity: str) -> str:
@@ -121,17 +122,6 @@ def _count(report: RobotReport, severity: str) -> str:
     return f'<div class="count {kind}"><b>{count}</b>{sign} {severity}{plural}</div>'
 
 
-def _row(pair: tuple[str, str]) -> str:
-    """Return a table row with the cells owner and fact.
-
-    A finding about the whole robot has only one cell.
-    """
-    owner, fact = map(html_text, pair)
-    if not owner:
-        return f'<tr><td class="whole" colspan="2">{fact}</td></tr>'
-    return f"<tr><td>{owner}</td><td>{fact}</td></tr>"
-
-
 def _finding(finding: RobotFinding, sidecar: str) -> str:
     """Return a finding that opens by a click; errors are open.
 
@@ -140,7 +130,6 @@ def _finding(finding: RobotFinding, sidecar: str) -> str:
     kind = finding.kind
     count = len(finding.places)
     first = finding.places[0].owner if count == 1 else f"{count} places"
-    rows = "".join(map(_row, finding.places))
     lines = ""
     if finding.lines:
         lines = (
@@ -155,7 +144,7 @@ def _finding(finding: RobotFinding, sidecar: str) -> str:
         f'<span class="sign">{_SIGNS[kind.severity]}</span>'
         f'<span class="title">{html_text(kind.title)}</span>'
         f'<span class="where">{html_text(first)}</span></summary><div class="body">'
-        f"<table>{rows}</table><dl>"
+        f"{table((), map(_cells, finding.places))}<dl>"
         f"<dt>What it means</dt><dd>{html_text(kind.meaning)}</dd>"
         f"<dt>What to do</dt><dd>{html_text(kind.remedy)}</dd>{lines}</dl>"
         f'<p class="code">{html_text(kind.code)}</p></div></details>'

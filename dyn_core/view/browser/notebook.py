@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dyn_core.plots.pages import write_page
 from dyn_core.validation.quoting import html_text
 from dyn_core.view.browser.server import HOST, start_server, stop_server, viser_module
 from dyn_core.view.browser.stage import Stage
@@ -58,7 +59,7 @@ class NotebookView:
 
     def save(self, path: str | Path) -> None:
         """Write the page to an HTML file; raise SettingError as `page`."""
-        Path(path).write_text(self.page(), encoding="utf-8")
+        write_page(path, self.page())
 
 
 def _page(scene: VisualScene, replay: Replay | None) -> str:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from dyn_core.errors import SettingError, why_unread
 from dyn_core.plots.figures import NO_PICTURES, can_draw, data_uri
+from dyn_core.validation.file_names import check_file_name
 from dyn_core.validation.quoting import html_text
+
+SUFFIXES = (".html", ".htm")
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -54,22 +61,35 @@ def page(title: str, sections: Iterable[ReportSection], introduction: str = "") 
         sections: Sections, in order.
         introduction: Sentence below the heading; empty: none.
     """
-    parts = [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        '<head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{html_text(title)}</title>",
-        f"<style>{_STYLE}</style></head>",
-        f"<body><h1>{html_text(title)}</h1>",
-        f'<p class="meaning">{html_text(introduction)}</p>' if introduction else "",
-    ]
+    parts = [f"<h1>{html_text(title)}</h1>"]
+    if introduction:
+        parts.append(f'<p class="meaning">{html_text(introduction)}</p>')
     for section in sections:
         mark = ' class="run"' if section.opens else ""
         parts.append(f"<section><h2{mark}>{html_text(section.title)}</h2>")
         parts.append(f'<p class="meaning">{html_text(section.meaning)}</p>')
         parts.append(f"{section.content}</section>")
-    return "\n".join([*filter(None, parts), "</body></html>", ""])
+    return document(title, "\n".join(parts), _STYLE)
+
+
+def document(title: str, body: str, style: str) -> str:
+    """Return a whole HTML document that loads nothing.
+
+    Args:
+        title: Its title, which is escaped.
+        body: HTML of the body.
+        style: CSS.
+    """
+    return "\n".join((
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        '<head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{html_text(title)}</title>",
+        f"<style>{style}</style></head>",
+        f"<body>{body}</body></html>",
+        "",
+    ))  # fmt: skip
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -77,16 +97,21 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
     Args:
         header: Labels of the columns; empty: no header.
-        rows: Cells: strings, or numbers, shown with four digits.
+        rows: Cells: strings, or numbers, shown with four digits. The last cell of a
+            shorter row spans the columns that are left.
     """
-    body, numeric = [], [False] * len(header)
-    for row in rows:
+    lines = [list(row) for row in rows]
+    width = max([len(header), *map(len, lines)])
+    numeric = [False] * width
+    body = []
+    for line in lines:
         cells = []
-        for k, cell in enumerate(row):
+        for k, cell in enumerate(line):
             number = isinstance(cell, (int, float)) or str(cell).endswith(" %")
-            if k < len(numeric):
-                numeric[k] = numeric[k] or number
+            numeric[k] = numeric[k] or number
             mark = ' class="number"' if number else ""
+            if k + 1 == len(line) < width:
+                mark += f' colspan="{width - k}"'
             shown = f"{cell:.4g}" if isinstance(cell, float) else str(cell)
             cells.append(f"<td{mark}>{html_text(shown)}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
@@ -94,7 +119,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         f'<th class="number">{html_text(x)}</th>'
         if right
         else f"<th>{html_text(x)}</th>"
-        for x, right in zip(header, numeric, strict=True)
+        for x, right in zip(header, numeric, strict=False)
     ]
     head = f"<thead><tr>{''.join(heads)}</tr></thead>" if heads else ""
     return f"<table>{head}<tbody>{''.join(body)}</tbody></table>"
@@ -131,3 +156,32 @@ def note(sentence: str) -> str:
 def paragraph(sentence: str) -> str:
     """Return a plain paragraph; the sentence is escaped."""
     return f"<p>{html_text(sentence)}</p>"
+
+
+def check_page(path: str, option: str = "report") -> None:
+    """Check the path of a page, before time is spent on its content.
+
+    Args:
+        path: File of the page.
+        option: Name of the option in error messages.
+
+    Raises:
+        SettingError: It does not end with .html or .htm, or its folder does not exist.
+    """
+    check_file_name(path, SUFFIXES, option)
+
+
+def write_page(path: str | os.PathLike[str], content: str) -> None:
+    """Write an HTML page atomically; an existing file is replaced.
+
+    Raises:
+        SettingError: The file cannot be written.
+    """
+    file = Path(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent) as folder:
+            work = Path(folder) / file.name
+            work.write_text(content, encoding="utf-8")
+            work.replace(file)
+    except OSError as error:
+        raise SettingError(f"page {path}: {why_unread(error)}", "page") from error

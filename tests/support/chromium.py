@@ -1,7 +1,4 @@
-"""Headless Chromium, driven over its DevTools protocol, for pictures of the viewer.
-
-Only tests and the pictures of the documentation need it.
-"""
+"""Headless Chromium, driven over its DevTools protocol, for pictures of the viewer."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dyn_core.errors import DynError, UnsupportedError
+from dyn_core.reports.screenshot import BROWSERS
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -30,7 +27,7 @@ WAIT = 60.0  # timeout of the browser [s]
 
 def chromium() -> str | None:
     """Return the path of an installed Chromium, or None."""
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
 class HeadlessBrowser:
