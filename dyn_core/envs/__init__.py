@@ -35,8 +35,8 @@ IDS = {
 _LAZY = {
     "TaskEnv": "dyn_core.envs.env",
     "TaskVectorEnv": "dyn_core.envs.vector",
-    "Picture": "dyn_core.envs.render",
-    "RobotPicture": "dyn_core.envs.robot_picture",
+    "Picture": "dyn_core.envs.pictures",
+    "RobotPicture": "dyn_core.envs.pictures",
     "record": "dyn_core.envs.film",
 }
 

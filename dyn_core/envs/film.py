@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dyn_core.envs.pictures import picture_of
-from dyn_core.envs.render import DPI, animation
-from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.errors import SettingError
+from dyn_core.plots.figures import DPI, film_writer
 
 
 def record(
@@ -23,8 +23,6 @@ def record(
 ) -> float:
     """Write a video of one episode and return the sum of its rewards.
 
-    It needs the extra `plot`; without it the import raises UnsupportedError.
-
     Args:
         env: TaskEnv, or a wrapper of one.
         policy: Function from an observation to an action.
@@ -36,7 +34,8 @@ def record(
 
     Raises:
         SettingError: The file is of another kind, or fps or steps is invalid.
-        UnsupportedError: .mp4 is wanted, and ffmpeg is not installed.
+        UnsupportedError: matplotlib is not installed, or .mp4 is wanted, and ffmpeg is
+            not.
 
     Source: WAW-15.5.
     """
@@ -46,7 +45,7 @@ def record(
         raise SettingError(f"steps is {steps!r}; valid: 1 or more, or None", "steps")
     bare = env.unwrapped
     every = max(1, round(1.0 / (fps * bare.task.interval)))
-    writer = _writer(Path(path), 1.0 / (every * bare.task.interval))
+    writer = film_writer(path, 1.0 / (every * bare.task.interval))
     picture, total, count = picture_of(bare.task), 0.0, 0
     seen, _ = env.reset(seed=seed)
     with writer.saving(picture.figure, str(path), DPI):
@@ -64,17 +63,3 @@ def record(
         picture.place(bare.get_state())
         writer.grab_frame()
     return total
-
-
-def _writer(path: Path, fps: float) -> Any:
-    """Return the matplotlib writer for a .gif or .mp4 file; raise as `record` does."""
-    kind = path.suffix.lower()
-    if kind == ".gif":
-        return animation.PillowWriter(fps=fps)  # type: ignore[arg-type]
-    if kind != ".mp4":
-        raise SettingError(
-            f"'{path}': no videos of this kind; valid: .gif, .mp4", "path"
-        )
-    if not animation.FFMpegWriter.isAvailable():
-        raise UnsupportedError(f"'{path}': .mp4 needs ffmpeg on the PATH; valid: .gif")
-    return animation.FFMpegWriter(fps=fps)  # type: ignore[arg-type]

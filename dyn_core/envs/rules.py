@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.envs.pictures import picture_of
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError, UnsupportedError
 from dyn_core.solving.registry import solver
 from dyn_core.tasks import RobotTask, Task
@@ -291,8 +292,6 @@ class EpisodeRules:
         if self.render_mode is None:
             return None
         if self._picture is None:
-            from dyn_core.envs.pictures import picture_of
-
             self._picture = picture_of(self.task)
         states, draw = self.get_state(), self._picture.draw
         return tuple(draw(state) for state in states) if self._rows else draw(states)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import importlib
 import io
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ COLOURS = (
 )  # fmt: skip
 STYLES = ("-", "--", "-.", ":")
 GREY = "#767676"
+DPI = 100  # pixels per inch of pictures and films
 NO_PICTURES = "matplotlib is not installed (pip install 'dyn_ros[plot]')"
 _LOOK: Any = {
     "axes.grid": True,
@@ -111,6 +114,61 @@ def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, An
         FigureCanvasAgg(figure)
         axes = figure.subplots(rows, columns, squeeze=False, **options)
     return figure, axes
+
+
+def blank_figure(width: int, height: int, flat: bool) -> tuple[Any, Any]:
+    """Return a figure without a window, filled by axes that are not shown.
+
+    Args:
+        width, height: Size [pixels].
+        flat: Whether the axes are two-dimensional, not three.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
+    """
+    figure, axes = new_figure(
+        figsize=(width / DPI, height / DPI),
+        subplot_kw={"projection": "rectilinear" if flat else "3d"},
+    )
+    figure.set_layout_engine("none")
+    figure.set_dpi(DPI)
+    axis = axes[0, 0]
+    axis.set_position((0, 0, 1, 1))
+    axis.set_axis_off()
+    return figure, axis
+
+
+def pixels(figure: Any) -> np.ndarray:
+    """Return the picture of a figure, (height, width, 3) uint8."""
+    figure.canvas.draw()
+    return np.array(figure.canvas.buffer_rgba(), np.uint8)[..., :3].copy()
+
+
+def film_writer(path: str | os.PathLike[str], fps: float) -> Any:
+    """Return matplotlib's writer of a film, .gif or .mp4, from a figure.
+
+    Args:
+        path: File of the film.
+        fps: Pictures per second.
+
+    Raises:
+        SettingError: The file is of another kind.
+        UnsupportedError: matplotlib is not installed, or .mp4 is wanted, and ffmpeg is
+            not.
+    """
+    new_figure()  # raises without matplotlib
+    from matplotlib import animation
+
+    kind = Path(path).suffix.lower()
+    if kind == ".gif":
+        return animation.PillowWriter(fps=fps)  # type: ignore[arg-type]
+    if kind != ".mp4":
+        raise SettingError(
+            f"'{path}': no videos of this kind; valid: .gif, .mp4", "path"
+        )
+    if not animation.FFMpegWriter.isAvailable():
+        raise UnsupportedError(f"'{path}': .mp4 needs ffmpeg on the PATH; valid: .gif")
+    return animation.FFMpegWriter(fps=fps)  # type: ignore[arg-type]
 
 
 def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> Any:

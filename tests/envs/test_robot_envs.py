@@ -379,7 +379,7 @@ def test_pictures_show_the_state(name):
 def test_edges_of_a_box_are_where_its_corners_are():
     """All eight corners of the box, turned and moved with its link."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from dyn_core.envs.robot_picture import box_edges
+    from dyn_core.envs.pictures import box_edges
 
     task = robot_task("push_box")
     shape = next(x for x in task.model.shapes if x.link == "box")

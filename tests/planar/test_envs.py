@@ -604,7 +604,7 @@ def test_pictures(name):
 def test_what_a_task_shows_fills_the_picture():
     """In its middle, at one scale; the longer side reaches from border to border."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from dyn_core.envs.render import HEIGHT, WIDTH, Picture
+    from dyn_core.envs.pictures import HEIGHT, WIDTH, Picture
 
     for name in ("cart_pole_swing_up", "pendulum"):  # a wide one and a high one
         task = planar_task(name)
