@@ -13,18 +13,18 @@ ORDER = 4  # order of the Butterworth filter, applied forward and backward
 NYQUIST = 0.4  # highest valid cut-off frequency, fraction of the sampling rate
 
 
-def interpolated(t: np.ndarray, columns: np.ndarray, at: np.ndarray) -> np.ndarray:
+def interpolated(t: np.ndarray, columns: np.ndarray, samples: np.ndarray) -> np.ndarray:
     """Return columns at other times, linear between and constant beyond the rows.
 
     Args:
         t: Times of the rows, increasing, (rows,) [s].
         columns: Columns, (rows, n).
-        at: Wanted times, (samples,) [s].
+        samples: Wanted times, (samples,) [s].
 
     Returns:
         Columns, (samples, n).
     """
-    return np.column_stack([np.interp(at, t, column) for column in columns.T])
+    return np.column_stack([np.interp(samples, t, column) for column in columns.T])
 
 
 def without_turns(model: Model, name: str, column: np.ndarray) -> np.ndarray:

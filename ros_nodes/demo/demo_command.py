@@ -25,9 +25,9 @@ from dyn_core.model.sources.arguments import (
     load_with,
     robot_settings,
 )
-from dyn_core.plots import save
+from dyn_core.plots import Curve, Panel, draw, save
+from dyn_core.plots.figures import COLOURS, NO_PICTURES, can_draw
 from dyn_core.simulation.simulator import simulate
-from dyn_core.validation.quoting import plot_text
 from ros_nodes.demo.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_tables.parameter_files import NODES, read_parameters
@@ -260,23 +260,22 @@ def report(outcome: Outcome) -> None:
 
 def _plot(outcome: Outcome, path: Path) -> None:
     """Save a plot of positions and errors; print a note if matplotlib is missing."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("no plot: matplotlib is not installed (pip install 'dyn_ros[plot]')")
+    if not can_draw():
+        print(f"no plot: {NO_PICTURES}")
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (top, bottom) = pyplot.subplots(2, 1, sharex=True, figsize=(8, 6))
-    for k, name in enumerate(outcome.names):
-        (line,) = top.plot(outcome.t, outcome.q[:, k], label=plot_text(name))
-        top.plot(outcome.t, outcome.q_ref[:, k], "--", color=line.get_color(), lw=0.8)
-        error = (outcome.q - outcome.q_ref)[:, k]
-        bottom.plot(outcome.t, 1e3 * error, color=line.get_color())
-    top.set_ylabel("position, dashed: reference [rad | m]")
-    bottom.set_ylabel("error [mrad | mm]")
-    bottom.set_xlabel("time [s]")
-    top.legend(fontsize=7, ncol=4)
-    figure.tight_layout()
+    t, error = outcome.t, 1e3 * (outcome.q - outcome.q_ref)
+    colours = [COLOURS[k % len(COLOURS)] for k in range(len(outcome.names))]
+    columns = zip(outcome.names, outcome.q.T, colours, strict=True)
+    positions = [Curve(t, q, name, colour=colour) for name, q, colour in columns]
+    positions += [
+        Curve(t, q_ref, style="--", colour=colour, width=0.8)
+        for q_ref, colour in zip(outcome.q_ref.T, colours, strict=True)
+    ]
+    errors = [Curve(t, e, colour=c) for e, c in zip(error.T, colours, strict=True)]
+    figure = draw(
+        [
+            Panel("position\n[rad | m]", positions, remark="dashed: reference"),
+            Panel("error\n[mrad | mm]", errors),
+        ]
+    )
     save(figure, str(path))
