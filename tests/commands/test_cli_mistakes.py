@@ -219,7 +219,7 @@ IDLE = {  # arguments that change nothing beside others, what is said
     "check-plugin": (["check-plugin", "task_step", "--robot", "two_link"], "--robot changes nothing: task_step is for task"),
     "up": (["up", "simulator", "--params", "other.yaml"], "parameters of rviz; valid: sections for simulator, or"),
     "verb": (["param", "lst"], "no verb of param is called 'lst'; did you mean 'list'"),
-    "topics": (["plot", "run.npz", "--commands", "x"], "change nothing; valid: a bag"),
+    "topics": (["plot", "run.npz", "--commands", "x"], "changes nothing; valid: a bag"),
     "demo": (["demo", "--one-process", "--params", "other.yaml"], "valid: sections for simulator, computed_torque, or"),
     "view network": (["view", "two_link", "--network"], "--network goes with --live"),
     "view topic": (["view", "two_link", "--joint-states", "x"], "--joint-states goes with --live or a bag"),
