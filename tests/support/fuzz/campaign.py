@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from fuzz.doors import DOORS
 from fuzz.files import draw_file
 from fuzz.fuzz_file import FuzzFile
 from fuzz.minimise import BUDGET, minimised
@@ -47,6 +48,7 @@ class Campaign:
 
     def run(self, progress: TextIO | None = None) -> None:
         """Try all files; print failures, and on a terminal how far it has come."""
+        DOORS[self.kind].prepare()
         for number in range(self.count):
             file = draw_file(self.kind, self.seed, number)
             start = time.process_time()

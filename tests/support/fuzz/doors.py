@@ -47,11 +47,14 @@ class Door:
         modes: Ways of reading; a file that a later one takes, the first takes.
         read: Return what a file holds, in a mode.
         examine: Raise BrokenResult where what was read does not work.
+        prepare: Called once before the files, whose time is limited: compiles machine
+            code that all of them need.
     """
 
     modes: tuple[str, ...]
     read: Callable[[FuzzFile, str], Any]
     examine: Callable[[Any, FuzzFile], None]
+    prepare: Callable[[], None] = lambda: None
 
 
 def _from_file(file: FuzzFile, read: Callable[[Any], Any]) -> Any:
@@ -199,6 +202,12 @@ def _examine_world(world: World, file: FuzzFile) -> None:
         _demand(np.isfinite(robot.q).all(), "the simulation is not finite")
 
 
+def _compile_steps() -> None:
+    """Compile the steps with contacts, which takes some seconds."""
+    for options in ({}, {"solver": "interior_point"}, {"stepper": "event_driven"}):
+        ContactSimulator(_robot(), World(**options), engine="graph").advance(0.0)
+
+
 @once
 def _robot() -> Model:
     """Return a robot that touches the floor of most worlds."""
@@ -234,13 +243,13 @@ DOORS = {
     "mjcf": Door(_CHECKS, _read_mjcf, _examine_model),
     "sidecar": Door(_CHECKS, _read_sidecar, _examine_model),
     "chain": Door(("",), _read_chain, _examine_chain),
-    "world": Door(("",), _read_world, _examine_world),
+    "world": Door(("",), _read_world, _examine_world, _compile_steps),
     "xacro": Door(_CHECKS, file_doors.read_xacro, _examine_model),
     "npz": _RECORDING,
     "csv": _RECORDING,
     "bag": _RECORDING,
     "mesh": Door(("",), file_doors.read_mesh_of_link, _examine_mesh),
-    "options": Door(("",), file_doors.read_options, _examine_options),
+    "options": Door(("",), file_doors.read_options, _examine_options, _compile_steps),
 }
 # What is read by a library, where that is installed.
 _LIBRARIES = {
