@@ -286,7 +286,7 @@ class Program(Generic[Result]):
             for port, value in zip(self.inputs, self._bind(args, named), strict=True)
         ]
         if any(array.dtype.kind == "c" for array in arrays):
-            return self._complex(arrays, out)
+            return self._complex(arrays, out, status)
         if self.finite and not status:
             check_finite(self.model, arrays, self.inputs, "input")
         rows = self._rows(arrays)
@@ -496,8 +496,38 @@ class Program(Generic[Result]):
             check_out(port, (*lead, *port.shape), target, self.dtype)
         return targets
 
-    def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
-        """Evaluate complex inputs (complex-step checks); engines may implement it.
+    def _complex(self, arrays: Sequence[np.ndarray], out: Any, status: bool) -> Any:
+        """Return the complex outputs of one state, with `status` and their status.
+
+        Raises:
+            UnsupportedError: A batch or `out` was given, an operation is not analytic,
+                or the engine does not support complex numbers.
+            RowError: The state has no result; never with `status`.
+        """
+        if out is not None or self._rows(arrays) is not None:
+            raise UnsupportedError("complex numbers: one state at a time, without out")
+        self._noted = []
+        numbers = [complex(x) for array in arrays for x in array.ravel()]
+        finite, state = bool(np.isfinite(numbers).all()), 0
+        if not (finite or status):
+            raise NonFiniteError("a complex input is not finite")
+        try:
+            flat = self.run_complex(numbers) if finite else []
+        except RowError as error:
+            if not status:
+                raise
+            flat, state = self.note(error)
+        if not finite:
+            flat = [np.nan] * sum(port.size for port in self.outputs)
+            state = NOT_FINITE_INPUT
+        results = self._split(np.array(flat, complex))
+        value = results[0] if len(results) == 1 else make_result(self._names, results)
+        return (value, state) if status else value
+
+    def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
+        """Return flat outputs of one state's complex inputs, for complex-step checks.
+
+        Engines may implement it.
 
         Raises:
             UnsupportedError: Always, in this class.

@@ -80,13 +80,13 @@ class GraphProgram(Program[Any]):
         """Return the requirements of the Graph."""
         return self.graph.requirements
 
-    def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
-        """Evaluate complex inputs on the plain engine; see PlainProgram._complex."""
+    def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
+        """Return the complex outputs of one state by the plain engine; see Program."""
         parts = ("recipe", "signature", "inputs", "outputs", "defaults", "finite")
         plain = PlainProgram(
             self.function, **{name: getattr(self, name) for name in parts}
         )
-        return plain._complex(arrays, out)
+        return plain.run_complex(numbers)
 
 
 def _rows_of(columns: Sequence[Any], rows: Any) -> list[Any]:

@@ -11,12 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from dyn_core.engines.base import Function
-from dyn_core.engines.results import make_result
 from dyn_core.engines.row_program import RowProgram
-from dyn_core.errors import NonFiniteError, SingularError, UnsupportedError
+from dyn_core.errors import SingularError, UnsupportedError
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.scalar import Number
 
@@ -122,27 +119,21 @@ class PlainProgram(RowProgram):
                 by zero.
         """
         self.require_positions(numbers)
+        return self._outputs(numbers)
+
+    def _outputs(self, numbers: Sequence[Any]) -> Sequence[Any]:
+        """Return the outputs; raise SingularError for a division by zero."""
         try:
             return self.function(numbers)
         except ZeroDivisionError as error:
             raise SingularError("division by zero") from error
 
-    def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
-        """Return the complex outputs of one state.
+    def run_complex(self, numbers: Sequence[complex]) -> Sequence[Any]:
+        """Return the complex outputs of one state; see Program.
 
         Raises:
-            UnsupportedError: A batch or `out` was given, or an operation is not
-                analytic.
-            NonFiniteError: An input is NaN or infinite.
+            UnsupportedError: An operation is not analytic.
+            RequireError: As of solve_row, except for invalid positions.
         """
-        if out is not None or self._rows(arrays) is not None:
-            raise UnsupportedError("complex numbers: one state at a time, without out")
-        numbers = [complex(x) for array in arrays for x in array.ravel()]
-        if not np.isfinite(numbers).all():
-            raise NonFiniteError("a complex input is not finite")
-        flat = self.function([Complex(x) for x in numbers])
-        values = np.array(
-            [x.value if isinstance(x, Complex) else x for x in flat], complex
-        )
-        results = self._split(values)
-        return results[0] if len(results) == 1 else make_result(self._names, results)
+        flat = self._outputs([Complex(x) for x in numbers])
+        return [x.value if isinstance(x, Complex) else x for x in flat]

@@ -5,10 +5,11 @@
     -1          an input is NaN or infinite
     -2          a result is NaN or infinite, and nothing else is wrong
 
-Only Programs built with finite=True have the last two. Where the status is not 0, all
-results of the state are NaN, and no other row is affected. All callers of Programs use
-this table: Python and `map`, the bridges to JAX, PyTorch and CasADi, and exported code.
-`Program.failure` returns the error of a status.
+Only Programs built with finite=True have the last two; calls with complex inputs have
+-1, too. Where the status is not 0, all results of the state are NaN, and no other row
+is affected. All callers of Programs use this table: Python and `map`, the bridges to
+JAX, PyTorch and CasADi, and exported code. `Program.failure` returns the error of a
+status.
 """
 
 from __future__ import annotations

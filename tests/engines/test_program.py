@@ -322,13 +322,18 @@ def _pivot(model, q):
     return dyn.authoring.Vector([1 / q[0], q[1]])
 
 
-@ENGINE
-def test_require_raises_with_rows(shipped, engine):
-    """One state raises by item; a batch names rows; status=True gives the mask."""
+def _pivot_program(model, engine):
+    """Return _pivot, built for a robot of two joints."""
     signature = dyn.authoring.Signature("pivot", (dyn.authoring.Port("q", ("nq",), "", "position"),),
                               (dyn.authoring.Port("y", ("nv",)),))  # fmt: skip
     solver = dyn.authoring.TracedSolver("pivot", signature, _pivot, by_joint=False)
-    program = solver.build(shipped["two_link"], engine=engine)
+    return solver.build(model, engine=engine)
+
+
+@ENGINE
+def test_require_raises_with_rows(shipped, engine):
+    """One state raises by item; a batch names rows; status=True gives the mask."""
+    program = _pivot_program(shipped["two_link"], engine)
     np.testing.assert_array_equal(program([2.0, 1.0]), [0.5, 1.0])
     with pytest.raises(dyn.SingularError, match="joint 1"):
         program([-1.0, 9.0])
@@ -546,3 +551,22 @@ def test_complex_numbers_come_one_state_at_a_time():
         rnea(*state, out=np.zeros(1, complex))
     with pytest.raises(dyn.UnsupportedError, match="one state at a time"):
         rnea(*(np.tile(x, (2, 1)) for x in state))
+
+
+@ENGINE
+def test_complex_numbers_have_a_status(shipped, engine):
+    """With status=True a state without a result has NaN, and its error can be had."""
+    program = _pivot_program(shipped["two_link"], engine)
+    y, status = program([2.0 + 1e-30j, 1.0], status=True)
+    assert (y.tolist(), status) == (program([2.0 + 1e-30j, 1.0]).tolist(), 0)
+    for q, error, item in (
+        ([0j, 9.0], dyn.SingularError, "joint 1"),
+        ([1.0 + 0j, 9.0], dyn.InfeasibleError, "joint 2"),
+        ([1.0 + 0j, np.nan], dyn.NonFiniteError, "finite"),
+    ):
+        with pytest.raises(error, match=item):
+            program(q)
+        y, status = program(q, status=True)
+        assert y.dtype == complex and np.isnan(y).all()
+        failure = program.failure(status)
+        assert isinstance(failure, error) and item in str(failure)

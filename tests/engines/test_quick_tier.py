@@ -278,6 +278,24 @@ def test_a_task_that_waits_its_turn_is_done_at_once_when_asked_for():
     assert results == [True, 3]
 
 
+def test_what_follows_a_task_may_raise():
+    """A warning says so, and the tasks after it run; two wishes for a task are two calls."""
+    tasks, go_on, ended = LongTasks(), threading.Event(), threading.Event()
+    results = []
+
+    def fails(job):
+        raise ValueError(f"not wanted: {job.result}")
+
+    tasks.later("slow", lambda: go_on.wait(LONG), fails)
+    tasks.later("twice", lambda: 3, lambda job: results.append(job.result))
+    tasks.later("twice", lambda: 4, lambda job: results.append(10 * job.result))
+    tasks.later("last", lambda: 5, lambda _: ended.set())
+    with pytest.warns(RuntimeWarning, match="after slow: ValueError: not wanted: True"):
+        go_on.set()
+        assert ended.wait(LONG)
+    assert results == [3, 30]
+
+
 def test_a_lock_goes_to_who_waits():
     """Who releases it and takes it again comes after those who wait."""
     lock, order, inside = Lock(), [], threading.Event()

@@ -9,7 +9,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from dyn_core.errors import SettingError
+from dyn_core.errors import SettingError, warn
 
 Result = TypeVar("Result")
 
@@ -46,7 +46,6 @@ class _Job:
         result: Return value of the task.
         error: Exception that it raised, or None.
         taken: Whether a thread has started it.
-        then: Functions called with the job after its end.
     """
 
     def __init__(self, task: Callable[[], Any]) -> None:
@@ -55,7 +54,6 @@ class _Job:
         self.result: Any = None
         self.error: BaseException | None = None
         self.taken = False
-        self.then: list[Callable[[_Job], None]] = []
 
     def run(self) -> None:
         """Run the task; store its result or exception."""
@@ -83,7 +81,7 @@ class LongTasks:
     def _begin(self) -> None:
         """Remove all tasks: a child process has no thread that runs them."""
         self._jobs: dict[str, _Job] = {}
-        self._queue: list[tuple[str, _Job]] = []
+        self._queue: list[tuple[str, _Job, Callable[[_Job], None]]] = []
         self._working = False
         self._lock = threading.Lock()
 
@@ -115,13 +113,13 @@ class LongTasks:
             name: Name of the task; if one of this name exists already, that one is run
                 or awaited instead.
             task: Function without arguments.
-            then: Called after its end, on the thread that ran the queue, with the job,
-                which has `result` and `error`; it must not raise.
+            then: Called once after its end, on the thread that ran the queue, with the
+                job, which has `result` and `error`. If it raises an exception, there is
+                a warning, and the other tasks run.
         """
         with self._lock:
             job = self._jobs.setdefault(name, _Job(task))
-            job.then.append(then)
-            self._queue.append((name, job))
+            self._queue.append((name, job, then))
             if self._working:
                 return
             self._working = True
@@ -136,11 +134,13 @@ class LongTasks:
                 if not self._queue:
                     self._working = False
                     return
-                name, job = self._queue.pop(0)
+                name, job, then = self._queue.pop(0)
             self._run(name, job)
             job.done.wait()
-            for then in job.then:
+            try:
                 then(job)
+            except Exception as error:  # the queue has no other thread
+                warn(f"after {name}: {type(error).__name__}: {error}")
             self._jobs.pop(name, None)
 
     def _run(self, name: str, job: _Job) -> None:
