@@ -348,7 +348,7 @@ class ContactSimulator(RobotPlant):
             self.counters["contacts without room"] += 1
         if record.status == "wedged":
             self.counters["contacts wedged"] += 1
-        if record.status in ("max_iterations", "frozen_friction"):
+        if record.status in ("max_iterations", "frozen_friction", "no_room"):
             self.counters[UNSOLVED] += 1
             self._unsolved += 1
             if self._unsolved == 1:

@@ -76,6 +76,14 @@ class RobotPlant(SimulatedPlant):
                 f"prescribed is {shown(joints)}; valid: a list of joints", "prescribed"
             )
         self.prescribed = tuple(joints)
+        starts = [self.model.v_slice(name).start for name in self.prescribed]
+        for k, name in enumerate(self.prescribed):
+            if starts[k] in starts[:k]:  # a follower moves with its leader
+                raise SettingError(
+                    f"prescribed: joint '{name}' is prescribed twice; valid: each joint"
+                    " once, and no joint that follows one of them",
+                    "prescribed",
+                )
         if self.payload_link:
             self.model.frame(self.payload_link)  # a ModelError lists the links
         self.carried = PayloadInput(self.payload_link)

@@ -253,6 +253,8 @@ def test_a_row_that_is_not_finite_stays_alone(what):
         V2[bad, 0] = 1e200
     Q3, V3, outcome = step.step(Q2, V2, tau2)
     assert outcome.failed.tolist() == [k == bad for k in range(n)]
+    assert outcome.status.tolist() == [-1 if k == bad else 0 for k in range(n)]
+    assert outcome.not_converged == 1
     assert not outcome.force[bad].any() and np.isfinite(outcome.force).all()
     np.testing.assert_array_equal(Q3[bad], Q2[bad])
     np.testing.assert_array_equal(V3[bad], V2[bad])

@@ -21,6 +21,9 @@ from dyn_core import contact
 from dyn_core.contact.collision.pairs import body_poses
 from dyn_core.contact.rows.constraints import Constraint
 from dyn_core.contact.rows.step_tables import SCHEMES as TIME_STEPPERS
+from dyn_core.contact.solvers.solver_memory import allocate_solvers
+from dyn_core.contact.stepping.array_step import ArrayStep
+from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_plugins.contact_steps._deepest import DeepestPoints
 
 H = 0.01
@@ -455,7 +458,55 @@ def test_prescribed_joints_follow_their_accelerations():
     np.testing.assert_allclose(sim.effort, [0.6, 0.0], atol=1e-7)
 
 
-def test_warm_starts_save_iterations():
+def test_joints_are_prescribed_once():
+    """A joint twice, or with the joint that it follows, is refused in words."""
+    model = robot(
+        link("a", 1.0, (0.3, 0.3, 0.3)),
+        link("b", 1.0, (0.05, 0.05, 0.05)),
+        joint("ja", "continuous", "base", "a"),
+        joint("jb", "continuous", "base", "b", more='<mimic joint="ja"/>'),
+    )
+    for names, twice in ((("ja", "ja"), "ja"), (("jb", "ja"), "ja")):
+        with pytest.raises(dyn.SettingError, match=f"'{twice}' is prescribed twice"):
+            dyn.ContactSimulator(model, {}, period=H, prescribed=names)
+
+
+def test_the_forces_of_an_impact_are_its_impulses():
+    """An impact has no duration; the impulses that hold a prescribed joint are finite."""
+    limits = '<limit lower="-1" upper="1" effort="1" velocity="9"/>'
+    model = robot(
+        link("a", 1.0, (0.3, 0.3, 0.3)),
+        link("b", 1.0, (0.05, 0.05, 0.05)),
+        joint("ja", "continuous", "base", "a", (0, 1, 0)),
+        joint("jb", "revolute", "a", "b", (0, 1, 0), more=limits),
+    )
+    sim = dyn.ContactSimulator(
+        model, {"stepper": "event_driven"}, period=H, prescribed=("ja",),
+        q0=[0.0, 0.999], qd0=[0.0, 1.0],
+    )  # fmt: skip
+    sim.advance(0.0)
+    impact = next(record for record in sim._taken if record.h == 0.0)
+    force = sim.arrays.prescribed_forces(impact)
+    assert force[1] == 0.0
+    # The limit stops jb: the impulse on ja is what its coupled inertia passes on.
+    np.testing.assert_allclose(force[0], -0.05, rtol=1e-6)
+
+
+def test_a_solver_without_buffers_leaves_no_earlier_impulses():
+    """Impulses of the step before must not act again: they would add energy."""
+    model = free_box(**_mu(0.5))
+    of = ContactModel(model, {"solver": "admm"})
+    arrays = ArrayStep(of, H)
+    q, fast = np.array([0, 0, 0.25, 0, 0, 0, 1]), np.array([0, 0, 0, 0, 0, -3.0])
+    *_, before = arrays.step(0.0, q, fast, np.zeros(6))
+    assert before.impulse.max() > 0.1
+    room = arrays.room
+    few = allocate_solvers(room.step.rows, model.nv, entries=1)
+    room.solver = room.solver._replace(work=few)
+    arrays._tie()
+    _, qd, record = arrays.step(0.0, q, np.zeros(6), np.zeros(6))
+    assert record.status == "no_room"
+    assert np.abs(qd).max() <= 1.001 * H * G_EARTH
     """Impulses are found again by id: the second step needs fewer iterations."""
     model = free_box(**_mu(0.5))
     q = np.array([0, 0, 0.25, 0, 0, 0, 1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,6 @@ class Constraint:
             negative direction [N·m | N].
         min_force: Lower bound, 0 or less, against motion in positive direction; None:
             -max_force [N·m | N].
-        target_velocity: Velocity of a prescribed row [m/s | rad/s].
 
     Raises:
         ModelError: The role or kind is unknown, J is not (rows, nv), or a number is not
@@ -56,7 +55,6 @@ class Constraint:
     restitution: float = 0.0
     max_force: float = np.inf
     min_force: float | None = None
-    target_velocity: float = 0.0
 
     def __post_init__(self) -> None:
         def refuse(what: str, value: Any, valid: str) -> None:
@@ -74,7 +72,7 @@ class Constraint:
         J = np.asarray(self.J, float)
         if J.ndim != 2 or not len(J):
             refuse("J", f"of shape {J.shape}", "(rows, nv)")
-        for what in ("J", "gap", "restitution", "target_velocity"):
+        for what in ("J", "gap", "restitution"):
             if not np.isfinite(getattr(self, what)).all():
                 refuse(what, getattr(self, what), "finite numbers")
         if not 0 <= self.restitution <= 1:
@@ -218,33 +216,22 @@ class JointConstraints:
         """Return the dry friction of joints, one block per coordinate that has any."""
         return self._dry
 
-    def prescribed(self, speeds: Mapping[str, Any]) -> list[Constraint]:
-        """Return the constraints of prescribed velocities, one block per coordinate.
+    def prescribed(self, name: str) -> list[Constraint]:
+        """Return the constraints of a joint's prescribed motion, one per coordinate.
 
-        Args:
-            speeds: Velocity by joint, one for each of its coordinates [m/s | rad/s]. A
-                number is the velocity of the first coordinate; the others are free.
-
-        Raises:
-            ModelError: A joint is unknown, or a velocity is not finite.
+        Raises ModelError for an unknown joint.
         """
-        constraints = []
-        for name, speed in speeds.items():
-            columns = self.model.v_slice(name)
-            for k, value in enumerate(np.atleast_1d(np.asarray(speed, float))):
-                row = np.eye(self.model.nv)[[columns.start + k]]
-                label = f"prescribed {name}" + (f", {k}" if k else "")
-                constraints.append(
-                    Constraint(
-                        label,
-                        ("prescribed", name, k),
-                        "prescribed",
-                        "prescribed",
-                        row,
-                        target_velocity=float(value),
-                    )  # fmt: skip
-                )
-        return constraints
+        columns = self.model.v_slice(name)
+        return [
+            Constraint(
+                f"prescribed {name}" + (f", {k}" if k else ""),
+                ("prescribed", name, k),
+                "prescribed",
+                "prescribed",
+                row[None],
+            )
+            for k, row in enumerate(np.eye(self.model.nv)[columns])
+        ]
 
     def _gear(
         self, a: str, b: str, ratio: float, offset: float

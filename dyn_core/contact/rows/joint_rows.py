@@ -68,17 +68,12 @@ def joint_table(
     for block, terms, constant in joints.linear_gears():
         constraints.append(block)
         gaps.append((terms, constant))
-    speeds = {
-        name: np.zeros(model.v_slice(name).stop - model.v_slice(name).start)
-        for name in prescribed
-    }
-    first = len(constraints)
-    constraints += joints.prescribed(speeds)
-    gaps += [([], 0.0)] * (len(constraints) - len(gaps))
     by_joint: dict[str, list[int]] = {}
-    for name, speed in speeds.items():
-        by_joint[name] = list(range(first, first + len(speed)))
-        first += len(speed)
+    for name in prescribed:
+        motion = joints.prescribed(name)
+        by_joint[name] = [len(constraints) + k for k in range(len(motion))]
+        constraints += motion
+    gaps += [([], 0.0)] * (len(constraints) - len(gaps))
     place = np.argsort(tables.coordinate)
     terms_of = [
         [(int(place[k]), float(c.J[0, k])) for k in np.flatnonzero(c.J[0])]

@@ -21,6 +21,7 @@ from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.rows.step_tables import SCHEMES, Earlier, StepArrays
 from dyn_core.contact.solvers.solver_calls import ROW_SOLVERS
 from dyn_core.contact.stepping.composite_step import (
+    NO_RESULT,
     RowOutcomes,
     allocate_outcomes,
     step_rows,
@@ -50,8 +51,7 @@ class BatchOutcome(NamedTuple):
 
     Attributes:
         failed: Whether a row, or its step, is not finite; its state is unchanged, (n,).
-        status: Index in residuals.STATUSES, (n,); 0, converged, in rows that failed
-            before their problem was solved.
+        status: Index in residuals.STATUSES, (n,); -1 in failed rows.
         iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
             problem, (n,).
         residual: Residual of the law that the solver solves, (n,) [1].
@@ -73,7 +73,7 @@ class BatchOutcome(NamedTuple):
 
     @property
     def not_converged(self) -> int:
-        """Number of rows whose status is not converged; failed rows may not count."""
+        """Number of rows whose status is not converged, with the failed rows."""
         return int(np.count_nonzero(self.status != STATUSES.index("converged")))
 
 
@@ -383,7 +383,7 @@ class _BlockRunner:
         failed = outcomes.failed[rows]
         whole = np.isfinite(q_end).all(axis=1) & np.isfinite(qd_end).all(axis=1)
         if failed.any() or not whole.all():
-            failed[~whole] = 1
+            failed[~whole], outcomes.status[rows][~whole] = 1, NO_RESULT
             kept = failed != 0
             q_end[kept], qd_end[kept] = start[0][kept], start[1][kept]
             assert block.earlier is not None

@@ -420,12 +420,13 @@ class ArrayStep:
     def prescribed_forces(self, record: StepRecord) -> np.ndarray:
         """Return the mean joint forces of the prescribed motion, (nv,) [N·m | N].
 
-        Zero in all other coordinates.
+        Zero in all other coordinates. For an impact, which has no duration, their
+        impulses [N·m·s | N·s].
         """
         joints, tables = self.setup.scene.joints, self.setup.scene.tables
         force = np.zeros(tables.nv)
         row = dict(zip(record.ids.tolist(), record.starts.tolist(), strict=True))
         for k in self._prescribed_rows:
             coordinate = tables.coordinate[joints.place[joints.term_start[k]]]
-            force[coordinate] += record.impulse[row[-1 - int(k)]] / record.h
-        return force
+            force[coordinate] += record.impulse[row[-1 - int(k)]]
+        return force / (record.h or 1.0)

@@ -50,12 +50,13 @@ from dyn_core.contact.solvers.solver_memory import (
     ITERATIONS,
     LAW,
     MAX_ITERATIONS,
+    NO_BUFFER,
     NOT_UNIQUE,
     RAY,
     WEDGED,
 )
 from dyn_core.contact.stepping.position_correction import (
-    NO_BUFFER,
+    INCOMPLETE,
     NOTHING,
     correct_positions,
 )
@@ -71,6 +72,7 @@ from dyn_core.engines.machine_code import (
 )
 
 DONE, FAILED, REFUSED = range(3)  # results of take_step
+NO_RESULT = -1  # status of a state that failed
 # Ratio of impulses, as velocities, to the velocities of the problem. Above it the
 # tolerance of the law, which grows with the impulses, proves nothing.
 ENDLESS = 1e7
@@ -116,8 +118,7 @@ class RowOutcomes(NamedTuple):
     """Results of the last step of each state.
 
     Attributes:
-        status: Index in residuals.STATUSES, (n,); 0, converged, for a state that failed
-            before its problem was solved.
+        status: Index in residuals.STATUSES, (n,); NO_RESULT for a state that failed.
         iterations, contacts, rows: Iterations of the solver, contacts, and rows of the
             problem, (n,).
         residual: Residual of the law that the solver solves, (n,).
@@ -344,7 +345,7 @@ def solve_state(
             return WEDGED
     if status == MAX_ITERATIONS or status == RAY:  # a ray proves nothing with friction
         return freeze_friction(step.rows, blocks, m, nv, solver.work, report)
-    if status == INFEASIBLE:
+    if status == INFEASIBLE or status == NO_BUFFER:  # the latter: of the warm start
         take_no_energy(step.rows, blocks, nv, solver.work)
     return status
 
@@ -499,7 +500,7 @@ def finish_state(
     if scene.rule.apart > 0.0:
         result = correct_positions(scene, step, solver, state, blocks)
         outcomes.corrected[n] = 0 if result == NOTHING else 1
-        outcomes.short[n] = 1 if result == NO_BUFFER else 0
+        outcomes.short[n] = 1 if result == INCOMPLETE else 0
     if step.fast.used[0] > 0 and move_before_meetings(scene, step, state):
         outcomes.corrected[n] = 1
 
@@ -540,7 +541,7 @@ def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
         step, state: Arrays, and index of the state.
         outcomes, n: Outcomes, and index of the state there.
     """
-    outcomes.failed[n] = 1
+    outcomes.failed[n], outcomes.status[n] = 1, NO_RESULT
     step.earlier.known[state] = 0
     for k in range(step.qd_next.shape[1]):
         step.qd_next[state, k], step.correction[state, k] = 0.0, 0.0

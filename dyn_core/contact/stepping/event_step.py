@@ -32,7 +32,7 @@ from dyn_core.contact.stepping.contact_model import error_terms
 from dyn_core.contact.stepping.integration import advanced, moved
 from dyn_core.contact.stepping.poisson_and_sequential import ImpactLaw
 from dyn_core.contact.stepping.position_correction import (
-    NO_BUFFER,
+    INCOMPLETE,
     NOTHING,
     correct_positions,
 )
@@ -507,7 +507,7 @@ class EventStep:
         result = compiled(correct_positions).bind(*memory)(0, blocks)
         if result == NOTHING:
             return q, qd
-        self.counters.update(["contacts without room"] * (result == NO_BUFFER))
+        self.counters.update(["contacts without room"] * (result == INCOMPLETE))
         correction = self._arrays.correction[0].copy()
         last, uncorrected = parts[-1], q
         q, qd = advanced(model, uncorrected, qd, h, correction)

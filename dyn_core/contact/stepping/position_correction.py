@@ -27,7 +27,7 @@ SOFT = 1e-9  # compliance, relative to the response
 SHORT = 1e-2  # fraction of the largest correction that may be missing
 TOLERANCE = 1e-6  # relative to the largest correction; more precision is expensive
 ITERATIONS = 100  # maximum number of Newton steps
-NOTHING, CORRECTED, NO_BUFFER = range(3)  # results of correct_positions
+NOTHING, CORRECTED, INCOMPLETE = range(3)  # results of correct_positions
 
 
 @machine_code
@@ -43,7 +43,7 @@ def correct_positions(
         used: Number of blocks of the step.
 
     Returns:
-        NOTHING: no correction is needed. CORRECTED. NO_BUFFER: the correction is
+        NOTHING: no correction is needed. CORRECTED. INCOMPLETE: the correction is
         incomplete, or its solver has not converged.
     """
     blocks, m = prepare_correction(scene, step, state, used)
@@ -56,7 +56,7 @@ def correct_positions(
     )  # fmt: skip
     if end_correction(scene, step, state, blocks) and status == 0:
         return CORRECTED
-    return NO_BUFFER
+    return INCOMPLETE
 
 
 @machine_code
