@@ -117,6 +117,8 @@ def test_world_places_agree_with_forward_kinematics():
         i = model.body_of(name)
         np.testing.assert_allclose(np.asarray(T)[:3, :3], R[i], atol=1e-12)
         np.testing.assert_allclose(np.asarray(T)[:3, 3], p[i], atol=1e-12)
+    with pytest.raises(dyn.ShapeError, match=rf"wanted shape \({model.nq},\)"):
+        body_poses(model, np.tile(q, (2, 1)))
 
 
 def test_sidecar_adds_and_replaces_shapes():

@@ -779,6 +779,9 @@ def test_states_that_do_not_fit():
     chain = from_model(fixed)
     x, v = state_to_chain(fixed, chain, [0.1, 0.2], [0.3, 0.4])
     near(x[0], [1.0, 0.0])
+    for q, qd in ((np.zeros((3, 2)), [0.3, 0.4]), ([0.1, 0.2], np.zeros((1, 2)))):
+        with pytest.raises(dyn.ShapeError, match=r"wanted shape \(2,\)"):
+            state_to_chain(fixed, chain, q, qd)
     with pytest.raises(ModelError, match="is where its base cannot have it, 0.1 off"):
         state_to_model(fixed, chain, (x + 0.1 * np.eye(2)[0], v))
     with pytest.raises(ModelError, match="moves where its base cannot have it"):

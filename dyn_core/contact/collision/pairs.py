@@ -31,7 +31,7 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q
 from dyn_core.model.shapes import WORLD, Material, Mesh
 from dyn_core.spatial import Transform, Vector
-from dyn_core.validation import state_array
+from dyn_core.validation import one_state
 
 
 class ContactId(NamedTuple):
@@ -327,7 +327,7 @@ def body_poses(model: Model, q: Any) -> tuple[np.ndarray, np.ndarray]:
 
     Source: RBDA, section 4.2.
     """
-    q = state_array("q", q, model.nq)
+    q = one_state("q", q, model.nq)
     parts = split_q(model, Vector(q.tolist()))
     X = [Transform.identity()]
     for i in model.bodies:

@@ -234,8 +234,8 @@ class DifferentiableStep:
     ) -> StepDerivatives:
         """Return a step in which fast bodies meet, with derivatives by differences.
 
-        It takes further steps from displaced states, each without a warm start; the
-        impulses of the last one remain as the warm start of the next call.
+        It takes further steps from displaced states, each without a warm start. The
+        next call starts from the impulses of the step itself, as after other steps.
 
         Args:
             state: q, qd and tau before the step.
@@ -248,6 +248,7 @@ class DifferentiableStep:
         """
         steps, model = self._step, self._step.of.model
         names, coefficients = self._named(steps.memory, record)
+        warm_start = steps.warm_start()
 
         def end(d: np.ndarray) -> np.ndarray:
             dq, dqd, dtau = np.split(d, 3)
@@ -256,7 +257,10 @@ class DifferentiableStep:
             q, qd, _ = steps.step(0.0, *there, f_ext)
             return np.concatenate([model.difference(q_next, q), qd])
 
-        slopes, nx = _differences(end, 3 * model.nv), 2 * model.nv
+        try:
+            slopes, nx = _differences(end, 3 * model.nv), 2 * model.nv
+        finally:
+            steps.restart(warm_start)
         by_mu = np.full((nx, len(coefficients)), np.nan)
         modes = dict.fromkeys(names, MET)
         parts = slopes[:, :nx], slopes[:, nx:], by_mu, modes

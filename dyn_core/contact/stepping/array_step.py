@@ -203,6 +203,15 @@ class ArrayStep:
         """Delete the impulses of earlier steps: the next warm start is zero."""
         self._step.earlier.known[0] = 0
 
+    def warm_start(self) -> Earlier:
+        """Return copies of the impulses that the next step starts from."""
+        return Earlier._make(part.copy() for part in self._step.earlier)
+
+    def restart(self, warm_start: Earlier) -> None:
+        """Let the next step start from impulses that `warm_start` returned."""
+        for part, values in zip(self._step.earlier, warm_start, strict=True):
+            part[..., : values.shape[-1]] = values  # buffers may have grown since
+
     def step(
         self,
         t: float,

@@ -16,7 +16,7 @@ from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.chain.geometry import ChainState, from_angles, to_angles
 from dyn_core.planar.conversion.serial import PlanarChainGeometry, place, read, speed
 from dyn_core.spatial import Vector
-from dyn_core.validation import state_array
+from dyn_core.validation import one_state
 
 
 def state_to_chain(
@@ -41,12 +41,12 @@ def state_to_chain(
     Raises:
         ModelError: The state leaves the plane of the chain, or the robot does not fit
             the chain.
-        ShapeError: q or qd has another length.
+        ShapeError: q or qd has another length, or is a batch.
 
     Source: WAW-15.2, WAW-2.1.
     """
     geometry = _geometry(model, chain, tip)
-    q, qd = state_array("q", q, model.nq), state_array("qd", qd, model.nv)
+    q, qd = one_state("q", q, model.nq), one_state("qd", qd, model.nv)
     R, p = place(model, q)[geometry.root]
     w, u = speed(model, q, qd, geometry.root)
     normal = geometry.axes[2]
