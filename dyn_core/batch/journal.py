@@ -15,11 +15,12 @@ import os
 import secrets
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from dyn_core.batch.failed_rows import Run
 from dyn_core.batch.program_facts import TITLES, fact_differences
-from dyn_core.errors import BatchError
+from dyn_core.errors import BatchError, why_unread
 
 try:
     import fcntl
@@ -96,22 +97,18 @@ class Journal:
 
         Raises:
             BatchError: Another process writes the journal, or it cannot be written.
-            OSError: An existing file cannot be opened for writing.
         """
         self.header["token"] = secrets.token_hex(8)
         if os.path.exists(self.path):
             self._open()  # raises if another process writes it
             self.close()
         fresh = f"{self.path}.{self.header['token']}"
-        try:
+        with _writing(self.path):
             with open(fresh, "wb") as file:
                 file.write(_line(self.header, ""))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(fresh, self.path)
-        except OSError as error:
-            message = f"the journal '{self.path}' cannot be written: {error}"
-            raise BatchError(message) from error
         self._open()
 
     def resume(self, kept: Mapping[str, Any]) -> None:
@@ -121,9 +118,8 @@ class Journal:
             kept: Header of the existing journal, see read_header.
 
         Raises:
-            BatchError: The headers differ (says where), a line is damaged, or another
-                process writes the journal.
-            OSError: The file cannot be opened for writing.
+            BatchError: The headers differ (says where), a line is damaged, another
+                process writes the journal, or it cannot be written.
         """
         differences = list(_differences(kept, self.header))
         if differences:
@@ -134,16 +130,17 @@ class Journal:
             )
         self.header = dict(kept)
         self._open()
-        end = 0
-        self._file.seek(0)
-        for number, line in enumerate(self._file):
-            if not line.endswith(b"\n"):
-                break  # it was being written when the process was killed
-            end += len(line)
-            if number:
-                self._take(number, line)
-        self._file.truncate(end)
-        self._file.seek(end)
+        with _writing(self.path):
+            end = 0
+            self._file.seek(0)
+            for number, line in enumerate(self._file):
+                if not line.endswith(b"\n"):
+                    break  # it was being written when the process was killed
+                end += len(line)
+                if number:
+                    self._take(number, line)
+            self._file.truncate(end)
+            self._file.seek(end)
 
     def _take(self, number: int, line: bytes) -> None:
         """Add the finished chunk of a line; raise BatchError if the line is damaged."""
@@ -158,8 +155,12 @@ class Journal:
             ) from error
 
     def _open(self) -> None:
-        """Open and lock the file; raise BatchError if another process has locked it."""
-        self._file = open(self.path, "r+b", buffering=0)
+        """Open and lock the file.
+
+        Raises BatchError if another process has locked it, or it cannot be written.
+        """
+        with _writing(self.path):
+            self._file = open(self.path, "r+b", buffering=0)
         if fcntl is not None:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -178,17 +179,30 @@ class Journal:
             chunk: Its entry.
 
         Raises:
-            BatchError: The journal has chunk k already.
+            BatchError: The journal has chunk k already, or it cannot be written.
         """
         if k in self.done:
             raise BatchError(f"chunk {k} was done twice")
         self.done[k] = chunk
-        self._file.write(_line([k, *chunk], self.header["token"]))
+        with _writing(self.path):
+            self._file.write(_line([k, *chunk], self.header["token"]))
 
     def close(self) -> None:
         """Close the file; it is not removed."""
         if self._file is not None:
             self._file.close()
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Context manager that turns an OSError into a BatchError about the journal."""
+    try:
+        yield
+    except OSError as error:
+        raise BatchError(
+            f"the journal '{path}' cannot be written: {why_unread(error)}; valid: the"
+            " path of a file that may be written, on a disk with free space"
+        ) from error
 
 
 def _line(content: Any, mark: str) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 from dyn_core.engines import Program
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.native_program import NativeProgram
-from dyn_core.errors import SettingError, UnsupportedError, unknown_name, why_unread
+from dyn_core.errors import SettingError, UnsupportedError, unknown_name
 from dyn_core.export import package_files
 from dyn_core.export.c.c_file import c_file
 from dyn_core.export.c.check_source import check_source, vector_header
@@ -25,6 +25,7 @@ from dyn_core.export.object_code.linker import c_compiler, link
 from dyn_core.export.object_code.object_files import ObjectFile, compile_object
 from dyn_core.export.targets import Target, target_of
 from dyn_core.export.test_vectors import TestVector, bits, test_vector
+from dyn_core.validation import writing
 
 FORMS = ("object", "shared", "c")
 VARIANTS = ("scalar", "batch")
@@ -294,7 +295,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
             f"{file} {why}; valid: another folder, another name=, or remove it",
             "folder",
         )
-    try:
+    with writing(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in contents.items():
             handle, work = tempfile.mkstemp(prefix=".dyn_", dir=folder)
@@ -309,9 +310,6 @@ def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> N
         for name in known.keys() - contents.keys():
             if (folder / name).exists() and _digest(folder / name) == known[name]:
                 os.unlink(folder / name)  # of an earlier export of another form
-    except OSError as error:
-        reason = why_unread(error)
-        raise SettingError(f"{folder} cannot be written: {reason}", "folder") from error
 
 
 def _digest(file: Path) -> str:

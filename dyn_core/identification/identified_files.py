@@ -13,16 +13,27 @@ from xml.etree import ElementTree
 import numpy as np
 import yaml
 
-from dyn_core.errors import ModelError, SettingError, why_unread
+from dyn_core.errors import ModelError, SettingError
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.description import FRICTION_SPEED, JointSpec
 from dyn_core.spatial import RigidInertia, Symmetric
+from dyn_core.validation import writing
 from dyn_core.validation.quoting import mended_name, xml_text, yaml_comment
 
 HEADER = ["name", "value", "prior", "standard deviation"]
-KINDS = (".urdf", ".yaml", ".csv")
+ROBOT_FILES, TABLE_FILES = (".urdf", ".yaml"), (".csv",)  # valid extensions
 _OPTIONAL = ("friction_speed", "stribeck", "stribeck_speed")  # omitted if default
 _IN_JOINTS = ("armature", "rotors")  # sections whose values are in `joints`, too
+
+
+def check_file(path: Path, extensions: Sequence[str]) -> None:
+    """Raise SettingError unless a file's extension is valid, and its folder exists."""
+    if path.suffix not in extensions or not path.parent.is_dir():
+        raise SettingError(
+            f"{path}: valid: a file in a folder that is there, ending with"
+            f" {', '.join(extensions)}",
+            "path",
+        )
 
 
 def write_columns(
@@ -31,14 +42,15 @@ def write_columns(
     """Write values, priors and standard deviations as CSV; return the path.
 
     Args:
-        path: File; an existing one is replaced.
+        path: File that ends with .csv; an existing one is replaced.
         names: Name of each row.
         columns: Values, priors and standard deviations, (n,) each.
 
     Raises:
-        OSError: The file cannot be written.
+        SettingError: The extension is another one, or the file cannot be written.
     """
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    check_file(path, TABLE_FILES)
+    with writing(path), open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(HEADER)
         for name, *row in zip(names, *columns, strict=True):
@@ -85,46 +97,43 @@ def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> No
     """Write friction, rotors and springs of a robot's joints as a sidecar.
 
     Args:
-        path: File; an existing one is replaced.
+        path: File that ends with .yaml; an existing one is replaced.
         model: Robot.
         origin: Source of the data, for a comment in the file.
 
     Raises:
-        OSError: The file cannot be written.
+        SettingError: The extension is another one, or the file cannot be written.
     """
+    file = Path(path)
+    check_file(file, (".yaml",))
     what = f"Identified from {origin}; masses and inertias are not in a sidecar."
     head = yaml_comment([what])
     content = yaml.safe_dump(joints_sidecar(model), sort_keys=False)
-    Path(path).write_text(head + content, encoding="utf-8")
+    with writing(file):
+        file.write_text(head + content, encoding="utf-8")
 
 
 def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
     """Write a robot as a sidecar, or as a URDF with a sidecar; return the files.
 
     Args:
-        path: NAME.urdf, with a sidecar NAME.dyn.yaml; or a sidecar with another
-            extension of KINDS. Existing files are replaced.
+        path: NAME.urdf, with a sidecar NAME.dyn.yaml; or a sidecar NAME.yaml. Existing
+            files are replaced.
         model: Robot.
 
     Raises:
         SettingError: The extension is unknown, or the file cannot be written.
         ModelError: The robot was not read from a URDF file.
     """
-    if path.suffix not in KINDS or not path.parent.is_dir():
-        raise SettingError(
-            f"{path}: valid: a file in a folder that is there, ending with"
-            f" {', '.join(KINDS)}",
-            "path",
-        )
-    try:
+    check_file(path, ROBOT_FILES)
+    with writing(path):
         if path.suffix != ".urdf":
             _write_whole_sidecar(path, model)
             return (path,)
         path.write_text(urdf_of(model), encoding="utf-8")
-        sidecar = path.with_suffix(".dyn.yaml")
+    sidecar = path.with_suffix(".dyn.yaml")
+    with writing(sidecar):
         _write_whole_sidecar(sidecar, model)
-    except OSError as error:
-        raise SettingError(f"{path}: {why_unread(error)}", "path") from error
     return path, sidecar
 
 

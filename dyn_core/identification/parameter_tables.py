@@ -27,7 +27,7 @@ def write_table(path: str | os.PathLike[str], result: Identification) -> None:
     Columns: name, value, prior, standard deviation.
 
     Raises:
-        OSError: The file cannot be written.
+        SettingError: The file does not end with .csv, or cannot be written.
     """
     columns = (result.parameters, result.prior, result.standard_deviations)
     write_columns(Path(path), result.names, columns)

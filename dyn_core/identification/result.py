@@ -10,10 +10,16 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import ModelError, SettingError
-from dyn_core.identification.identified_files import write_columns, write_robot
+from dyn_core.identification.identified_files import (
+    ROBOT_FILES,
+    TABLE_FILES,
+    check_file,
+    write_columns,
+    write_robot,
+)
 from dyn_core.identification.regressor_rank import BaseParameters
 from dyn_core.model import Model
-from dyn_core.plots.figures import Curve, Panel, draw
+from dyn_core.plots.figures import Curve, Panel, draw, save_figure
 from dyn_core.plots.tables import plot_ranges
 
 VAGUE = 0.3  # relative standard deviation above which a parameter is hardly known
@@ -175,6 +181,7 @@ class Identification:
 
         Raises:
             UnsupportedError: matplotlib is not installed.
+            SettingError: The file cannot be written.
         """
         scale = np.maximum(np.maximum(abs(self.parameters), abs(self.prior)), 1e-12)
         changed = abs(self.parameters - self.prior) / scale
@@ -191,7 +198,7 @@ class Identification:
             f"{self.rank} combinations of {len(self.names)} parameters identified",
         )
         if path is not None:
-            figure.savefig(path, dpi=110)
+            save_figure(figure, path)
         return figure
 
     def plot_friction(self, path: str | os.PathLike[str] | None = None) -> Any:
@@ -203,6 +210,7 @@ class Identification:
         Raises:
             ModelError: No robot has these parameters.
             UnsupportedError: matplotlib is not installed.
+            SettingError: The file cannot be written.
         """
         if self.model is None:
             raise ModelError(f"no robot has these numbers: {self.reason}")
@@ -218,7 +226,7 @@ class Identification:
             panels.append(Panel(name, curves))
         figure = draw(panels, "friction [N·m | N]", "speed [rad/s | m/s]")
         if path is not None:
-            figure.savefig(path, dpi=110)
+            save_figure(figure, path)
         return figure
 
     def save(self, path: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -232,12 +240,11 @@ class Identification:
         Raises:
             ModelError: No robot has these parameters, or it was not read from a URDF
                 file.
-            SettingError: The extension is unknown, or the URDF or sidecar cannot be
-                written.
-            OSError: The table cannot be written.
+            SettingError: The extension is unknown, or a file cannot be written.
         """
         file = Path(path)
-        if file.suffix == ".csv":
+        check_file(file, (*ROBOT_FILES, *TABLE_FILES))
+        if file.suffix in TABLE_FILES:
             columns = self.parameters, self.prior, self.standard_deviations
             return (write_columns(file, self.names, columns),)
         if self.model is None:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.errors import SettingError, UnsupportedError, why_unread
+from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.validation import writing
 from dyn_core.validation.file_names import check_file_name
 from dyn_core.validation.quoting import plot_text
 
@@ -266,18 +267,24 @@ def check_plot(path: str, option: str = "plot") -> None:
     check_file_name(path, [f".{kind}" for kind in kinds], option, option)
 
 
-def save(figure: Any, path: str) -> None:
-    """Write a figure to a file and print its name.
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Write a figure to a file.
 
     Raises:
         SettingError: The file cannot be written.
     """
     try:
-        figure.savefig(path, dpi=110)
-    except OSError as error:
-        raise SettingError(f"plot {path}: {why_unread(error)}", "plot") from error
+        with writing(path, "plot"):
+            figure.savefig(path, dpi=110)
+    except SettingError:
+        raise
     except ValueError as error:  # matplotlib does not support the file type
         raise SettingError(f"plot {path}: {error}", "plot") from error
+
+
+def save(figure: Any, path: str) -> None:
+    """Write a figure by `save_figure`, and print its name."""
+    save_figure(figure, path)
     print(f"plot: {path}")
 
 

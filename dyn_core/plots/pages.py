@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dyn_core.errors import SettingError, why_unread
 from dyn_core.plots.figures import NO_PICTURES, can_draw, data_uri
+from dyn_core.validation import writing
 from dyn_core.validation.file_names import check_file_name
 from dyn_core.validation.quoting import html_text
 
@@ -178,10 +178,8 @@ def write_page(path: str | os.PathLike[str], content: str) -> None:
         SettingError: The file cannot be written.
     """
     file = Path(path)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent) as folder:
-            work = Path(folder) / file.name
-            work.write_text(content, encoding="utf-8")
-            work.replace(file)
-    except OSError as error:
-        raise SettingError(f"page {path}: {why_unread(error)}", "page") from error
+    parts = writing(file), tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent)
+    with parts[0], parts[1] as folder:
+        work = Path(folder) / file.name
+        work.write_text(content, encoding="utf-8")
+        work.replace(file)

@@ -14,7 +14,7 @@ from dyn_core.recordings.csv_files import read_csv, write_csv
 from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.npz_files import read_npz, write_npz
 from dyn_core.recordings.progress import RowProgress
-from dyn_core.validation import known_keywords
+from dyn_core.validation import known_keywords, writing
 from dyn_core.validation.file_names import check_file_name
 
 WRITTEN = (*bags.TABLES, ".mcap")
@@ -120,7 +120,7 @@ def write_motion(
         progress: Whether to show progress on a terminal.
 
     Raises:
-        SettingError: The name or folder is invalid.
+        SettingError: The name or folder is invalid, or the file cannot be written.
         UnsupportedError: The format cannot represent the joints, or rosbags is not
             installed.
     """
@@ -130,20 +130,21 @@ def write_motion(
         write_bag(record, file, bar)
         bar.end()
         return
-    descriptor, name = tempfile.mkstemp(prefix=".dyn_", dir=file.parent)
-    os.close(descriptor)
-    work = Path(name)
-    try:
-        if file.suffix == ".npz":
-            write_npz(record, work)
-        else:
-            write_csv(record, work, bar)
-            bar.end()
-        # mkstemp creates files that only their owner can read.
-        work.chmod(0o666 & ~_umask())
-        work.replace(file)
-    finally:
-        work.unlink(missing_ok=True)
+    with writing(file):
+        descriptor, name = tempfile.mkstemp(prefix=".dyn_", dir=file.parent)
+        os.close(descriptor)
+        work = Path(name)
+        try:
+            if file.suffix == ".npz":
+                write_npz(record, work)
+            else:
+                write_csv(record, work, bar)
+                bar.end()
+            # mkstemp creates files that only their owner can read.
+            work.chmod(0o666 & ~_umask())
+            work.replace(file)
+        finally:
+            work.unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -26,6 +26,7 @@ from dyn_core.validation.kinds import (
 )
 from dyn_core.validation.quoting import mended_name
 from dyn_core.validation.tables import REQUIRED, Field, Table, Tagged
+from dyn_core.validation.written_files import writing
 from dyn_core.validation.yaml_files import read_yaml
 
 __all__ = [
@@ -56,4 +57,5 @@ __all__ = [
     "refuse",
     "shown",
     "state_array",
+    "writing",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.recordings.progress import RowProgress
+from dyn_core.validation import writing
 from dyn_core.validation.file_names import check_file_name
 from dyn_core.view import colors, solids
 from dyn_core.view.painter import Drawn, Painter, simplified
@@ -177,14 +178,15 @@ def write_film(
     bar.end()
     palette = frames[len(frames) // 2].quantize(COLORS, dither=image.Dither.NONE)
     flat = [x.quantize(palette=palette, dither=image.Dither.NONE) for x in frames]
-    flat[0].save(
-        path,
-        save_all=True,
-        append_images=flat[1:],
-        duration=round(1000 / min(fps, 50.0)),
-        loop=0,
-        optimize=False,
-    )
+    with writing(path, "film"):
+        flat[0].save(
+            path,
+            save_all=True,
+            append_images=flat[1:],
+            duration=round(1000 / min(fps, 50.0)),
+            loop=0,
+            optimize=False,
+        )
     return len(frames)
 
 
@@ -198,8 +200,15 @@ def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> No
 
     Raises:
         UnsupportedError: Pillow is not installed.
+        SettingError: The file cannot be written, or has another extension.
     """
-    pillow().fromarray(Picture3D(scene).draw(state)).save(path, optimize=True)
+    file = Path(path)
+    if file.suffix.lower() != ".png":
+        message = f"picture '{path}'; valid: a file that ends with .png"
+        raise SettingError(message, "picture")
+    picture = pillow().fromarray(Picture3D(scene).draw(state))
+    with writing(file, "picture"):
+        picture.save(file, optimize=True)
 
 
 def check_film(path: str | Path) -> None:

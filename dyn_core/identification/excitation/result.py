@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.reference.trajectory import Trajectory, power_rows
-from dyn_core.errors import SettingError, why_unread
+from dyn_core.errors import SettingError
 from dyn_core.identification.excitation.conditioning import condition_number
 from dyn_core.identification.excitation.fourier import Fourier
 from dyn_core.identification.excitation.limits import BrokenLimit, MotionLimits
@@ -19,6 +19,7 @@ from dyn_core.identification.regressor_rank import BaseParameters
 from dyn_core.model import Model
 from dyn_core.plots import plot_motion
 from dyn_core.solving.registry import solver
+from dyn_core.validation import writing
 from dyn_core.validation.file_names import check_file_name
 
 CHECKED = 1e-3  # maximum time between samples of the check [s]
@@ -143,10 +144,8 @@ class Excitation:
                 f"{path} is not written: {self.broken[0]}"
                 + (f", and {len(self.broken) - 1} more" if self.broken[1:] else "")
             )
-        try:
+        with writing(path, "out"):
             Path(path).write_text(json.dumps(self.message()) + "\n", encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise SettingError(f"{path}: {why_unread(error)}", "out") from error
 
     def plot(self, title: str = "") -> Any:
         """Return a matplotlib figure of the motion and its joint forces.

@@ -60,6 +60,7 @@ from dyn_core.validation import (
     label,
     numbers,
     read_yaml,
+    writing,
 )
 
 LINKS = ("link_masses", "link_coms", "link_inertias")
@@ -208,6 +209,7 @@ def save_chain(
 
     Raises:
         ModelError: An argument is invalid; nothing is written.
+        SettingError: The file cannot be written.
 
     Source: WAW-1.1.
     """
@@ -218,7 +220,8 @@ def save_chain(
     data |= {key: x for key, x in settings.items() if x is not None}
     load_chain_file(data)
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=88)
-    Path(os.fspath(path)).write_text(text, encoding="utf-8")
+    with writing(path):
+        Path(os.fspath(path)).write_text(text, encoding="utf-8")
 
 
 def chain_data(chain: ChainModel) -> dict[str, Any]:
