@@ -283,7 +283,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
 
 
 def save(figure: Any, path: str) -> None:
-    """Write a figure by `save_figure`, and print its name."""
+    """Write a figure to a file and print its name; errors as in `save_figure`."""
     save_figure(figure, path)
     print(f"plot: {path}")
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dyn_core.validation.quoting import html_text
+
 Color = tuple[int, int, int]
 
 LINK: Color = (92, 116, 142)
@@ -35,17 +37,14 @@ def torque_color(share: float) -> Color:
 
 
 def torque_legend(meaning: str) -> str:
-    """Return the colour bar of joint forces as HTML, with a label in its middle.
-
-    The label `meaning` is HTML, too: it is not escaped.
-    """
+    """Return the colour bar of joint forces as HTML, with a label in its middle."""
     stops = ", ".join(f"rgb{torque_color(x)}" for x in np.linspace(-1, 1, 9))
     return (
         '<div style="font-size:11px;padding:2px 12px">'
         f'<div style="height:8px;border-radius:4px;'
         f'background:linear-gradient(90deg,{stops})"></div>'
         '<div style="display:flex;justify-content:space-between">'
-        f"<span>-</span><span>{meaning}</span><span>+</span></div></div>"
+        f"<span>-</span><span>{html_text(meaning)}</span><span>+</span></div></div>"
     )
 
 

@@ -116,8 +116,8 @@ def frame_times(duration: float, fps: float, speed: float) -> np.ndarray:
     count = int(np.floor(duration * fps / speed + 1e-9)) + 1  # despite rounding
     if count > MOST_PICTURES:
         raise SettingError(
-            f"a film of {count} pictures; valid: up to {MOST_PICTURES}: a lower --fps"
-            " or a higher --speed",
+            f"a film of {count} pictures; valid: up to {MOST_PICTURES}: a lower fps or"
+            " a higher speed",
             "fps",
         )
     return np.arange(count) * speed / fps

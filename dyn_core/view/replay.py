@@ -33,7 +33,7 @@ class Replay:
 
     Raises:
         SettingError: There are no rows, or times are not finite or decrease.
-        ShapeError: Times and states differ in number.
+        ShapeError: Times and states, or times and joint forces, differ in number.
     """
 
     scene: VisualScene
@@ -46,9 +46,10 @@ class Replay:
     def __post_init__(self) -> None:
         if self.t.ndim != 1 or not len(self.t):
             raise SettingError("a run without rows cannot be shown", "t")
-        if len(self.states) != len(self.t):
-            wanted = f"{len(self.t)} rows as t has"
-            raise ShapeError("states", wanted, f"{len(self.states)}")
+        for name, rows in (("states", self.states), ("tau", self.tau)):
+            if rows is not None and len(rows) != len(self.t):
+                wanted = f"{len(self.t)} rows as t has"
+                raise ShapeError(name, wanted, f"{len(rows)}")
         if not (np.isfinite(self.t).all() and (np.diff(self.t) >= 0).all()):
             raise SettingError("times must be finite and not fall", "t")
 
@@ -134,13 +135,12 @@ def of_arrays(
         model: Robot.
         t: Times, (rows,) [s].
         q: Positions, (rows, nq).
-        tau: Joint forces, (rows, nv); None: not known. The number of rows is not
-            checked.
+        tau: Joint forces, (rows, nv); None: not known.
         contacts: Returns the contact forces of a row; None: not known.
 
     Raises:
-        ShapeError: q or tau does not fit the robot, or q has another number of rows
-            than t.
+        ShapeError: q or tau does not fit the robot, or has another number of rows than
+            t.
         SettingError: There are no rows, or times are not finite or decrease.
     """
     for name, array, width in (("q", q, model.nq), ("tau", tau, model.nv)):

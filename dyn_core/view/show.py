@@ -13,7 +13,7 @@ from dyn_core.planar.chain.geometry import ChainState
 from dyn_core.planar.objects.objects import PlanarObject
 from dyn_core.recordings import Recording
 from dyn_core.tasks import RobotTask, Task
-from dyn_core.validation import known_keywords
+from dyn_core.validation import float_array, known_keywords
 from dyn_core.view import replay
 from dyn_core.view.browser.notebook import NotebookView
 from dyn_core.view.planar_scene import ChainScene, ObjectScene, task_scene
@@ -21,6 +21,7 @@ from dyn_core.view.replay import Replay
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.scene import VisualScene
 
+_SHOWN = "a Model, a ChainModel, a PlanarObject, a task, an environment of one"
 Shown = Any  # Model, ChainModel, PlanarObject, Task, RobotTask, or an environment
 
 
@@ -35,12 +36,14 @@ def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
         what: A Model, ChainModel, PlanarObject, task, or an environment of a task.
         states: States of a run, one in each row: q of a robot or object, positions x, y
             of a chain's joints (rows, n, 2), flat states of a task; or, if `what` is a
-            Model, a Recording of it.
-        t: Times of the rows, (rows,) [s]; None: steps of a task's interval.
+            Model or a task of a robot, a Recording of the robot.
+        t: Times of the rows, (rows,) [s]; None: steps of a task's interval, or times of
+            the Recording.
 
     Raises:
-        UnsupportedError: viser is not installed, or `what` is of another type.
-        ShapeError: The states do not fit, or `t` is missing.
+        UnsupportedError: viser is not installed, `what` is of another type, or has no
+            Recordings.
+        ShapeError: The states do not fit, `t` is missing, or a Recording has its own.
         SettingError: There are no rows, or times are not finite or decrease.
     """
     if states is None:
@@ -66,26 +69,27 @@ def scene_of(what: Shown) -> VisualScene:
         return ObjectScene(what)
     if isinstance(what, Task):
         return task_scene(what, what.start(np.random.default_rng(0), 1)[0])[0]
-    raise UnsupportedError(
-        f"a {type(what).__name__} is not shown; valid: a Model, a ChainModel, a"
-        " PlanarObject, a task, an environment of one"
-    )
+    raise UnsupportedError(f"a {type(what).__name__} is not shown; valid: {_SHOWN}")
 
 
 def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
     """Return the replay of states of a system; arguments and errors as in `show`."""
     what = _task_of(what)
     if isinstance(states, Recording):
-        return replay.of_recording(what, states)
-    rows = np.asarray(states, float)
-    if rows.ndim < 2 or not len(rows):
-        raise ShapeError("states", "a row for each time", f"shape {rows.shape}")
+        return _run_of_recording(what, states, t)
+    row, kind = _state_shape(what), type(what).__name__
+    rows = float_array("states", states, f"shape (rows, {', '.join(map(str, row))})")
+    if isinstance(what, ChainModel) and rows.ndim == 2:
+        row = (2 * what.n,)
+    if rows.shape[1:] != row or not len(rows):
+        wanted = f"a row {row} for each time, of a {kind}"
+        raise ShapeError("states", wanted, f"shape {rows.shape}")
     if t is None:
         interval = getattr(what, "interval", None)
         if interval is None:
             raise ShapeError("t", f"{len(rows)} times", "None")
         t = interval * np.arange(len(rows))
-    times = np.asarray(t, float)
+    times = float_array("t", t, f"shape ({len(rows)},)")
     if isinstance(what, RobotTask):
         return replay.of_arrays(what.model, times, what.rows(rows).q)
     if isinstance(what, Model):
@@ -98,11 +102,40 @@ def run_of(what: Shown, states: Any, t: Any = None) -> Replay:
         scene = ObjectScene(what)
         points = np.array([scene.state(row) for row in rows])
         return replay.of_points(scene, times, points)
-    if isinstance(what, Task):
-        scene_of_task, places = task_scene(what, rows[0])
-        points = np.array([places(row) for row in rows])
-        return replay.of_points(scene_of_task, times, points)
-    raise UnsupportedError(f"states of a {type(what).__name__} are not shown")
+    scene_of_task, places = task_scene(what, rows[0])
+    points = np.array([places(row) for row in rows])
+    return replay.of_points(scene_of_task, times, points)
+
+
+def _state_shape(what: Any) -> tuple[int, ...]:
+    """Return the shape of a state that is shown; raise UnsupportedError for others."""
+    if isinstance(what, Model | PlanarObject):
+        return (what.nq,)
+    if isinstance(what, ChainModel):
+        return (what.n, 2)
+    if isinstance(what, RobotTask | Task):
+        return (what.ns,)
+    raise UnsupportedError(
+        f"states of a {type(what).__name__} are not shown; valid: {_SHOWN}"
+    )
+
+
+def _run_of_recording(what: Any, run: Recording, t: Any) -> Replay:
+    """Return the replay of a Recording of a robot, or of a robot's task.
+
+    Raises:
+        UnsupportedError: `what` is something else.
+        ShapeError: The run is of another robot, or `t` is not None.
+    """
+    model = what.model if isinstance(what, RobotTask) else what
+    if not isinstance(model, Model):
+        raise UnsupportedError(
+            f"a Recording is no run of a {type(what).__name__}; valid: a Model or a"
+            " task of a robot, or states and their times t"
+        )
+    if t is not None:
+        raise ShapeError("t", "None, since a Recording has its times", "times")
+    return replay.of_recording(model, run)
 
 
 def _task_of(what: Shown) -> Any:

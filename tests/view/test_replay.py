@@ -21,7 +21,7 @@ from dyn_core.recordings import (
 )
 from dyn_core.recordings.files import is_recording
 from dyn_core.view import film, replay, runs
-from dyn_core.view.colors import torque_color
+from dyn_core.view.colors import torque_color, torque_legend
 from dyn_core.view.painter import Drawn, Painter, grid_step, simplified
 from dyn_core.view.planar_scene import ChainScene, ObjectScene
 from dyn_core.view.robot_scene import RobotScene
@@ -228,6 +228,40 @@ def test_tasks_and_environments_are_shown():
         scene_of([])
 
 
+def test_recordings_are_runs_of_robots_and_of_their_tasks():
+    """A task of a robot shows its robot; what has no Recording says so."""
+    walk = envs.robot_task("quadruped_walk")
+    recording = dyn.simulate(walk.model, duration=0.01)
+    shown = run_of(walk, recording)
+    assert shown.states == pytest.approx(run_of(walk.model, recording).states, abs=0)
+    for what in (envs.planar_task("walker"), dyn.planar.planar_object("acrobot"), 3):
+        with pytest.raises(UnsupportedError, match="no run of .*valid: a Model"):
+            run_of(what, recording)
+    with pytest.raises(ShapeError, match="t: wanted None"):
+        run_of(walk, recording, recording.t)
+
+
+@pytest.mark.parametrize("name", ["robot", "robot's task", "chain", "object", "task"])
+@pytest.mark.parametrize(
+    "states", [[], "abc", [[]], np.zeros((2, 5)), np.zeros((2, 3, 3)), [[1], [2, 3]]]
+)
+def test_states_that_do_not_fit_are_refused(name, states):
+    """Of each kind of system, by shape and type."""
+    task = envs.planar_task("planar_chain")
+    what = {
+        "robot": dyn.load("arm7"), "robot's task": envs.robot_task("reach"),
+        "chain": task.system, "object": dyn.planar.planar_object("acrobot"), "task": task,
+    }[name]  # fmt: skip
+    with pytest.raises(ShapeError, match="states: wanted"):
+        run_of(what, states, [0.0, 1.0])
+
+
+def test_joint_forces_have_a_row_for_each_time():
+    model, recording = _arm_run()
+    with pytest.raises(ShapeError, match="tau: wanted 5 rows as t has, got 4"):
+        replay.of_arrays(model, recording.t, recording.q, recording.tau[:4])
+
+
 def test_an_episode_of_an_environment_is_a_run():
     pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra env)")
     shown = runs.episode("dyn_ros/Pendulum-v0", duration=0.5)
@@ -366,5 +400,9 @@ def test_films_that_cannot_be_are_refused(path, fps, why, tmp_path):
     model, recording = _arm_run()
     with pytest.raises(SettingError, match=why):
         film.write_film(replay.of_recording(model, recording), tmp_path / path, fps)
-    with pytest.raises(SettingError, match="higher --speed"):
+    with pytest.raises(SettingError, match="lower fps or a higher speed"):
         film.frame_times(1e6, 20.0, 1.0)
+
+
+def test_a_label_of_the_colours_is_text():
+    assert "<span>a &lt;b&gt; &amp; c</span>" in torque_legend("a <b> & c")

@@ -252,6 +252,9 @@ def test_a_run_is_shown_in_a_notebook(tmp_path):
     page.save(tmp_path / "run.html")
     still = show(run.model)
     assert 1e5 < len(still.page()) < len(page.page())
+    long = show(run.model, np.zeros((2, 7)), [0.0, 80.0])
+    with pytest.raises(SettingError, match=r"less than 80 s; valid: some of its rows"):
+        long.page()
 
 
 MESHED = """

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dyn_core.errors import SettingError
 from dyn_core.plots.pages import write_page
 from dyn_core.validation.quoting import html_text
 from dyn_core.view.browser.server import HOST, start_server, stop_server, viser_module
 from dyn_core.view.browser.stage import Stage
-from dyn_core.view.film import frame_times
+from dyn_core.view.film import MOST_PICTURES, frame_times
 from dyn_core.view.replay import Replay
 from dyn_core.view.scene import VisualScene
 
@@ -51,7 +52,7 @@ class NotebookView:
     def page(self) -> str:
         """Return the whole HTML page, which a browser shows without a server.
 
-        Raises SettingError for a run of more than 80 s (2000 frames).
+        Raises SettingError for a run of 80 s or more (2000 pictures).
         """
         if not self._page:
             self._page = _page(self.scene, self.replay)
@@ -68,6 +69,13 @@ def _page(scene: VisualScene, replay: Replay | None) -> str:
     try:
         camera, times = None, np.zeros(1)
         if replay is not None:
+            if replay.duration >= MOST_PICTURES / FPS:
+                raise SettingError(
+                    f"a run of {replay.duration:g} s; a page shows less than"
+                    f" {MOST_PICTURES / FPS:g} s; valid: some of its rows, such as"
+                    " states[:k] and t[:k]",
+                    "states",
+                )
             times = frame_times(replay.duration, FPS, 1.0)
             chosen = np.array(
                 [replay.state(float(t)) for t in times[:: len(times) // 40 + 1]]
