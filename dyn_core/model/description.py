@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model.loops.loop_constraints import LoopConstraint
 from dyn_core.model.shapes import Material, PairRules, Shape
 from dyn_core.spatial import Matrix, RigidInertia, Vector
@@ -192,5 +193,8 @@ class Description:
     pairs: PairRules = PairRules()
 
     def link(self, name: str) -> LinkSpec:
-        """Return the link of this name; raise StopIteration if there is none."""
-        return next(link for link in self.links if link.name == name)
+        """Return the link of this name; raise ModelError if there is none."""
+        links = {link.name: link for link in self.links}
+        if name not in links:
+            raise ModelError(unknown_name("link", name, links), name)
+        return links[name]

@@ -54,6 +54,7 @@ class Registry:
         self.manager = pluggy.PluginManager(hookspecs.PROJECT)
         self.manager.add_hookspecs(hookspecs)
         self.failures: list[PluginError] = []
+        self._loaded: set[tuple[str, str]] = set()
         self._solvers: dict[str, Solver] = {}
         self._taken: dict[str, list[str]] = {}
         self._problems: dict[str, Signature] = {}
@@ -64,15 +65,14 @@ class Registry:
     def load(self) -> None:
         """Load every installed plugin, first the plugins of this project.
 
-        Errors are reported, not raised. Call it once: a second call reports every
-        plugin as registered already.
+        Errors are reported, not raised. A further call loads plugins that were
+        installed since.
         """
-        seen = set()
         points = entry_points(group=GROUP)
         for point in sorted(points, key=lambda point: _package(point) not in BUILT_IN):
             key = (point.name, point.value)
-            if key not in seen:
-                seen.add(key)
+            if key not in self._loaded:
+                self._loaded.add(key)
                 self._load(point)
 
     def _load(self, point: EntryPoint) -> None:

@@ -75,3 +75,11 @@ def test_the_version_is_printed_without_loading_anything():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert out == [f"dyn_ros {dyn.__version__}", "set()"]
+
+
+def test_authors_get_all_that_the_page_of_authoring_imports():
+    """What `authoring` imports for authors is in its __all__."""
+    from dyn_core import authoring
+
+    names = [name for name in vars(authoring) if name[0] != "_"]
+    assert sorted(names) == sorted(set(authoring.__all__))

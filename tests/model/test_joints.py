@@ -561,3 +561,35 @@ def test_angles_are_drawn_up_to_near_their_singularity(kind, entry):
     most = math.pi / 2 - 0.2
     assert -most <= min(drawn) < 0.1 - most
     assert most - 0.1 < max(drawn) <= most
+
+
+@pytest.mark.parametrize("kind", ["revolute", "helical", "planar", "universal"])
+def test_geometry_is_changed_by_its_name(kind):
+    """Another name, or another count of numbers, is refused."""
+    spec = JointSpec("j", kind, "a", "b", axis=AXIS, axes=OBLIQUE_AXES, pitch=0.1)
+    joint = make_joint(spec)
+    what = "axes" if kind == "universal" else "axis"
+    count = len(joint.geometry(what))
+    for wrong in ({"axis", "axes"} - {what}) | {"colour"}:
+        with pytest.raises(dyn.ModelError, match=f"of type {kind} has no {wrong}"):
+            joint.with_geometry(wrong, [1.0] * count)
+    with pytest.raises(
+        dyn.ModelError, match=f"{count} numbers wanted, got {count + 1}"
+    ):
+        joint.with_geometry(what, [1.0] * (count + 1))
+    with pytest.raises(dyn.SingularError, match="whose length is 0"):
+        joint.with_geometry(what, [0.0] * count)
+
+
+@pytest.mark.parametrize("axis", [(0, 0, 0), (0, 1), (1, 0, np.nan), ("x", 0, 1)])
+def test_an_axis_is_three_numbers_with_a_length(axis):
+    for kind in (Revolute, Planar, Universal, Helical):
+        with pytest.raises(dyn.ModelError, match="axis"):
+            kind(axis)
+
+
+def test_a_description_names_its_links():
+    description = dyn.load("two_link").build.description
+    assert description.link("link2").name == "link2"
+    with pytest.raises(dyn.ModelError, match="no link is called 'lnk2'.*link2"):
+        description.link("lnk2")

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dyn_core.errors import ModelError
-from dyn_core.planar import from_angles, make_chain_like
+from dyn_core.planar import from_angles, make_chain, make_chain_like
 from dyn_core.planar.chain import files
 from dyn_core.planar.chain.files import (
     chain_data,
@@ -171,3 +171,13 @@ def test_saving_checks_what_it_writes(tmp_path):
     with pytest.raises(ModelError, match="start: theta has 1 numbers; valid: 2"):
         save_chain(chain, path, {"theta": [1.0]})
     assert not path.exists()
+
+
+def test_units_of_unknown_parameters_are_refused():
+    chain = make_chain((0.5,), (0.4, 0.6))
+    assert chain.unit("masses") == "kg"
+    for ask in (chain.unit, chain.parameter):
+        with pytest.raises(
+            ModelError, match="no parameter path 'mass'; valid: lengths"
+        ):
+            ask("mass")

@@ -105,6 +105,9 @@ def test_an_installation_has_one_name_however_it_is_spelt(monkeypatch, spelling)
     origins = {loaded.solver(name).origin for name in loaded.names(references=True)}
     assert "dyn_ros (dyn_plugins.dynamics.rnea)" in origins
     assert all(origin.startswith("dyn_ros (") for origin in origins)
+    names = loaded.names(references=True)
+    loaded.load()
+    assert (loaded.names(references=True), loaded.failures) == (names, [])
 
 
 @pytest.mark.parametrize("asked", ["Spelt.Dyn", "spelt-dyn", "spelt_dyn"])

@@ -80,9 +80,23 @@ class Joint(ABC):
             values: Numbers or symbols, as many as `geometry` returns.
 
         Raises:
-            ModelError: The kind has no geometry.
+            ModelError: The kind has no such numbers, or another number of them.
+            SingularError: The length of a direction is zero.
         """
-        raise ModelError(f"a joint of type {self.kind} has no {what}")
+        count = len(self.geometry(what))
+        if not count:
+            raise ModelError(f"a joint of type {self.kind} has no {what}")
+        if len(values) != count:
+            message = f"{what} of a joint of type {self.kind}: {count} numbers wanted"
+            raise ModelError(f"{message}, got {len(values)}")
+        return self._with_geometry(what, values)
+
+    def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint with other numbers for which `geometry` is not empty.
+
+        Kinds with a geometry implement it; this class raises NotImplementedError.
+        """
+        raise NotImplementedError
 
     @property
     def series(self) -> tuple[int, ...] | None:

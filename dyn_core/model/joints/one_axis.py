@@ -9,22 +9,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dyn_core.errors import ModelError, SingularError
 from dyn_core.model.description import JointSpec
 from dyn_core.model.joints.base import Joint
 from dyn_core.numbers.scalar import Scalar, cos, sin, sqrt
 from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform, Vector
+from dyn_core.validation import finite_array
 
 _ZERO = Vector((0.0, 0.0, 0.0))
 Axis = tuple[Scalar, ...]
 
 
 def unit(axis: Iterable[float]) -> Vector:
-    """Return an axis scaled to unit length; raise ZeroDivisionError for zero length.
+    """Return an axis scaled to unit length.
 
-    Components that are 0 or ±1 up to rounding are set to these values.
+    Components that are 0 or ±1 up to rounding are set to these values. Raises
+    ModelError unless it has three finite numbers, which are not all zero.
     """
-    x, y, z = map(float, axis)
+    x, y, z = finite_array("axis", tuple(axis), 3)
     length = math.sqrt(x * x + y * y + z * z)
+    if length == 0.0:
+        raise ModelError(f"axis is ({x}, {y}, {z}); valid: a length above 0", "axis")
     return Vector((_snapped(x / length), _snapped(y / length), _snapped(z / length)))
 
 
@@ -38,9 +43,11 @@ def _snapped(x: float) -> float:
 def direction(values: Sequence[Scalar]) -> Axis:
     """Return an axis of floats or symbols scaled to unit length.
 
-    Raises ZeroDivisionError for floats of zero length.
+    Raises SingularError for floats of zero length.
     """
     if all(isinstance(x, (int, float)) for x in values):
+        if not any(values):
+            raise SingularError("axis, whose length is 0")
         return tuple(unit(values))
     axis = Vector(values)
     return tuple(axis * (1.0 / sqrt(axis @ axis)))
@@ -69,7 +76,7 @@ def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
 class _OneAxis(Joint):
     """A joint with one unit axis, the same in the frames before and after it.
 
-    The axis is normalised; a zero axis raises ZeroDivisionError.
+    The axis is normalised; a zero axis raises ModelError.
     """
 
     entries: ClassVar[tuple[str, ...]] = ("axis",)
@@ -87,11 +94,8 @@ class _OneAxis(Joint):
         """Return the axis (3 numbers); empty for other `what`."""
         return list(self.axis) if what == "axis" else []
 
-    def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis, which is normalised.
-
-        `what` is ignored.
-        """
+    def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint with another axis, which is normalised."""
         joint = copy(self)
         joint.axis = direction(values)
         return joint
@@ -177,10 +181,10 @@ class Helical(_OneAxis):
         """Return the axis (3 numbers) or the pitch; empty for other `what`."""
         return [self.pitch] if what == "pitch" else super().geometry(what)
 
-    def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis, or for other `what` another pitch."""
+    def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint with another axis or pitch."""
         if what == "axis":
-            return super().with_geometry(what, values)
+            return super()._with_geometry(what, values)
         joint = copy(self)
         joint.pitch = values[0]
         return joint

@@ -166,11 +166,8 @@ class _OfAxis(Product):
         """Return the axis (3 numbers); empty for other `what`."""
         return list(self.axis) if what == "axis" else []
 
-    def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis, which is normalised.
-
-        `what` is ignored.
-        """
+    def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint with another axis, which is normalised."""
         joint = copy(self)
         joint.axis = direction(values)
         joint.factors = joint._about(joint.axis)
@@ -277,11 +274,8 @@ class Universal(Product):
             return []
         return [x for factor in self.factors for x in factor.geometry("axis")]
 
-    def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with other axes (6 numbers), each of which is normalised.
-
-        `what` is ignored.
-        """
+    def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint with other axes (6 numbers), each of which is normalised."""
         joint, both = copy(self), (values[:3], values[3:])
         joint.factors = tuple(Revolute().with_geometry("axis", x) for x in both)
         return joint

@@ -250,7 +250,8 @@ class ChainModel(System):
         return list(getattr(self, path))
 
     def unit(self, path: str) -> str:
-        """Return the unit of a parameter path; raise KeyError for an unknown one."""
+        """Return the unit of a parameter path; raise ModelError for an unknown one."""
+        self.parameter(path)
         return UNITS[path]
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> ChainModel:

@@ -46,7 +46,7 @@ class Event:
             points stop).
         message: Description.
         joint: Index of the joint, or -1.
-        loss: Energy lost in the whole impact [J]: each hit of one impact repeats it; 0
+        loss: Energy lost in an impact [J], in its first hit; 0 for its other hits, and
             for other kinds.
         impulse: Of the constraint [N·s | N·m·s]; 0 if it was released at once, and for
             other kinds.

@@ -397,9 +397,9 @@ class ChainSimulator(MovingChain):
         elif not modes.on:
             self._note("release", "all that was hit would have to pull")
         self.v, self.lost = result.v_next, self.lost + result.loss
-        for key in keys:
-            push = pushes.get(key, 0.0)
-            self._note("hit", key.label, key.joint, result.loss, push)
+        for k, key in enumerate(keys):
+            loss, push = 0.0 if k else result.loss, pushes.get(key, 0.0)
+            self._note("hit", key.label, key.joint, loss, push)
         if len(self._touched) > EVENTS:
             self._note(
                 "event_limit", f"more than {EVENTS} events in a step: all is kept on"
