@@ -13,7 +13,7 @@ from dyn_core.errors import ModelError, SettingError, ShapeError, unknown_name
 from dyn_core.identification.fitting.consistent_fit import Bounds
 from dyn_core.model import Model, parameter_paths
 from dyn_core.model.parameter_vector import FRICTION, INERTIAL, Layout
-from dyn_core.validation import float_array
+from dyn_core.validation import float_array, shown
 
 # Joint parameters of each law of joint friction.
 FRICTION_LAWS = {
@@ -187,6 +187,9 @@ class Unknowns:
             if by_nature and kind in _NOT_NEGATIVE:
                 low[k] = 0.0
             low[k], high[k] = SPEEDS.get(kind, (low[k], high[k]))
+        if more is not None and not isinstance(more, Mapping):
+            message = f"bounds is {shown(more)}; valid: a mapping of names to intervals"
+            raise SettingError(message, "bounds")
         for name, pair in (more or {}).items():
             places = self.places("bounds", name)
             if consistent and any(
@@ -381,7 +384,7 @@ def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str
     """
     if isinstance(friction, (bool, np.bool_)):
         law = FRICTION_LAWS["coulomb"] if friction else ()
-    elif friction in FRICTION_LAWS:
+    elif isinstance(friction, str) and friction in FRICTION_LAWS:
         law = FRICTION_LAWS[friction]
     else:
         raise SettingError(

@@ -34,7 +34,7 @@ from dyn_core.model.sources.origin import Origin
 from dyn_core.numbers.scalar import Scalar
 from dyn_core.problems.system import System
 from dyn_core.spatial import Vector
-from dyn_core.validation import state_array
+from dyn_core.validation import shown, state_array
 
 Values = TypeVar("Values", Vector, np.ndarray)
 
@@ -267,7 +267,8 @@ class Model(Tree, System):
         unknown link is no error.
         """
         materials = self.build.description.materials
-        return materials.get(link, materials.get("default", Material()))
+        default = materials.get("default", Material())
+        return materials.get(link, default) if isinstance(link, str) else default
 
     @property
     def clusters(self) -> tuple[clusters.Cluster, ...]:
@@ -433,7 +434,7 @@ class Model(Tree, System):
             ModelError: `joints` is no mapping, a joint is unknown or fixed already, a
                 position is not valid, or as in `rebuilt`.
         """
-        check_choices("warn", joints)
+        check_choices("warn", () if joints is None else joints)  # None: no lock there
         return self.rebuilt(lock={**self.build.lock, **joints})
 
     def drive(self, joint: str, pose: Drive) -> Model:
@@ -473,10 +474,14 @@ class Model(Tree, System):
             joint: Joint object.
 
         Raises:
-            ModelError: Unknown joint, or as in `rebuilt`.
+            ModelError: Unknown joint, `joint` is no Joint, or as in `rebuilt`.
 
         Source: KIM-2.4 (user-defined joints).
         """
+        if not isinstance(name, str) or not isinstance(joint, Joint):
+            raise ModelError(
+                f"with_joint({shown(name)}, {shown(joint)}); valid: a name and a Joint"
+            )
         return self.rebuilt(joints={**self.build.joints, name: joint})
 
     def with_forces(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.errors import SettingError, UnsupportedError
-from dyn_core.validation import writing
+from dyn_core.validation import shown, writing
 from dyn_core.validation.file_names import check_file_name
 from dyn_core.validation.quoting import plot_text
 
@@ -262,6 +262,9 @@ def check_plot(path: str, option: str = "plot") -> None:
         UnsupportedError: matplotlib is not installed.
         SettingError: The file type is not supported, or the folder does not exist.
     """
+    if not isinstance(path, str | os.PathLike):
+        message = f"{option} {shown(path)}; valid: the name of a file"
+        raise SettingError(message, option)
     figure, _ = new_figure()
     kinds = sorted(figure.canvas.get_supported_filetypes())
     check_file_name(path, [f".{kind}" for kind in kinds], option, option)

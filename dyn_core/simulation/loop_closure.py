@@ -17,7 +17,7 @@ from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.loops.loop_constraints import velocity_rows
 from dyn_core.solving.registry import solver
-from dyn_core.validation import Quantity, Whole, known_keywords, one_state
+from dyn_core.validation import ListOf, Name, Quantity, Whole, known_keywords, one_state
 
 DIFFERENCES = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # central, of eighth order
 INSTANT = 1e-3  # step of the finite differences in time [s]
@@ -217,6 +217,7 @@ def close_rates(
 
     Source: KIM-3.0.
     """
+    Quantity(0.0, above=True).read("close_rates: tolerance", tolerance)
     program = constraint_rows(model, time)
     free = _free(model, fixed)
     q = one_state("q", q, model.nq)
@@ -271,8 +272,12 @@ def driven_rate(model: Model, q: Any, time: float) -> Any:
 
 
 def _free(model: Model, fixed: Sequence[str]) -> np.ndarray:
-    """Return the indices of velocity coordinates of joints that are not fixed."""
+    """Return the indices of velocity coordinates of joints that are not fixed.
+
+    Raises ModelError unless `fixed` lists names of joints.
+    """
     free = np.ones(model.nv, bool)
-    for name in fixed:
+    fixed = (fixed,) if isinstance(fixed, str) else fixed
+    for name in ListOf(Name()).read("fixed", fixed):
         free[model.v_slice(name)] = False
     return np.flatnonzero(free)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
 from dyn_core.simulation.channels import Channels
-from dyn_core.validation import float_array, shown
+from dyn_core.validation import float_array, is_finite, shown
 
 
 class SimulatedPlant(ABC):
@@ -59,17 +59,15 @@ class SimulatedPlant(ABC):
         """
         for name in ("period", "command_timeout", *times):
             value = getattr(self, name)
-            if not (
-                isinstance(value, Real) and float(value) > 0 and math.isfinite(value)
-            ):
-                raise SettingError(
-                    f"{name} must be > 0 and finite, got {value!r}", name
-                )
+            if not (is_finite(value) and value > 0):
+                message = f"{name} must be > 0 and finite, got {shown(value)}"
+                raise SettingError(message, name)
         count = self.substeps
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-            raise SettingError(
-                f"substeps must be >= 1 and whole, got {count!r}", "substeps"
-            )
+            message = f"substeps must be >= 1 and whole, got {shown(count)}"
+            raise SettingError(message, "substeps")
+        if not is_finite(count):
+            raise SettingError(f"substeps are too many: {shown(count)}", "substeps")
         for item in fields(self):  # type: ignore[arg-type]  # leaves are dataclasses
             value = getattr(self, item.name)
             if isinstance(item.default, bool) and not isinstance(value, bool):
@@ -192,10 +190,13 @@ class SimulatedPlant(ABC):
 
 def _time(name: str, value: Any) -> float:
     """Return a time as a float; raise a SettingError if it is not a number."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise SettingError(
-            f"{name} is {shown(value)}; valid: the time, a number [s]; joint forces go"
-            " to command(t, tau)",
-            name,
-        )
-    return float(value)
+    try:
+        if isinstance(value, Real) and not isinstance(value, bool):
+            return float(value)
+    except OverflowError:
+        pass  # an int too large for a float
+    raise SettingError(
+        f"{name} is {shown(value)}; valid: the time, a number [s]; joint forces go to"
+        " command(t, tau)",
+        name,
+    )

@@ -311,8 +311,9 @@ def _state(name: str, values: Any, size: int) -> np.ndarray:
     """
     try:
         array = np.asarray(values, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.full(1, np.nan)
     if array.shape != (size,) or not np.isfinite(array).all():
-        raise SettingError(f"{name} needs {size} finite numbers, got {values!r}", name)
+        got = shown(values)
+        raise SettingError(f"{name} needs {size} finite numbers, got {got}", name)
     return array

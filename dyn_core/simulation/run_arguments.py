@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from numbers import Real
 from typing import Any
 
 from dyn_core.errors import SettingError
-from dyn_core.validation import check_keywords
+from dyn_core.validation import check_keywords, is_finite, shown
 
 ControlLaw = Callable[..., Any]  # (t, q, qd) -> joint forces, or None
 MOST_ROWS = 100_000_000  # limit of a run: an hour of computing, and gigabytes
@@ -62,10 +60,10 @@ def row_count(duration: Any, period: float) -> int:
         SettingError: The duration is invalid, has more than MOST_ROWS periods, or is
             positive but less than half a period.
     """
-    number = isinstance(duration, Real) and not isinstance(duration, bool)
-    if not number or not math.isfinite(duration) or duration < 0:
+    if not is_finite(duration) or duration < 0:
         raise SettingError(
-            f"duration is {duration!r}; valid: a finite number of seconds, 0 or more",
+            f"duration is {shown(duration)}; valid: a finite number of seconds, 0 or"
+            " more",
             "duration",
         )
     count = round(min(float(duration) / period, 10.0 * MOST_ROWS))

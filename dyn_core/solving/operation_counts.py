@@ -12,8 +12,8 @@ from typing import Any
 
 from dyn_core.engines.base import Program
 from dyn_core.engines.plain import Counting
-from dyn_core.errors import UnsupportedError, unknown_name
-from dyn_core.validation import known_keywords
+from dyn_core.errors import ShapeError, UnsupportedError, unknown_name
+from dyn_core.validation import float_array, known_keywords, shown
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 _LAST = 3  # number of last points that determine the slope
@@ -124,11 +124,14 @@ def count(
         is `.total()`.
 
     Raises:
-        UnsupportedError: `how` is unknown, or the Program is of a NumpySolver.
+        UnsupportedError: `how` is unknown, or `what` is a Program of a NumpySolver, or
+            no function.
+        ShapeError: `numbers` are no list of numbers, or not as many as the Program
+            has inputs.
 
     Source: RBD5-1.1 (cost of an algorithm).
     """
-    if how not in KINDS:
+    if not isinstance(how, str) or how not in KINDS:
         raise UnsupportedError(unknown_name("way of counting", how, KINDS))
     function: Any = (
         getattr(what, "function", None) if isinstance(what, Program) else what
@@ -137,8 +140,17 @@ def count(
         raise UnsupportedError(
             "operations can be counted for a TracedSolver only, not for a NumpySolver"
         )
+    if not callable(function):
+        message = f"operations of {shown(what)}; valid: a Program, or a function"
+        raise UnsupportedError(message)
+    flat = float_array("numbers", numbers, "a flat list")
+    size = flat.size
+    if isinstance(what, Program):
+        size = sum(port.size for port in what.inputs)
+    if flat.shape != (size,):
+        raise ShapeError("numbers", f"shape ({size},)", f"shape {flat.shape}")
     with counting() as counter:
-        function([KINDS[how](float(x)) for x in numbers])
+        function([KINDS[how](x) for x in flat.tolist()])
     return counter
 
 

@@ -3,6 +3,7 @@
 from dyn_core.validation.arrays import (
     finite_array,
     float_array,
+    is_finite,
     one_state,
     state_array,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "check_keywords",
     "finite_array",
     "float_array",
+    "is_finite",
     "kind_like",
     "known_keywords",
     "known_name",

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dyn_core.errors import ModelError, ShapeError
 from dyn_core.validation.kinds import shown
+
+
+def is_finite(value: object) -> bool:
+    """Return whether a value is a real number that is finite as a float; no boolean."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int too large for a float
+        return False
 
 
 def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
@@ -64,11 +77,13 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
 
 
 def one_state(name: str, values: ArrayLike, length: int) -> np.ndarray:
-    """Return a numeric array of shape (length,), converted as by state_array.
+    """Return a float array of shape (length,), converted as by state_array.
 
-    Raises ShapeError for a batch, another length, or values that are not numeric.
+    Raises ShapeError for a batch, another length, or values that are not real numbers.
     """
     array = state_array(name, values, length)
+    if array.dtype.kind == "c":
+        raise ShapeError(name, f"real numbers of shape ({length},)", "complex ones")
     if array.ndim != 1:
         raise ShapeError(name, f"shape ({length},)", f"shape {array.shape}")
     return array

@@ -12,6 +12,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.problems.system import System
 from dyn_core.sharing import cached_property
+from dyn_core.validation import shown
 
 KINDS = (
     "bilateral",  # u = 0, any impulse
@@ -87,7 +88,12 @@ class ConstraintLayout(System):
     name: str = "constraints"
 
     def __post_init__(self) -> None:
-        parts = tuple((kind, int(rows)) for kind, rows in self.parts)
+        try:
+            parts = tuple((kind, int(rows)) for kind, rows in self.parts)
+        except (TypeError, ValueError, OverflowError) as error:
+            valid = "pairs of a kind and a number of rows"
+            got = shown(self.parts)
+            raise ModelError(f"parts are {got}; valid: {valid}") from error
         object.__setattr__(self, "parts", parts)
         for index, (kind, rows) in enumerate(parts):
             if kind not in KINDS:

@@ -23,6 +23,7 @@ from dyn_core.contact.problem.projections import HUGE
 from dyn_core.contact.problem.residuals import law_residuals, weights
 from dyn_core.errors import ModelError
 from dyn_core.sharing import cached_property
+from dyn_core.validation import shown
 
 Sweep = Callable[[np.ndarray], np.ndarray]
 
@@ -78,6 +79,9 @@ class ConstraintProblem:
     def __post_init__(self) -> None:
         layout: Any = self.layout
         if not isinstance(layout, ConstraintLayout):
+            if not isinstance(layout, (list, tuple)):
+                valid = "a ConstraintLayout, or a list of its blocks"
+                raise ModelError(f"layout is {shown(layout)}; valid: {valid}", "layout")
             layout = ConstraintLayout.of(*layout)
         set_field = object.__setattr__
         set_field(self, "layout", layout)

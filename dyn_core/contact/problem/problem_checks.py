@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import ModelError
+from dyn_core.validation import shown
 
 
 def numbers(problem: Any, field: str, size: int) -> np.ndarray:
@@ -24,7 +26,7 @@ def numbers(problem: Any, field: str, size: int) -> np.ndarray:
     """
     try:
         values = np.array(getattr(problem, field), float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{field}: valid: numbers", field) from error
     if values.shape not in ((), (size,)):
         raise ModelError(
@@ -55,7 +57,7 @@ def matrix(problem: Any) -> np.ndarray:
     m = problem.layout.m
     try:
         G: Any = np.array(problem.G, float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError("G: valid: numbers, or a function", "G") from error
     G = G.reshape(m, m) if G.size == 0 == m else G
     if G.shape != (m, m):
@@ -154,6 +156,8 @@ def labels(problem: Any, field: str) -> tuple[Any, ...] | None:
     labels, count = getattr(problem, field), len(problem.layout.parts)
     if labels is None:
         return None
+    if not isinstance(labels, Iterable):
+        raise ModelError(f"{field}: {shown(labels)}; valid: {count} of them", field)
     labels = tuple(labels)
     if len(labels) != count:
         raise ModelError(

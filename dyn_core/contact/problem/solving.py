@@ -25,6 +25,7 @@ from dyn_core.solving.numpy_solver import ArraySolver, solve_failed
 from dyn_core.solving.registry import solver as find
 from dyn_core.solving.registry import solvers
 from dyn_core.solving.solver import Solver
+from dyn_core.validation import shown
 
 BEYOND = 1e9  # ratio of warm impulses, as velocities, to the velocities of a problem
 
@@ -243,6 +244,11 @@ def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
         UnsupportedError: An option is unknown, or its value is invalid; the message
             lists the valid ones.
     """
+    for key in options:
+        if not isinstance(key, str):
+            raise UnsupportedError(
+                f"options of {chosen.name}: {shown(key)} is no name of an option"
+            )
     common = {field.name for field in fields(BuildOptions)}
     settings = {key: value for key, value in options.items() if key not in common}
     chosen.with_options(**settings)

@@ -83,7 +83,7 @@ def _chain(
     """
     names = [link.name for link in description.links]
     for link in (root, tip):
-        if link is not None and link not in names:
+        if link is not None and not (isinstance(link, str) and link in names):
             raise ModelError(unknown_name("link", link, names), link)
     if tip is None:
         return root, description.joints
@@ -138,7 +138,7 @@ class _Walk:
         exist or is fixed.
         """
         kind = self.build.root_joint
-        if kind not in ("fixed", "floating"):
+        if not isinstance(kind, str) or kind not in ("fixed", "floating"):
             raise ModelError(f"root_joint '{kind}': valid are fixed, floating", root)
         if kind == "floating":
             spec = JointSpec(self.root_joint_name(), "floating", "", root)

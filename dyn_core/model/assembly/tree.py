@@ -160,7 +160,7 @@ class Tree:
 
         Raises ModelError for an unknown name and for a fixed or locked joint.
         """
-        if name not in self.names[1:]:
+        if not isinstance(name, str) or name not in self.names[1:]:
             message = unknown_name("moving joint", name, self.names[1:])
             raise ModelError(message, name)
         return self.names.index(name, 1)

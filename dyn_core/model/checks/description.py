@@ -12,6 +12,7 @@ import numpy as np
 from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model.description import Description, JointSpec
 from dyn_core.model.joints import KINDS, Joint, make_joint
+from dyn_core.validation import shown
 
 _SHOWN = 12  # maximum number of names listed in an error
 
@@ -273,10 +274,11 @@ def check_joint_names(
 
 def check_choices(check: Any, lock: Any) -> None:
     """Raise ModelError unless `check` is error or warn and `lock` a mapping or None."""
-    if check not in ("error", "warn"):
+    if not isinstance(check, str) or check not in ("error", "warn"):
         raise ModelError(f"check '{check}': valid are error, warn")
     if lock is not None and not isinstance(lock, Mapping):
-        raise ModelError(f"lock is {lock!r}; valid: a mapping from joint to position")
+        valid = "a mapping from joint to position"
+        raise ModelError(f"lock is {shown(lock)}; valid: {valid}")
 
 
 def check_gravity(gravity: Any) -> tuple[float, ...]:

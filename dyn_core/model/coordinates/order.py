@@ -12,6 +12,7 @@ from dyn_core.errors import ModelError
 from dyn_core.model.assembly.tree import Tree
 from dyn_core.model.frames import Lead
 from dyn_core.model.joints import Joint
+from dyn_core.validation import ListOf, Name
 
 AnyTree = TypeVar("AnyTree", bound=Tree)
 Slices = tuple[slice, ...]
@@ -47,6 +48,7 @@ def reordered(tree: AnyTree, names: Sequence[str]) -> AnyTree:
     Raises:
         ModelError: `names` is not a permutation of the independent joints.
     """
+    names = ListOf(Name()).read("reorder: names", names)
     if sorted(names) != sorted(tree.joint_names):
         wanted = ", ".join(tree.joint_names)
         got = ", ".join(names)

@@ -29,6 +29,7 @@ from dyn_core.validation import (
     Quantity,
     Table,
     known_keywords,
+    shown,
 )
 
 PoseResidual = Callable[[Matrix, Vector], Sequence[Scalar]]  # of R and p
@@ -359,10 +360,12 @@ def user_loop(
         directions: (R, p) -> velocity rows, six numbers each, see Loop; None: none.
 
     Raises:
-        ModelError: A velocity row has not six numbers, or a frame is not valid.
+        ModelError: A velocity row has not six numbers, a frame is not valid, or a
+            function is none.
         SettingError: Unknown keyword. Names of links are checked by Model.with_loops.
     """
     # An arbitrary pose: only the number of rows is read from the results.
+    _check_functions(f"loop '{name}'", function, directions or function)
     pose = Matrix.identity(3), Vector((0.1, 0.2, 0.3))
     moving = list(directions(*pose)) if directions is not None else []
     if any(len(row) != 6 for row in moving):
@@ -389,9 +392,20 @@ def coupling(name: str, joints: Sequence[str], function: JointResidual) -> Coupl
         function: (q_a, ...) -> residuals, of the positions in the order of `joints`.
 
     Raises:
+        ModelError: `joints` is no list of names, or `function` no function.
         SettingError: Unknown keyword. Joint names are checked by Model.with_loops.
 
     Source: KIM-3.0 (joint coupling); TAZZ-5.2 (gears between any joints).
     """
-    rows = len(list(function(*[0.1 * (k + 1) for k in range(len(joints))])))
-    return Coupling(name, tuple(joints), function, rows)
+    _check_functions(f"coupling '{name}'", function)
+    names = ListOf(Name()).read(f"coupling '{name}': joints", joints)
+    rows = len(list(function(*[0.1 * (k + 1) for k in range(len(names))])))
+    return Coupling(name, tuple(names), function, rows)
+
+
+def _check_functions(where: str, *functions: Any) -> None:
+    """Raise ModelError for what is no function."""
+    for function in functions:
+        if not callable(function):
+            message = f"{where}: {shown(function)} is no function of residuals"
+            raise ModelError(message, where)

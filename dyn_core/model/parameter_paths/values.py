@@ -31,6 +31,7 @@ from dyn_core.model.parameter_paths.places import (
 from dyn_core.model.point_springs import PointSprings
 from dyn_core.numbers.scalar import Number, Scalar
 from dyn_core.spatial import RigidInertia, Symmetric, Vector
+from dyn_core.validation import shown
 
 AnyTree = TypeVar("AnyTree", bound=Tree)
 Values = Sequence[Scalar]
@@ -41,6 +42,8 @@ def kind_of(tree: Tree, path: str) -> PathKind:
 
     Raise ModelError for an unknown path.
     """
+    if not isinstance(path, str):
+        raise ModelError(f"{shown(path)} is no parameter path; valid: a name")
     if path in ROBOT:
         return ROBOT[path]
     name, _, what = str(path).rpartition(".")
@@ -265,6 +268,9 @@ def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree
         ModelError: Unknown path, wrong number of values, or values that are not
             numbers. Whether they are physically meaningful is not checked.
     """
+    if not isinstance(values, Mapping):
+        valid = "a mapping of parameter paths to values"
+        raise ModelError(f"values are {shown(values)}; valid: {valid}")
     links: dict[str, dict[str, Values]] = {}
     before = tree.frames
     for path, sequence in values.items():

@@ -7,13 +7,15 @@ index.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.validation import finite_array, known_name
+from dyn_core.validation import finite_array, known_name, shown
 
 
 def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ...]:
@@ -22,10 +24,13 @@ def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ..
     Raises ModelError for NaN, and for a finite limit of the last joint, which has no
     angle.
     """
-    limits = [float(x) for x in by_joint(name, values, n, none)]
-    for i, x in enumerate(limits):
-        if np.isnan(x):
-            raise ModelError(f"{name}[{i}] is not a number", f"{name}[{i}]")
+    limits = []
+    for i, value in enumerate(by_joint(name, values, n, none)):
+        x = float(value) if isinstance(value, Real) else math.nan
+        limits.append(x)
+        if math.isnan(x):
+            message = f"{name}[{i}] is {shown(value)}; valid: a number"
+            raise ModelError(message, f"{name}[{i}]")
         if np.isfinite(x) and i == n - 1:
             raise ModelError(
                 f"{name}[{i}]: the last joint has no angle", f"{name}[{i}]"
@@ -68,9 +73,15 @@ def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
         default: Value of joints without one.
 
     Raises:
-        ModelError: A sequence of another length, or a key that is not 0..n-1.
+        ModelError: Another type, a sequence of another length, or a key that is not
+            0..n-1.
     """
-    if values is None or (not isinstance(values, Mapping) and len(values) == 0):
+    if values is None:
+        return [default] * n
+    if not isinstance(values, (Mapping, Sequence, np.ndarray)):
+        valid = f"{n} values, or a mapping of joints to values"
+        raise ModelError(f"{name} is {shown(values)}; valid: {valid}", name)
+    if not isinstance(values, Mapping) and len(values) == 0:
         return [default] * n
     if isinstance(values, Mapping):
         filled = [default] * n

@@ -28,9 +28,12 @@ from dyn_core.validation import (
     Table,
     Whole,
     finite_array,
+    is_finite,
     known_keywords,
     known_name,
+    label,
     numbers,
+    shown,
 )
 
 FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # kinds of joint constraints
@@ -244,9 +247,9 @@ class ChainModel(System):
 
     def parameter(self, path: str) -> list[Any]:
         """Return the numbers of a parameter; ModelError unless it is a key of UNITS."""
-        if path not in UNITS:
+        if not isinstance(path, str) or path not in UNITS:
             valid = ", ".join(UNITS)
-            raise ModelError(f"no parameter path '{path}'; valid: {valid}", path)
+            raise ModelError(f"no parameter path '{label(path)}'; valid: {valid}", path)
         return list(getattr(self, path))
 
     def unit(self, path: str) -> str:
@@ -301,18 +304,16 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
         )
     for key in parts:
         known_name("a chain", "attribute", key, [f.name for f in fields(ChainModel)])
-    gravity = finite_array("gravity", np.atleast_1d(parts.pop("gravity", 9.81)))
+    gravity = parts.pop("gravity", 9.81)
+    gravity = finite_array("gravity", [gravity] if is_finite(gravity) else gravity)
     if len(gravity) == 1:
         gravity = (0.0, -gravity[0])
     constraints = parts.pop("constraints", None)
     constraints = constraints_of(Constraints, n, constraints)
-    joint_names = parts.pop("joint_names", ())
-    names = () if isinstance(joint_names, str) else tuple(joint_names)
-    names = names if joint_names else tuple(f"joint{i}" for i in range(n))
+    names = ListOf(Name()).read("joint_names", parts.pop("joint_names", ()))
+    names = tuple(names) or tuple(f"joint{i}" for i in range(n))
     if len(names) != n or len(set(names)) != n:
-        raise ModelError(
-            f"joint_names: {n} different names wanted, got {joint_names!r}"
-        )
+        raise ModelError(f"joint_names: {n} different names wanted, got {shown(names)}")
     chain = ChainModel(
         lengths,
         masses,
@@ -322,7 +323,7 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
         lower=angle_limits("lower", parts.pop("lower", ()), n, -np.inf),
         upper=angle_limits("upper", parts.pop("upper", ()), n, np.inf),
         ground=tuple(
-            _half_plane(g, k, n) for k, g in enumerate(parts.pop("ground", ()))
+            _half_plane(g, k, n) for k, g in enumerate(_listed("ground", parts))
         ),
         link_masses=finite_array("link_masses", parts.pop("link_masses", ()), n - 1),
         link_coms=finite_array("link_coms", parts.pop("link_coms", ()), n - 1),
@@ -335,6 +336,14 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
     )
     _check(chain)
     return chain
+
+
+def _listed(name: str, parts: dict[str, Any]) -> Sequence[Any]:
+    """Remove and return an argument that is a list; raise ModelError for others."""
+    entries = parts.pop(name, ())
+    if not isinstance(entries, (list, tuple)):
+        raise ModelError(f"{name} is {shown(entries)}; valid: a list", name)
+    return entries
 
 
 def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dyn_core.errors import ModelError, ShapeError
+from dyn_core.errors import ModelError, ShapeError, unknown_name
 from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.objects import equations
 from dyn_core.planar.objects.rods import Rods
 from dyn_core.problems.system import System
-from dyn_core.validation import known_keywords
+from dyn_core.validation import known_keywords, label, shown
 
 Bounds = tuple[tuple[float, float], ...]
 POSITIVE = ("kg", "m")  # units of parameters that must be > 0
@@ -191,12 +191,14 @@ class PlanarObject(System):
     def _sized(self, **arrays: Sequence[Any]) -> list[Sequence[Any]]:
         for name, array in arrays.items():
             wanted = self.nu if name == "u" else self.nq
+            if not hasattr(array, "__len__"):
+                raise ShapeError(name, f"{wanted} numbers", shown(array))
             if len(array) != wanted:
                 raise ShapeError(name, f"{wanted} numbers", f"{len(array)}")
         return list(arrays.values())
 
     def _known(self, path: str) -> None:
-        if path not in self.parameters:
+        if not isinstance(path, str) or path not in self.parameters:
             valid = ", ".join(self.parameters)
             raise ModelError(
                 f"{self.name} has no parameter '{path}'; valid: {valid}", path
@@ -232,9 +234,8 @@ def planar_object(name: str, **parameters: float) -> PlanarObject:
 
     Source: WAW-13.1 to WAW-13.3, WAW-14.1 to WAW-14.3.
     """
-    if name not in OBJECTS:
-        valid = ", ".join(OBJECTS)
-        raise ModelError(f"no planar object is called '{name}'; valid: {valid}", name)
+    if not isinstance(name, str) or name not in OBJECTS:
+        raise ModelError(unknown_name("planar object", label(name), OBJECTS))
     return OBJECTS[name].with_parameters(**parameters)
 
 

@@ -36,6 +36,7 @@ from dyn_core.reports.doctor.motion_checks import check_motions, sampled
 from dyn_core.reports.doctor.report import Met, RobotReport, ranked
 from dyn_core.reports.doctor.sidecar_hints import check_sidecar
 from dyn_core.reports.doctor.solids import Solids
+from dyn_core.validation import Whole, shown
 
 _OPTIONS = tuple(inspect.signature(load).parameters)[1:]
 # Parts of warnings of loading that checks in this folder report in more detail.
@@ -93,8 +94,9 @@ def doctor(
         SettingError: An option is unknown, samples < 1 or seed < 0.
     """
     for what, value, least in (("samples", samples, 1), ("seed", seed, 0)):
-        if value < least:
-            raise SettingError(f"{what} {value}; valid: {least} or more", what)
+        if not Whole(least).takes(value):
+            valid = f"a whole number, {least} or more"
+            raise SettingError(f"{what} {shown(value)}; valid: {valid}", what)
     valid = () if isinstance(robot, Model) else _OPTIONS
     for option in options:
         if option not in valid:
