@@ -95,8 +95,8 @@ def doctor(
     """
     for what, value, least in (("samples", samples, 1), ("seed", seed, 0)):
         if not Whole(least).takes(value):
-            valid = f"a whole number, {least} or more"
-            raise SettingError(f"{what} {shown(value)}; valid: {valid}", what)
+            wanted = f"a whole number, {least} or more"
+            raise SettingError(f"{what} {shown(value)}; valid: {wanted}", what)
     valid = () if isinstance(robot, Model) else _OPTIONS
     for option in options:
         if option not in valid:
