@@ -60,11 +60,11 @@ class SimulatedPlant(ABC):
         for name in ("period", "command_timeout", *times):
             value = getattr(self, name)
             if not (is_finite(value) and value > 0):
-                message = f"{name} must be > 0 and finite, got {shown(value)}"
+                message = f"{name} must be > 0 and finite, got {value!r}"
                 raise SettingError(message, name)
         count = self.substeps
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-            message = f"substeps must be >= 1 and whole, got {shown(count)}"
+            message = f"substeps must be >= 1 and whole, got {count!r}"
             raise SettingError(message, "substeps")
         if not is_finite(count):
             raise SettingError(f"substeps are too many: {shown(count)}", "substeps")

@@ -314,6 +314,5 @@ def _state(name: str, values: Any, size: int) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         array = np.full(1, np.nan)
     if array.shape != (size,) or not np.isfinite(array).all():
-        got = shown(values)
-        raise SettingError(f"{name} needs {size} finite numbers, got {got}", name)
+        raise SettingError(f"{name} needs {size} finite numbers, got {values!r}", name)
     return array

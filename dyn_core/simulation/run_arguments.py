@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from dyn_core.errors import SettingError
-from dyn_core.validation import check_keywords, is_finite, shown
+from dyn_core.validation import check_keywords, is_finite
 
 ControlLaw = Callable[..., Any]  # (t, q, qd) -> joint forces, or None
 MOST_ROWS = 100_000_000  # limit of a run: an hour of computing, and gigabytes
@@ -62,8 +62,7 @@ def row_count(duration: Any, period: float) -> int:
     """
     if not is_finite(duration) or duration < 0:
         raise SettingError(
-            f"duration is {shown(duration)}; valid: a finite number of seconds, 0 or"
-            " more",
+            f"duration is {duration!r}; valid: a finite number of seconds, 0 or more",
             "duration",
         )
     count = round(min(float(duration) / period, 10.0 * MOST_ROWS))

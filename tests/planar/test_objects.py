@@ -590,7 +590,9 @@ def test_bad_input_is_named():
 
     Source: WAW-13.1, WAW-14.1.
     """
-    with pytest.raises(ModelError, match=r"'acrobat'; valid: pendulum, acrobot,"):
+    with pytest.raises(
+        ModelError, match=r"'acrobat'; did you mean 'acrobot'\? valid: pend"
+    ):
         planar_object("acrobat")
     with pytest.raises(ModelError, match=r"no parameter 'mass'; valid: l, m, g"):
         planar_object("pendulum", mass=2.0)

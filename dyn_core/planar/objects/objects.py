@@ -235,7 +235,9 @@ def planar_object(name: str, **parameters: float) -> PlanarObject:
     Source: WAW-13.1 to WAW-13.3, WAW-14.1 to WAW-14.3.
     """
     if not isinstance(name, str) or name not in OBJECTS:
-        raise ModelError(unknown_name("planar object", label(name), OBJECTS))
+        raise ModelError(
+            unknown_name("planar object", label(name), OBJECTS), label(name)
+        )
     return OBJECTS[name].with_parameters(**parameters)
 
 

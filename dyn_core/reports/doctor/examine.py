@@ -95,7 +95,7 @@ def doctor(
     """
     for what, value, least in (("samples", samples, 1), ("seed", seed, 0)):
         if not Whole(least).takes(value):
-            wanted = f"a whole number, {least} or more"
+            wanted = f"{least} or more, a whole number"
             raise SettingError(f"{what} {shown(value)}; valid: {wanted}", what)
     valid = () if isinstance(robot, Model) else _OPTIONS
     for option in options:
