@@ -1,5 +1,6 @@
 """Files of motions: what is written is read, by name and with units; mistakes in words."""
 
+import errno
 import re
 import sys
 from dataclasses import replace
@@ -190,10 +191,10 @@ def test_nothing_is_written_by_halves(tmp_path, monkeypatch):
 
     def broken(record, file, bar):
         file.write_text("half")
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(motion_files, "write_csv", broken)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(dyn.SettingError, match="a.csv cannot be written: disk full"):
         write_motion(motion, tmp_path / "a.csv")
     assert [x.name for x in tmp_path.iterdir()] == ["a.csv"]
     assert (tmp_path / "a.csv").read_text() == "old"
