@@ -98,88 +98,18 @@ from dyn_core.problems.second_derivatives import (
 )
 from dyn_core.problems.system import System
 
-PROBLEMS: tuple[Signature, ...] = (
-    ARTICULATED_BODIES,
-    BIAS_FORCE,
-    BODY_JACOBIANS,
-    BODY_MOTION,
-    CENTRE_OF_MASS,
-    CENTROIDAL_MATRIX,
-    CONSTRAINT_JACOBIAN,
-    CORIOLIS_FORCE,
-    CORIOLIS_MATRIX,
-    CROSS_RESPONSE,
-    DELASSUS,
-    ENERGY,
-    ENERGY_REGRESSOR,
-    FD_DERIVATIVES,
-    FD_DIRECTIONAL,
-    FD_FORCE_JACOBIAN,
-    FD_PARAMETER_JACOBIAN,
-    FD_SECOND_CONTRACTED,
-    FD_SECOND_DERIVATIVES,
-    FORWARD_DYNAMICS,
-    FORWARD_KINEMATICS,
-    FRAME_BIAS_ACCELERATION,
-    FRAME_VELOCITY,
-    GRAVITY_CONTROL,
-    GRAVITY_FORCE,
-    HD_DERIVATIVES,
-    HD_DIRECTIONAL,
-    HYBRID_DYNAMICS,
-    HYBRID_DYNAMICS_MASKED,
-    HYBRID_STEP,
-    ID_DERIVATIVES,
-    ID_DIRECTIONAL,
-    ID_FORCE_JACOBIAN,
-    ID_SECOND_CONTRACTED,
-    ID_SECOND_DERIVATIVES,
-    IMPEDANCE_CONTROL,
-    INDEPENDENT_BIAS,
-    INDEPENDENT_GRAVITY,
-    INDEPENDENT_INERTIA,
-    INERTIAL_FORCE,
-    INVERSE_DYNAMICS,
-    INVERSE_KINEMATICS,
-    JACOBIAN,
-    JOINT_REACTIONS,
-    LOOP_CONSTRAINTS,
-    LOOP_FD_DERIVATIVES,
-    LOOP_FORWARD_DYNAMICS,
-    LOOP_HD_DERIVATIVES,
-    LOOP_HYBRID_DYNAMICS,
-    LOOP_ID_DERIVATIVES,
-    LOOP_INVERSE_DYNAMICS,
-    LOOP_REACTIONS,
-    MASS_MATRIX,
-    MASS_MATRIX_INVERSE,
-    MOMENTUM,
-    MOMENTUM_OBSERVER,
-    OPERATIONAL_INERTIA,
-    PARAMETER_JACOBIAN,
-    PAYLOAD_ESTIMATION,
-    POINT_DELASSUS,
-    POINT_IMPULSE,
-    REGRESSOR,
-    RESPONSE,
-    SELF_RESPONSES,
-    STEP,
-    STEP_DERIVATIVES,
-    TRACKING_CONTROL,
-    ZERO_MOMENT_POINT,
-    CONTACT_SOLVE,
-    CONTACT_STEP,
-    CONTACT_STEP_DERIVATIVES,
-    CONTACT_TERM_SLOPES,
-    CONTACT_TERMS,
-    MOVED_STATE,
-    MOVED_STATE_SLOPES,
+# All Signatures imported above, by name.
+PROBLEMS: tuple[Signature, ...] = tuple(
+    sorted(
+        (x for x in list(globals().values()) if isinstance(x, Signature)),
+        key=lambda problem: problem.name,
+    )
 )
 
 
 def names() -> list[str]:
     """Return the names of all Signatures in PROBLEMS, sorted."""
-    return sorted(problem.name for problem in PROBLEMS)
+    return [problem.name for problem in PROBLEMS]
 
 
 def find(name: str) -> Signature:

@@ -9,211 +9,81 @@ from dyn_core.problems.joint_ports import (
     VELOCITY,
     WRENCH,
     f_ext,
+    lambda_,
     plain_tau,
     q,
     qd,
     qdd,
     tau,
 )
-from dyn_core.problems.ports import DYNAMICS, PASSIVE, Port, Signature
+from dyn_core.problems.ports import DYNAMICS, PASSIVE, Signature
+from dyn_core.problems.ports import port_row as P
 
-RESPONSE = Signature(
-    "response",
-    (
-        q,
-        tau,
-        Port(
-            "f_ext",
-            ("nb", 6),
-            WRENCH,
-            "wrenches",
-            meaning="change of each body's force, [moment; force], body coordinates",
-        ),
-    ),
-    (
-        qdd,
-        Port(
-            "a",
-            ("nb", 6),
-            BODY_ACCELERATION,
-            "motions",
-            meaning="change of each body's acceleration, [angular; linear]",
-        ),
-    ),
-    of_trees=True,
-    divides_by_inertia=True,
-    meaning="changes of acceleration that changes of force cause",
-    ignores=("gravity",),
-)
-SELF_RESPONSES = Signature(
-    "self_responses",
-    (q,),
-    (
-        Port(
-            "omega",
-            ("nb", 6, 6),
-            INVERSE_INERTIA,
-            meaning="acceleration of each body per force on it, body coordinates",
-        ),
-    ),
-    of_trees=True,
-    divides_by_inertia=True,
-    meaning="acceleration of each body per unit force on it",
-    ignores=("gravity",),
-)
-CROSS_RESPONSE = Signature(
-    "cross_response",
-    (q,),
-    (
-        Port(
-            "omega",
-            (6, 6),
-            INVERSE_INERTIA,
-            meaning="acceleration of one frame per force on the other",
-        ),
-    ),
-    of_trees=True,
-    divides_by_inertia=True,
-    meaning="acceleration of one frame per unit force on another",
-    ignores=("gravity",),
-)
+# fmt: off
+change_of_f_ext = P("f_ext", "nb 6", WRENCH, "change of each body's external force,"
+    " [moment; force] in body coordinates: H qdd = tau + J.T f_ext", "wrenches")
+change_of_a = P("a", "nb 6", BODY_ACCELERATION,
+    "change of each body's acceleration, [angular; linear]", "motions")
+omega = P("omega", "nb 6 6", INVERSE_INERTIA,
+    "acceleration of each body per force on it, body coordinates")
+cross_omega = P("omega", "6 6", INVERSE_INERTIA,
+    "acceleration of one frame per force on the other")
 
-_directions = Port(
-    "W",
-    ("m", 6),
-    "-; m",
-    meaning="direction of each constraint row, [moment; force], base coordinates",
-)
-DELASSUS = Signature(
-    "delassus",
-    (q, _directions),
-    (
-        Port(
-            "G",
-            ("mj", "mj"),
-            INVERSE_INERTIA,
-            meaning="Delassus matrix J H^-1 J.T of rows and joints",
-        ),
-    ),
-    of_trees=True,
-    divides_by_inertia=True,
-    meaning="Delassus matrix of constraint rows",
-    ignores=("gravity",),
-)
-POINT_DELASSUS = Signature(
-    "point_delassus",
-    (q,),
-    (
-        Port(
-            "G",
-            ("m", "m"),
-            "1/kg",
-            meaning="Delassus matrix J H^-1 J.T, three rows for each point",
-        ),
-    ),
-    of_trees=True,
-    divides_by_inertia=True,
-    meaning="Delassus matrix of points of links",
-    ignores=("gravity",),
-)
-POINT_IMPULSE = Signature(
-    "point_impulse",
-    (
-        q,
-        qd,
-        Port("velocity", ("m",), "m/s", meaning="of each point after it, base axes"),
-    ),
-    (
-        Port("qd_next", ("nv",), VELOCITY, "velocity", meaning="velocities after it"),
-        Port("impulse", ("m",), "N·s", meaning="impulse at each point, base axes"),
-    ),
-    of_trees=True,
-    meaning="impact that gives points of links a velocity",
-    ignores=("gravity",),
-)
-CONSTRAINT_JACOBIAN = Signature(
-    "constraint_jacobian",
-    (q, _directions),
-    (
-        Port(
-            "J",
-            ("mj", "nv"),
-            "-; m",
-            meaning="velocity of each constraint row per joint velocity",
-        ),
-    ),
-    meaning="Jacobian of constraint rows",
+W = P("W", "m 6", "-; m",
+    "direction of each constraint row, [moment; force], base coordinates")
+G = P("G", "mj mj", INVERSE_INERTIA, "Delassus matrix J H^-1 J.T of rows and joints")
+J = P("J", "mj nv", "-; m", "velocity of each constraint row per joint velocity")
+point_G = P("G", "m m", "1/kg",
+    "Delassus matrix J H^-1 J.T, three rows for each point")
+point_velocity = P("velocity", "m", "m/s", "of each point after it, base axes")
+qd_after = P("qd_next", "nv", VELOCITY, "velocities after it", "velocity")
+point_impulse = P("impulse", "m", "N·s", "impulse at each point, base axes")
+Lambda = P("Lambda", "k k", INERTIA, "operational-space inertia matrix")
+
+f = P("f", "m", "m | rad", "position error of each row")
+A = P("A", "m nv", "SI", "derivative of f by the positions")
+bias = P("bias", "m", "m/s² | rad/s²",
+    "acceleration of the rows at qdd = 0: dA/dt qd")
+rate = P("rate", "m", "m/s | rad/s", "velocity error A qd of each constraint row")
+tau_p = P("tau_p", "np", FORCE, "forces of the passive coordinates")
+tau_a = P("tau_a", "na", FORCE, "forces of the active coordinates")
+
+RESPONSE = Signature("response", (q, tau, change_of_f_ext), (qdd, change_of_a),
+    of_trees=True, divides_by_inertia=True, ignores=("gravity",),
+    meaning="changes of acceleration that changes of force cause")
+SELF_RESPONSES = Signature("self_responses", (q,), (omega,),
+    of_trees=True, divides_by_inertia=True, ignores=("gravity",),
+    meaning="acceleration of each body per unit force on it")
+CROSS_RESPONSE = Signature("cross_response", (q,), (cross_omega,),
+    of_trees=True, divides_by_inertia=True, ignores=("gravity",),
+    meaning="acceleration of one frame per unit force on another")
+DELASSUS = Signature("delassus", (q, W), (G,),
+    of_trees=True, divides_by_inertia=True, ignores=("gravity",),
+    meaning="Delassus matrix of constraint rows")
+POINT_DELASSUS = Signature("point_delassus", (q,), (point_G,),
+    of_trees=True, divides_by_inertia=True, ignores=("gravity",),
+    meaning="Delassus matrix of points of links")
+POINT_IMPULSE = Signature("point_impulse",
+    (q, qd, point_velocity), (qd_after, point_impulse),
+    of_trees=True, ignores=("gravity",),
+    meaning="impact that gives points of links a velocity")
+CONSTRAINT_JACOBIAN = Signature("constraint_jacobian", (q, W), (J,),
+    ignores=DYNAMICS, meaning="Jacobian of constraint rows")
+OPERATIONAL_INERTIA = Signature("operational_inertia", (q,), (Lambda,),
+    of_trees=True, divides_by_inertia=True, ignores=("gravity",),
+    meaning="inertia of a frame against forces on it")
+
+LOOP_CONSTRAINTS = Signature("loop_constraints", (q, qd), (f, A, bias),
     ignores=DYNAMICS,
-)
-OPERATIONAL_INERTIA = Signature(
-    "operational_inertia",
-    (q,),
-    (Port("Lambda", ("k", "k"), INERTIA, meaning="operational-space inertia matrix"),),
-    of_trees=True,
-    divides_by_inertia=True,
-    meaning="inertia of a frame against forces on it",
-    ignores=("gravity",),
-)
-
-_multipliers = Port(
-    "lambda_", ("m",), "N | N·m", meaning="constraint forces, one for each row"
-)
-_residual = Port("f", ("m",), "m | rad", meaning="position error of each row")
-LOOP_CONSTRAINTS = Signature(
-    "loop_constraints",
-    (q, qd),
-    (
-        _residual,
-        Port("A", ("m", "nv"), "SI", meaning="derivative of f by the positions"),
-        Port(
-            "bias",
-            ("m",),
-            "m/s² | rad/s²",
-            meaning="acceleration of the rows at qdd = 0: dA/dt qd",
-        ),
-    ),
-    meaning="position errors of loop-closure constraints and their derivatives",
-    ignores=DYNAMICS,
-)
-LOOP_FORWARD_DYNAMICS = Signature(
-    "loop_forward_dynamics",
-    (q, qd, plain_tau, f_ext),
-    (
-        qdd,
-        _multipliers,
-        _residual,
-        Port(
-            "rate",
-            ("m",),
-            "m/s | rad/s",
-            meaning="velocity error A qd of each constraint row",
-        ),
-    ),
-    passive=PASSIVE,
-    divides_by_inertia=True,
-    meaning="forward dynamics of a robot with loops, and its constraint forces",
-)
-LOOP_HYBRID_DYNAMICS = Signature(
-    "loop_hybrid_dynamics",
-    HYBRID_DYNAMICS.inputs,
-    (*HYBRID_DYNAMICS.outputs, _multipliers),
-    passive=PASSIVE,
-    divides_by_inertia=True,
-    meaning="hybrid dynamics of a robot with loops",
-)
-LOOP_INVERSE_DYNAMICS = Signature(
-    "loop_inverse_dynamics",
-    (
-        q,
-        qd,
-        qdd,
-        Port("tau_p", ("np",), FORCE, meaning="forces of the passive coordinates"),
-        f_ext,
-    ),
-    (
-        Port("tau_a", ("na",), FORCE, meaning="forces of the active coordinates"),
-        _multipliers,
-    ),
-    passive=PASSIVE,
-    meaning="forces of active joints that produce a motion of a robot with loops",
-)
+    meaning="position errors of loop-closure constraints and their derivatives")
+LOOP_FORWARD_DYNAMICS = Signature("loop_forward_dynamics",
+    (q, qd, plain_tau, f_ext), (qdd, lambda_, f, rate),
+    passive=PASSIVE, divides_by_inertia=True,
+    meaning="forward dynamics of a robot with loops, and its constraint forces")
+LOOP_HYBRID_DYNAMICS = Signature("loop_hybrid_dynamics",
+    HYBRID_DYNAMICS.inputs, (*HYBRID_DYNAMICS.outputs, lambda_),
+    passive=PASSIVE, divides_by_inertia=True,
+    meaning="hybrid dynamics of a robot with loops")
+LOOP_INVERSE_DYNAMICS = Signature("loop_inverse_dynamics",
+    (q, qd, qdd, tau_p, f_ext), (tau_a, lambda_), passive=PASSIVE,
+    meaning="forces of active joints that produce a motion of a robot with loops")

@@ -92,6 +92,37 @@ class Port:
         return count
 
 
+def port_row(
+    name: str,
+    sizes: str,
+    unit: str,
+    meaning: str,
+    kind: str = "plain",
+    optional: bool = False,
+) -> Port:
+    """Return a Port, written as one row of a table.
+
+    Args:
+        name, unit, meaning, kind, optional: As in Port.
+        sizes: Sizes with spaces between, such as "nb 6"; empty for a scalar.
+    """
+    shape = tuple(int(x) if x.isdigit() else x for x in sizes.split())
+    return Port(name, shape, unit, kind, optional, meaning=meaning)
+
+
+def slope_row(
+    of: str, by: str, sizes: str, unit: str = "SI", kind: str = "plain"
+) -> Port:
+    """Return the Port "dOF_dBY" of a matrix of partial derivatives.
+
+    Args:
+        of, by: Names of the differentiated output and of the variable.
+        sizes: Named sizes of `of` and of `by`, with a space between.
+        unit, kind: As in Port.
+    """
+    return port_row(f"d{of}_d{by}", sizes, unit, f"derivative of {of} by {by}", kind)
+
+
 @known_keywords
 @dataclass(frozen=True)
 class Signature:

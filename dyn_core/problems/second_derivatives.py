@@ -13,6 +13,7 @@ from dyn_core.problems.joint_ports import (
     qd,
 )
 from dyn_core.problems.ports import PASSIVE, Port, Signature
+from dyn_core.problems.ports import port_row as P
 
 
 def _second(of: str, by: str, then: str) -> Port:
@@ -23,7 +24,7 @@ def _second(of: str, by: str, then: str) -> Port:
         by, then: Variables of the first and of the second differentiation.
     """
     meaning = f"derivative of d{of}_d{by}[i, j] by {then}[k], at [i, j, k]"
-    return Port(f"d2{of}_d{by}d{then}", ("nv", "nv", "nv"), "SI", meaning=meaning)
+    return P(f"d2{of}_d{by}d{then}", "nv nv nv", "SI", meaning)
 
 
 def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
@@ -35,51 +36,31 @@ def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
         kind: One of KINDS in ports.py.
     """
     meaning = f"derivative of (weights . d{of}_d{by})[j] by {then}[k], at [j, k]"
-    return Port(f"d2{of}_d{by}d{then}", ("nv", "nv"), "SI", kind, meaning=meaning)
+    return P(f"d2{of}_d{by}d{then}", "nv nv", "SI", meaning, kind)
 
 
+# fmt: off
 _PAIRS = (("q", "q"), ("q", "qd"), ("qd", "qd"))
-_WEIGHTS = Port("weights", ("nv",), "SI", meaning="factors of the entries in the sum")
-_DH_DQ = Port(
-    "dH_dq",
-    ("nv", "nv", "nv"),
-    INERTIA,
-    meaning="derivative of H[i, j] by q[k], at [i, j, k]",
-)
 _CURVED = ("joint_friction",)  # joint springs are linear
-ID_SECOND_DERIVATIVES = Signature(
-    "id_second_derivatives",
-    (q, qd, plain_qdd, f_ext),
-    (*(_second("tau", *pair) for pair in _PAIRS), _DH_DQ),
-    passive=_CURVED,
-    of_trees=True,
-    meaning="second derivatives of inverse dynamics",
-)
-ID_SECOND_CONTRACTED = Signature(
-    "id_second_contracted",
-    (q, qd, plain_qdd, _WEIGHTS, f_ext),
-    tuple(
-        _contracted("tau", *pair, "joint_slopes") for pair in (*_PAIRS, ("q", "qdd"))
-    ),
-    passive=_CURVED,
-    of_trees=True,
-    meaning="second derivatives of weights . tau, of inverse dynamics",
-)
-FD_SECOND_DERIVATIVES = Signature(
-    "fd_second_derivatives",
-    (q, qd, plain_tau, f_ext),
+weights = P("weights", "nv", "SI", "factors of the entries in the sum")
+dH_dq = P("dH_dq", "nv nv nv", INERTIA, "derivative of H[i, j] by q[k], at [i, j, k]")
+
+ID_SECOND_DERIVATIVES = Signature("id_second_derivatives", (q, qd, plain_qdd, f_ext),
+    (*(_second("tau", *pair) for pair in _PAIRS), dH_dq),
+    passive=_CURVED, of_trees=True,
+    meaning="second derivatives of inverse dynamics")
+ID_SECOND_CONTRACTED = Signature("id_second_contracted",
+    (q, qd, plain_qdd, weights, f_ext),
+    tuple(_contracted("tau", *pair, "joint_slopes")
+          for pair in (*_PAIRS, ("q", "qdd"))),
+    passive=_CURVED, of_trees=True,
+    meaning="second derivatives of weights . tau, of inverse dynamics")
+FD_SECOND_DERIVATIVES = Signature("fd_second_derivatives", (q, qd, plain_tau, f_ext),
     tuple(_second("qdd", *pair) for pair in (*_PAIRS, ("q", "tau"))),
-    passive=PASSIVE,
-    of_trees=True,
-    divides_by_inertia=True,
-    meaning="second derivatives of forward dynamics",
-)
-FD_SECOND_CONTRACTED = Signature(
-    "fd_second_contracted",
-    (q, qd, plain_tau, _WEIGHTS, f_ext),
+    passive=PASSIVE, of_trees=True, divides_by_inertia=True,
+    meaning="second derivatives of forward dynamics")
+FD_SECOND_CONTRACTED = Signature("fd_second_contracted",
+    (q, qd, plain_tau, weights, f_ext),
     tuple(_contracted("qdd", *pair) for pair in (*_PAIRS, ("q", "tau"))),
-    passive=PASSIVE,
-    of_trees=True,
-    divides_by_inertia=True,
-    meaning="second derivatives of weights . qdd, of forward dynamics",
-)
+    passive=PASSIVE, of_trees=True, divides_by_inertia=True,
+    meaning="second derivatives of weights . qdd, of forward dynamics")
