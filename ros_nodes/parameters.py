@@ -29,44 +29,49 @@ BY_JOINT = re.compile(
 )
 CLOSE = 0.85  # similarity above which an unknown name is a misspelt one
 _FILE = Name(what="a path, a shipped name, or empty")
+_SOURCE = Name(what="a path, a name, package://PKG/FILE, or empty")
 
 ROBOT = (
     Field("autostart", Switch(), "configure and activate at startup", "", True),
-    Field("robot_description", Name(), "URDF or MJCF as a string; empty: the file, or"
-          " the topic robot_description", "", ""),
-    Field("robot_description_file", Name(what="a path, a name, package://PKG/FILE, or"
-          " empty"), "all that dyn.load takes: URDF, xacro, MJCF, the name of a robot",
-          "", ""),
-    Field("package_paths", ListOf(Name()), "packages and folders of packages, searched"
-          " before AMENT_PREFIX_PATH and ROS_PACKAGE_PATH", "", []),
-    Field("xacro_arguments", ListOf(Name()), "values of <xacro:arg>, each as"
-          " NAME=VALUE", "", []),
-    Field("model_extras", _FILE, "the sidecar .dyn.yaml, or quadruped_stand; empty:"
-          " beside the file", "", ""),
-    Field("model_check", Name(("error", "warn")), "whether what is doubtful about the"
-          " robot is an error, or a warning in the log and in /diagnostics (WARN)", "",
-          "warn"),
-    Field("joints", ListOf(Name()), "controlled joints and their order; empty: all of"
-          " the model", "", []),
-    Field("unlisted_joints", Name(("refuse", "lock")), "joints that are not in"
-          " `joints`: lock them at lock.<joint>, or refuse the model", "", "refuse"),
+    Field("robot_description", Name(),
+        "URDF or MJCF as a string; empty: the file, or the topic robot_description",
+        "", ""),
+    Field("robot_description_file", _SOURCE,
+        "all that dyn.load takes: URDF, xacro, MJCF, the name of a robot", "", ""),
+    Field("package_paths", ListOf(Name()),
+        "packages and folders of packages, searched before AMENT_PREFIX_PATH and"
+        " ROS_PACKAGE_PATH", "", []),
+    Field("xacro_arguments", ListOf(Name()),
+        "values of <xacro:arg>, each as NAME=VALUE", "", []),
+    Field("model_extras", _FILE,
+        "the sidecar .dyn.yaml, or quadruped_stand; empty: beside the file", "", ""),
+    Field("model_check", Name(("error", "warn")),
+        "whether what is doubtful about the robot is an error, or a warning in the log"
+        " and in /diagnostics (WARN)", "", "warn"),
+    Field("joints", ListOf(Name()),
+        "controlled joints and their order; empty: all of the model", "", []),
+    Field("unlisted_joints", Name(("refuse", "lock")),
+        "joints that are not in `joints`: lock them at lock.<joint>, or refuse the"
+        " model", "", "refuse"),
     Field("root", Name(), "first link of the chain; empty: the root", "", ""),
     Field("tip", Name(), "last link of the chain; empty: the whole tree", "", ""),
-    Field("gravity", numbers(3), "gravity in the root frame", "m/s²",
-          [0.0, 0.0, -9.81]),
+    Field("gravity", numbers(3),
+        "gravity in the root frame", "m/s²", [0.0, 0.0, -9.81]),
     Field("engine", Name(), "engine of the Programs; empty: the default", "", ""),
-    Field("diagnostic_updater.period", Quantity(0.05, 60.0), "period of /diagnostics",
-          "s", 1.0),
+    Field("diagnostic_updater.period", Quantity(0.05, 60.0),
+        "period of /diagnostics", "s", 1.0),
 )  # fmt: skip
 
 
 PROCESS = (
-    Field("memory_lock", Switch(), "whether memory is kept from being paged out; a"
-          " warning where the system refuses", "", False),
-    Field("cpu_affinity", ListOf(Whole(0, 4095)), "CPUs that the process may use;"
-          " empty: all", "", []),
-    Field("priority", Whole(0, 98), "real-time priority (SCHED_FIFO) of the thread"
-          " that answers; of the controller's watchdog one higher; 0: none", "", 0),
+    Field("memory_lock", Switch(),
+        "whether memory is kept from being paged out; a warning where the system"
+        " refuses", "", False),
+    Field("cpu_affinity", ListOf(Whole(0, 4095)),
+        "CPUs that the process may use; empty: all", "", []),
+    Field("priority", Whole(0, 98),
+        "real-time priority (SCHED_FIFO) of the thread that answers; of the"
+        " controller's watchdog one higher; 0: none", "", 0),
 )  # fmt: skip
 
 

@@ -45,12 +45,11 @@ from dyn_core.validation import (
 
 Entry = Mapping[str, Any]  # checked by a Table
 _SIZES = {
-    "radius": Field(
-        "radius", Quantity(0.0), "of the ball or the round side", "m", REQUIRED
-    ),
+    "radius": Field("radius", Quantity(0.0),
+        "of the ball or the round side", "m", REQUIRED),
     "length": Field("length", Quantity(0.0), "along z, of the cylinder", "m", REQUIRED),
     "size": Field("size", ListOf(Quantity(0.0), 3), "sides", "m", REQUIRED),
-}
+}  # fmt: skip
 _KEYS = {
     "sphere": ("radius",),
     "box": ("size",),
@@ -70,57 +69,29 @@ SHAPE = Tagged(
 )
 MATERIAL = Table(
     Field("mu", Quantity(0.0), "Coulomb's coefficient of friction", "", 1.0),
-    Field(
-        "torsion",
-        Quantity(0.0),
-        "friction torque about the normal by its force",
-        "m",
-        0.0,
-    ),
+    Field("torsion", Quantity(0.0),
+        "friction torque about the normal by its force", "m", 0.0),
     Field("rolling", Quantity(0.0), "the same about the tangents", "m", 0.0),
-    Field(
-        "restitution",
-        Quantity(0.0, 1.0),
-        "normal speed after by that before an impact",
-        "",
-        0.0,
-    ),
+    Field("restitution", Quantity(0.0, 1.0),
+        "normal speed after by that before an impact", "", 0.0),
     make=Material,
+)  # fmt: skip
+_SHAPES = Table(
+    Field("add", ListOf(SHAPE), "shapes besides the URDF's"),
+    Field("replace", ListOf(SHAPE), "shapes instead of the URDF's"),
 )
-_PAIRS = ListOf(ListOf(Name(), 2))
+_LINKS = ListOf(ListOf(Name(), 2))
+_PAIRS = Table(
+    Field("allow", _LINKS, "pairs of links that meet; neighbours do not else"),
+    Field("deny", _LINKS, "pairs that do not; `*` is any link, `world` the ground"),
+)
 FIELDS = (
-    Field(
-        "collisions",
-        ByName(
-            Either(
-                (
-                    ListOf(SHAPE),
-                    Table(
-                        Field("add", ListOf(SHAPE), "shapes besides the URDF's"),
-                        Field("replace", ListOf(SHAPE), "shapes instead of the URDF's"),
-                    ),
-                )
-            ),
-            "link",
-        ),
-        "shapes that touch; a list is the same as add",
-    ),
-    Field(
-        "pairs",
-        Table(
-            Field("allow", _PAIRS, "pairs of links that meet; neighbours do not else"),
-            Field(
-                "deny", _PAIRS, "pairs that do not; `*` is any link, `world` the ground"
-            ),
-        ),
-        "which links meet; named pairs go before those with `*`",
-    ),
-    Field(
-        "materials",
-        ByName(MATERIAL, "link or default"),
-        "surfaces; default is that of all other links",
-    ),
-)
+    Field("collisions", ByName(Either((ListOf(SHAPE), _SHAPES)), "link"),
+        "shapes that touch; a list is the same as add"),
+    Field("pairs", _PAIRS, "which links meet; named pairs go before those with `*`"),
+    Field("materials", ByName(MATERIAL, "link or default"),
+        "surfaces; default is that of all other links"),
+)  # fmt: skip
 
 
 def place_shapes(

@@ -69,77 +69,51 @@ _GEOMETRY = (
     Field("axis", numbers(3), "direction of the axis in the joint's frame"),
     Field("pitch", Quantity(), "of a helical joint: travel by turn", "m/rad"),
     Field("axes", ListOf(numbers(3), 2), "of a universal joint: first, second axis"),
-    Field(
-        "factors",
-        lambda: ListOf(FACTOR, least=1),
-        "of a product: the joints behind each other, from the base on",
-    ),
-)
+    Field("factors", lambda: ListOf(FACTOR, least=1),
+        "of a product: the joints behind each other, from the base on"),
+)  # fmt: skip
 FACTOR: Table = Table(
     Field("type", Name(tuple(KINDS)), "kind of joint", default=REQUIRED), *_GEOMETRY
 )
 JOINT = Table(
     Field("type", Name(("fixed", *KINDS)), "kind of joint instead of the URDF's"),
     Field("damping", Quantity(0.0), "viscous friction", "N·m·s/rad, N·s/m"),
-    Field(
-        "friction",
-        Either((Quantity(0.0), ListOf(Quantity(0.0), 2))),
+    Field("friction", Either((Quantity(0.0), ListOf(Quantity(0.0), 2))),
         "dry friction; two numbers: against motion in positive and in negative"
-        " direction",
-        "N·m, N",
-    ),
-    Field(
-        "friction_speed",
-        Quantity(0.0, above=True),
+        " direction", "N·m, N"),
+    Field("friction_speed", Quantity(0.0, above=True),
         "width v of dry friction's transition through rest, tanh(qd / v); 0.01 where"
-        " none is given",
-        "rad/s, m/s",
-    ),
+        " none is given", "rad/s, m/s"),
     Field("stribeck", Quantity(0.0), "what dry friction is more near rest", "N·m, N"),
-    Field(
-        "stribeck_speed",
-        Quantity(0.0, above=True),
-        "speed at which e^-1 of that is left; 0.1 where none is given",
-        "rad/s, m/s",
-    ),
+    Field("stribeck_speed", Quantity(0.0, above=True),
+        "speed at which e^-1 of that is left; 0.1 where none is given", "rad/s, m/s"),
     Field("armature", Quantity(0.0), "inertia of the drive", "kg·m², kg"),
     Field("effort", Quantity(0.0), "effort limit; 0: none is given", "N·m, N"),
     *_GEOMETRY,
-    Field(
-        "passive",
-        Switch(),
-        "whether it has no motor; a floating joint has none unless this is false",
-    ),
+    Field("passive", Switch(),
+        "whether it has no motor; a floating joint has none unless this is false"),
     Field("swing", Quantity(0.0, above=True), "of a ball: largest tilt of z", "rad"),
     Field("twist", numbers(2), "of a ball: lower and upper turn about z", "rad"),
     Field("plug", Table(*PLACE), "joint in the child link; URDF has the link's frame"),
-)
+)  # fmt: skip
 _RATIO = Either((Quantity(), ListOf(numbers())))
 _POSITION = Either((Quantity(), numbers()))
 GEAR = Table(
-    Field(
-        "joints", ListOf(Name(), least=2), "the leader and its followers", "", REQUIRED
-    ),
-    Field(
-        "ratio", _RATIO, "of all followers; rows between joints of several coordinates"
-    ),
+    Field("joints", ListOf(Name(), least=2),
+        "the leader and its followers", "", REQUIRED),
+    Field("ratio", _RATIO,
+        "of all followers; rows between joints of several coordinates"),
     Field("ratios", ListOf(_RATIO), "one for each follower, instead of ratio"),
-    Field(
-        "offset", _POSITION, "of all followers: q = ratio q_leader + offset", "rad, m"
-    ),
-    Field(
-        "offsets",
-        ListOf(_POSITION),
-        "one for each follower, instead of offset",
-        "rad, m",
-    ),
-)
+    Field("offset", _POSITION,
+        "of all followers: q = ratio q_leader + offset", "rad, m"),
+    Field("offsets", ListOf(_POSITION),
+        "one for each follower, instead of offset", "rad, m"),
+)  # fmt: skip
 ROTOR = Table(
     Field("inertia", Quantity(), "of the rotor about its axis", "kg·m²", REQUIRED),
-    Field(
-        "ratio", Quantity(), "of its gear: armature grows by inertia ratio²", "", 1.0
-    ),
-)
+    Field("ratio", Quantity(),
+        "of its gear: armature grows by inertia ratio²", "", 1.0),
+)  # fmt: skip
 SPRING = Table(
     Field("stiffness", Quantity(0.0), "of the spring", "N·m/rad, N/m", REQUIRED),
     Field("rest", _POSITION, "where it is slack, one number or all", "rad, m", 0.0),

@@ -13,18 +13,21 @@ from dyn_core.control.reference.goal_tolerances import (
 from dyn_core.validation import Field, Quantity, Switch
 
 GOALS = (
-    Field("allow_partial_joints_goal", Switch(), "whether a trajectory may lack joints;"
-          " they keep their position", "", False, structure=False),
-    Field("action_monitor_rate", Quantity(0.1, 1000.0), "rate of the feedback of"
-          " ~/follow_joint_trajectory", "Hz", 20.0),
-    Field("constraints.goal_time", Quantity(0.0, 1e5), "longest time from the end of a"
-          " trajectory until its goal is reached; 0: any", "s", 0.0, structure=False),
-    Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3), "largest"
-          " velocity error of a joint at the goal; 0: not checked", "rad/s, m/s",
-          STOPPED_VELOCITY, structure=False),
-    Field("cmd_timeout", Quantity(0.0, 1e5), "time after the end of the last trajectory"
-          " from which on its command is stale: the robot then holds where it is; more"
-          " than constraints.goal_time; 0: never", "s", 0.0, structure=False),
+    Field("allow_partial_joints_goal", Switch(),
+        "whether a trajectory may lack joints; they keep their position",
+        "", False, structure=False),
+    Field("action_monitor_rate", Quantity(0.1, 1000.0),
+        "rate of the feedback of ~/follow_joint_trajectory", "Hz", 20.0),
+    Field("constraints.goal_time", Quantity(0.0, 1e5),
+        "longest time from the end of a trajectory until its goal is reached; 0: any",
+        "s", 0.0, structure=False),
+    Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3),
+        "largest velocity error of a joint at the goal; 0: not checked",
+        "rad/s, m/s", STOPPED_VELOCITY, structure=False),
+    Field("cmd_timeout", Quantity(0.0, 1e5),
+        "time after the end of the last trajectory from which on its command is stale:"
+        " the robot then holds where it is; more than constraints.goal_time; 0: never",
+        "s", 0.0, structure=False),
 )  # fmt: skip
 
 
@@ -37,16 +40,10 @@ def constraint_fields(joints: Sequence[str]) -> tuple[Field, ...]:
         ("trajectory", "largest error on the path of a goal; 0: not checked"),
         ("goal", "largest error at the end of a goal; 0: not checked"),
     )
+    kind = Quantity(0.0, 1e3)
     return tuple(
-        Field(
-            f"constraints.{joint}.{key}",
-            Quantity(0.0, 1e3),
-            doc,
-            "rad, m",
-            0.0,
-            structure=False,
-        )
-        for joint in joints
+        Field(f"constraints.{j}.{key}", kind, doc, "rad, m", 0.0, structure=False)
+        for j in joints
         for key, doc in rows
     )
 

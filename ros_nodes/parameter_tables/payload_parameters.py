@@ -13,43 +13,47 @@ from dyn_core.model.payload import Payload
 from dyn_core.validation import Field, Name, Quantity, Switch, numbers
 
 PAYLOAD = (
-    Field("payload.link", Name(), "link that may carry a payload; empty: none does", "",
-          ""),
-    Field("payload.attached", Switch(), "whether the payload is carried; the service"
-          " ~/attach_payload sets it", "", True, structure=False),
-    Field("payload.mass", Quantity(0.0, 1e5), "mass of the payload; the controller"
-          " takes what its effort limits can hold, and blends a change in over"
-          " blend_time", "kg", 0.0, structure=False),
-    Field("payload.com", numbers(3), "its centre of mass in the frame of the link", "m",
-          [0.0, 0.0, 0.0], structure=False),
-    Field("payload.inertia", numbers(6), "its inertia about the centre of mass, axes of"
-          " the link: xx xy xz yy yz zz; zeros: a point mass", "kg·m²", [0.0] * 6,
-          structure=False),
+    Field("payload.link", Name(),
+        "link that may carry a payload; empty: none does", "", ""),
+    Field("payload.attached", Switch(),
+        "whether the payload is carried; the service ~/attach_payload sets it",
+        "", True, structure=False),
+    Field("payload.mass", Quantity(0.0, 1e5),
+        "mass of the payload; the controller takes what its effort limits can hold,"
+        " and blends a change in over blend_time", "kg", 0.0, structure=False),
+    Field("payload.com", numbers(3),
+        "its centre of mass in the frame of the link",
+        "m", [0.0, 0.0, 0.0], structure=False),
+    Field("payload.inertia", numbers(6),
+        "its inertia about the centre of mass, axes of the link: xx xy xz yy yz zz;"
+        " zeros: a point mass", "kg·m²", [0.0] * 6, structure=False),
 )  # fmt: skip
 
 ESTIMATION = "payload_estimation"
 PAYLOAD_ESTIMATION = (
-    Field(f"{ESTIMATION}.plugin_name", Name(), "solver of PAYLOAD_ESTIMATION, such as"
-          " payload_filter, that estimates what payload.link carries; empty: none", "",
-          ""),
-    Field(f"{ESTIMATION}.effort", Name(("measured", "sent")), "efforts that it goes by:"
-          " those of joint_states, or those that the controller sends", "", "measured"),
-    Field(f"{ESTIMATION}.velocity_noise", numbers(), "standard deviation of velocities:"
-          " one number, or one a joint", "rad/s, m/s", [1e-3]),
-    Field(f"{ESTIMATION}.effort_noise", numbers(), "standard deviation of efforts, with"
-          " what the robot's friction is other than the model's: one number, or one a"
-          " joint", "N·m, N", [0.2]),
-    Field(f"{ESTIMATION}.effort_memory", Quantity(0.0, 10.0), "time in which errors of"
-          " efforts forget themselves; 0: at once", "s", 0.0),
-    Field(f"{ESTIMATION}.largest_mass", Quantity(1e-6, 1e6), "mass that is possible",
-          "kg", 10.0),
-    Field(f"{ESTIMATION}.reach", Quantity(1e-6, 1e3), "extent that is possible, around"
-          " the origin of the link", "m", 0.3),
-    Field(f"{ESTIMATION}.drift", Quantity(0.0, 1e3), "change of a payload in a second,"
-          " as a share of what is possible; 0: none but when it is another one", "1/√s",
-          0.0),
-    Field(f"{ESTIMATION}.period", Quantity(1e-3, 1.0), "time between two states that"
-          " are compared", "s", 0.02),
+    Field(f"{ESTIMATION}.plugin_name", Name(),
+        "solver of PAYLOAD_ESTIMATION, such as payload_filter, that estimates what"
+        " payload.link carries; empty: none", "", ""),
+    Field(f"{ESTIMATION}.effort", Name(("measured", "sent")),
+        "efforts that it goes by: those of joint_states, or those that the controller"
+        " sends", "", "measured"),
+    Field(f"{ESTIMATION}.velocity_noise", numbers(),
+        "standard deviation of velocities: one number, or one a joint",
+        "rad/s, m/s", [1e-3]),
+    Field(f"{ESTIMATION}.effort_noise", numbers(),
+        "standard deviation of efforts, with what the robot's friction is other than"
+        " the model's: one number, or one a joint", "N·m, N", [0.2]),
+    Field(f"{ESTIMATION}.effort_memory", Quantity(0.0, 10.0),
+        "time in which errors of efforts forget themselves; 0: at once", "s", 0.0),
+    Field(f"{ESTIMATION}.largest_mass", Quantity(1e-6, 1e6),
+        "mass that is possible", "kg", 10.0),
+    Field(f"{ESTIMATION}.reach", Quantity(1e-6, 1e3),
+        "extent that is possible, around the origin of the link", "m", 0.3),
+    Field(f"{ESTIMATION}.drift", Quantity(0.0, 1e3),
+        "change of a payload in a second, as a share of what is possible; 0: none but"
+        " when it is another one", "1/√s", 0.0),
+    Field(f"{ESTIMATION}.period", Quantity(1e-3, 1.0),
+        "time between two states that are compared", "s", 0.02),
 )  # fmt: skip
 
 

@@ -216,34 +216,23 @@ MEASURES = {"distance": "length", **dict.fromkeys(ROLLING, "radius")}
 FRAME = Table(*PLACE, make=lambda xyz, rpy: origin(xyz, rpy), made=Transform)
 LOOP = Table(
     Field("name", Name(), "what errors and outputs call it; loop1, loop2, ..."),
-    Field(
-        "kind",
-        Name((*KINDS, "axes", *MEASURES)),
+    Field("kind", Name((*KINDS, "axes", *MEASURES)),
         "point (3 rows), pin (2, in the plane xy of a's frame), planar_weld (3),"
         " revolute (5, about z), weld (6), axes (those listed), distance (1),"
-        " rolling_ball and rolling_disc (3: about b's origin, and about z of b's frame,"
-        " without slip on the plane xy of a's frame)",
-        default=REQUIRED,
-    ),
+        " rolling_ball and rolling_disc (3: about b's origin, and about z of b's"
+        " frame, without slip on the plane xy of a's frame)", default=REQUIRED),
     Field("a", Name(), "link with the first frame; the base where it is missing"),
     Field("b", Name(), "link with the second frame", default=REQUIRED),
     Field("at_a", FRAME, "first frame on its link"),
     Field("at_b", FRAME, "second frame on its link"),
-    Field(
-        "axes",
-        ListOf(Name(_AXES), least=1),
+    Field("axes", ListOf(Name(_AXES), least=1),
         "of kind axes: components of position and rotation that are zero; of kinds"
         " that roll: z keeps to the plane, x and y do not slip (of a disc: along its"
-        " way, and across); all three unless given",
-    ),
-    Field(
-        "length",
-        Quantity(0.0, above=True),
-        "of kind distance: between the origins",
-        "m",
-    ),
+        " way, and across); all three unless given"),
+    Field("length", Quantity(0.0, above=True),
+        "of kind distance: between the origins", "m"),
     Field("radius", Quantity(0.0, above=True), "of kinds that roll", "m"),
-)
+)  # fmt: skip
 
 
 @known_keywords

@@ -69,11 +69,10 @@ HALF_PLANE = Table(
     Field("z0", numbers(2), "a point of the edge", "m", (0.0, 0.0)),
     Field("z", numbers(2), "normal into the free side", "", (0.0, 1.0)),
     Field("joints", ListOf(Whole()), "joints that it stops; all where it is missing"),
-    Field(
-        "mode", Name(("stick", "slide")), "what a joint does that touches", "", "stick"
-    ),
+    Field("mode", Name(("stick", "slide")),
+        "what a joint does that touches", "", "stick"),
     make=HalfPlane,
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

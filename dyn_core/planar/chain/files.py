@@ -70,12 +70,11 @@ _BY_JOINT = Either(
     (Quantity(0.0), ListOf(Quantity(0.0)), ByName(Quantity(0.0), "joint"))
 )
 CONSTRAINT = Table(
-    Field(
-        "kind", Name(tuple(KINDS)), "what the joint may do; free where it is missing"
-    ),
+    Field("kind", Name(tuple(KINDS)),
+        "what the joint may do; free where it is missing"),
     Field("s", numbers(2), "normal of the line"),
     Field("a_w", numbers(2), "acceleration, of a line's joint along s", "m/s²"),
-)
+)  # fmt: skip
 START = Table(
     Field("x0", numbers(2), "position of joint 0", "m"),
     Field("v0", numbers(2), "its velocity", "m/s"),
@@ -89,52 +88,32 @@ GROUND = Table(
 CHAIN = Table(
     Field("name", Name(), "of the chain", "", "chain"),
     Field("joint_names", ListOf(Name()), "joint0, joint1, ... where it is missing"),
-    Field(
-        "lengths",
-        ListOf(_POSITIVE),
-        "of the links, one less than masses",
-        "m",
-        REQUIRED,
-    ),
+    Field("lengths", ListOf(_POSITIVE),
+        "of the links, one less than masses", "m", REQUIRED),
     Field("masses", numbers(), "of the joints", "kg", REQUIRED),
-    Field(
-        "gravity",
-        Either((Quantity(), numbers(2))),
-        "one number: downwards",
-        "m/s²",
-        9.81,
-    ),
-    Field(
-        "base",
-        Name(("fixed", "free", "line")),
-        "what joint 0 may do; free where it is missing",
-    ),
+    Field("gravity", Either((Quantity(), numbers(2))),
+        "one number: downwards", "m/s²", 9.81),
+    Field("base", Name(("fixed", "free", "line")),
+        "what joint 0 may do; free where it is missing"),
     Field("normal", numbers(2), "of the line of joint 0, for base: line"),
     Field("constraints", ByName(CONSTRAINT, "joint"), "what joints may do"),
-    Field(
-        "active",
-        ByName(Quantity(), "joint"),
-        "prescribed accelerations of angles",
-        "rad/s²",
-    ),
-    Field(
-        "limits", ByName(ListOf(_LIMIT, 2), "joint"), "of angles: lower, upper", "rad"
-    ),
+    Field("active", ByName(Quantity(), "joint"),
+        "prescribed accelerations of angles", "rad/s²"),
+    Field("limits", ByName(ListOf(_LIMIT, 2), "joint"),
+        "of angles: lower, upper", "rad"),
     Field("k_omega", _BY_JOINT, "rolling resistance", "N·m·s"),
     Field("k_v", _BY_JOINT, "drag by speed squared", "kg/m"),
-    Field(
-        "link_masses", ListOf(Quantity(0.0)), "of links with mass of their own", "kg"
-    ),
+    Field("link_masses", ListOf(Quantity(0.0)),
+        "of links with mass of their own", "kg"),
     Field("link_coms", numbers(), "distance of their centres from the start", "m"),
-    Field(
-        "link_inertias", ListOf(Quantity(0.0)), "inertia about their centres", "kg·m²"
-    ),
+    Field("link_inertias", ListOf(Quantity(0.0)),
+        "inertia about their centres", "kg·m²"),
     Field("ground", ListOf(GROUND), "half-planes that stop joints"),
     Field("start", START, "of a simulation; zero where it is missing"),
     Field("dt", _POSITIVE, "step of a simulator", "s"),
     Field("window", _POSITIVE, "time in which drift decays", "s"),
     Field("scheme", Name(tuple(SCHEMES)), "motion of a simulator between events"),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
