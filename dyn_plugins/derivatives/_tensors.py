@@ -81,7 +81,7 @@ def second_derivative_tensors(model, m, state):
         if model.joint[i].series is None:
             behind = [c for j in model.bodies for c in paths[j] if c.body == j]
             behind = [c for c in behind if any(x.body == i for x in paths[c.body])]
-            _fill_together(tensors, model.joint[i], m, paths[i], i, behind)
+            _fill_together(tensors, m, paths[i], i, behind)
             weights = [c for c in paths[i] if c.body != i] + behind
             _fill_own(tensors, model.joint[i], m, paths[i], i, weights, state)
     return tensors
@@ -272,14 +272,13 @@ def _fill_carried(tensors, path, d, qq_kj, vq_kj, qv_kj, vv_kj):
                 qq[x][y], qv[x][y], vv[x][y] = qq_kj[a, b], vq_kj[a, b], vv_kj[a, b]
 
 
-def _fill_together(tensors, joint, m, path, i, behind):
+def _fill_together(tensors, m, path, i, behind):
     """Add terms of a joint whose coordinates act together, m being one of them.
 
     There sigma_j = dS_j w for m's w, instead of s_m x s_j or nothing.
 
     Args:
         tensors: Tensors, changed in place.
-        joint: Joint of body i.
         m: Motions.
         path: Coordinates from the base to the joint, included.
         i: Body index.

@@ -99,14 +99,14 @@ def links(model, x):
     return r, L, size
 
 
-def stretch(model, x, v, r, size, window):
+def stretch(model, v, r, size, window):
     """Return e of the link equations r . (a_i - a_{i+1}) = e, n-1 [m/s²].
 
         e = |v_{i+1} - v_i|² / l + eps / window² + 2 eps' / window
 
     Args:
         model: Planar chain.
-        x, v: Positions and velocities of the joints.
+        v: Velocities of the joints.
         r, size: Directions and distances (links).
         window: Time constant with which errors of the lengths decay [s]; None: errors
             are not corrected.
@@ -178,7 +178,7 @@ def _joint(model, i, r, L, modes, after):
     M = Matrix([[mass, 0.0], [0.0, mass]])
     if after:
         M = M - after.A * (beta * beta)
-    W, w = _mobility(model, i, M, modes)
+    W, w = _mobility(i, M, modes)
     if after is None:
         return ChainJoint(W, w, M, W, ZERO, 0.0)
     r, L = r[i], L[i]
@@ -207,11 +207,10 @@ def _joint(model, i, r, L, modes, after):
     )  # fmt: skip
 
 
-def _mobility(model, i, M, modes):
+def _mobility(i, M, modes):
     """Return W and w of a joint: free, on a line, or guided.
 
     Args:
-        model: Planar chain.
         i: Index of the joint.
         M: Its inertia, 2 x 2 [kg].
         modes: JointModes; a kind that is known while tracing selects a branch, else all

@@ -33,7 +33,7 @@ def object_chain(model, q, qd, u, split):
     joints = pass_back(chain, r, L, modes)
     F = outer_forces(chain, x, v, tau)
     F[0] = F[0] + Vector(push)
-    e = stretch(chain, x, v, r, size, None)
+    e = stretch(chain, v, r, size, None)
     a, _, _, turns = pass_forward(chain, r, L, modes, joints, F, e)
     return Vector(model.from_chain(joint_turns(turns), a[0], split))
 

@@ -34,7 +34,7 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     modes = modes_of(model, kind, s, a_w, active, alpha_w)
     r, L, size = links(model, x)
     joints = pass_back(model, r, L, modes)
-    e = stretch(model, x, v, r, size, window)
+    e = stretch(model, v, r, size, window)
     a, F_d, tau, turns = pass_forward(model, r, L, modes, joints, F, e)
     reaction = reactions(model, a, F, F_d)
     links_lost = [*(J.dropped[0] for J in joints[:-1]), 0.0]

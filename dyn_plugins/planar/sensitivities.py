@@ -105,7 +105,7 @@ def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     modes = modes_of(model, kind, s, a_w, active, alpha_w)
     r, L, size = links(model, x)
     joints = pass_back(model, r, L, modes)
-    e = stretch(model, x, v, r, size, window)
+    e = stretch(model, v, r, size, window)
     return Vector(pass_forward(model, r, L, modes, joints, rows_of(F), e)[2])
 
 
@@ -179,8 +179,8 @@ def _equations(model, x, v, modes, kept, window):
     size = np.hypot(*ways.T)
     r = ways / size[:, None]
     L = np.column_stack([-r[:, 1], r[:, 0]]) / np.reshape(model.lengths, (-1, 1))
-    points = [Vector(row) for row in x], [Vector(row) for row in v]
-    e = stretch(model, *points, [Vector(row) for row in r], size, window)
+    speeds, directions = [Vector(row) for row in v], [Vector(row) for row in r]
+    e = stretch(model, speeds, directions, size, window)
 
     def equation(parts, value):
         row = np.zeros((n, 2))

@@ -85,7 +85,7 @@ def accelerate(model, x, v, tau, modes, window):
     r, L, size = links(model, x)
     modes = while_taut(model, modes, x, v, window)
     joints = pass_back(model, r, L, modes)
-    e = stretch(model, x, v, r, size, window)
+    e = stretch(model, v, r, size, window)
     F = outer_forces(model, x, v, tau)
     return pass_forward(model, r, L, modes, joints, F, e)[0]
 

@@ -92,10 +92,10 @@ class LongTasks:
         """
         job = self._jobs.setdefault(name, _Job(task))
         if not job.taken:
-            run = partial(self._run, name, job)
+            run = partial(self._run, job)
             thread = threading.Thread(target=run, daemon=True, name="dyn compiler")
             if not _started(thread):
-                self._run(name, job)
+                self._run(job)
         job.done.wait()
         self._jobs.pop(name, None)
         if job.error is not None:
@@ -135,7 +135,7 @@ class LongTasks:
                     self._working = False
                     return
                 name, job, then = self._queue.pop(0)
-            self._run(name, job)
+            self._run(job)
             job.done.wait()
             try:
                 then(job)
@@ -143,7 +143,7 @@ class LongTasks:
                 warn(f"after {name}: {type(error).__name__}: {error}")
             self._jobs.pop(name, None)
 
-    def _run(self, name: str, job: _Job) -> None:
+    def _run(self, job: _Job) -> None:
         """Run a job unless a thread has started it."""
         with self._lock:
             if job.taken:

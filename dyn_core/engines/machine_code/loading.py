@@ -253,14 +253,13 @@ class CompiledFunction:
         call.kept = (memory, kept, self)
         if several is not None:
             call = _with_results(call, several)
-        return self._with_status(call, bool(several)) if self._checked else call
+        return self._with_status(call) if self._checked else call
 
-    def _with_status(self, call: Callable[..., Any], several: bool) -> Any:
+    def _with_status(self, call: Callable[..., Any]) -> Any:
         """Return a call of the checked form that raises the failure it reports.
 
         Args:
             call: Call that takes the status buffer first.
-            several: Whether the result is a tuple; without effect here.
         """
 
         def checked(*numbers: Any) -> Any:

@@ -102,7 +102,7 @@ class StateTables(ValueTables):
             first = min(x for x, _ in some)
             source = start.address(code, first)[0]
             numbers = [(x - first, y) for x, y in some]
-            self._spread(code, source, numbers, to, port, 1)
+            self._spread(code, source, numbers, to, port)
 
     def zeros(
         self, code: FunctionCode, to: Place, numbers: Sequence[int], count: int
@@ -118,7 +118,7 @@ class StateTables(ValueTables):
         code.lines.append(f"  store {code.real} 0.0, ptr {zero}")
         for port in sorted({to.part(k) for k in numbers}):
             some = [(0, to.places[k][1]) for k in numbers if to.part(k) == port]
-            self._spread(code, zero, some, to, port, 0)
+            self._spread(code, zero, some, to, port)
         return True
 
     def _spread(
@@ -128,7 +128,6 @@ class StateTables(ValueTables):
         pairs: Sequence[tuple[int, int]],
         to: StatePorts,
         port: int,
-        step: int,
     ) -> None:
         """Append the call that copies values by a table.
 
@@ -138,7 +137,6 @@ class StateTables(ValueTables):
             pairs: Index of the source and entry of the port, for each value.
             to: Ports of the copies.
             port: Index of the port.
-            step: Unused.
         """
         name = f"@spread{len(self.head)}_{self.width}"
         numbers = ", ".join(f"i32 {x}, i32 {y}" for x, y in pairs)

@@ -26,7 +26,7 @@ def entry_ir(interface: Interface, kernels: Kernels, batch: bool) -> str:
     settles = kernels.checked or interface.finite
     parts = ["declare i64 @scalar(ptr, ptr, ptr)"]
     if settles:
-        parts += [_fill(interface.dtype), _settle(interface, kernels.checked)]
+        parts += [_fill(interface.dtype), _settle(interface)]
     if interface.finite:
         parts.append(_not_finite(interface.dtype))
     ending = ["  ret i64 %status"]
@@ -136,11 +136,8 @@ def _port(table: str, k: int, name: str) -> list[str]:
     ]
 
 
-def _settle(interface: Interface, checked: bool) -> str:
-    """Return the function that finishes a state: checks for NaN, and NaN if it failed.
-
-    `checked` is ignored.
-    """
+def _settle(interface: Interface) -> str:
+    """Return the function that ends a state: checks for NaN, and NaN if it failed."""
     lines = [
         "define internal i64 @dyn.settle(ptr %in, ptr %out, i64 %status) nounwind {",
     ]
@@ -242,7 +239,7 @@ def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
         "  br i1 %lanes, label %together, label %each",
         "together:",
     ]
-    lines += _together(interface, kernels, settles)
+    lines += _together(interface, kernels)
     known = "%old" if kernels.checked else "0"
     lines += [
         "each:",
@@ -280,10 +277,10 @@ def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
     return "\n".join(lines)
 
 
-def _together(interface: Interface, kernels: Kernels, settles: bool) -> list[str]:
+def _together(interface: Interface, kernels: Kernels) -> list[str]:
     """Return code that computes all rows with lanes, and then checks suspect rows.
 
-    Without lanes it is a jump to the loop over single rows. `settles` is ignored.
+    Without lanes it is a jump to the loop over single rows.
     """
     if not kernels.lanes:
         return ["  br label %each"]
