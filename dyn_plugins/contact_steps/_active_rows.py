@@ -120,8 +120,8 @@ def moving_rates(model, placed, X, S, q, v, u):
     for i in model.bodies:
         joint, v_p = model.joint[i], X[i] @ v[model.parent[i]]
         dS = joint.S_slopes(q[i]) if joint.series is None else ()
-        zeros = Vector.zeros(joint.nv)
-        Psi = subspace_rates(joint, S[i], dS, v_p, still, q[i], u[i], zeros)[0]
+        motion = q[i], u[i], Vector.zeros(joint.nv)
+        Psi = subspace_rates(joint, S[i], dS, v_p, still, motion)[0]
         rates.append(_from_body(placed.X[i], Psi))
     return rates
 

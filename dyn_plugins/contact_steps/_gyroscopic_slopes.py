@@ -28,23 +28,24 @@ class GyroscopicSlopes:
         q, qd: Positions and velocities before the step.
         H: Joint-space inertia, nv x nv.
         C_q, C_qd: Derivatives of C by q and qd, nv x nv.
-        force: tau - C, nv.
-        dt: Step [s].
-        remaining: Part of the step that follows q, as in gyroscopic_change.
+        mean: Arguments force, dt and remaining of gyroscopic_change: tau - C, nv; step
+            [s]; part of the step that follows q.
 
     Attributes:
         by_q, by_qd: Derivatives by q and qd, Matrices, nv x nv.
         by_tau: Derivative by tau, JointBlocks.
     """
 
-    def __init__(self, model, q, qd, H, C_q, C_qd, force, dt, remaining):
-        def change(H=H, qd=qd, force=force):
-            return gyroscopic_change(model, H, qd, force, dt, remaining)
+    def __init__(self, model, q, qd, H, C_q, C_qd, mean):
+        pull, *duration = mean
+
+        def change(H=H, qd=qd, force=pull):
+            return gyroscopic_change(model, H, qd, force, *duration)
 
         self._model, self._H, self._change = model, H, change
         (by_speed,) = slopes_by_joint(model, lambda e: [change(qd=with_slopes(qd, e))])
         (self.by_tau,) = slopes_by_joint(
-            model, lambda e: [change(force=with_slopes(force, e))]
+            model, lambda e: [change(force=with_slopes(pull, e))]
         )
         self.by_q = self._by_inertia(_inertia_rates(model, q)) - self.by_tau @ C_q
         self.by_qd = by_speed.dense - self.by_tau @ C_qd

@@ -39,7 +39,7 @@ from dyn_plugins.contact_steps._reduced_rows import (
     inverse_of_any_rank,
     rows_of_body,
 )
-from dyn_plugins.contact_steps.contact_step import SLOTS, normal_bias
+from dyn_plugins.contact_steps.contact_step import normal_bias
 from dyn_plugins.kinematics.motion import outward
 
 
@@ -54,7 +54,7 @@ class MovingContacts:
         rule: Function of contact_biases.py.
         solved: SolvedContacts.
         state: q, qd and dt, before the step.
-        options: Options of contact_euler.
+        parts: StepParts.
 
     Attributes:
         modes: SEPARATE, STICK or SLIP of each contact.
@@ -68,7 +68,7 @@ class MovingContacts:
             for each contact.
     """
 
-    def __init__(self, model, rule, solved, state, options):
+    def __init__(self, model, rule, solved, state, parts):
         q, qd, dt = state
         self.model, self.parts = model, split_q(model, q)
         u, rate = split_v(model, solved.velocity), split_v(model, qd)
@@ -80,7 +80,7 @@ class MovingContacts:
             model, self.placed, X, S, self.parts, before, rate
         )
         V = [None, *(self.placed.X[i].inverse @ v[i] for i in model.bodies)]
-        surroundings = dt, options["world"], options["links"]
+        surroundings = dt, parts.world, parts.links
         contacts = active_contacts(model, solved, self.placed, V, *surroundings)
         self.contacts = contacts
         self.modes = Vector(x.mode.kind for x in contacts)
@@ -94,7 +94,7 @@ class MovingContacts:
         self.at_gap_zero = False
         for at_zero, _ in sides:
             self.at_gap_zero = logical_or(self.at_gap_zero, at_zero)
-        self._collect_rows(_bias_slopes(rule, solved, dt, options, sides))
+        self._collect_rows(_bias_slopes(rule, solved, dt, parts.rule_options, sides))
 
     def _collect_momentum(self):
         """Set drag, by_q, by_mu and by_gap, the terms in the equation of motion."""
@@ -227,11 +227,9 @@ def _bias_slopes(rule, solved, dt, options, sides):
         rule: Function of contact_biases.py.
         solved: SolvedContacts.
         dt: Step [s].
-        options: Options of contact_euler.
+        options: Options of the rule, by name.
         sides: Result of gap_sides.
     """
-    names = (*SLOTS, "world", "links", "solver_options")
-    parameters = {k: x for k, x in options.items() if k not in names}
     slopes = []
     for contact, motions, active, (at_zero, above) in zip(
         solved.touching, solved.motions, solved.active, sides, strict=True
@@ -239,7 +237,7 @@ def _bias_slopes(rule, solved, dt, options, sides):
         beside = where(above, contact_biases.AT_ZERO, -contact_biases.AT_ZERO)
         (gap,) = with_slopes([where(at_zero, beside, contact.gap)], [1.0])
         approach, n = motions[0], contact.forces[0]
-        terms = contact, gap, motions, dt, parameters
+        terms = contact, gap, motions, dt, options
         by_gap = slope_of(normal_bias(rule, *terms)[1])
         by_approach = 0.0
         if contact.restitution > 0:

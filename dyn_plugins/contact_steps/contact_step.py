@@ -90,9 +90,8 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
 
     Source: LCP-4 (Stewart-Trinkle), LCP-10 (Newton's restitution), LCP-11, LCP-3.
     """
-    u, proof = _velocity_and_outputs(
-        contact_biases.stewart_trinkle, model, q, qd, tau, dt, warm, f_ext, **parts
-    )
+    inputs = StepInputs(model, q, qd, tau, dt, warm, f_ext)
+    u, proof = _velocity_and_outputs(contact_biases.stewart_trinkle, inputs, parts)
     return *advance(model, q, u, dt), *proof
 
 
@@ -115,9 +114,8 @@ def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
 
     Source: LCP-4 (Anitescu-Potra), LCP-10.
     """
-    u, proof = _velocity_and_outputs(
-        contact_biases.anitescu_potra, model, q, qd, tau, dt, warm, f_ext, **parts
-    )
+    inputs = StepInputs(model, q, qd, tau, dt, warm, f_ext)
+    u, proof = _velocity_and_outputs(contact_biases.anitescu_potra, inputs, parts)
     return *advance(model, q, u, dt), *proof
 
 
@@ -142,34 +140,68 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
     Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are evaluated at q_m.
     """
     q, qd = advance(model, q, qd, dt * 0.5)
-    u, proof = _velocity_and_outputs(
-        contact_biases.moreau_jean,
-        model,
-        q,
-        qd,
-        tau,
-        dt,
-        warm,
-        f_ext,
-        remaining=0.5,
-        **parts,
-    )
+    inputs = StepInputs(model, q, qd, tau, dt, warm, f_ext, remaining=0.5)
+    u, proof = _velocity_and_outputs(contact_biases.moreau_jean, inputs, parts)
     return *advance(model, q, u, dt * 0.5), *proof
 
 
-def _velocity_and_outputs(rule, model, q, qd, tau, dt, warm, f_ext, **parts):
+def _velocity_and_outputs(rule, inputs, parts):
     """Return the velocity after the step, along the initial axes, and other outputs.
 
     Args:
         rule: Function of contact_biases.py: which contacts are active, and their bias.
-        model, q, qd, tau, dt, warm, f_ext, parts: As in contact_euler.
+        inputs: StepInputs.
+        parts: Slots and options of contact_euler, by name.
 
     Returns:
         Velocity, nv; and impulses, gaps, residuals, iterations and status.
     """
-    inputs = model, q, qd, tau, dt, warm, f_ext
-    solved = solved_contacts(rule, *inputs, deepest=True, **parts)
+    solved = solved_contacts(rule, inputs, StepParts.of(**parts), deepest=True)
     return solved.velocity, solved.outputs
+
+
+class StepInputs(NamedTuple):
+    """Robot and inputs of a step with contacts, as in contact_euler.
+
+    Attributes:
+        model, q, qd, tau, dt, warm, f_ext: As in contact_euler; gaps are taken at q.
+        remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
+    """
+
+    model: Any
+    q: Any
+    qd: Any
+    tau: Any
+    dt: Any
+    warm: Any
+    f_ext: Any
+    remaining: float = 1.0
+
+
+class StepParts(NamedTuple):
+    """Slots and options of a step with contacts.
+
+    Attributes:
+        forward_dynamics, contact_solver, bias, mass_matrix: Slots.
+        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
+        solver_options: Options of the contact solver, by name.
+        rule_options: Options of the rule, by name.
+    """
+
+    forward_dynamics: Any
+    contact_solver: Any
+    bias: Any
+    mass_matrix: Any
+    world: Any
+    links: Any
+    solver_options: Any
+    rule_options: Any
+
+    @classmethod
+    def of(cls, **parts):
+        """Return the StepParts of slots and options by name; the rule gets the rest."""
+        own = {name: parts.pop(name) for name in cls._fields[:-1]}
+        return cls(**own, rule_options=parts)
 
 
 class SolvedContacts(NamedTuple):
@@ -197,37 +229,14 @@ class SolvedContacts(NamedTuple):
     outputs: tuple[Any, ...]
 
 
-def solved_contacts(
-    rule,
-    model,
-    q,
-    qd,
-    tau,
-    dt,
-    warm,
-    f_ext,
-    forward_dynamics,
-    contact_solver,
-    bias,
-    mass_matrix,
-    world,
-    links,
-    solver_options,
-    deepest=False,
-    remaining=1.0,
-    **parameters,
-):
+def solved_contacts(rule, inputs, parts, deepest=False):
     """Solve the contacts of a step, and return its SolvedContacts.
 
     Args:
         rule: Function of contact_biases.py: which contacts are active, and their bias.
-        model, q, qd, tau, dt, warm, f_ext: As in contact_euler; gaps are taken at q.
-        forward_dynamics, contact_solver, bias, mass_matrix: Slots.
-        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
-        solver_options: Options of the contact solver, by name.
+        inputs: StepInputs.
+        parts: StepParts.
         deepest: Whether only the DeepestPoints have rows; else all points do.
-        remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
-        parameters: Options of the rule, by name.
 
     Returns:
         The SolvedContacts; without contacts, lists and G are empty, and the outputs
@@ -235,15 +244,16 @@ def solved_contacts(
 
     Source: LCP-3, LCP-4.
     """
-    qdd = forward_dynamics(q, qd, tau, f_ext[1:])
+    model, q, qd, tau, dt, warm, f_ext, remaining = inputs
+    qdd = parts.forward_dynamics(q, qd, tau, f_ext[1:])
     free = qd + rate_in_initial_axes(model, qd, qdd) * dt
-    mean = tau - bias(q, qd, f_ext[1:]), dt, remaining
-    free = free + gyroscopic_change(model, mass_matrix(q), qd, *mean)
-    parts = split_q(model, q), split_v(model, free), split_v(model, free)
-    X, S, v, _ = outward(model, *parts, Motion.zero())
-    before = outward(model, parts[0], split_v(model, qd), parts[1], Motion.zero())[2]
+    mean = tau - parts.bias(q, qd, f_ext[1:]), dt, remaining
+    free = free + gyroscopic_change(model, parts.mass_matrix(q), qd, *mean)
+    position, speed = split_q(model, q), split_v(model, free)
+    X, S, v, _ = outward(model, position, speed, speed, Motion.zero())
+    before = outward(model, position, split_v(model, qd), speed, Motion.zero())[2]
     joints, _ = articulated_joints(model, X, S)
-    touching = contacts(model, X, world, links)
+    touching = contacts(model, X, parts.world, parts.links)
     if not touching:
         nothing = Vector(()), Vector(()), Vector.zeros(5), 0.0, 0.0
         return SolvedContacts(free, [], [], [], [], Matrix(()), mean, nothing)
@@ -255,7 +265,7 @@ def solved_contacts(
         i, forces = contact.body, contact.forces
         motions.append((before[i], v[i]))
         active, opening = normal_bias(
-            rule, contact, contact.gap, motions[-1], dt, parameters
+            rule, contact, contact.gap, motions[-1], dt, parts.rule_options
         )
         if active is not True:
             mask = where(active, 1.0, 0.0)
@@ -271,7 +281,9 @@ def solved_contacts(
     G, mu = delassus_matrix(joints, responses), Vector(x.mu for x in touching)
     zeros, unbounded = Vector.zeros(layout.m), Vector([float("inf")] * layout.m)
     bounds = zeros, unbounded, zeros, warm
-    solution = contact_solver(layout, G, Vector(b), mu, *bounds, **solver_options)
+    solution = parts.contact_solver(
+        layout, G, Vector(b), mu, *bounds, **parts.solver_options
+    )
     impulse, velocity, residuals, iterations, status = solution
     impulse = without_gain(impulse, velocity, b)
     forces, pulls = constraint_forces(model, rows, impulse)

@@ -53,6 +53,8 @@ from dyn_plugins.contact_steps.contact_step import (
     SLOTS,
     VALID,
     ContactStep,
+    StepInputs,
+    StepParts,
     sizes,
     solved_contacts,
     step_options,
@@ -94,8 +96,8 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
 
     Source: LCP-22.
     """
-    rule = contact_biases.stewart_trinkle
-    return _of_step(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+    inputs = StepInputs(model, q, qd, tau, dt, warm, f_ext)
+    return _of_step(contact_biases.stewart_trinkle, inputs, parts)
 
 
 def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
@@ -112,8 +114,8 @@ def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **par
 
     Source: LCP-22.
     """
-    rule = contact_biases.anitescu_potra
-    return _of_step(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+    inputs = StepInputs(model, q, qd, tau, dt, warm, f_ext)
+    return _of_step(contact_biases.anitescu_potra, inputs, parts)
 
 
 def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
@@ -134,10 +136,9 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
     half = dt * 0.5
     (q_q, v_q), (q_v, v_v) = _advance_slopes(model, q, qd, half)
     middle = advance(model, q, qd, half)
+    inputs = StepInputs(model, *middle, tau, dt, warm, f_ext, remaining=0.5)
     rule = contact_biases.moreau_jean
-    q_next, qd_next, A, *others = _of_step(
-        rule, model, *middle, tau, dt, warm, f_ext, **parts, remaining=0.5
-    )
+    q_next, qd_next, A, *others = _of_step(rule, inputs, parts)
     by_q, by_qd = columns(A, 0, model.nv), columns(A, model.nv, 2 * model.nv)
     A = stacked([[by_q @ q_q + by_qd @ v_q, by_q @ q_v + by_qd @ v_v]])
     return q_next, qd_next, A, *others
@@ -158,18 +159,16 @@ def _advance_slopes(model, q, u, dt):
     return by_q, slopes_by_joint(model, lambda e: along(q, with_slopes(u, e)))
 
 
-def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, remaining=1.0, **parts):
+def _of_step(rule, inputs, parts):
     """Return the outputs of CONTACT_STEP_DERIVATIVES of a step from q.
 
     Args:
         rule: Function of contact_biases.py: which contacts are active, and their bias.
-        model, q, qd, tau, dt, warm, f_ext, parts: As in contact_euler_derivatives.
-        remaining: Part of the step that follows q; 0.5 in a midpoint scheme.
+        inputs: StepInputs.
+        parts: As in contact_euler_derivatives.
     """
-    solved, modes, flag, slopes = _velocity_slopes(
-        rule, model, q, qd, tau, dt, warm, f_ext, remaining=remaining, **parts
-    )
-    duration = dt * remaining
+    solved, modes, flag, slopes = _velocity_slopes(rule, inputs, **parts)
+    model, q, duration = inputs.model, inputs.q, inputs.dt * inputs.remaining
     (q_q, v_q), (q_u, v_u) = _advance_slopes(model, q, solved.velocity, duration)
     by_q, by_qd, *others = slopes
     A = stacked(
@@ -188,22 +187,19 @@ def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, remaining=1.0, **parts):
     )
 
 
-def _velocity_slopes(
-    rule, model, q, qd, tau, dt, warm, f_ext, derivatives, by_parameters, paths,
-    remaining, **parts,
-):  # fmt: skip
+def _velocity_slopes(rule, inputs, derivatives, by_parameters, paths, **parts):
     """Return SolvedContacts, modes, not_differentiable, and derivatives of u.
 
     The derivatives are by q, qd, tau, parameters, friction coefficients and gaps.
     Arguments as of _of_step, with the slots derivatives and by_parameters of inverse
     dynamics, and the parameter paths.
     """
-    solved = solved_contacts(
-        rule, model, q, qd, tau, dt, warm, f_ext, remaining=remaining, **parts
-    )
+    parts = StepParts.of(**parts)
+    solved = solved_contacts(rule, inputs, parts)
+    model, q, qd, _, dt, _, f_ext, _ = inputs
     still, change = Vector.zeros(model.nv), solved.velocity - qd
     C_q, C_v, H = derivatives(q, qd, still, f_ext[1:])
-    gyroscopic = GyroscopicSlopes(model, q, qd, H, C_q, C_v, *solved.mean)
+    gyroscopic = GyroscopicSlopes(model, q, qd, H, C_q, C_v, solved.mean)
     change = change - gyroscopic_change(model, H, qd, *solved.mean)
     qdd = change * (1.0 / dt) - rate_in_initial_axes(model, qd, still)
     forces = list(f_ext)

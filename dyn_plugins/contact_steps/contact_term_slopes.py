@@ -54,7 +54,7 @@ def contact_term_slopes(
     """
     still, mean = Vector.zeros(model.nv), (tau - bias(q, qd, f_ext[1:]), dt, remaining)
     C_q, C_qd, H = derivatives(q, qd, still, f_ext[1:])
-    gyroscopic = GyroscopicSlopes(model, q, qd, H, C_q, C_qd, *mean)
+    gyroscopic = GyroscopicSlopes(model, q, qd, H, C_q, C_qd, mean)
 
     def turning(qd):
         return rate_in_initial_axes(model, qd, still)

@@ -47,8 +47,7 @@ from dyn_plugins.derivatives._chains import are_zero, chains_of, paths_of, stack
 from dyn_plugins.derivatives.first_derivatives import (
     _cross_force,
     _inertial_force,
-    _rates_in_series,
-    _rates_together,
+    subspace_rates,
 )
 
 GROUP = 6  # minimum number of coordinates in one product of matrices
@@ -107,7 +106,8 @@ def motions(model, q, qd, qdd, f_ext):
         v[i] = m.v_p[i] + vJ
         a[i] = m.a_p[i] + S @ qdd[i] + cJ + cross(m.v_p[i], vJ)
         m.dS[i] = _slopes(joint, up, q[i])
-        rates = _rates(joint, up, S, m.dS[i], m.v_p[i], m.a_p[i], q[i], qd[i], qdd[i])
+        motion, ground = (q[i], qd[i], qdd[i]), (m.v_p[i], m.a_p[i])
+        rates = subspace_rates(joint, S, m.dS[i], *ground, motion, up)
         m.Psi_dot[i], m.Psi_ddot[i], m.Psi_S_dot[i] = rates
         I = m.I[i] = m.IC[i] = X[i].T @ model.I[i] @ X[i]
         m.B[i] = m.BC[i] = VelocityProduct.of(I, v[i])
@@ -129,21 +129,6 @@ def _slopes(joint, up, q):
     if joint.series is not None:
         return ()
     return tuple(up @ dS_k for dS_k in joint.S_slopes(q))
-
-
-def _rates(joint, up, S, dS, v_p, a_p, q, qd, qdd):
-    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of a joint, see id_derivatives.
-
-    Args:
-        joint: Joint.
-        up: Transform from the body to the branch's frame, in which the rest is given.
-        S, dS: Motion subspace and its derivatives.
-        v_p, a_p: Velocity and acceleration of the parent.
-        q, qd, qdd: Motion of the joint.
-    """
-    if joint.series is not None:
-        return _rates_in_series(joint, S, v_p, a_p, qd, qdd)
-    return _rates_together(S, dS, up @ joint.cJ_slopes(q, qd), v_p, a_p, qd, qdd)
 
 
 @dataclass(frozen=True)
@@ -380,9 +365,10 @@ def own_changes(joint, i, m, under_weights, state, weight):
             state: q, qd and qdd of the joint.
             ground: v_p, a_p, W_p, f, P and Q, see _bracket_force.
         """
-        up, (q, qd, qdd), (v_p, a_p, W_p, f, P, Q) = m.up[i], state, ground
+        up, q, (v_p, a_p, W_p, f, P, Q) = m.up[i], state[0], ground
         S, dS = up @ joint.S(q), _slopes(joint, up, q)
-        Psi_dot, Psi_ddot, Psi_S_dot = _rates(joint, up, S, dS, v_p, a_p, q, qd, qdd)
+        rates = subspace_rates(joint, S, dS, v_p, a_p, state, up)
+        Psi_dot, Psi_ddot, Psi_S_dot = rates
         sigma = weighted_rates(joint, S, dS, W_p, weight)
         by_q = sigma.T @ f + Psi_ddot.T @ P + Psi_dot.T @ Q
         by_qd = S.T @ Q + Psi_S_dot.T @ P

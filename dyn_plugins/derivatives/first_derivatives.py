@@ -62,7 +62,8 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
         v.append(v_p + vJ)
         a.append(a_p + S[i] @ qdd[i] + cJ + cross(v_p, vJ))
         dS[i] = joint.S_slopes(q[i]) if joint.series is None else ()
-        rates = subspace_rates(joint, S[i], dS[i], v_p, a_p, q[i], qd[i], qdd[i])
+        motion = q[i], qd[i], qdd[i]
+        rates = subspace_rates(joint, S[i], dS[i], v_p, a_p, motion)
         Psi_dot[i], Psi_ddot[i], Psi_S_dot[i] = rates
         BC.append(VelocityProduct.of(I, v[i]))
         fC.append(_inertial_force(I, v[i], a[i]) - f_ext[i])
@@ -114,7 +115,7 @@ def _inertial_force(I, v, a):
     return I.force_of(a.lin + cross3(v.ang, v.lin), U)
 
 
-def subspace_rates(joint, S, dS, v_p, a_p, q, qd, qdd):
+def subspace_rates(joint, S, dS, v_p, a_p, motion, up=None):
     """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of a joint.
 
     Psi_dot and Psi_ddot are the derivatives of velocity and acceleration by its
@@ -123,12 +124,16 @@ def subspace_rates(joint, S, dS, v_p, a_p, q, qd, qdd):
     Args:
         joint: Joint.
         S, dS: Motion subspace, and its derivatives by each coordinate.
-        v_p, a_p: Velocity and acceleration of the parent, body coordinates.
-        q, qd, qdd: Motion of the joint.
+        v_p, a_p: Velocity and acceleration of the parent, coordinates of S.
+        motion: q, qd and qdd of the joint.
+        up: Transform from the body to the coordinates of S; None: S is in the body's.
     """
-    if joint.series is None:
-        return _rates_together(S, dS, joint.cJ_slopes(q, qd), v_p, a_p, qd, qdd)
-    return _rates_in_series(joint, S, v_p, a_p, qd, qdd)
+    q, qd, qdd = motion
+    if joint.series is not None:
+        return _rates_in_series(joint, S, v_p, a_p, qd, qdd)
+    dcJ = joint.cJ_slopes(q, qd)
+    dcJ = dcJ if up is None else up @ dcJ
+    return _rates_together(S, dS, dcJ, v_p, a_p, qd, qdd)
 
 
 def _rates_in_series(joint, S, v_p, a_p, qd, qdd):

@@ -228,20 +228,37 @@ def gradient_changes(model, motion, w, paths):
     return columns
 
 
-def solved_motion(model, q, qd, mask, qdd, tau, f_ext, rates, tolerance=None):
-    """Return the ClosedMotion of hybrid dynamics with loops, and its Saddle.
+class HybridInputs(NamedTuple):
+    """Inputs of hybrid dynamics with loops.
 
-    Args:
-        model: Robot.
+    Attributes:
         q, qd: State.
         mask: For each coordinate, whether its acceleration is prescribed.
         qdd: Accelerations, nv; read where prescribed, and zero elsewhere.
         tau: Joint forces, nv; read elsewhere.
         f_ext: External force on each body with the base, body coordinates.
         rates: Baumgarte's rates [1/s].
+    """
+
+    q: Any
+    qd: Any
+    mask: Any
+    qdd: Any
+    tau: Any
+    f_ext: Any
+    rates: Any
+
+
+def solved_motion(model, inputs, tolerance=None):
+    """Return the ClosedMotion of hybrid dynamics with loops, and its Saddle.
+
+    Args:
+        model: Robot.
+        inputs: HybridInputs.
         tolerance: Relative tolerance of the rank of rows that may depend on each other;
             the Saddle is then a LeastSaddle. None: a dependent row is a SingularError.
     """
+    q, qd, mask, qdd, tau, f_ext, rates = inputs
     rows, (a, b) = rows_of(model, q, qd, qdd), rates
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     taken = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)

@@ -339,7 +339,7 @@ def _outward(model, way, parts):
         X, v_p, a_p = up @ X, up @ v, up @ a
         v, a = v_p + vJ, a_p + S @ qdd[i] + cJ + cross(v_p, vJ)
         dS = joint.S_slopes(q[i]) if joint.series is None else ()
-        rates = subspace_rates(joint, S, dS, v_p, a_p, q[i], qd[i], qdd[i])
+        rates = subspace_rates(joint, S, dS, v_p, a_p, (q[i], qd[i], qdd[i]))
         columns[i] = X, (S, *rates)
     return _Way(X, v, a, columns)
 

@@ -35,6 +35,7 @@ from dyn_plugins.dynamics.hybrid import (
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loop_derivatives._implicit import (
     Change,
+    HybridInputs,
     gradient_changes,
     moving,
     parameter_changes,
@@ -118,8 +119,8 @@ def loop_fd_derivatives(
     equations, 2021, do for forward dynamics.
     """
     mask, none = [False] * model.nv, Vector.zeros(model.nv)
-    state = q, qd, mask, none, tau, f_ext, (alpha, beta)
-    motion, saddle = solved_motion(model, *state, tolerance)
+    inputs = HybridInputs(q, qd, mask, none, tau, f_ext, (alpha, beta))
+    motion, saddle = solved_motion(model, inputs, tolerance)
     by_q, by_qd, _ = state_changes(model, motion, fixed)
     by_p = parameter_changes(model, motion, paths, fixed)
     m = len(saddle.B)
@@ -161,8 +162,8 @@ def loop_hd_derivatives(
         [k for k, flag in enumerate(mask) if flag == side] for side in (True, False)
     )
     qdd, push = spread(mask, qdd_u, tau_v)
-    state = q, qd, mask, qdd, push, f_ext, (alpha, beta)
-    motion, saddle = solved_motion(model, *state, tolerance)
+    inputs = HybridInputs(q, qd, mask, qdd, push, f_ext, (alpha, beta))
+    motion, saddle = solved_motion(model, inputs, tolerance)
     by_q, by_qd, by_qdd = state_changes(model, motion, fixed)
     by_p = parameter_changes(model, motion, paths, fixed)
     m, n = len(saddle.B), range(model.nv)

@@ -4,6 +4,7 @@ Each rule computes a joint from the next one. The solvers of source_forms.py use
 (NumpySolver). Letters are the source's; joints are 0..n-1.
 """
 
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,23 +95,26 @@ class _StepPart2(NamedTuple):
     dropped: Any = (0.0, 0.0)
 
 
-def take(model, x, v, F, kind=None, s=None, a_w=None, active=None, alpha_w=None):
-    """Return the Chain of a state; constraints that are None are the model's.
+def take(model, x, v, F, *modes):
+    """Return the Chain of a state.
+
+    modes: kind, s, a_w, active and alpha_w; None or left out: the model's.
 
     Raises UnsupportedError if the last joint is active, SingularError if the joints of
     a link coincide.
     """
     constraints = model.constraints
     n = model.n
+    own = (
+        (constraints.kind, n),
+        (constraints.s, (n, 2)),
+        (constraints.a_w, (n, 2)),
+        (constraints.active, n),
+        (constraints.alpha_w, n),
+    )
     modes = [
         np.array(default if value is None else value, float).reshape(shape)
-        for value, default, shape in (
-            (kind, constraints.kind, n),
-            (s, constraints.s, (n, 2)),
-            (a_w, constraints.a_w, (n, 2)),
-            (active, constraints.active, n),
-            (alpha_w, constraints.alpha_w, n),
-        )
+        for value, (default, shape) in zip_longest(modes, own)
     ]
     if modes[3][-1]:
         raise UnsupportedError(f"joint {n - 1} is active; valid: joints with an angle")
@@ -231,7 +235,7 @@ def _free_active(c, i, after):
     k11 = k5 * k1 - k0 * k6
     k12 = (k2 * k6 - k7 * k1) / k11
     k13 = (k7 * k0 - k2 * k5) / k11
-    k14, k15, k16, k17 = _last_k(k0, k1, k3, k4, k5, k6, k8, k9, k11)
+    k14, k15, k16, k17 = _last_k((k0, k1, k3, k4), (k5, k6, k8, k9), k11)
     C = np.outer(r, k12) - np.outer(L, k13)
     dw, d = r * k14 + L - L * k15, r * k16 - L * k17
     A_i, bw_i, b_i = (_I - C) / m, -dw / m, (F - d) / m
@@ -268,7 +272,7 @@ def _guided_active(c, i, after):
         if no_angle:
             k5, k6, k8, k9 = 0.0, 1.0, 0.0, 0.0
         k11 = k5 * k1 - k0 * k6
-    k14, k15, k16, k17 = _last_k(k0, k1, k3, k4, k5, k6, k8, k9, k11)
+    k14, k15, k16, k17 = _last_k((k0, k1, k3, k4), (k5, k6, k8, k9), k11)
     dw, d = r * k14 + L - L * k15, r * k16 - L * k17
     qw_i = L @ A @ dw + L @ bw * k15
     q_i = L @ A @ d + L @ bw * k17 + L @ b - L @ a_w
@@ -320,8 +324,12 @@ _RULES = {
 }
 
 
-def _last_k(k0, k1, k3, k4, k5, k6, k8, k9, k11):
-    """Return k14, k15, k16, k17 of WAW-10.1 from its other k."""
+def _last_k(of_link, of_angle, k11):
+    """Return k14, k15, k16, k17 of WAW-10.1.
+
+    of_link: k0, k1, k3, k4; of_angle: k5, k6, k8, k9.
+    """
+    (k0, k1, k3, k4), (k5, k6, k8, k9) = of_link, of_angle
     return (
         (k6 * k3 - k1 * k8) / k11,
         (k0 * k8 - k5 * k3) / k11,

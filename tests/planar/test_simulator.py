@@ -490,8 +490,9 @@ def _by_enumeration(sim, F):
                 kind[key.joint], s[key.joint] = 1.0, sim.modes.plane(key)[1]
             elif engaged:
                 active[key.joint] = 1.0
+        modes = {"kind": kind, "s": s, "a_w": still, "active": active}
         dense = dense_accelerations(
-            chain, sim.x, still, F, kind, s, still, active, np.zeros(chain.n)
+            chain, sim.x, still, F, **modes, alpha_w=np.zeros(chain.n)
         )
         if not (dense.compatible and dense.independent):
             return None

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dyn_core.export.cycle.cycle_steps import Cycle, all_finite, displacement
+from dyn_core.export.cycle.cycle_steps import (
+    Cycle,
+    CycleInputs,
+    all_finite,
+    displacement,
+)
 from dyn_core.spatial import Vector
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
@@ -28,7 +33,8 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
     others = (*q_ref, *qd_ref, *qdd_ref, *kp, *kd)
     tau = law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)
     error = displacement(q, q_ref, settings.wrapped)
-    return Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
+    now = CycleInputs(q, qd, kd, t, fresh, request, state)
+    return Cycle(model, settings, weight, now).run(
         tau, all_finite((*tau, *others)), error
     )
 
@@ -57,7 +63,8 @@ def impedance_cycle(  # type: ignore[no-untyped-def]
     others = (*q_ref, *qd_ref, *qdd_ref, *stiffness, *damping)
     tau = law(q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping)
     error, kd = displacement(q, q_ref, settings.wrapped), Vector.zeros(model.nv)
-    return Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
+    now = CycleInputs(q, qd, kd, t, fresh, request, state)
+    return Cycle(model, settings, weight, now).run(
         tau, all_finite((*tau, *others)), error
     )
 
@@ -81,6 +88,5 @@ def gravity_cycle(  # type: ignore[no-untyped-def]
     """
     zero = Vector.zeros(model.nv)
     tau = weight(q, qd, zero)
-    return Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
-        tau, all_finite(tau), zero
-    )
+    now = CycleInputs(q, qd, kd, t, fresh, request, state)
+    return Cycle(model, settings, weight, now).run(tau, all_finite(tau), zero)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,6 +88,27 @@ class Settings:
     wrapped: tuple[bool, ...]
 
 
+class CycleInputs(NamedTuple):
+    """Inputs of a cycle that all laws have.
+
+    Attributes:
+        q, qd: Position and velocity now, (nv,).
+        kd: Damping gains of a ramp, (nv,); BRAKING where not positive.
+        t: Time [s].
+        fresh: 1 if q and qd are new.
+        request: Number of one of REQUESTS.
+        state: State of the last cycle, flat.
+    """
+
+    q: Any
+    qd: Any
+    kd: Any
+    t: Any
+    fresh: Any
+    request: Any
+    state: Any
+
+
 class Cycle:
     """The steps of one cycle; each variable of its state is an attribute.
 
@@ -98,14 +119,9 @@ class Cycle:
     Args:
         model: Robot, joints of one coordinate each.
         settings: Constants of the cycle.
-        q, qd: Position and velocity now, (nv,).
-        kd: Damping gains of a ramp, (nv,); BRAKING where not positive.
-        t: Time [s].
-        fresh: 1 if q and qd are new.
-        request: Number of one of REQUESTS.
-        state: State of the last cycle, flat.
         weight: Function (q, qd, gains) that returns the effort of gravity compensation
             with damping.
+        now: Inputs.
     """
 
     heard: Any
@@ -130,9 +146,10 @@ class Cycle:
     last_good: Any
     slewed: Any
 
-    def __init__(  # type: ignore[no-untyped-def]
-        self, model, settings, q, qd, kd, t, fresh, request, state, weight
+    def __init__(
+        self, model: Any, settings: Settings, weight: Any, now: CycleInputs
     ) -> None:
+        q, qd, kd, t, fresh, request, state = now
         self.model, self.settings, self.rules = model, settings, settings.rules
         self.q_now, self.qd_now, self.kd, self.weight = q, qd, kd, weight
         n, k = model.nv, len(STATE_NUMBERS)

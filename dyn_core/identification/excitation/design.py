@@ -136,9 +136,7 @@ def excite(
             engine,
         )  # fmt: skip
         series = Fourier(float(duration), harmonics)
-        problem = _problem(
-            model, layout, base, series, limits, links, first, signal, engine
-        )
+        problem = _problem(layout, base, series, limits, links, first, signal, engine)
         best, random = _best(problem, starts, seed, progress)
         check = DenseCheck(model, base, limits, links, period, engine)
         result = _repaired(problem, best, check, random)
@@ -181,7 +179,7 @@ def _costly_joint(
         return None
     others = limits.without(j)
     problem = _problem(
-        rest, Layout(rest, layout.groups), base, problem.series, others,
+        Layout(rest, layout.groups), base, problem.series, others,
         LinkPairs(rest, others.middle, None), None, problem.signal, engine,
     )  # fmt: skip
     least = float(_random_motions(problem, seed)[1].min())
@@ -247,7 +245,6 @@ def _start(start: Any, limits: MotionLimits) -> np.ndarray:
 
 
 def _problem(
-    model: Model,
     layout: Layout,
     base: BaseParameters,
     series: Fourier,
@@ -260,8 +257,7 @@ def _problem(
     """Return the optimisation problem of a robot.
 
     Args:
-        model: Robot.
-        layout: Layout of the parameters.
+        layout: Robot, and layout of its parameters.
         base: Base parameters.
         series: Fourier series.
         limits: Limits of the motion.
@@ -270,6 +266,7 @@ def _problem(
         signal: Weight of the columns' lengths.
         engine: Engine of the Programs.
     """
+    model = layout.model
     speeds = np.full(model.nb + 1, REVERSAL * float(limits.velocity.min()))
     dry = np.zeros(model.nv)
     for k, name in enumerate(model.joint_names):

@@ -5,6 +5,7 @@ No recursion is used here: all equations of a chain are solved at once.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,16 +121,7 @@ def forces(chain: ChainModel, x: Any, v: Any, tau: Any = None) -> np.ndarray:
 
 
 def dense_accelerations(
-    chain: ChainModel,
-    x: Any,
-    v: Any,
-    F: Any,
-    kind: Any = None,
-    s: Any = None,
-    a_w: Any = None,
-    active: Any = None,
-    alpha_w: Any = None,
-    e: Any = None,
+    chain: ChainModel, x: Any, v: Any, F: Any, e: Any = None, **modes: Any
 ) -> DenseAnswer:
     """Return the solution of the equations of all joints at once, by least squares.
 
@@ -142,17 +134,17 @@ def dense_accelerations(
     Args:
         chain: Planar chain.
         x, v, F: Positions, velocities and forces, (n, 2).
-        kind, s, a_w, active, alpha_w: Constraints of the joints; None: the chain's own.
         e: Right sides of the links instead of |v'-v|²/l, n-1 [m/s²]; NaN for a link
             without an equation.
+        modes: Fields of Constraints that replace the chain's own.
 
     Source: WAW-5.1, WAW-5.4 (CHECK), WAW-9.3.
     """
-    constraints = chain.constraints
-    pairs = (kind, constraints.kind), (s, constraints.s), (a_w, constraints.a_w)
-    kind, s, a_w = (np.array(b if a is None else a, float) for a, b in pairs)
-    active = np.array(constraints.active if active is None else active, float)
-    alpha_w = np.array(constraints.alpha_w if alpha_w is None else alpha_w, float)
+    own = replace(chain.constraints, **modes)
+    kind, s, a_w, active, alpha_w = (
+        np.array(part, float)
+        for part in (own.kind, own.s, own.a_w, own.active, own.alpha_w)
+    )
     n, (r, _) = chain.n, link_directions(chain, x)
     if e is None:
         e = (np.diff(v, axis=0) ** 2).sum(axis=1) / np.array(chain.lengths)
