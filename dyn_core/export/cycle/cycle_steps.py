@@ -348,12 +348,15 @@ class Cycle:
         swings = logical_and(runs, finite)
         self.slewed = where(swings, long, self.slewed)
         self._stop_oscillation(swings, kind)
-        if self.settings.bounds is not None:
-            outside, fault = self._fault(effort, error)
+        bounds = self.settings.bounds
+        if bounds is not None:
+            outside, fault = self._fault(effort, error, bounds)
             self._stop(logical_and(runs, outside), kind, fault)
         return effort, logical_and(logical_and(runs, finite), large)
 
-    def _fault(self, tau: Any, error: Any) -> tuple[Any, tuple[Any, ...]]:
+    def _fault(
+        self, tau: Any, error: Any, bounds: tuple[float, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
         """Return whether a bound of the envelope is exceeded, and the worst one.
 
         The latter is its number from 1 on, the value and the bound; zeros for none.
@@ -367,7 +370,7 @@ class Cycle:
         outside: Any = False
         fault: tuple[Any, ...] = (0.0, 0.0, 0.0)
         most: Any = 0.0
-        for k, (x, bound) in enumerate(zip(values, self.settings.bounds, strict=True)):
+        for k, (x, bound) in enumerate(zip(values, bounds, strict=True)):
             bad = logical_not(absolute(x) <= bound)
             excess = where(_finite(x), absolute(x) * (1 / bound), LARGEST)
             more = logical_and(bad, logical_or(logical_not(outside), most < excess))
