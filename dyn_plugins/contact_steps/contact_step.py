@@ -200,8 +200,8 @@ class StepParts(NamedTuple):
     @classmethod
     def of(cls, **parts):
         """Return the StepParts of slots and options by name; the rule gets the rest."""
-        own = {name: parts.pop(name) for name in cls._fields[:-1]}
-        return cls(**own, rule_options=parts)
+        step = {name: parts.pop(name) for name in cls._fields[:-1]}
+        return cls(**step, rule_options=parts)
 
 
 class SolvedContacts(NamedTuple):

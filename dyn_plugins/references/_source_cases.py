@@ -4,7 +4,6 @@ Each rule computes a joint from the next one. The solvers of source_forms.py use
 (NumpySolver). Letters are the source's; joints are 0..n-1.
 """
 
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,16 +104,17 @@ def take(model, x, v, F, *modes):
     """
     constraints = model.constraints
     n = model.n
-    own = (
+    defaults = (
         (constraints.kind, n),
         (constraints.s, (n, 2)),
         (constraints.a_w, (n, 2)),
         (constraints.active, n),
         (constraints.alpha_w, n),
     )
+    modes = (*modes, *[None] * (len(defaults) - len(modes)))
     modes = [
         np.array(default if value is None else value, float).reshape(shape)
-        for value, (default, shape) in zip_longest(modes, own)
+        for value, (default, shape) in zip(modes, defaults, strict=True)
     ]
     if modes[3][-1]:
         raise UnsupportedError(f"joint {n - 1} is active; valid: joints with an angle")

@@ -140,10 +140,10 @@ def dense_accelerations(
 
     Source: WAW-5.1, WAW-5.4 (CHECK), WAW-9.3.
     """
-    own = replace(chain.constraints, **modes)
+    chosen = replace(chain.constraints, **modes)
     kind, s, a_w, active, alpha_w = (
         np.array(part, float)
-        for part in (own.kind, own.s, own.a_w, own.active, own.alpha_w)
+        for part in (chosen.kind, chosen.s, chosen.a_w, chosen.active, chosen.alpha_w)
     )
     n, (r, _) = chain.n, link_directions(chain, x)
     if e is None:
