@@ -19,7 +19,8 @@ from dyn_core.model.coordinates import split_q, split_v
 from dyn_core.model.payload import PayloadInput
 from dyn_core.numbers.scalar import absolute, sqrt, where
 from dyn_core.problems.joint_ports import FORCE, plain_tau, q, qd
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import Signature
+from dyn_core.problems.ports import port_row as P
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Motion, Vector, total
 from dyn_core.validation import known_keywords
@@ -42,30 +43,19 @@ UNITS = {
 }
 UNBOUND = float(np.finfo(float).max)  # finite, so that infinity is outside, too
 SHORTEST = 1e-6  # minimum time between two efforts in the effort rate [s]
-ENVELOPE = Signature(
-    "envelope",
-    (
-        q,
-        qd,
-        plain_tau,
-        Port("tau_before", ("nv",), FORCE, meaning="joint forces sent before"),
-        Port("error", ("nv",), "rad | m", meaning="tracking error"),
-        Port("rate", ("nv",), "rad/s | m/s", meaning="velocity of each joint"),
-        Port("dt", (), "s", meaning="time since the joint forces sent before"),
-        Port("bounds", ("values",), "SI", meaning="largest absolute value of each"),
-    ),
-    (
-        Port("outside", (), "1", meaning="number of values outside their bounds"),
-        Port(
-            "values",
-            ("values",),
-            "SI",
-            meaning="effort, its rate, power, error, velocity by joint; power, energy,"
-            " speed",
-        ),
-    ),
-    meaning="what an envelope bounds",
-)
+# fmt: off
+_TAU_BEFORE = P("tau_before", "nv", FORCE, "joint forces sent before")
+_ERROR = P("error", "nv", "rad | m", "tracking error")
+_RATE = P("rate", "nv", "rad/s | m/s", "velocity of each joint")
+_DT = P("dt", "", "s", "time since the joint forces sent before")
+_BOUNDS = P("bounds", "values", "SI", "largest absolute value of each")
+_OUTSIDE = P("outside", "", "1", "number of values outside their bounds")
+_VALUES = P("values", "values", "SI",
+    "effort, its rate, power, error, velocity by joint; power, energy, speed")
+ENVELOPE = Signature("envelope",
+    (q, qd, plain_tau, _TAU_BEFORE, _ERROR, _RATE, _DT, _BOUNDS), (_OUTSIDE, _VALUES),
+    meaning="what an envelope bounds")
+# fmt: on
 
 
 def envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame):  # type: ignore[no-untyped-def]

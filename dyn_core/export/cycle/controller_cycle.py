@@ -54,30 +54,25 @@ from dyn_core.problems import (
     TRACKING_CONTROL,
 )
 from dyn_core.problems.joint_ports import plain_tau
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import Signature
+from dyn_core.problems.ports import port_row as P
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import TracedSolver
 
 DEFAULT_BOUNDS, DEFAULT_STATE_BOUNDS = Bounds(), StateBounds()  # as in a Controller
 _LIVE = (
-    Port("t", (), "s", meaning="time, steady"),
-    Port("fresh", (), meaning="1 where q and qd are new, 0 where none have come"),
-    Port(
-        "request",
-        (),
-        meaning="0 none, 1 stop by a ramp, 2 stop at zero, 3 reset the stop, 4 disable",
-    ),
-    Port("state", ("state",), meaning="state_next of the last cycle; zeros to begin"),
-)
+    P("t", "", "s", "time, steady"),
+    P("fresh", "", "", "1 where q and qd are new, 0 where none have come"),
+    P("request", "", "",
+        "0 none, 1 stop by a ramp, 2 stop at zero, 3 reset the stop, 4 disable"),
+    P("state", "state", "", "state_next of the last cycle; zeros to begin"),
+)  # fmt: skip
 _RESULTS = (
     plain_tau,
-    Port("state_next", ("state",), meaning="state of the next cycle"),
-    Port(
-        "report",
-        (5,),
-        meaning="status, fault, its value, its bound, whether an effort was limited",
-    ),
-)
+    P("state_next", "state", "", "state of the next cycle"),
+    P("report", "5", "",
+        "status, fault, its value, its bound, whether an effort was limited"),
+)  # fmt: skip
 
 
 def _cycle_of(name: str, law: Signature, meaning: str) -> Signature:
