@@ -75,7 +75,7 @@ class World:
     restitution_threshold: float = 0.05
     contacts: bool = True
     limits: bool = True
-    friction: bool = True
+    joint_friction: bool = True
     limit_restitution: float = 0.0
     gears: tuple[tuple[str, str, float, float], ...] = ()
     max_impacts: int = 50
@@ -257,7 +257,7 @@ WORLD = Table(
     Field("contacts", Switch(), "whether contacts of shapes act", "", True),
     Field("limits", Switch(), "whether joint limits act", "", True),
     Field(
-        "friction",
+        "joint_friction",
         Switch(),
         "whether dry friction of joints is a constraint; if not, it is a smooth"
         " function of the speed",

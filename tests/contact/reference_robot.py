@@ -44,7 +44,7 @@ class Robot:
         self.sim, self.model, self.world = sim, sim.model, sim.world
         self.parts = []  # reports whose contacts count; none: all of the period
         paths, world = sim.carried.paths, sim.world
-        smooth = without_dry_friction(sim.model) if world.friction else sim.model
+        smooth = without_dry_friction(sim.model) if world.joint_friction else sim.model
         self.H = dyn.solver("crba").build(smooth, inputs=paths)
         options = {"inputs": ["f_ext", *paths], "joint_springs": True}
         bias, loops = dyn.solver("bias"), dyn.solver("loop_constraints")
@@ -99,7 +99,7 @@ class Robot:
         for name, row, gap in self._limits(q) if world.limits else ():
             e = world.limit_restitution
             blocks.append(Block(name, "unilateral", row[None], gap, e))
-        for i in model.bodies if world.friction else ():
+        for i in model.bodies if world.joint_friction else ():
             pairs = zip(model.friction[i], model.friction_asymmetry[i], strict=True)
             for k, (mean, more) in enumerate(pairs):
                 if mean > 0:

@@ -197,7 +197,7 @@ def test_loops(stabilisation):
     model = model.with_loops(pin)
     q = close_loops(model, np.ones(3), tries=20)
     state = q + 1e-3, np.array([0.3, -0.2, 0.1]), np.array([1.0, 2.0, -1.0])
-    world = _world(contacts=False, friction=False, stabilisation=stabilisation)
+    world = _world(contacts=False, joint_friction=False, stabilisation=stabilisation)
     result = _assert_differences(model, world, state)
     assert result.modes["loop tip"] == "closed"
     fast = state[0], np.array([6.0, -18.0, 14.0]), state[2]  # along the loop, too
@@ -245,7 +245,7 @@ def test_a_standing_robot_has_the_gradient_of_its_steps(stabilisation):
     What corrects positions alone is solved to 1e-6.
     """
     model, count, dt = dyn.load("quadruped"), 45, 2e-3
-    smooth = {"limits": False, "friction": False, "stabilisation": stabilisation}
+    smooth = {"limits": False, "joint_friction": False, "stabilisation": stabilisation}
     world = _world(**smooth, **FLOOR)
     contact_model = dyn.authoring.ContactModel(model, world, joint_friction=False)
     step, rng = DifferentiableStep(contact_model, dt), np.random.default_rng(3)

@@ -93,7 +93,7 @@ class ContactModel:
                 f"world: solver '{self.world.solver}' solves {kind.name};"
                 f" valid: {valid}"
             )
-        self.dry = joint_friction and self.world.friction
+        self.dry = joint_friction and self.world.joint_friction
         if self.dry:
             model = without_dry_friction(model)
         self.smooth_model, self.engine = model, engine
