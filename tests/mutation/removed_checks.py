@@ -194,7 +194,7 @@ CHECKS = {
         ("if other.shape != tau.shape:", "if False:"),
         ("(gap <= allowed).all():  #", "not (gap > allowed).any():  #"),
         ("(gap <= allowed).all():  #", "True:  #"),
-        ("settings.inverse_dynamics == solver and second.engine == law.engine", "False"),
+        ("first is other and second.engine == law.engine", "False"),
     ],
     "stops.py": [
         ("with self._lock:\n            self.generation", "if True:\n            self.generation"),

@@ -155,7 +155,8 @@ def soaked(
         missed = outcome.status != STATUSES.index("converged")
         known.steps, known.seconds = known.steps + rows, time.perf_counter() - start
         known.not_finite += int(failed.sum())
-        known.statuses += np.bincount(outcome.status, minlength=len(STATUSES))
+        solved = outcome.status[outcome.status >= 0]  # others failed before a solution
+        known.statuses += np.bincount(solved, minlength=len(STATUSES))
         known.law = max(known.law, outcome.residual[missed].max(initial=0.0))
         known.short += int(outcome.short.sum())
         known.iterations += int(outcome.iterations.sum())
