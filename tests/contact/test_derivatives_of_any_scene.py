@@ -298,6 +298,16 @@ def test_a_fast_ball_off_a_thin_wall_has_the_derivatives_of_its_step():
         np.testing.assert_array_equal(part, wanted)
 
 
+@pytest.mark.parametrize("wrong", [{"tau": np.zeros(1)}, {"f_ext": np.zeros(6)}])
+def test_forces_of_another_shape_are_refused(wrong):
+    """They are not spread over all joints or bodies."""
+    model = dyn.load("quadruped", root_joint="floating")
+    step = DifferentiableStep(dyn.authoring.ContactModel(model), 1e-3)
+    forces = {"tau": np.zeros(model.nv), **wrong}
+    with pytest.raises(dyn.ShapeError, match=next(iter(wrong))):
+        step(model.neutral(), np.zeros(model.nv), **forces)
+
+
 def test_what_has_no_derivatives_is_refused():
     """Steps that find times of impacts, several impacts in one, and a relaxed law."""
     for world, said in (

@@ -81,6 +81,17 @@ def test_times_and_distances_of_rules_are_positive(name, bad):
         Rules(**{"on_stale": "ramp", "differentiate": True, name: bad})
 
 
+@pytest.mark.parametrize(
+    "name, bad",
+    [("good_samples", 0), ("good_samples", 1.5), ("max_state_age", -1.0),
+     ("max_state_age", np.nan), ("differentiate", "yes"), ("differentiate", 2)],
+)  # fmt: skip
+def test_counts_ages_and_switches_of_rules_are_checked(name, bad):
+    """A fraction is no count, less than zero no age, and a word no switch."""
+    with pytest.raises(dyn.SettingError, match=f"{name} is"):
+        Rules(**{name: bad})
+
+
 def test_a_watchdog_may_stop_itself():
     """Its own thread is not waited for, and nothing fails."""
     said, ended = [], threading.Event()
