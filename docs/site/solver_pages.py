@@ -9,7 +9,7 @@ from dyn_core import problems
 from dyn_core.commands.count import operations
 from dyn_core.errors import DynError
 from dyn_core.problems import Signature
-from dyn_core.solving.describe import summary
+from dyn_core.solving.help_pages import summary
 
 # Modules of dyn_core.problems, in the order of the pages, with their titles.
 GROUPS = {

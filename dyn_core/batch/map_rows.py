@@ -1,22 +1,473 @@
-"""Evaluation of a Program over all rows of a batch, on any scheduler: map_rows."""
+"""Evaluation of a Program over all rows of a batch, on any scheduler: map_rows.
+
+The arguments are checked before anything is computed. A run consists of chunks, with a
+journal beside the result files, and ends in the final value.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import Any
 
-from dyn_core.batch import arguments
-from dyn_core.batch.batch_run import BatchRun
-from dyn_core.batch.cluster_runner import connected
-from dyn_core.batch.interrupts import kept_interrupts
-from dyn_core.batch.reduction import Reduction
-from dyn_core.batch.storage.result_targets import ResultFiles
-from dyn_core.batch.storage.row_sources import DaskSource
+import numpy as np
+
+from dyn_core.batch.chunk_task import ChunkOutcome, ChunkSums, ChunkTask, sizes
+from dyn_core.batch.cluster_runner import connected, on_cluster
+from dyn_core.batch.failed_rows import FailedRows, Run, joined
+from dyn_core.batch.journal import FORMAT, DoneChunk, Journal, beside
+from dyn_core.batch.program_facts import program_facts
+from dyn_core.batch.reduction import OrderedFold, Reduction, packed, unpacked
+from dyn_core.batch.storage.batch_rows import BatchRows, GeneratedRows
+from dyn_core.batch.storage.cluster_libraries import made_by
+from dyn_core.batch.storage.result_targets import (
+    ResultFiles,
+    Targets,
+    given_arrays,
+    in_memory,
+    is_url,
+)
+from dyn_core.batch.storage.row_sources import DaskSource, source
+from dyn_core.batch.thread_runner import Chunk, on_threads
 from dyn_core.engines import Program
-from dyn_core.errors import SettingError
+from dyn_core.engines.llvm.threads import count as thread_count
+from dyn_core.engines.results import make_result
+from dyn_core.errors import BatchError, SettingError, ShapeError, warn
 from dyn_core.recordings.progress import RowProgress
+
+VALID = (
+    "'threads', 'processes', the address of a Dask scheduler such as tcp://host:8786, a"
+    " distributed.Client"
+)
+
+
+def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
+    """Return the number of threads or processes.
+
+    For a Dask scheduler it is the number of threads of this process that check the
+    finished chunks of a resumed run; the workers are the scheduler's own.
+
+    Args:
+        scheduler: "threads", "processes", the address of a Dask scheduler, or a
+            distributed.Client.
+        workers: Requested number; None: the threads of the Program, else all cores.
+        program: Program that is evaluated.
+
+    Raises:
+        SettingError: `scheduler` is not valid, `workers` is not a whole number of at
+            least 1, or `workers` is given for a Dask scheduler.
+    """
+    known = isinstance(scheduler, str) and (
+        scheduler in ("threads", "processes") or "://" in scheduler
+    )
+    client = made_by(scheduler, "distributed") and hasattr(scheduler, "submit")
+    if not known and not client:
+        raise SettingError(f"scheduler is {scheduler!r}; valid: {VALID}", "scheduler")
+    if workers is None:
+        return thread_count(program.threads)
+    if scheduler not in ("threads", "processes"):
+        message = (
+            "workers is for scheduler='threads' and 'processes'; this one has its own"
+        )
+        raise SettingError(message, "workers")
+    return _whole("workers", workers)
+
+
+def _whole(name: str, value: Any) -> int:
+    """Return a setting as int; 1e9 is accepted.
+
+    Raises SettingError if `value` is not a whole number of at least 1.
+    """
+    good = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if isinstance(value, float) and value.is_integer():
+        good = True  # such as 1e9
+    if not good or value < 1:
+        raise SettingError(f"{name} is {value!r}; valid: a whole number from 1", name)
+    return int(value)
+
+
+def checked_rows(
+    program: Program[Any], args: Sequence[Any], named: Mapping[str, Any], count: Any
+) -> BatchRows:
+    """Return the inputs of a batch as BatchRows, or GeneratedRows for a function.
+
+    Args:
+        program: Program that is evaluated.
+        args, named: Inputs by position and by name, or one function of the row range.
+        count: Number of rows that the function generates; None for arrays.
+
+    Raises:
+        ShapeError: An input does not fit its Port, no input has rows, the numbers of
+            rows differ, or other inputs stand beside the function.
+        SettingError: A function without `count`, or `count` without a function.
+    """
+    functions = [x for x in args if callable(x) and not hasattr(x, "dtype")]
+    if not functions:
+        if count is not None:
+            message = "count is for a function of rows; arrays have their own number"
+            raise SettingError(message, "count")
+        values = program._bind(args, named)
+        ports = zip(program.inputs, values, strict=True)
+        return BatchRows([source(port, x, program.dtype) for port, x in ports])
+    if len(args) > 1 or named:
+        wanted = (
+            "a function (first, last) that returns all inputs, and nothing beside it"
+        )
+        raise ShapeError("arguments", wanted, f"{len(args) + len(named)}")
+    if count is None:
+        message = "a function of rows needs count, the number of all rows"
+        raise SettingError(message, "count")
+    total = _whole("count", count)
+    return GeneratedRows(functions[0], total, program.inputs, program._bind)
+
+
+def checked_chunk_rows(
+    asked: Any, usual: int, rows: BatchRows, targets_grain: int
+) -> int:
+    """Return the number of rows of a chunk.
+
+    Args:
+        asked: Argument chunk_rows of map_rows; None: `usual`.
+        usual: Default number of rows of a chunk.
+        rows: Inputs of the batch.
+        targets_grain: Rows that each file of a zarr array in `out` has; 1 otherwise.
+
+    Raises:
+        SettingError: `asked` is not a whole number of at least 1; or it is below the
+            number of all rows and no multiple of `targets_grain`, so that two chunks
+            would write one file of a zarr array.
+    """
+    chunk = usual if asked is None else _whole("chunk_rows", asked)
+    if chunk % targets_grain and chunk < rows.count:
+        step = f"a multiple of {targets_grain}, the rows of a file of `out`"
+        raise SettingError(f"chunk_rows is {chunk}; valid: {step}", "chunk_rows")
+    return chunk
+
+
+def require_other_files(rows: BatchRows, files: ResultFiles | None) -> None:
+    """Raise SettingError if a result would be written to the file of an input."""
+    for known in rows.sources if files is not None else ():
+        for name in files.names if files is not None and known.file else ():
+            if os.path.realpath(name) == os.path.realpath(known.file):
+                message = f"out: '{name}' is the file of the input {known.name}"
+                raise SettingError(f"{message}; valid: another path", "out")
+
+
+def require_other_memory(rows: BatchRows, targets: Targets) -> None:
+    """Raise ShapeError if a result array may share memory with an input."""
+    for known in rows.sources:
+        for array in targets.arrays:
+            if array is known.array or (
+                isinstance(array, np.ndarray)
+                and isinstance(known.array, np.ndarray)
+                and np.may_share_memory(array, known.array)
+            ):
+                wanted = "memory of its own: rows are computed in any order"
+                raise ShapeError("out", wanted, f"that of the input {known.name}")
+
+
+Show = Callable[[int, int], Any]  # rows done before this run, rows done
+
+
+class BatchRun:
+    """The state of one batch: its chunks, and the destination of their results.
+
+    Attributes:
+        program: Program that computes the rows.
+        rows: Inputs of the batch.
+        reduction: Reduction that replaces the results, or None.
+        status: Whether failed rows are recorded instead of raising an error.
+        targets: Arrays that results are written to; None for a reduction.
+        journal: Journal of the run, or None.
+        strip, chunk: Number of rows of a strip and of a chunk.
+        runs: Failed rows of each finished chunk, by the chunk's index.
+    """
+
+    def __init__(
+        self,
+        program: Program[Any],
+        rows: BatchRows,
+        reduction: Reduction | None,
+        status: bool,
+    ) -> None:
+        self.program, self.rows, self.reduction = program, rows, reduction
+        self.status = status
+        self.targets: Targets | None = None
+        self.journal: Journal | None = None
+        self.strip = self.chunk = 1
+        self.runs: dict[int, tuple[Run, ...]] = {}
+        self._fold = OrderedFold(reduction)
+        self._may_choose = True
+
+    def place(
+        self, out: Any, files: ResultFiles | None, chunk_rows: Any, near: bool
+    ) -> None:
+        """Choose the sizes of strips and chunks, and check the arrays of `out`.
+
+        Sets `strip`, `chunk` and, if `out` has arrays, `targets`.
+
+        Args:
+            out: Argument of map_rows: None, a path, or arrays for the results.
+            chunk_rows: Requested number of rows of a chunk; None: a default.
+            files: Result files if `out` is a path, else None.
+            near: Whether all workers see the files of this machine.
+
+        Raises:
+            ShapeError: An array of `out` has another shape or dtype, or shares memory
+                with an input.
+            SettingError: `out` is no array, or `chunk_rows` is not valid.
+        """
+        program, count, grain = self.program, self.rows.count, 1
+        if out is not None and files is None:
+            self.targets = given_arrays(out, program.outputs, count, program.dtype)
+            require_other_memory(self.rows, self.targets)
+            grain = self.targets.grain
+        light = self.reduction is not None
+        if self.rows.sources:
+            mapped = files is not None and not files.stored
+            light = near and self.rows.mapped and (light or mapped)
+        self.strip, usual = sizes(program, self.rows, grain, light)
+        self.chunk = checked_chunk_rows(chunk_rows, usual, self.rows, grain)
+        self._may_choose = chunk_rows is None
+
+    @contextmanager
+    def journaled(
+        self, path: Any, files: ResultFiles | None, resume: bool
+    ) -> Iterator[None]:
+        """Context manager of an open journal and open result files.
+
+        Sets `journal`, which is closed at the end, and `targets`; both stay None if
+        there are none. Result arrays in memory are created here, too. The chunk size
+        of an existing journal replaces a default `chunk`.
+
+        Args:
+            path: Argument `journal` of map_rows; None: beside the result file, or no
+                journal if `out` is a URL or no path.
+            files: Result files if `out` is a path, else None.
+            resume: Whether to continue the run of an existing journal.
+
+        Raises:
+            BatchError: The journal or a file belongs to another run, is damaged, or
+                cannot be read or written; or the result exists without a journal.
+            SettingError: The journal is a URL, or results in memory have a journal.
+        """
+        if files is not None and path is None and not files.remote:
+            path = beside(files.path)
+        in_vain = self.targets is None and files is None and self.reduction is None
+        if path is not None and in_vain:
+            message = (
+                "results in memory are lost with the process; valid: a path as out"
+            )
+            raise SettingError(f"journal: {message}", "journal")
+        name = "" if path is None else _journal_path(path)
+        kept = Journal.read_header(name) if resume and path is not None else None
+        if kept is None and resume and files is not None and files.exists():
+            raise BatchError(
+                f"out: '{files.path}' exists and has no journal; valid:"
+                " resume=False, which replaces it, or another path"
+            )
+        program, count = self.program, self.rows.count
+        if path is None:
+            if in_vain:
+                self.targets = in_memory(program.outputs, count, program.dtype)
+            elif files is not None:
+                self.targets = files.create(count, program.dtype, self.chunk)
+            yield
+            return
+        if kept is not None and self._may_choose:
+            self.chunk = int(kept["chunk_rows"])
+        journal = self.journal = Journal(name, self._header())
+        try:
+            if kept is None:
+                journal.begin()
+            else:
+                journal.resume(kept)
+            if files is not None and journal.done:
+                self.targets = files.open(count, program.dtype, self.chunk)
+            elif files is not None:
+                self.targets = files.create(count, program.dtype, self.chunk)
+            yield
+        finally:
+            journal.close()
+
+    def _header(self) -> dict[str, Any]:
+        """Return the journal's header as JSON data: program facts, sizes and inputs.
+
+        Keys are those of journal.HEADER_TITLES, and "inputs".
+        """
+        program, reduction = self.program, self.reduction
+        dtype = str(program.dtype)
+        return {
+            "format": FORMAT,
+            **program_facts(program),
+            "rows": self.rows.count,
+            "chunk_rows": self.chunk,
+            "outputs": [[x.name, *x.shape, dtype] for x in program.outputs],
+            "reduction": None if reduction is None else reduction.facts(),
+            "inputs": self.rows.facts(),
+        }
+
+    def results(self, client: Any, workers: int, show: Show) -> Any:
+        """Compute the missing chunks; return the result of map_rows.
+
+        That is the value, or with `status` a pair of the value and the FailedRows.
+
+        Args:
+            client: Client of a Dask scheduler; None for threads.
+            workers: Number of threads; with a client they only check finished chunks.
+            show: Called after each chunk with the number of rows done before this run,
+                and the number of rows done.
+
+        Raises:
+            BatchError: The journal has failed rows and `status` is False, or a file, a
+                worker or the scheduler is lost.
+            RowError: Rows fail and `status` is False.
+        """
+        before = self._recovered(workers)
+        done = before
+        missing = [chunk for chunk in self._chunks() if chunk[0] not in self.runs]
+        for k, outcome in self._outcomes(client, workers, missing):
+            if self.journal is not None:
+                chunk = DoneChunk(outcome.failed, packed(outcome.value), outcome.sums)
+                self.journal.add(k, chunk)
+            self.runs[k] = outcome.failed
+            self._fold.add(k, outcome.value)
+            done += self._size(k)
+            show(before, done)
+        if self.targets is not None:
+            self.targets.flush()
+        if not self.status:
+            return self._value()
+        return self._value(), self._failed()
+
+    def _recovered(self, workers: int) -> int:
+        """Load the finished chunks of the journal; return how many rows they have.
+
+        Raises BatchError if some of these rows failed and `status` is False.
+        """
+        self._drop_changed_chunks(workers)
+        journal = {} if self.journal is None else self.journal.done
+        for k, chunk in sorted(journal.items()):
+            self.runs[k] = chunk.failed
+            self._fold.add(k, unpacked(chunk.value))
+        if any(self.runs.values()) and not self.status:
+            raise BatchError(
+                f"rows failed before this run: {self._failed()}; valid: status=True,"
+                " resume=False, which begins anew"
+            )
+        return sum(map(self._size, self.runs))
+
+    def _drop_changed_chunks(self, workers: int) -> None:
+        """Drop finished chunks whose results differ from their checksums; warn once."""
+        if self.journal is None or self.targets is None or not self.journal.done:
+            return
+        done, changed = self.journal.done, []
+        chunks = {chunk[0]: chunk for chunk in self._chunks() if chunk[0] in done}
+        for k, sums in on_threads(ChunkSums(self.targets), chunks.values(), workers):
+            if sums != done[k].sums:
+                del done[k]
+                changed.append((*chunks[k][1:], "changed"))
+        if changed:
+            runs = joined(sorted(changed))
+            ranges = [f"{first} to {last - 1}" for first, last, _ in runs]
+            more = f" and {len(ranges) - 5} more ranges" if ranges[5:] else ""
+            warn(
+                f"results differ from what the journal '{self.journal.path}' says, in"
+                f" rows {', '.join(ranges[:5])}{more}; these are computed again"
+            )
+
+    def _chunks(self) -> Iterator[Chunk]:
+        for k, first in enumerate(range(0, self.rows.count, self.chunk)):
+            yield k, first, min(first + self.chunk, self.rows.count)
+
+    def _size(self, k: int) -> int:
+        return min(self.chunk, self.rows.count - k * self.chunk)
+
+    def _outcomes(
+        self, client: Any, workers: int, missing: list[Chunk]
+    ) -> Iterator[tuple[int, ChunkOutcome]]:
+        """Iterate over (index, ChunkOutcome) of the missing chunks, as they finish.
+
+        Args:
+            client: Client of a Dask scheduler; None for threads.
+            workers: Maximum number of threads; engines other than native use one.
+            missing: Chunks to be computed.
+        """
+        if not missing:
+            return iter(())
+        program = self.program
+        if client is not None or workers == 1 or len(missing) > 1:
+            program = program.on_one_thread  # each worker computes chunks of its own
+        task = ChunkTask(
+            program, self.rows, self.targets, self.reduction, self.strip, self.status,
+            summed=self.journal is not None and self.targets is not None,
+        )  # fmt: skip
+        if client is not None:
+            return on_cluster(client, task, missing, self.journal)
+        program.prepare(batch=True)
+        if program.engine != "native":
+            workers = 1  # Python code runs on one thread at a time
+        return on_threads(task, missing, min(workers, len(missing)))
+
+    def _value(self) -> Any:
+        """Return the result arrays, or the value of the reduction."""
+        if self.targets is None:
+            return self._fold.value
+        arrays = self.targets.arrays
+        if len(arrays) == 1:
+            return arrays[0]
+        return make_result(tuple(port.name for port in self.program.outputs), arrays)
+
+    def _failed(self) -> FailedRows:
+        runs = joined(run for k in sorted(self.runs) for run in self.runs[k])
+        return FailedRows(self.rows.count, tuple(runs))
+
+
+def _journal_path(path: Any) -> str:
+    """Return the path of a journal as str.
+
+    Raises SettingError if it is a URL: lines must be appended and flushed at once.
+    """
+    name = os.fspath(path)
+    if is_url(name):
+        message = f"journal is the URL '{name}'; valid: a path of this machine"
+        raise SettingError(message, "journal")
+    return name
+
+
+@contextmanager
+def kept_interrupts() -> Iterator[Callable[[], None]]:
+    """Context manager of a function that raises KeyboardInterrupt after a Ctrl-C.
+
+    Python ignores a KeyboardInterrupt that is raised while an object is deleted, as
+    objects of Dask often are: call the function regularly to raise it again. It does
+    nothing on other threads than the main one, and if the program has a SIGINT handler
+    of its own.
+    """
+    usual = signal.default_int_handler
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not usual:
+        yield lambda: None
+        return
+    came: list[int] = []
+
+    def listen(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if came:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, listen)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def map_rows(
@@ -95,13 +546,13 @@ def map_rows(
         RowError: Rows failed; has their indices. Finished chunks stay in the journal.
         UnsupportedError: The extra `cluster` is needed, and not installed.
     """
-    workers = arguments.checked_workers(scheduler, workers, program)
-    rows = arguments.checked_rows(program, args, named, count)
+    workers = checked_workers(scheduler, workers, program)
+    rows = checked_rows(program, args, named, count)
     reduction = None if reduce is None else Reduction(reduce, combine)
     if reduction is None and combine is not None:
         raise SettingError("combine is for reduce; valid: both, or none", "combine")
     files = _files(out, program, reduction)
-    arguments.require_other_files(rows, files)
+    require_other_files(rows, files)
     bar = _progress(rows.count, progress)
     with ExitStack() as open_things:
         check = open_things.enter_context(kept_interrupts())

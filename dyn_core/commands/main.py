@@ -35,14 +35,14 @@ from dyn_core.errors import (
     unknown_name,
     why_unread,
 )
-from dyn_core.kinematics import command as inverse_kinematics
+from dyn_core.kinematics import ik_command as inverse_kinematics
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import ROBOT, add_robot, add_search, load_robot
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
 from dyn_core.reports.doctor import command as doctor
 from dyn_core.simulation.robot_overview import describe
-from dyn_core.solving.describe import summary
+from dyn_core.solving.help_pages import summary
 from dyn_core.solving.offers import isolated, shown
 from dyn_core.solving.registry import BUILT_IN, LEFT_OUT, default_registry, normalized
 from dyn_core.solving.solver import Solver

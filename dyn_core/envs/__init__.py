@@ -37,7 +37,7 @@ _LAZY = {
     "TaskVectorEnv": "dyn_core.envs.vector",
     "Picture": "dyn_core.envs.pictures",
     "RobotPicture": "dyn_core.envs.pictures",
-    "record": "dyn_core.envs.film",
+    "record": "dyn_core.envs.pictures",
 }
 
 

@@ -3,12 +3,13 @@
 from dyn_core.identification.estimation import identify
 from dyn_core.identification.evaluation import Evaluation, evaluate
 from dyn_core.identification.identified_files import write_sidecar
-from dyn_core.identification.parameter_tables import (
+from dyn_core.identification.regressor_rank import BaseParameters, base_parameters
+from dyn_core.identification.result import (
+    CrossValidation,
+    Identification,
     with_table,
     write_table,
 )
-from dyn_core.identification.regressor_rank import BaseParameters, base_parameters
-from dyn_core.identification.result import CrossValidation, Identification
 from dyn_core.identification.selection import FRICTION_LAWS
 from dyn_core.model.parameter_vector import (
     parameter_names,

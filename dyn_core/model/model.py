@@ -24,7 +24,6 @@ from dyn_core.model.checks.tree import check_loops
 from dyn_core.model.coordinates import by_name, clusters, order, pivots
 from dyn_core.model.coordinates import configuration_space as space
 from dyn_core.model.frames import Follower
-from dyn_core.model.html_table import html_table
 from dyn_core.model.joints import Joint
 from dyn_core.model.joints.moving_pose import Drive
 from dyn_core.model.loops.loop_constraints import LoopConstraint, row_names
@@ -32,9 +31,44 @@ from dyn_core.model.shape_reader import place_shapes
 from dyn_core.model.shapes import Material, PlacedShape
 from dyn_core.model.sources.origin import Origin
 from dyn_core.numbers.scalar import Scalar
+from dyn_core.plots.pages import table
 from dyn_core.problems.system import System
 from dyn_core.spatial import Vector
 from dyn_core.validation import shown, state_array
+from dyn_core.validation.quoting import html_text
+
+_HEADER = ("joint", "kind", "lower", "upper", "velocity", "effort", "carries")
+MOST = 60  # maximum number of joints shown
+
+
+def html_table(tree: Tree) -> str:
+    """Return name, sizes and joints of a robot as HTML; at most MOST joints."""
+    rows = [_cells(tree, i) for i in tree.bodies][:MOST]
+    more = f"<p>and {tree.nb - MOST} more</p>" if tree.nb > MOST else ""
+    return (
+        f"<div><b>{html_text(tree.name)}</b>: {tree.nb} moving bodies, nq {tree.nq},"
+        f" nv {tree.nv}{table(_HEADER, rows)}{more}</div>"
+    )
+
+
+def _cells(tree: Tree, i: int) -> tuple[str, ...]:
+    """Return the cells of a body's joint; empty for limits that do not exist."""
+    leader, k = tree.leader[i].body, tree.v_slices[i].start
+    kind, limits = tree.joint[i].kind, [""] * 4
+    if leader != i:
+        kind += f", follows {tree.names[leader]}"
+    elif tree.joint[i].nv == 1:
+        values = (
+            tree.lower[k],
+            tree.upper[k],
+            tree.velocity_limit[k],
+            tree.effort_limit[k] or np.inf,
+        )
+        limits = [f"{x:.4g}" if np.isfinite(x) else "" for x in values]
+    m = tree.I[i].m
+    carried = f"{m:.4g} kg" if isinstance(m, (int, float)) else ""
+    return (tree.names[i], kind, *limits, carried)
+
 
 Values = TypeVar("Values", Vector, np.ndarray)
 

@@ -29,8 +29,8 @@ from dyn_core.model.sources.origin import Origin
 from dyn_core.model.urdf_xml.attributes import XACRO
 from dyn_core.model.urdf_xml.clean import CleanRobot, complete
 from dyn_core.model.urdf_xml.cleaning import clean_robot
-from dyn_core.model.urdf_xml.geometry import colors_by_name, read_shapes
-from dyn_core.model.urdf_xml.source import Source, parse_xml, read_source
+from dyn_core.model.urdf_xml.link_shapes import colors_by_name, read_shapes
+from dyn_core.model.urdf_xml.xml_text import Source, parse_xml, read_source
 from dyn_core.spatial import Symmetric, Transform
 from dyn_core.validation import known_keywords
 

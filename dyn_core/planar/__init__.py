@@ -10,7 +10,9 @@ from dyn_core.planar.chain.chain import (
     make_chain,
     make_chain_like,
 )
-from dyn_core.planar.chain.geometry import (
+from dyn_core.planar.chain.modes import TAUT, JointModes
+from dyn_core.planar.chain.simulator import ChainSimulator
+from dyn_core.planar.chain.states import (
     ChainState,
     from_angles,
     joint_angles,
@@ -19,8 +21,6 @@ from dyn_core.planar.chain.geometry import (
     repair_drift,
     to_angles,
 )
-from dyn_core.planar.chain.modes import TAUT, JointModes
-from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.planar.objects.objects import OBJECTS, PlanarObject, planar_object
 
 __all__ = [

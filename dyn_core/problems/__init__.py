@@ -4,20 +4,18 @@ Signatures of planar chains and of tasks are in dyn_core.planar.problems.
 """
 
 from dyn_core.errors import SignatureError, unknown_name
-from dyn_core.problems.closed_robots import (
-    INDEPENDENT_BIAS,
-    INDEPENDENT_GRAVITY,
-    INDEPENDENT_INERTIA,
-    LOOP_REACTIONS,
-)
 from dyn_core.problems.constraints import (
     CONSTRAINT_JACOBIAN,
     CROSS_RESPONSE,
     DELASSUS,
+    INDEPENDENT_BIAS,
+    INDEPENDENT_GRAVITY,
+    INDEPENDENT_INERTIA,
     LOOP_CONSTRAINTS,
     LOOP_FORWARD_DYNAMICS,
     LOOP_HYBRID_DYNAMICS,
     LOOP_INVERSE_DYNAMICS,
+    LOOP_REACTIONS,
     OPERATIONAL_INERTIA,
     POINT_DELASSUS,
     POINT_IMPULSE,
@@ -38,11 +36,18 @@ from dyn_core.problems.derivatives import (
     FD_DIRECTIONAL,
     FD_FORCE_JACOBIAN,
     FD_PARAMETER_JACOBIAN,
+    FD_SECOND_CONTRACTED,
+    FD_SECOND_DERIVATIVES,
     HD_DERIVATIVES,
     HD_DIRECTIONAL,
     ID_DERIVATIVES,
     ID_DIRECTIONAL,
     ID_FORCE_JACOBIAN,
+    ID_SECOND_CONTRACTED,
+    ID_SECOND_DERIVATIVES,
+    LOOP_FD_DERIVATIVES,
+    LOOP_HD_DERIVATIVES,
+    LOOP_ID_DERIVATIVES,
     PARAMETER_JACOBIAN,
     STEP_DERIVATIVES,
 )
@@ -65,11 +70,12 @@ from dyn_core.problems.dynamics import (
     JOINT_REACTIONS,
     MASS_MATRIX,
     MASS_MATRIX_INVERSE,
+    MOMENTUM_OBSERVER,
+    PAYLOAD_ESTIMATION,
     REGRESSOR,
     STEP,
     TRACKING_CONTROL,
 )
-from dyn_core.problems.estimation import MOMENTUM_OBSERVER, PAYLOAD_ESTIMATION
 from dyn_core.problems.kinematics import (
     BODY_JACOBIANS,
     BODY_MOTION,
@@ -84,18 +90,7 @@ from dyn_core.problems.kinematics import (
     MOMENTUM,
     ZERO_MOMENT_POINT,
 )
-from dyn_core.problems.loop_derivatives import (
-    LOOP_FD_DERIVATIVES,
-    LOOP_HD_DERIVATIVES,
-    LOOP_ID_DERIVATIVES,
-)
 from dyn_core.problems.ports import KINDS, PASSIVE, REST, Port, Signature
-from dyn_core.problems.second_derivatives import (
-    FD_SECOND_CONTRACTED,
-    FD_SECOND_DERIVATIVES,
-    ID_SECOND_CONTRACTED,
-    ID_SECOND_DERIVATIVES,
-)
 from dyn_core.problems.system import System
 
 # All Signatures imported above, by name.

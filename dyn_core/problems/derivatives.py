@@ -1,5 +1,16 @@
-"""Kinds of problem that are derivatives of a robot's dynamics."""
+"""Kinds of problem that are derivatives of a robot's dynamics, with loops or without.
 
+A second derivative is the derivative of the first one along a tangent displacement:
+[i, j, k] is output i, differentiated by coordinate j and then by coordinate k.
+"""
+
+from collections.abc import Iterable
+
+from dyn_core.problems.constraints import (
+    LOOP_FORWARD_DYNAMICS,
+    LOOP_HYBRID_DYNAMICS,
+    LOOP_INVERSE_DYNAMICS,
+)
 from dyn_core.problems.dynamics import HYBRID_DYNAMICS
 from dyn_core.problems.joint_ports import (
     ACCELERATION,
@@ -22,9 +33,100 @@ from dyn_core.problems.joint_ports import (
     tau,
     tau_v,
 )
-from dyn_core.problems.ports import DYNAMICS, PASSIVE, Port, Signature
+from dyn_core.problems.ports import DYNAMICS, PASSIVE, Port, Signature, slope_row
 from dyn_core.problems.ports import port_row as P
 from dyn_core.problems.ports import slope_row as d
+
+_SIZES = {
+    "qdd": "nv", "lambda": "m", "tau_a": "na", "tau_u": "nu", "qdd_v": "nf",
+    "q": "nv", "qd": "nv", "tau": "nv", "qdd_u": "nu", "tau_v": "nf", "tau_p": "np",
+    "p": "k",
+}  # fmt: skip
+
+
+def _slopes(results: Iterable[str], variables: Iterable[str]) -> tuple[Port, ...]:
+    """Return the Ports "dOF_dBY" of all results by all variables, results first.
+
+    Args:
+        results, variables: Keys of _SIZES. The Port of qdd by tau is a symmetric
+            matrix.
+    """
+    pairs = [(of, by) for of in results for by in variables]
+    kinds = {("qdd", "tau"): "symmetric"}
+    return tuple(
+        slope_row(
+            of, by, f"{_SIZES[of]} {_SIZES[by]}", "SI", kinds.get((of, by), "plain")
+        )
+        for of, by in pairs
+    )
+
+
+# fmt: off
+LOOP_FD_DERIVATIVES = Signature("loop_fd_derivatives", LOOP_FORWARD_DYNAMICS.inputs,
+    (*LOOP_FORWARD_DYNAMICS.outputs[:2],
+     *_slopes(("qdd", "lambda"), ("q", "qd", "tau", "p"))),
+    passive=PASSIVE, divides_by_inertia=True,
+    meaning="forward dynamics of a robot with loops and its derivatives")
+LOOP_HD_DERIVATIVES = Signature("loop_hd_derivatives", LOOP_HYBRID_DYNAMICS.inputs,
+    (*LOOP_HYBRID_DYNAMICS.outputs,
+     *_slopes(("tau_u", "qdd_v", "lambda"), ("q", "qd", "qdd_u", "tau_v", "p"))),
+    passive=PASSIVE, divides_by_inertia=True,
+    meaning="hybrid dynamics of a robot with loops and its derivatives")
+LOOP_ID_DERIVATIVES = Signature("loop_id_derivatives", LOOP_INVERSE_DYNAMICS.inputs,
+    (*LOOP_INVERSE_DYNAMICS.outputs,
+     *_slopes(("tau_a", "lambda"), ("q", "qd", "qdd", "tau_p", "p"))),
+    passive=PASSIVE,
+    meaning="forces of active joints of a robot with loops and their derivatives")
+
+
+def _second(of: str, by: str, then: str) -> Port:
+    """Return the (nv, nv, nv) Port of a second derivative of `of`.
+
+    Args:
+        of: Differentiated output.
+        by, then: Variables of the first and of the second differentiation.
+    """
+    meaning = f"derivative of d{of}_d{by}[i, j] by {then}[k], at [i, j, k]"
+    return P(f"d2{of}_d{by}d{then}", "nv nv nv", "SI", meaning)
+
+
+def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
+    """Return the (nv, nv) Port of a second derivative of weights . OF, a weighted sum.
+
+    Args:
+        of: Differentiated output.
+        by, then: Variables of the first and of the second differentiation.
+        kind: One of KINDS in ports.py.
+    """
+    meaning = f"derivative of (weights . d{of}_d{by})[j] by {then}[k], at [j, k]"
+    return P(f"d2{of}_d{by}d{then}", "nv nv", "SI", meaning, kind)
+
+
+# fmt: off
+_PAIRS = (("q", "q"), ("q", "qd"), ("qd", "qd"))
+_CURVED = ("joint_friction",)  # joint springs are linear
+weights = P("weights", "nv", "SI", "factors of the entries in the sum")
+dH_dq = P("dH_dq", "nv nv nv", INERTIA, "derivative of H[i, j] by q[k], at [i, j, k]")
+
+ID_SECOND_DERIVATIVES = Signature("id_second_derivatives", (q, qd, plain_qdd, f_ext),
+    (*(_second("tau", *pair) for pair in _PAIRS), dH_dq),
+    passive=_CURVED, of_trees=True,
+    meaning="second derivatives of inverse dynamics")
+ID_SECOND_CONTRACTED = Signature("id_second_contracted",
+    (q, qd, plain_qdd, weights, f_ext),
+    tuple(_contracted("tau", *pair, "joint_slopes")
+          for pair in (*_PAIRS, ("q", "qdd"))),
+    passive=_CURVED, of_trees=True,
+    meaning="second derivatives of weights . tau, of inverse dynamics")
+FD_SECOND_DERIVATIVES = Signature("fd_second_derivatives", (q, qd, plain_tau, f_ext),
+    tuple(_second("qdd", *pair) for pair in (*_PAIRS, ("q", "tau"))),
+    passive=PASSIVE, of_trees=True, divides_by_inertia=True,
+    meaning="second derivatives of forward dynamics")
+FD_SECOND_CONTRACTED = Signature("fd_second_contracted",
+    (q, qd, plain_tau, weights, f_ext),
+    tuple(_contracted("qdd", *pair) for pair in (*_PAIRS, ("q", "tau"))),
+    passive=PASSIVE, of_trees=True, divides_by_inertia=True,
+    meaning="second derivatives of weights . qdd, of forward dynamics")
 
 
 def _along(name: str, unit: str, size: str = "nv") -> Port:

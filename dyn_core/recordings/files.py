@@ -1,21 +1,332 @@
-"""Files of motions, by file extension: NPZ, CSV, ROS 2 bags."""
+"""Files of motions, by file extension: NPZ, CSV, ROS 2 bags.
+
+Arrays t, q, qd, qdd, tau, command, q_ref, with one row a sample; `names`, `positions`,
+`velocities` and their units; `facts`, one string of JSON; `contacts.row`, `.point` and
+`.force`; all other arrays with one number for each row are series. A file written by
+`numpy.savez("run.npz", t=t, q=q, tau=tau)` can be read, too.
+
+    # units: s,rad,rad,N·m,N·m
+    t,q[joint1],q[joint2],tau[joint1],tau[joint2]
+    0.0,0.1,0.2,1.5,0.25
+
+Columns may be in any order, and `q.joint1` is read as `q[joint1]`. The line of units is
+optional; an unknown unit is an error. Numbers have enough digits to restore the same
+bits; an empty cell is a missing number (NaN).
+"""
 
 from __future__ import annotations
 
+import csv
+import json
 import os
+import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from dyn_core.errors import DynError, SettingError, one_line
+import numpy as np
+
+from dyn_core.errors import DynError, SettingError, one_line, why_no_json
 from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
 from dyn_core.recordings import bags
-from dyn_core.recordings.bag_files import read_bag, write_bag
-from dyn_core.recordings.csv_files import read_csv, write_csv
-from dyn_core.recordings.motion import MotionRecord
-from dyn_core.recordings.npz_files import read_npz, write_npz
+from dyn_core.recordings.bags import read_bag, write_bag
+from dyn_core.recordings.motion import (
+    FORCE_UNITS,
+    KINDS,
+    POSITIONS,
+    SUFFIXES,
+    VELOCITIES,
+    MotionRecord,
+    named_coordinates,
+    numbered_coordinates,
+)
 from dyn_core.recordings.progress import RowProgress
-from dyn_core.validation import known_keywords, writing
+from dyn_core.validation import known_keywords, shown, writing
+from dyn_core.validation.array_files import csv_table, npz_arrays
 from dyn_core.validation.file_names import check_file_name
+
+_LABEL = re.compile(rf"({'|'.join(KINDS)})(?:\[(.*)\]|\.(.*))", re.DOTALL)
+_UNITS = "# units:"
+_CHUNK = 10_000  # number of rows written at once
+
+
+def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
+    """Write times and columns of a motion.
+
+    Series, contacts, facts and notes are omitted.
+
+    Args:
+        record: Motion.
+        file: Path; an existing file is replaced.
+        bar: Progress of the rows.
+
+    Raises:
+        SettingError: The name of a column has characters that cannot be printed.
+    """
+    for name in (*record.names("q"), *record.names("qd")):
+        if not name.isprintable():
+            raise SettingError(f"{file}: CSV has no name like {name!r}", "file")
+    labels, units, arrays = ["t"], ["s"], [record.t[:, None]]
+    for kind in KINDS:
+        array = getattr(record, kind)
+        if array is not None:
+            labels += [f"{kind}[{name}]" for name in record.names(kind)]
+            units += record.units(kind)
+            arrays.append(array)
+    with file.open("w", newline="", encoding="utf-8") as lines:
+        lines.write(f"{_UNITS} {','.join(units)}\n")
+        csv.writer(lines, lineterminator="\n").writerow(labels)
+        for start in range(0, len(record.t), _CHUNK):
+            rows = np.hstack([x[start : start + _CHUNK] for x in arrays]).tolist()
+            lines.writelines(
+                ",".join("" if x != x else repr(x) for x in row) + "\n" for row in rows
+            )
+            bar.show(start + len(rows))
+
+
+def read_csv(file: Path) -> MotionRecord:
+    """Return the motion of a CSV file; columns with other labels are ignored.
+
+    Raises:
+        ValueError: Times or positions are missing, a column is missing or repeated, or
+            a unit is unknown.
+        SettingError: The file is not a table of numbers; names row and column.
+    """
+    units, labels, numbers = csv_table(file)
+    columns: dict[str, dict[str, np.ndarray]] = {}
+    units_by_name: dict[str, dict[str, str]] = {}
+    for k, (label, column) in enumerate(zip(labels, numbers.T, strict=True)):
+        match = _LABEL.fullmatch(label)
+        if match is None:
+            continue
+        kind, name = match[1], match[2] if match[2] is not None else match[3]
+        if name in columns.setdefault(kind, {}):
+            raise ValueError(f"column {label} is there twice")
+        columns[kind][name] = column
+        if units:
+            units_by_name.setdefault(kind, {})[name] = _own_unit(kind, units[k], label)
+    missing = [x for x in ("t", "q") if x not in (*columns, *labels)]
+    if missing:
+        raise ValueError(
+            f"{' and '.join(missing)} missing; valid: columns t, q[JOINT], qd[JOINT],"
+            f" qdd[JOINT], tau[JOINT]; there are: {', '.join(labels[:12])}"
+        )
+    return _record(numbers[:, labels.index("t")], columns, units_by_name)
+
+
+def _record(
+    t: np.ndarray,
+    columns: dict[str, dict[str, np.ndarray]],
+    units: dict[str, dict[str, str]],
+) -> MotionRecord:
+    """Return the motion of columns, grouped by kind and name.
+
+    Args:
+        t: Times, (rows,) [s].
+        columns: Columns, (rows,) each, by kind (q, qd, ...) and by name.
+        units: Coordinate units by kind and name.
+
+    Raises:
+        ValueError: A kind lacks a column that the others have.
+    """
+    positions = tuple(columns["q"])
+    wide = next((tuple(columns[x]) for x in VELOCITIES if x in columns), positions)
+    coordinates = named_coordinates(positions)._replace(velocities=wide)
+    arrays: dict[str, Any] = {}
+    for kind, by_name in columns.items():
+        names = coordinates.positions if kind in POSITIONS else coordinates.velocities
+        for name in names:
+            if name not in by_name:
+                raise ValueError(
+                    f"column {kind}[{name}] is missing, others of its kind are there"
+                )
+        arrays[kind] = np.column_stack([by_name[name] for name in names])
+    return MotionRecord(_with_units(coordinates, units), t, **arrays)
+
+
+def _with_units(
+    coordinates: Coordinates, units: dict[str, dict[str, str]]
+) -> Coordinates:
+    """Return coordinates with the units of a file; "rad | m" where it has none.
+
+    `units`: coordinate units by kind and name.
+    """
+    of_q, unknown = units.get("q", {}), "rad | m"
+    of_v = next((units[x] for x in VELOCITIES if x in units), of_q)
+    return coordinates._replace(
+        position_units=tuple(of_q.get(x, unknown) for x in coordinates.positions),
+        velocity_units=tuple(of_v.get(x, unknown) for x in coordinates.velocities),
+    )
+
+
+def _own_unit(kind: str, unit: str, label: str) -> str:
+    """Return the coordinate's unit, rad, m or 1, derived from a column's unit.
+
+    Args:
+        kind: Kind of the column, such as qd.
+        unit: Unit in the file, such as rad/s.
+        label: Label of the column, for messages.
+
+    Raises:
+        ValueError: The unit is unknown.
+    """
+    if kind not in SUFFIXES:
+        bases = {force: base for base, force in FORCE_UNITS.items()}
+        base = (bases | {"N·m | N": "rad | m"}).get(unit, "")
+        valid = ", ".join(bases)
+    else:
+        suffix = SUFFIXES[kind]
+        known = {f"{x}{suffix}": x for x in ("rad", "m", "1")}
+        known[f"rad{suffix} | m{suffix}"] = "rad | m"
+        base, valid = known.get(unit, ""), ", ".join([*known][:-1])
+    if not base:
+        raise ValueError(f"column {label} has the unit {unit!r}; valid: {valid}")
+    return base
+
+
+_CONTACTS = "contacts."
+# Facts whose content is used, with their types.
+_FACTS: dict[str, type] = {
+    "notes": list, "effort_limit": list, "settings": dict, "counters": dict,
+    "versions": dict, "joints": dict,
+}  # fmt: skip
+_NAMES = ("positions", "velocities", "position_units", "velocity_units")
+
+
+def write_npz(record: MotionRecord, file: Path) -> None:
+    """Write all fields of a motion; an existing file is replaced."""
+    arrays: dict[str, Any] = {"t": record.t, "names": np.array(record.names("qd"))}
+    for kind in KINDS:
+        if getattr(record, kind) is not None:
+            arrays[kind] = getattr(record, kind)
+    for name, labels in zip(_NAMES, record.coordinates, strict=True):
+        arrays[name] = np.array(labels)
+    arrays |= {_CONTACTS + name: array for name, array in record.contacts.items()}
+    facts = {**record.facts, "notes": list(record.notes)}
+    arrays["facts"] = np.array(json.dumps(facts, ensure_ascii=False))
+    with file.open("wb") as output:
+        np.savez(output, **{**arrays, **record.series})
+
+
+def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
+    """Return the motion of an NPZ file.
+
+    Args:
+        file: Path.
+        model: Robot that names the columns if the file has no names; None: they are
+            numbered from 1. It selects no columns.
+
+    Raises:
+        SettingError: The file cannot be read.
+        ShapeError: The arrays do not match each other.
+        ValueError: An array is missing or malformed.
+    """
+    content = npz_arrays(file, "t, q, qd, qdd, tau, names")
+    missing = [name for name in ("t", "q") if name not in content]
+    if missing:
+        valid = ", ".join(("t", *KINDS))
+        raise ValueError(f"{' and '.join(missing)} missing; valid: {valid}")
+    columns = {kind: content.pop(kind) for kind in KINDS if kind in content}
+    if any(array.ndim != 2 for array in columns.values()):
+        name = next(k for k, array in columns.items() if array.ndim != 2)
+        shape = columns[name].shape
+        raise ValueError(f"{name} has shape {shape}; valid: rows x columns")
+    facts = _facts(str(content.pop("facts", "{}")))
+    t, notes = content.pop("t"), tuple(map(str, facts.pop("notes", ())))
+    coordinates = _coordinates(content, columns, model)
+    contacts = _contacts(content)
+    series = {
+        name: array
+        for name, array in content.items()
+        if array.ndim == 1 and array.dtype.kind in "fiu" and array.shape == t.shape
+    }
+    return MotionRecord(
+        coordinates, t, **columns, series=series, contacts=contacts, facts=facts,
+        notes=notes,
+    )  # fmt: skip
+
+
+def _facts(text: str) -> dict[str, Any]:
+    """Return the facts in a JSON string; ValueError if malformed or of wrong type."""
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"facts are no JSON: {why_no_json(error)}") from error
+    if not isinstance(facts, dict):
+        raise ValueError(f"facts are {shown(facts)}; valid: an object of JSON")
+    for name, kind in _FACTS.items():
+        if not isinstance(facts.get(name, kind()), kind):
+            valid = "a list" if kind is list else "an object of JSON"
+            raise ValueError(f"fact {name} is {shown(facts[name])}; valid: {valid}")
+    for limit in facts.get("effort_limit", ()):
+        if limit is not None and type(limit) not in (int, float):
+            valid = "numbers, or null for none"
+            raise ValueError(f"fact effort_limit has {shown(limit)}; valid: {valid}")
+    return facts
+
+
+def _contacts(content: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Remove and return the arrays of contacts; empty if there are none.
+
+    Raises ValueError if one of row, point and force is missing or malformed.
+    """
+    names = [name for name in content if name.startswith(_CONTACTS)]
+    contacts = {name.removeprefix(_CONTACTS): content.pop(name) for name in names}
+    if not contacts:
+        return {}
+    count = len(np.atleast_1d(contacts.get("row", ())))
+    shapes = {"row": (count,), "point": (count, 3), "force": (count, 3)}
+    for name, shape in shapes.items():
+        array = contacts.get(name)
+        if array is None or array.shape != shape or array.dtype.kind not in "fiu":
+            valid = f"numbers of shape {shape}"
+            raise ValueError(f"{_CONTACTS}{name} is missing or wrong; valid: {valid}")
+    return contacts
+
+
+def _labels(content: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
+    """Remove and return an array of names or units; empty if it is missing.
+
+    Raises ValueError if it has more than one axis.
+    """
+    array = np.atleast_1d(content.pop(name, ()))
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}; valid: a list of names")
+    return tuple(map(str, array.tolist()))
+
+
+def _coordinates(
+    content: dict[str, np.ndarray],
+    columns: dict[str, np.ndarray],
+    model: Model | None,
+) -> Coordinates:
+    """Return names and units of the columns.
+
+    If the file has no names, the model's are used; without a model, numbers from 1.
+
+    Args:
+        content: Arrays of the file; arrays of names are removed.
+        columns: Arrays of columns by kind.
+        model: Robot or None.
+
+    Raises:
+        ValueError: The numbers of names and units differ.
+    """
+    if all(name in content for name in _NAMES):
+        parts = Coordinates(*(_labels(content, name) for name in _NAMES))
+        if any(len(parts[k]) != len(parts[k + 2]) for k in range(2)):
+            raise ValueError("there are not as many units as positions or velocities")
+        return parts
+    wide = [columns[x].shape[1] for x in ("qd", "qdd", "tau") if x in columns]
+    narrow = columns["q"].shape[1]
+    if "names" not in content and model is not None:
+        return coordinates_of(model)
+    names = _labels(content, "names")
+    if names:
+        return named_coordinates(names)
+    return numbered_coordinates(narrow, wide[0] if wide else narrow)
+
 
 WRITTEN = (*bags.TABLES, ".mcap")
 

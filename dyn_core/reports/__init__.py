@@ -1,9 +1,12 @@
 """Reports of runs as one HTML file, and the pictures in them."""
 
 from dyn_core.reports.comparison import Difference, differences
-from dyn_core.reports.identified import write_identification_report
 from dyn_core.reports.screenshot import screenshot
-from dyn_core.reports.write import report_page, write_report
+from dyn_core.reports.write import (
+    report_page,
+    write_identification_report,
+    write_report,
+)
 
 RUNS_WHILE_TRACED = "never"  # a mark, see engines/llvm/cached/fingerprint.py
 

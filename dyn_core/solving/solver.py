@@ -28,7 +28,7 @@ from dyn_core.solving.build_options import (
     option_values,
     read_option,
 )
-from dyn_core.solving.describe import describe_solver
+from dyn_core.solving.help_pages import describe_solver
 
 Lookup = Callable[..., "Solver"]
 AUTO = "auto"  # in place of a solver's name: the default solver of the problem

@@ -1,14 +1,5 @@
 """Spatial (6-D) quantities: motions, forces, transforms and inertias, a type each."""
 
-from dyn_core.spatial.ball_angles import (
-    SwingTwist,
-    aligning_rotation,
-    swing_angle,
-    swing_twist,
-    swing_twist_rates,
-    swing_twist_rows,
-    twist_angle,
-)
 from dyn_core.spatial.classical import (
     PairTransforms,
     Pose,
@@ -24,6 +15,15 @@ from dyn_core.spatial.inertia import (
     ForceSubspace,
     MotionSubspace,
     RigidInertia,
+)
+from dyn_core.spatial.lie import (
+    SwingTwist,
+    aligning_rotation,
+    swing_angle,
+    swing_twist,
+    swing_twist_rates,
+    swing_twist_rows,
+    twist_angle,
 )
 from dyn_core.spatial.symmetric import Symmetric
 from dyn_core.spatial.transforms import Transform

@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.numbers.scalar import maximum, minimum
 from dyn_core.planar.chain.chain import GUIDED, ChainModel
-from dyn_core.planar.chain.geometry import from_angles
+from dyn_core.planar.chain.states import from_angles
 from dyn_core.planar.objects.objects import Bounds
 from dyn_core.spatial import Matrix, Vector
 from dyn_core.tasks.task import OPEN, UNIT, Task

@@ -1,4 +1,4 @@
-"""Tasks of a planar system: its actions, observation and reward."""
+"""Tasks of a planar system: actions, observation, reward, and drawn parameters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,52 @@ import numpy as np
 
 from dyn_core.errors import ModelError
 from dyn_core.numbers.scalar import maximum, minimum
-from dyn_core.planar.chain.geometry import from_angles
+from dyn_core.planar.chain.states import from_angles
 from dyn_core.planar.objects.objects import Bounds, PlanarObject
 from dyn_core.problems import Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Vector
-from dyn_core.validation import known_name
+from dyn_core.validation import known_keywords, known_name
+
+
+@known_keywords
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform distribution of a parameter's numbers.
+
+    Attributes:
+        low, high: Bounds: a number for each entry of the parameter; a scalar for a
+            parameter of one entry.
+    """
+
+    low: tuple[float, ...] | float
+    high: tuple[float, ...] | float
+
+    def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Return random numbers, (rows, entries)."""
+        low, high = np.broadcast_arrays(np.atleast_1d(self.low), self.high)
+        return rng.uniform(low, high, (rows, len(low)))
+
+
+@known_keywords
+@dataclass(frozen=True)
+class PayloadMass:
+    """Distribution of LINK.payload: a point mass at the link's origin, uniform.
+
+    Attributes:
+        low, high: Minimum and maximum of the mass [kg].
+    """
+
+    low: float
+    high: float
+
+    def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Return random payloads, (rows, 10), as in RigidInertia.parameters."""
+        payload = np.zeros((rows, 10))
+        payload[:, 0] = rng.uniform(self.low, self.high, rows)
+        return payload
+
 
 RUNS_WHILE_TRACED = "wings"  # a mark, see engines/llvm/cached/fingerprint.py
 OPEN = (-math.inf, math.inf)

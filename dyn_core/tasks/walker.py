@@ -11,7 +11,7 @@ import numpy as np
 
 from dyn_core.numbers.scalar import atan2, logical_or, maximum, minimum, where
 from dyn_core.planar.chain.chain import ChainModel, HalfPlane, make_chain
-from dyn_core.planar.chain.geometry import from_angles
+from dyn_core.planar.chain.states import from_angles
 from dyn_core.planar.objects.objects import Bounds
 from dyn_core.tasks.chain_task import ChainTask
 from dyn_core.tasks.task import OPEN, UNIT

@@ -1,22 +1,29 @@
 """Validation of user input: files against tables, bounded YAML, arrays, keywords."""
 
 from dyn_core.validation.arrays import (
+    check_keywords,
     finite_array,
     float_array,
     is_finite,
+    known_keywords,
     one_state,
     state_array,
 )
-from dyn_core.validation.keywords import check_keywords, known_keywords
-from dyn_core.validation.kinds import (
+from dyn_core.validation.file_names import writing
+from dyn_core.validation.quoting import mended_name
+from dyn_core.validation.tables import (
+    REQUIRED,
     ByName,
     Either,
+    Field,
     Kind,
     ListOf,
     Name,
     Nothing,
     Quantity,
     Switch,
+    Table,
+    Tagged,
     Whole,
     kind_like,
     known_name,
@@ -25,9 +32,6 @@ from dyn_core.validation.kinds import (
     refuse,
     shown,
 )
-from dyn_core.validation.quoting import mended_name
-from dyn_core.validation.tables import REQUIRED, Field, Table, Tagged
-from dyn_core.validation.written_files import writing
 from dyn_core.validation.yaml_files import read_yaml
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from dyn_core.errors import SettingError, one_line, why_unread
-from dyn_core.validation.kinds import shown
+from dyn_core.validation.tables import shown
 
 SIZE = 2**30  # bytes of arrays in any file; in a larger file, RATIO bytes for each byte
 RATIO = 20

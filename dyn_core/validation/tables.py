@@ -3,16 +3,377 @@
 A Field defines the name, kind, unit, default and meaning of one value; a Table is a
 mapping of Fields. docs/make_reference.py prints the tables; nodes declare their
 parameters from them.
+
+A kind converts valid values and raises ModelError for others.
 """
 
 from __future__ import annotations
 
+import math
+import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, NoReturn
 
-from dyn_core.errors import ModelError
-from dyn_core.validation.kinds import Kind, Name, known_name
+import numpy as np
+
+from dyn_core.errors import ModelError, nearest, unknown_name
+
+
+class _Short(reprlib.Repr):
+    """Short representations: plain values by content, other objects by their type."""
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        """Return the representation of an object on one line, without its address."""
+        text = super().repr_instance(x, level)
+        return f"a {type(x).__name__}" if text[:1] == "<" else " ".join(text.split())
+
+
+_LIMITS = _Short()
+_LIMITS.maxlevel, _LIMITS.maxstring, _LIMITS.maxother = 3, 60, 60
+LONGEST = 60  # characters of a name in an error
+
+
+def shown(value: object) -> str:
+    """Return a short representation of any value for an error message.
+
+    Long and deeply nested values are truncated; None is shown as "empty".
+    """
+    try:
+        text = "empty" if value is None else _LIMITS.repr(value)
+        return text if len(text) <= 2 * LONGEST else f"{text[: 2 * LONGEST]}..."
+    except ValueError:  # an int of thousands of digits
+        return f"a long {type(value).__name__}"
+
+
+def label(name: object) -> str:
+    """Return a name for an error message, truncated to LONGEST characters.
+
+    Objects that are no strings are represented as by `shown`.
+    """
+    return name[:LONGEST] if isinstance(name, str) else shown(name)
+
+
+def refuse(where: str, value: object, valid: str) -> NoReturn:
+    """Raise the ModelError of an invalid value.
+
+    Args:
+        where: Path of the value, `file: key: key`; its last key becomes the element
+            that the error names.
+        value: The invalid value.
+        valid: Description of valid values.
+    """
+    element = where.rpartition(": ")[2]
+    raise ModelError(f"{where} is {shown(value)}; valid: {valid}", element)
+
+
+def known_name(where: str, kind: str, name: object, names: Any) -> str:
+    """Return `name` if it is one of `names`; else raise ModelError.
+
+    The error lists the nearest names.
+
+    Args:
+        where: Path of the value, for the error message.
+        kind: Kind of the name, such as "key", for the error message.
+        name: Name to look up; of any type.
+        names: Container of the valid names.
+    """
+    if isinstance(name, str) and name in names:
+        return name
+    unknown = label(name)
+    raise ModelError(f"{where}: {unknown_name(kind, unknown, names)}", unknown)
+
+
+class Kind:
+    """Base class of the kinds of values.
+
+    A subclass defines `valid`, `takes` and `convert`.
+
+    Attributes:
+        valid: Description of valid values, for errors and for the pages of docs/.
+        empty: Value that replaces an empty (null) entry of a file; None: null is
+            checked like any other value.
+    """
+
+    valid = ""
+    empty: Any = None
+
+    def takes(self, value: Any) -> bool:
+        """Return whether the value has the right type; `convert` checks its entries.
+
+        The base class raises NotImplementedError.
+        """
+        raise NotImplementedError
+
+    def convert(self, where: str, value: Any) -> Any:
+        """Return a value of the right type in its final form, checked.
+
+        The base class returns it unchanged.
+
+        Args:
+            where: Path of the value, for error messages.
+            value: A value for which `takes` is true.
+
+        Raises:
+            ModelError: The value or one of its entries is not valid.
+        """
+        return value
+
+    def read(self, where: str, value: Any) -> Any:
+        """Return the checked and converted value.
+
+        Args:
+            where: Path of the value, for error messages.
+            value: Anything; NumPy arrays are read as lists.
+
+        Raises:
+            ModelError: The value is not valid; the message describes valid ones.
+        """
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        if not self.takes(value):
+            refuse(where, value, self.valid)
+        return self.convert(where, value)
+
+
+@dataclass(frozen=True)
+class Quantity(Kind):
+    """A finite number from `low` to `high`; if `above`, `low` itself is excluded."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+
+    @property
+    def valid(self) -> str:  # type: ignore[override]
+        """The range, in words."""
+        if self.above:
+            return f"a number above {self.low:g}"
+        if self.high < math.inf:
+            return f"a number from {self.low:g} to {self.high:g}"
+        return f"a number, {self.low:g} or more" if self.low > -math.inf else "a number"
+
+    def takes(self, value: Any) -> bool:
+        """Return whether the value is a real number; booleans and strings are not."""
+        return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+    def convert(self, where: str, value: Any) -> float:
+        """Return a float; raise ModelError if it is not finite or outside the range."""
+        try:
+            x = float(value)
+        except OverflowError:
+            x = math.inf
+        if not math.isfinite(x):
+            refuse(where, x, "a finite number")
+        if not self.low <= x <= self.high or (self.above and x == self.low):
+            refuse(where, value, self.valid)
+        return x
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """An integer from `low` to `high`; `high` None: unbounded."""
+
+    low: int = 0
+    high: int | None = None
+
+    @property
+    def valid(self) -> str:  # type: ignore[override]
+        """The range, in words."""
+        upper = " or more" if self.high is None else f" to {self.high}"
+        return f"a whole number, {self.low}{upper}"
+
+    def takes(self, value: Any) -> bool:
+        """Return whether the value is an integer in the range; booleans are not."""
+        if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)):
+            return False
+        return self.low <= int(value) <= (math.inf if self.high is None else self.high)
+
+    def convert(self, where: str, value: Any) -> int:
+        """Return the value as an int; it never raises, as `takes` checks the range."""
+        return int(value)
+
+
+class Nothing(Kind):
+    """An explicit null, such as an entry of a list that means "none".
+
+    As the value of a key of a Table, null gets the default, as a missing key does.
+    """
+
+    valid = "null"
+
+    def takes(self, value: Any) -> bool:
+        """Return whether the value is None."""
+        return value is None
+
+
+class Switch(Kind):
+    """A boolean."""
+
+    valid = "true or false"
+
+    def takes(self, value: Any) -> bool:
+        """Return whether the value is a boolean; a string such as "no" is not."""
+        return isinstance(value, (bool, np.bool_))
+
+
+@dataclass(frozen=True)
+class Name(Kind):
+    """A string.
+
+    Attributes:
+        choices: Valid strings; empty: any string.
+        also: Further types whose values pass unchecked.
+        what: Description of valid values if there are no choices.
+    """
+
+    choices: tuple[str, ...] = ()
+    also: tuple[type, ...] = ()
+    what: str = "a name"
+
+    @property
+    def valid(self) -> str:  # type: ignore[override]
+        """The choices, or `what` if there are none."""
+        return ", ".join(self.choices) if self.choices else self.what
+
+    def takes(self, value: Any) -> bool:
+        """Return whether the value is a string or of a type in `also`."""
+        return isinstance(value, (str, *self.also))
+
+    def convert(self, where: str, value: Any) -> Any:
+        """Return the value.
+
+        Raise ModelError for a string that is not a valid choice.
+        """
+        if self.choices and isinstance(value, str) and value not in self.choices:
+            near = nearest(label(value), self.choices, 1)
+            guess = f"{self.valid}; did you mean '{near[0]}'?" if near else self.valid
+            refuse(where, value, guess)
+        return value
+
+
+@dataclass(frozen=True)
+class ListOf(Kind):
+    """A list whose entries are of one kind.
+
+    Attributes:
+        kind: Kind of the entries.
+        length: Number of entries; None: any.
+        least: Minimum number of entries.
+    """
+
+    kind: Kind
+    length: int | None = None
+    least: int = 0
+
+    @property
+    def empty(self) -> tuple[Any, ...] | None:  # type: ignore[override]
+        """Empty tuple if an empty list is valid, else None."""
+        return () if self.takes(()) else None
+
+    @property
+    def valid(self) -> str:  # type: ignore[override]
+        """The length and the kind of the entries, in words."""
+        # "a number above 0" -> "numbers above 0"; other wordings become "entries, each
+        # ...".
+        one = re.match(r"an? ((?:whole )?\w+)(.*)", self.kind.valid)
+        many = f"entries, each {self.kind.valid}"
+        if one and not isinstance(self.kind, Either):
+            many = f"{one[1]}s{one[2]}"
+        if self.length is not None:
+            return f"a list of {self.length} {many}"
+        return f"a list of {f'{self.least} or more ' if self.least else ''}{many}"
+
+    def takes(self, value: Any) -> bool:
+        """Return whether the value is a list or tuple of a valid length."""
+        if not isinstance(value, (list, tuple)) or len(value) < self.least:
+            return False
+        return self.length is None or len(value) == self.length
+
+    def convert(self, where: str, value: Any) -> tuple[Any, ...]:
+        """Return a tuple of checked entries; raise ModelError for an invalid one."""
+        return tuple(self.kind.read(f"{where}[{i}]", x) for i, x in enumerate(value))
+
+
+@dataclass(frozen=True)
+class ByName(Kind):
+    """A mapping from names to values of one kind.
+
+    Attributes:
+        kind: Kind of the values.
+        of: Noun for the keys, such as "joint", for the description. Keys are not
+            checked.
+    """
+
+    kind: Kind
+    of: str = "name"
+
+    @property
+    def empty(self) -> dict[Any, Any]:  # type: ignore[override]
+        """An empty dict."""
+        return {}
+
+    @property
+    def valid(self) -> str:  # type: ignore[override]
+        """The noun for the keys and the kind of the values, in words."""
+        return f"a mapping from {self.of} to: {self.kind.valid}"
+
+    def takes(self, value: Any) -> bool:
+        """Return whether the value is a mapping."""
+        return isinstance(value, Mapping)
+
+    def convert(self, where: str, value: Any) -> dict[Any, Any]:
+        """Return a dict of checked values; raise ModelError for an invalid one."""
+        read = self.kind.read
+        return {key: read(f"{where}: {label(key)}", x) for key, x in value.items()}
+
+
+@dataclass(frozen=True)
+class Either(Kind):
+    """A value of one of several kinds; the first kind that takes it converts it."""
+
+    kinds: tuple[Kind, ...]
+
+    @property
+    def valid(self) -> str:  # type: ignore[override]
+        """The descriptions of all kinds, joined by "or"."""
+        return ", or ".join(kind.valid for kind in self.kinds)
+
+    def takes(self, value: Any) -> bool:
+        """Return whether one of the kinds accepts the type of the value."""
+        return any(kind.takes(value) for kind in self.kinds)
+
+    def convert(self, where: str, value: Any) -> Any:
+        """Return the value as converted by the first kind that takes it.
+
+        Raises:
+            ModelError: That kind refuses the value.
+        """
+        kind = next(kind for kind in self.kinds if kind.takes(value))
+        return kind.convert(where, value)
+
+
+def kind_like(value: Any) -> Kind:
+    """Return the kind of values that may replace `value`: of its type, in any range.
+
+    The kind of a list is inferred from its first entry; an empty list is one of names.
+
+    Raises:
+        ModelError: `value` is no boolean, number, string, list or tuple.
+    """
+    for kind in (Switch(), Whole(-(10**12), 10**12), Quantity(), Name()):
+        if kind.takes(value):
+            return kind
+    if isinstance(value, (list, tuple)):
+        return ListOf(kind_like(value[0]) if value else Name())
+    raise ModelError(f"{shown(value)}; valid: a switch, number, name or a list")
+
+
+def numbers(length: int | None = None) -> ListOf:
+    """Return the kind of a list of `length` finite numbers; None: of any length."""
+    return ListOf(Quantity(), length)
+
 
 REQUIRED = "required"  # the default of a Field that must be there
 

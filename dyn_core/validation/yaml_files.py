@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from dyn_core.errors import ModelError, why_unread
-from dyn_core.validation.kinds import shown
+from dyn_core.validation.tables import shown
 
 SIZE = 1_000_000  # bytes of a file
 VALUES = 20_000  # of a file, aliases expanded

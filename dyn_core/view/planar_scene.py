@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.planar.chain.chain import LINE, ChainModel, HalfPlane
-from dyn_core.planar.chain.geometry import ChainState, from_angles, to_angles
+from dyn_core.planar.chain.states import ChainState, from_angles, to_angles
 from dyn_core.planar.objects.objects import PlanarObject
 from dyn_core.tasks.task import Task
 from dyn_core.view import colors, solids

@@ -9,7 +9,7 @@ import numpy as np
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.planar.chain.chain import ChainModel
-from dyn_core.planar.chain.geometry import ChainState
+from dyn_core.planar.chain.states import ChainState
 from dyn_core.planar.objects.objects import PlanarObject
 from dyn_core.recordings import Recording
 from dyn_core.tasks import RobotTask, Task

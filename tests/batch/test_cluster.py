@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.batch import program_facts, worker_task
+from dyn_core.batch import cluster_runner, program_facts
 from dyn_core.batch.cluster_runner import connected
 from dyn_core.batch.storage import cluster_libraries
 from dyn_core.errors import BatchError
@@ -187,15 +187,15 @@ def test_workers_that_see_no_files_are_sent_their_rows(
         raise OSError("no such file here")
 
     def close_eyes():
-        worker_task._task.cache_clear()
-        worker_task.referred = worker_task.targets_of = blind
+        cluster_runner._task.cache_clear()
+        cluster_runner.referred = cluster_runner.targets_of = blind
 
     def open_eyes():
         from dyn_core.batch.storage import result_targets, row_sources
 
-        worker_task._task.cache_clear()
-        worker_task.referred = row_sources.referred
-        worker_task.targets_of = result_targets.targets_of
+        cluster_runner._task.cache_clear()
+        cluster_runner.referred = row_sources.referred
+        cluster_runner.targets_of = result_targets.targets_of
 
     client.run(close_eyes)
     try:
@@ -303,10 +303,10 @@ def computes_otherwise(fact):
     def facts(program):
         return {**program_facts.program_facts(program), fact: "another"}
 
-    worker_task._task.cache_clear()
-    worker_task.program_facts = facts if fact else program_facts.program_facts
+    cluster_runner._task.cache_clear()
+    cluster_runner.program_facts = facts if fact else program_facts.program_facts
     release = program_facts.release
-    worker_task.release = (lambda: "another") if fact == "library" else release
+    cluster_runner.release = (lambda: "another") if fact == "library" else release
 
 
 @pytest.mark.parametrize("fact", program_facts.TITLES)

@@ -17,7 +17,7 @@ from dyn_core.model.checks.findings import Findings
 from dyn_core.model.sources.loading import load
 from dyn_core.model.urdf import parsed
 from dyn_core.model.urdf_xml.cleaning import clean_robot
-from dyn_core.model.urdf_xml.source import parse_xml
+from dyn_core.model.urdf_xml.xml_text import parse_xml
 
 SIZES = (200, 1000, 5000)
 REPEATS = 3

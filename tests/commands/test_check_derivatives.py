@@ -5,7 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli, robots
-from dyn_core.testing import derivative_check, random_model, second_check
+from dyn_core.testing import derivative_check, random_model
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_wrong_second_derivative_is_found(monkeypatch, capsys):
 
             return off
 
-    monkeypatch.setattr(second_check, "solver", Wrong)
+    monkeypatch.setattr(derivative_check, "solver", Wrong)
     arguments = ["check-derivatives", "two_link", "--states", "1"]
     assert cli.main(arguments) == 0
     assert cli.main([*arguments, "--second"]) == 1

@@ -21,7 +21,7 @@ from dyn_core.errors import DynError
 from dyn_core.identification import evaluate, with_table
 from dyn_core.identification.smoothing import smooth_motion
 from dyn_core.recordings import MotionRecord, read_motion
-from dyn_core.recordings.bag_files import read_bag
+from dyn_core.recordings.bags import read_bag
 from dyn_core.testing import bit_flips
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_tables.controller_parameters import CONTROLLER, gain_fields

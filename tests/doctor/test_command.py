@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from dyn_core.cli import main
 from dyn_core.reports.doctor.examine import doctor
-from dyn_core.reports.doctor.page import page
+from dyn_core.reports.doctor.report import page
 
 BROKEN = """<robot name="a &lt;b&gt;"><link name="base"/><link name="rod &amp; &lt;i&gt;"><inertial>
   <mass value="1"/><inertia ixx="5" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>

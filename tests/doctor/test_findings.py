@@ -8,9 +8,8 @@ import pytest
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.errors import ModelError, SettingError
-from dyn_core.reports.doctor.catalogue import CATALOGUE
+from dyn_core.reports.doctor.catalogue import CATALOGUE, ERROR, SEVERITIES
 from dyn_core.reports.doctor.examine import as_json
-from dyn_core.reports.doctor.kinds import ERROR, SEVERITIES
 
 CLEAN = """<robot name="clean">
   <link name="base"/>

@@ -13,17 +13,17 @@ from dyn_core.control.reference.trajectory import make_trajectory
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.identification import base_parameters
 from dyn_core.identification.excitation import excite
-from dyn_core.identification.excitation.capsules import (
+from dyn_core.identification.excitation.design import DesignProblem
+from dyn_core.identification.excitation.fourier import Fourier
+from dyn_core.identification.excitation.kernels import motion_programs
+from dyn_core.identification.excitation.limits import KINDS, motion_limits
+from dyn_core.identification.excitation.link_pairs import (
     CapsulePairs,
+    LinkPairs,
     around_points,
     closest_on_segments,
     link_capsules,
 )
-from dyn_core.identification.excitation.fourier import Fourier
-from dyn_core.identification.excitation.kernels import motion_programs
-from dyn_core.identification.excitation.limits import KINDS, motion_limits
-from dyn_core.identification.excitation.link_pairs import LinkPairs
-from dyn_core.identification.excitation.problem import DesignProblem
 from dyn_core.recordings import read_motion
 from ros_nodes.messages.trajectory_files import message_rows, read_trajectories
 

@@ -11,8 +11,7 @@ from dyn_core.commands.excite import lines_of
 from dyn_core.contact.collision.hulls import Hulls
 from dyn_core.contact.collision.pairs import ContactPairs
 from dyn_core.identification.excitation import excite
-from dyn_core.identification.excitation.hull_pairs import HullPairs
-from dyn_core.identification.excitation.link_pairs import LinkPairs
+from dyn_core.identification.excitation.link_pairs import HullPairs, LinkPairs
 
 LINK = """<link name="{name}"><inertial><origin xyz="0.2 0.01 0.02"/><mass value="{m}"/>
 <inertia ixx="0.01" ixy="0.001" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial>

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import dyn_core as dyn
-from dyn_core.model.mjcf import compiled, extent
-from dyn_core.model.sources import bounded_process, xacro_files
+from dyn_core.model.mjcf import compiled
+from dyn_core.model.sources import bounded_process, loading
 from dyn_core.model.sources.bounded_process import JobError, run_job
 
 JOB = """
@@ -189,7 +189,7 @@ def test_a_xacro_that_takes_too_long_is_refused(tmp_path, monkeypatch):
         match=r"r\.xacro cannot be expanded by xacro, which was stopped",
     ):
         dyn.load(path)
-    assert xacro_files.uses_xacro(path.read_text())
+    assert loading.uses_xacro(path.read_text())
 
 
 BODY = '<body><joint/><geom size="1"/></body>'
@@ -220,7 +220,7 @@ def test_an_mjcf_has_bounds_before_mujoco_reads_it(monkeypatch, name):
     deep = "<mujoco>" + "<body>" * 600
     with pytest.raises(dyn.ModelError, match="elements nest more than 500 deep"):
         dyn.load_mjcf(deep)
-    monkeypatch.setattr(extent, "SIZE", 20)
+    monkeypatch.setattr(compiled, "SIZE", 20)
     with pytest.raises(dyn.ModelError, match="larger than 20 bytes"):
         dyn.load_mjcf(xml)
 

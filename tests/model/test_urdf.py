@@ -18,7 +18,7 @@ from dyn_core.model.joints import Prismatic, Revolute, Spherical
 from dyn_core.model.joints.many import joint_transforms
 from dyn_core.model.urdf_xml.attributes import attributes, texts
 from dyn_core.model.urdf_xml.cleaning import clean_robot
-from dyn_core.model.urdf_xml.source import parse_xml
+from dyn_core.model.urdf_xml.xml_text import parse_xml
 from dyn_core.spatial import RigidInertia, Symmetric, Transform, Vector
 
 BODY = """<inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1"

@@ -11,7 +11,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
-from dyn_core.recordings import bag_files, bags, read_motion, write_motion
+from dyn_core.recordings import bags, read_motion, write_motion
 from dyn_core.recordings.motion import MotionRecord, named_coordinates
 from dyn_core.validation import array_files
 
@@ -40,14 +40,14 @@ def _motion(qdd=None):
 def _bag_of_accelerations(path, sizes, monkeypatch):
     """Write a bag whose points have these numbers of accelerations; 0: no point."""
     _rosbags()
-    write = bag_files.bags.rosbags().rosbag2.Writer.write
-    store = bag_files.bags.rosbags().typesys.get_typestore(
-        bag_files.bags.rosbags().typesys.Stores.ROS2_JAZZY
+    write = bags.rosbags().rosbag2.Writer.write
+    store = bags.rosbags().typesys.get_typestore(
+        bags.rosbags().typesys.Stores.ROS2_JAZZY
     )
     left = list(sizes)
 
     def changed(writer, connection, stamp, data):
-        if connection.topic == bag_files.ACCELERATIONS:
+        if connection.topic == bags.ACCELERATIONS:
             if not left:
                 return
             message = store.deserialize_cdr(data, connection.msgtype)
@@ -56,7 +56,7 @@ def _bag_of_accelerations(path, sizes, monkeypatch):
         write(writer, connection, stamp, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(bag_files.bags.rosbags().rosbag2.Writer, "write", changed)
+        patch.setattr(bags.rosbags().rosbag2.Writer, "write", changed)
         write_motion(_motion(2 * Q), path)
 
 

@@ -84,7 +84,7 @@ def test_bags_keep_joint_states(tmp_path, name):
     model = dyn.load("arm7")
     motion = random_motion(model)
     if name == "bag":
-        from dyn_core.recordings.bag_files import write_bag
+        from dyn_core.recordings.bags import write_bag
         from dyn_core.recordings.progress import RowProgress
 
         write_bag(motion, tmp_path / name, RowProgress(0, False))

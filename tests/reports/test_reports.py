@@ -16,7 +16,7 @@ from dyn_core.control.controller import Controller
 from dyn_core.errors import ModelWarning
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import Curve, Panel, draw
-from dyn_core.plots.tables import plot_errors
+from dyn_core.plots.table_plots import plot_errors
 from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
 from dyn_core.reports import (
     differences,

@@ -35,7 +35,7 @@ from dyn_core.planar.conversion.convert import to_urdf
 from dyn_core.plots import Curve, Panel, draw
 from dyn_core.recordings import MotionRecord
 from dyn_core.reports.doctor.examine import as_json
-from dyn_core.reports.doctor.page import page as doctor_page
+from dyn_core.reports.doctor.report import page as doctor_page
 from dyn_core.reports.write import report_page
 from dyn_core.validation import quoting
 from dyn_core.view.browser.viewer import Viewer

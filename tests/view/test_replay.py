@@ -11,7 +11,7 @@ from dyn_core.errors import ModelError, SettingError, ShapeError, UnsupportedErr
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources import example_robots
 from dyn_core.planar.chain.files import load_chain_file
-from dyn_core.planar.chain.geometry import from_angles
+from dyn_core.planar.chain.states import from_angles
 from dyn_core.recordings import (
     MotionRecord,
     Recording,

@@ -354,7 +354,7 @@ def test_films_and_meshes_name_what_they_need(
         assert main(["view", "arm7", "--film", str(tmp_path / "a.gif")]) == 1
         assert f"{name}" in capsys.readouterr().err
         return
-    from dyn_core.view.mesh_files import trimesh_module
+    from dyn_core.view.robot_parts import trimesh_module
 
     with pytest.raises(UnsupportedError, match=r"trimesh.*dyn_ros\[view\]"):
         trimesh_module()

@@ -50,7 +50,7 @@ class Build:
         lock: Positions at which joints are fixed, by name [rad | m].
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
         strict: Whether doubtful elements raise a ModelError; else they are warnings.
-        drives: By joint: function of time that moves its placement (joints/driven.py).
+        drives: By joint: function of time that moves its placement (joints/custom.py).
         joints: By name: Joint objects that replace joints of the description.
         forces: Functions that return passive joint forces (model/passive_forces.py).
         loops: Loop constraints in addition to the description's (loop_constraints.py).

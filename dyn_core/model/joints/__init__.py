@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dyn_core.model.description import JointSpec
-from dyn_core.model.joints.ball_exp import BallExp
 from dyn_core.model.joints.base import GroupJoint, Joint
-from dyn_core.model.joints.custom import Custom
-from dyn_core.model.joints.driven import Driven
+from dyn_core.model.joints.custom import Custom, Driven
 from dyn_core.model.joints.one_axis import Continuous, Helical, Prismatic, Revolute
 from dyn_core.model.joints.product import (
     BallRPY,
@@ -16,7 +14,7 @@ from dyn_core.model.joints.product import (
     Product,
     Universal,
 )
-from dyn_core.model.joints.quaternion import Floating, Spherical
+from dyn_core.model.joints.quaternion import BallExp, Floating, Spherical
 
 KINDS: dict[str, type[Joint]] = {
     joint.kind: joint

@@ -1,27 +1,321 @@
-"""Bodies and joints of an MJCF as links and joints of a Description.
+"""Bodies, joints and geoms of an MJCF as links and joints of a Description.
 
 A body with several joints becomes as many links, all but the last without mass:
 MuJoCo's joints of one body act in series, the first next to the parent. The position of
 a hinge or slide equals MuJoCo's qpos; a joint with `ref` is therefore placed rotated or
 shifted back by it. Sites are links without mass.
+
+Geoms that cannot touch anything (contype and conaffinity 0) are visuals and left out.
+
+MuJoCo tests two geoms if their bits match (contype of one and conaffinity of the other)
+unless their bodies are welded together, or parent and child that both move, or the file
+excludes them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import ModelError
+from dyn_core.model.checks.findings import Findings
 from dyn_core.model.description_builder import DescriptionBuilder, Inertial
 from dyn_core.model.frames import rpy_of
 from dyn_core.model.mjcf.compiled import Compiled
 from dyn_core.model.mjcf.drives import Drives
-from dyn_core.spatial import Vector
+from dyn_core.model.shapes import ANY, WORLD, Material, PairRules
+from dyn_core.sharing import once
+from dyn_core.spatial import Transform, Vector
 from dyn_core.spatial.conventions import quaternion_from_wxyz, rotation
 from dyn_core.spatial.lie import quat_exp, quat_matrix, quat_product
+
+Bits = tuple[int, int]  # contype, conaffinity
+
+
+def read_pairs(
+    mjcf: Compiled,
+    shapes: Container[str],
+    joined: Sequence[str],
+    findings: Findings,
+) -> PairRules:
+    """Return rules for pairs, of links or of link and world, that are not the default.
+
+    If no two links of the robot may touch, one rule (ANY) denies all pairs of links.
+
+    Args:
+        mjcf: The compiled file.
+        shapes: Names of links that have collision shapes.
+        joined: Kind of the joint of each body (bodies.py, how_joined).
+        findings: Collects what cannot be represented.
+    """
+    for k in range(mjcf.model.npair):
+        what = "no part of a Model; its friction and margin are not kept"
+        findings.note("contact pair", mjcf.element("pair", k), what)
+    bits = _bits(mjcf, shapes)
+    tree = _Welds.of(mjcf, joined)
+    excluded = _excluded(mjcf)
+    allow: set[frozenset[str]] = set()
+    deny: set[frozenset[str]] = set()
+    met = False
+    for a, b in combinations(sorted(bits), 2):
+        if tree.weld[a] == tree.weld[b]:
+            continue
+        some, every = _matches(bits[a], bits[b])
+        meet = some and not tree.filters(a, b) and (a, b) not in excluded
+        met |= meet and a > 0
+        only_half_spaces = a == 0 and mjcf.links[0] not in shapes
+        if meet != (only_half_spaces or not tree.neighbours(a, b)):
+            pair = frozenset((mjcf.links[a], mjcf.links[b]))
+            (allow if meet else deny).add(pair)
+        if meet and not every:
+            what = "only some of its geoms meet those of another link; here all do"
+            findings.note("link", mjcf.links[b], what)
+    if not met and sum(tree.weld[body] > 0 for body in bits) > 1:
+        deny = {pair for pair in deny if WORLD in pair} | {frozenset({ANY})}
+    return PairRules(frozenset(allow), frozenset(deny))
+
+
+@dataclass(frozen=True)
+class _Welds:
+    """Groups of bodies that are fixed to each other, and the tree of these groups.
+
+    Attributes:
+        weld: By body: number of the topmost body of its group; 0 is the world.
+        above: By body: topmost body of the group that carries its group; -1 for the
+            world.
+        single: Topmost bodies joined to their parent by a single joint that is not
+            free.
+        filter_parents: Whether MuJoCo ignores pairs of moving parents and children.
+    """
+
+    weld: Sequence[int]
+    above: Sequence[int]
+    single: frozenset[int]
+    filter_parents: bool
+
+    @classmethod
+    def of(cls, mjcf: Compiled, joined: Sequence[str]) -> _Welds:
+        """Return the groups of an MJCF; `joined` is the result of how_joined."""
+        parents = mjcf.model.body_parentid.tolist()
+        weld: list[int] = [0]
+        for body in range(1, len(parents)):
+            weld.append(body if joined[body] else weld[parents[body]])
+        above = [weld[parents[top]] if top else -1 for top in weld]
+        single = {
+            k for k, how in enumerate(joined) if how not in ("", "free", "several")
+        }
+        flag = int(mjcf.mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
+        kept = not mjcf.model.opt.disableflags & flag
+        return cls(weld, above, frozenset(single), kept)
+
+    def filters(self, a: int, b: int) -> bool:
+        """Return whether MuJoCo ignores a pair: parent and child that both move."""
+        if not (self.filter_parents and self.weld[a] and self.weld[b]):
+            return False
+        return self.weld[a] == self.above[b] or self.weld[b] == self.above[a]
+
+    def neighbours(self, a: int, b: int) -> bool:
+        """Return whether a Model treats two bodies as neighbours: one joint apart."""
+        if self.weld[a] == self.above[b]:
+            return self.weld[b] in self.single
+        return self.weld[b] == self.above[a] and self.weld[a] in self.single
+
+
+@once
+def _matches(a: frozenset[Bits], b: frozenset[Bits]) -> tuple[bool, bool]:
+    """Return whether some, and whether all, pairs of geoms of two bodies may touch.
+
+    `a` and `b` are the distinct (contype, conaffinity) of the geoms of each body.
+    """
+    results = [bool(x[0] & y[1] or y[0] & x[1]) for x, y in product(a, b)]
+    return any(results), all(results)
+
+
+def _bits(mjcf: Compiled, shapes: Container[str]) -> dict[int, frozenset[Bits]]:
+    """Return the distinct (contype, conaffinity) of geoms by body.
+
+    Only bodies with shapes count, and planes of the world.
+    """
+    m = mjcf.model
+    bits: dict[int, set[Bits]] = {}
+    for geom in range(m.ngeom):
+        body = int(m.geom_bodyid[geom])
+        floor = body == 0 and mjcf.kind("geom_type", geom) == "plane"
+        if touching(mjcf, geom) and (mjcf.links[body] in shapes or floor):
+            both = int(m.geom_contype[geom]), int(m.geom_conaffinity[geom])
+            bits.setdefault(body, set()).add(both)
+    return {body: frozenset(pairs) for body, pairs in bits.items()}
+
+
+def _excluded(mjcf: Compiled) -> set[tuple[int, int]]:
+    """Return the pairs of bodies that the file excludes, the lower number first."""
+    pairs = set()
+    for signature in mjcf.model.exclude_signature.tolist():
+        a, b = signature >> 16, signature & 0xFFFF
+        pairs.add((min(a, b), max(a, b)))
+    return pairs
+
+
+_NOT_KEPT = "it is left out"
+
+
+def touching(mjcf: Compiled, geom: int) -> bool:
+    """Return whether a geom can touch another one: contype or conaffinity is not 0."""
+    return bool(mjcf.model.geom_contype[geom] or mjcf.model.geom_conaffinity[geom])
+
+
+def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) -> None:
+    """Add the collision shapes of all links.
+
+    Geoms that may touch others but are no shapes of a Model are findings; a plane is
+    always one.
+
+    Raises:
+        ModelError: A Model has no such shape and the check is strict.
+    """
+    for geom in range(mjcf.model.ngeom):
+        if not touching(mjcf, geom):
+            continue
+        kind, X = mjcf.kind("geom_type", geom), _placement(mjcf, "geom", geom)
+        name = mjcf.element("geom", geom)
+        a, b, c = mjcf.model.geom_size[geom].tolist()
+        sizes = {
+            "sphere": (a,),
+            "capsule": (a, 2 * b),
+            "cylinder": (a, 2 * b),
+            "box": (2 * a, 2 * b, 2 * c),
+        }
+        where, link = f"geom '{name}'", mjcf.links[mjcf.model.geom_bodyid[geom]]
+        if kind in sizes:
+            builder.shape(where, link, kind, sizes[kind], X)
+        elif kind == "plane":
+            findings.note("geom", name, _plane(mjcf, geom, X))
+        elif kind == "mesh":
+            mesh = _mesh(mjcf, geom, findings)
+            if mesh is not None:
+                file, scale, moved = mesh
+                builder.shape(where, link, kind, scale, moved.inverse @ X, file)
+        else:
+            what = f"{kind} is no collision shape of a Model"
+            findings.doubt("geom", name, what, _NOT_KEPT)
+
+
+def _placement(mjcf: Compiled, owner: str, number: int) -> Transform:
+    """Return the transform from the body's frame to the frame of a geom or mesh.
+
+    `owner` is geom or mesh, `number` its index.
+    """
+    p, quaternion = mjcf.pose(owner, number)
+    return Transform.of_pose(quat_matrix(Vector(quaternion)), Vector(p))
+
+
+def _plane(mjcf: Compiled, geom: int, X: Transform) -> str:
+    """Return the text of a finding about a plane geom.
+
+    X is the transform from its body. On the world it suggests a HalfSpace.
+    """
+    if mjcf.model.geom_bodyid[geom]:
+        return "a plane on a body is no collision shape of a Model; it is left out"
+    R, p = X.pose
+    normal = tuple(round(float(R[k, 2]), 9) + 0.0 for k in range(3))
+    point = tuple(float(x) for x in p)
+    return (
+        "a plane is part of the World, not of a robot; give it there:"
+        f" HalfSpace(point={point}, normal={normal})"
+    )
+
+
+def _mesh(
+    mjcf: Compiled, geom: int, findings: Findings
+) -> tuple[str, tuple[float, ...], Transform] | None:
+    """Return the mesh of a geom; None, with a finding, if it has no readable file.
+
+    Args:
+        mjcf: The compiled file.
+        geom: Index of the geom.
+        findings: Collects the finding.
+
+    Returns:
+        Its file, scale factors, and the transform from the axes of the file to its
+        centre and principal axes, to which MuJoCo moves meshes.
+
+    Raises:
+        ModelError: There is no readable file and the check is strict.
+    """
+    m, number = mjcf.model, int(mjcf.model.geom_dataid[geom])
+    file = _mesh_file(mjcf, number)
+    name = mjcf.element("geom", geom)
+    problem = ""
+    if number in mjcf.turned_meshes:
+        problem = "mesh with refpos or refquat is not read"
+    elif file is None or file.suffix.lower() not in (".obj", ".stl"):
+        kind = "that is in the MJCF itself" if file is None else f"of {file.name}"
+        problem = f"mesh {kind} is not read"
+    if problem or file is None:
+        findings.doubt("geom", name, problem, _NOT_KEPT)
+        return None
+    folder = Path() if mjcf.path is None else mjcf.path.parent
+    below = folder / mjcf.mesh_folder / file  # older versions leave meshdir out
+    file = below if below.is_file() else folder / file
+    scale = tuple(m.mesh_scale[number].tolist())
+    return str(file), scale, _placement(mjcf, "mesh", number)
+
+
+def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
+    """Return the path of a mesh file as MuJoCo records it, not resolved.
+
+    None if the vertices are in the MJCF itself.
+    """
+    start = int(mjcf.model.mesh_pathadr[mesh])
+    if start < 0:
+        return None
+    paths: bytes = mjcf.model.paths
+    return Path(paths[start : paths.index(b"\0", start)].decode())
+
+
+def add_materials(
+    mjcf: Compiled, builder: DescriptionBuilder, findings: Findings
+) -> None:
+    """Add the friction of links that have shapes, or one `default` if all are equal.
+
+    A link whose geoms differ gets the largest coefficients, with a finding.
+    """
+    by_link: dict[str, list[Material]] = {}
+    for geom in range(mjcf.model.ngeom):
+        link = mjcf.links[mjcf.model.geom_bodyid[geom]]
+        if link in builder.shapes and touching(mjcf, geom):
+            by_link.setdefault(link, []).append(_material(mjcf, geom))
+    materials = {}
+    for name, several in by_link.items():
+        materials[name] = Material(
+            max(x.mu for x in several),
+            max(x.torsion for x in several),
+            max(x.rolling for x in several),
+        )
+        if len(set(several)) > 1:
+            what = "its geoms differ in friction; the largest of each is taken"
+            findings.note("link", name, what)
+    if len(set(materials.values())) == 1:
+        materials = {"default": next(iter(materials.values()))}
+    builder.materials = materials
+
+
+def _material(mjcf: Compiled, geom: int) -> Material:
+    """Return the friction of a geom; coefficients that its condim ignores are zero."""
+    slide, spin, roll = mjcf.model.geom_friction[geom].tolist()
+    condim = int(mjcf.model.geom_condim[geom])
+    mu, torsion, rolling = (
+        x if condim >= least and math.isfinite(x) else 0.0
+        for x, least in ((slide, 3), (spin, 4), (roll, 6))
+    )
+    return Material(mu, torsion, rolling)
+
 
 _HERE = ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0])
 ROOT_JOINTS = ("fixed", "floating")

@@ -5,7 +5,7 @@
 KINDS lists all of them; docs/reference/parameter_paths.md is generated from it.
 """
 
-from dyn_core.model.parameter_paths.kinds import (
+from dyn_core.model.parameter_paths.path_kinds import (
     KINDS,
     LINK,
     PathKind,

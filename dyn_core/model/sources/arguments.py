@@ -12,7 +12,7 @@ from dyn_core.model.model import Model
 from dyn_core.model.sources.loading import load, read_robot
 from dyn_core.model.sources.locate import locate
 from dyn_core.model.sources.packages import package_folders
-from dyn_core.model.urdf_xml.source import Source
+from dyn_core.model.urdf_xml.xml_text import Source
 
 ROBOT = (
     "path of a URDF, xacro or MJCF file, name of a robot (shipped, of"

@@ -16,7 +16,7 @@ from dyn_core.model.sources.packages import (
     Packages,
     package_folders,
 )
-from dyn_core.model.urdf_xml.source import Source
+from dyn_core.model.urdf_xml.xml_text import Source
 
 SHIPPED = "shipped"
 _SUFFIXES = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".yaml", ".yml")

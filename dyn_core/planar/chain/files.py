@@ -44,8 +44,8 @@ import yaml
 
 from dyn_core.errors import ModelError
 from dyn_core.planar.chain.chain import HALF_PLANE, KINDS, LINE, ChainModel, make_chain
-from dyn_core.planar.chain.geometry import ChainState, from_angles
 from dyn_core.planar.chain.schemes import SCHEMES
+from dyn_core.planar.chain.states import ChainState, from_angles
 from dyn_core.validation import (
     REQUIRED,
     ByName,

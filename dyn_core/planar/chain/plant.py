@@ -11,14 +11,14 @@ import numpy as np
 
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError
 from dyn_core.planar.chain.chain import ChainModel
-from dyn_core.planar.chain.geometry import (
+from dyn_core.planar.chain.moving_chain import Event
+from dyn_core.planar.chain.simulator import ChainSimulator
+from dyn_core.planar.chain.states import (
     ChainState,
     from_angles,
     joint_angles,
     joint_rates,
 )
-from dyn_core.planar.chain.motion import Event
-from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.simulation.channels import Channels, JointPose, MeasuredJoints
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.validation import float_array

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.errors import DynError, NonFiniteError
-from dyn_core.planar.chain.geometry import (
+from dyn_core.planar.chain.modes import Key, UnilateralConstraints
+from dyn_core.planar.chain.moving_chain import MovingChain
+from dyn_core.planar.chain.schemes import SCHEMES, first_root
+from dyn_core.planar.chain.states import (
     ChainState,
     joint_angles,
     joint_rates,
 )
-from dyn_core.planar.chain.modes import Key, UnilateralConstraints
-from dyn_core.planar.chain.motion import MovingChain
-from dyn_core.planar.chain.schemes import SCHEMES, first_root
 from dyn_core.validation import known_keywords
 
 TOUCH = 1e-9  # gaps and rates below it count as touching [m, rad; m/s, rad/s]

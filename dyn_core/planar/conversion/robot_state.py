@@ -13,7 +13,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model import Model
 from dyn_core.planar.chain.chain import ChainModel
-from dyn_core.planar.chain.geometry import ChainState, from_angles, to_angles
+from dyn_core.planar.chain.states import ChainState, from_angles, to_angles
 from dyn_core.planar.conversion.serial import PlanarChainGeometry, place, read, speed
 from dyn_core.spatial import Vector
 from dyn_core.validation import one_state

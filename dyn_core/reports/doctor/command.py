@@ -9,7 +9,7 @@ from pathlib import Path
 from dyn_core.model.sources.arguments import add_robot, named_values
 from dyn_core.plots.pages import write_page
 from dyn_core.reports.doctor.examine import as_json, doctor
-from dyn_core.reports.doctor.page import page
+from dyn_core.reports.doctor.report import page
 
 STATUS = "Exit status: 0 without errors, 1 with errors, 2 for wrong usage."
 

@@ -18,7 +18,7 @@ from dyn_core.model.checks.findings import Findings
 from dyn_core.model.description import Description, Geometry, JointSpec, LinkSpec
 from dyn_core.model.frames import origin as placement
 from dyn_core.model.sources.origin import Origin
-from dyn_core.model.urdf_xml.geometry import read_shapes
+from dyn_core.model.urdf_xml.link_shapes import read_shapes
 from dyn_core.validation import mended_name
 
 ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")

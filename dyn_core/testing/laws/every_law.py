@@ -4,6 +4,9 @@ They hold on every robot and engine. A law takes a Case and yields pairs (left, 
 that must agree. `LAWS` lists the laws of robots and contacts by Signature; the Registry
 has them and the laws of other plugins (hook dyn_laws), `conformance.py` runs them for
 the tests and for `dyn check-plugin`.
+
+The laws of energy, momentum, terms of joint forces, regressors and joint springs are
+here; larger families have files of their own.
 """
 
 from __future__ import annotations
@@ -13,25 +16,20 @@ from typing import Any
 import numpy as np
 
 from dyn_core import problems as kinds
-from dyn_core.authoring import friction_force, split_q
 from dyn_core.model import Model
+from dyn_core.model.coordinates import split_q
+from dyn_core.model.parameter_vector import parameters_of
+from dyn_core.model.passive_forces import friction_force, with_equal_directions
 from dyn_core.problems import Signature
 from dyn_core.solving.offers import Law
-from dyn_core.spatial import Vector
+from dyn_core.spatial import RigidInertia, Vector
 from dyn_core.testing.case import Case, Pairs, derivative
 from dyn_core.testing.laws import (
-    centroidal_laws,
     contact_laws,
-    coriolis_laws,
-    hybrid_laws,
+    estimation_laws,
     loop_laws,
     motion_laws,
-    observer_laws,
-    payload_laws,
-    reaching_laws,
-    regressor_laws,
     response_laws,
-    spring_laws,
     step_laws,
 )
 from dyn_core.testing.laws.derivatives import (
@@ -39,6 +37,235 @@ from dyn_core.testing.laws.derivatives import (
     directional_laws,
     loop_derivative_laws,
 )
+
+
+def _stretch(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """Return joint forces, (nv,), and stiffness matrix, (nv, nv), of the springs."""
+    model = case.model
+    force, slopes = np.zeros(model.nv), np.zeros((model.nv, model.nv))
+    parts = split_q(model, Vector(case.q.tolist()))[1:]
+    for i, q in zip(model.bodies, parts, strict=True):
+        k = np.array(list(model.stiffness[i]))
+        ratio = model.leader[i].ratio
+        R = np.eye(len(k)) if ratio is None else np.asarray(ratio, float)
+        columns = model.v_slices[i]
+        if k.any():
+            force[columns] += R.T @ (k * (np.array(list(q)) - list(model.rest[i])))
+            slopes[columns, columns] += R.T @ np.diag(k) @ R
+    return force, slopes
+
+
+def joint_springs_add(case: Case) -> Pairs:
+    """joint_springs=True adds stiffness (q - rest)"""
+    with_springs = case.program(joint_springs=True)(case.q, case.qd, case.qdd)
+    without_springs = case.program()(case.q, case.qd, case.qdd)
+    yield with_springs, without_springs + _stretch(case)[0]
+
+
+def joint_springs_pull(case: Case) -> Pairs:
+    """joint_springs=True takes stiffness (q - rest) from tau"""
+    with_springs = case.program(joint_springs=True)(case.q, case.qd, case.qdd)
+    without_springs = case.program()(case.q, case.qd, case.qdd - _stretch(case)[0])
+    yield with_springs, without_springs
+
+
+def joint_springs_are_held(case: Case) -> Pairs:
+    """with springs g(q) = C(q, 0) + stiffness (q - rest)"""
+    with_springs = case.program(joint_springs=True)(case.q)
+    yield with_springs, case.program()(case.q) + _stretch(case)[0]
+
+
+def joint_springs_store_energy(case: Case) -> Pairs:
+    """with springs d/dt potential = g . qd, g with springs"""
+    program = case.program(joint_springs=True)
+    rate = derivative(lambda t: program(case.moved(t), case.qd)[1])
+    yield rate, case.other("gravity", joint_springs=True)(case.q) @ case.qd
+    kinetic = program(case.q, case.qd)[0]
+    yield kinetic, case.program()(case.q, case.qd)[0]
+
+
+def joint_springs_stiffen(case: Case) -> Pairs:
+    """joint_springs=True adds the stiffness to dtau_dq, nothing to dtau_dqd"""
+    with_springs = case.program(joint_springs=True)(case.q, case.qd, case.qdd)
+    without_springs = case.program()(case.q, case.qd, case.qdd)
+    slopes = _stretch(case)[1].reshape(without_springs.dtau_dq.shape)
+    yield with_springs.dtau_dq - without_springs.dtau_dq, slopes
+    yield with_springs.dtau_dqd, without_springs.dtau_dqd
+
+
+def energy_matches_H_and_g(case: Case) -> Pairs:
+    """kinetic = qd.T H qd / 2,  d/dt potential = g . qd"""
+    program = case.program()
+    H, g = case.other("crba")(case.q), case.other("gravity")(case.q)
+    yield program(case.q, case.qd)[0], case.qd @ H @ case.qd / 2
+    yield derivative(lambda t: program(case.moved(t), case.qd)[1]), g @ case.qd
+
+
+def momentum_moves_the_centre_of_mass(case: Case) -> Pairs:
+    """force part of h = m d/dt com;  h is linear in qd"""
+    program = case.program()
+    h, _ = program(case.q, case.qd)
+    rate = derivative(lambda t: program(case.moved(t), case.qd)[1])
+    yield h[3:], case.model.mass * rate
+    yield program(case.q, 2 * case.qd)[0], 2 * h
+
+
+def matrix_makes_momentum(case: Case) -> Pairs:
+    """A_G qd = momentum about the centre of mass"""
+    A, com = case.program()(case.q)
+    h, wanted = case.other("momentum")(case.q, case.qd)
+    yield com, wanted
+    about = np.concatenate([h[:3] - np.cross(com, h[3:]), h[3:]])
+    yield A @ case.qd, about
+
+
+def centre_of_mass_moves(case: Case) -> Pairs:
+    """com' = d/dt com;  com'' = J qdd + (dJ/dt) qd,   J qd = com'"""
+    program = case.program()
+    com, velocity, acceleration = program(case.q, case.qd, case.qdd)
+    h, wanted = case.other("momentum")(case.q, case.qd)
+    yield com, wanted
+    yield velocity * case.model.mass, h[3:]
+
+    def rate(t: float) -> np.ndarray:
+        return program(case.moved(t), case.qd, case.qdd)[1]
+
+    along = program(case.q, case.qdd, case.qdd)[1]
+    yield acceleration, along + derivative(rate)
+
+
+def ground_twists_at_the_point(case: Case) -> Pairs:
+    """n x (N - p x F) = 0,   n . p = height,   (N; F) = dh/dt - weight"""
+    n, height = case.rng.normal(size=3), 0.3
+    n = n / np.linalg.norm(n)
+    program = case.program(normal=tuple(map(float, n)), height=height)
+    p, push = program(case.q, case.qd, case.qdd)
+    momentum = case.other("momentum")
+    rate = derivative(lambda t: momentum(case.moved(t), case.qd)[0])
+    rate = rate + momentum(case.q, case.qdd)[0]
+    g = np.array(list(case.model.a_grav.lin), float) * case.model.mass
+    com = momentum(case.q, case.qd)[1]
+    N, F = rate[:3] - np.cross(com, g), rate[3:] - g
+    yield push, n @ F
+    yield n @ p, height
+    scale = max(1.0, float(np.linalg.norm(p) * np.linalg.norm(F)))
+    yield np.cross(n, N - np.cross(p, F)) / scale, np.zeros(3)
+
+
+MOMENTUM_LAWS: dict[Signature, tuple[Law, ...]] = {
+    kinds.ENERGY: (energy_matches_H_and_g, joint_springs_store_energy),
+    kinds.MOMENTUM: (momentum_moves_the_centre_of_mass,),
+    kinds.CENTROIDAL_MATRIX: (matrix_makes_momentum,),
+    kinds.CENTRE_OF_MASS: (centre_of_mass_moves,),
+    kinds.ZERO_MOMENT_POINT: (ground_twists_at_the_point,),
+}
+
+
+def regressor_gives_joint_forces(case: Case) -> Pairs:
+    """Y pi = ID(q, qd, qdd);  columns of joints come after those of bodies"""
+    tau = case.other("rnea")(case.q, case.qd, case.qdd)
+    Y = case.program(rotors=True)(case.q, case.qd, case.qdd)
+    yield Y @ parameters_of(case.model, rotors=True), tau
+    yield case.program()(case.q, case.qd, case.qdd), Y[:, : 10 * case.model.nb]
+
+
+def regressor_has_joint_friction(case: Case) -> Pairs:
+    """Y pi = ID with joint_friction, but for how much directions of it differ"""
+    tau = case.other("rnea", joint_friction=True)(case.q, case.qd, case.qdd)
+    qd, mean = Vector(case.qd.tolist()), with_equal_directions(case.model)
+    more = friction_force(case.model, qd) - friction_force(mean, qd)
+    tau = tau - np.array(list(more), float)
+    program = case.program(friction=True, rotors=True)
+    pi = parameters_of(case.model, friction=True, rotors=True)
+    yield program(case.q, case.qd, case.qdd) @ pi, tau
+
+
+def payloads_work_through_their_columns(case: Case) -> Pairs:
+    """ID(payload) - ID = Y_i pi_payload, for any ten numbers"""
+    frame = case.model.frame(case.frame)
+    if frame.body == 0:
+        return
+    ten = case.rng.normal(size=10)
+    inertia = frame.X.T @ RigidInertia.of_parameters(ten.tolist()) @ frame.X
+    with_payload = case.other("rnea", inputs=[f"{case.frame}.payload"])
+    change = with_payload(case.q, case.qd, case.qdd, ten)
+    change = change - with_payload(case.q, case.qd, case.qdd, 0 * ten)
+    first = 10 * (frame.body - 1)
+    Y = case.program()(case.q, case.qd, case.qdd)[:, first : first + 10]
+    yield Y @ np.array(inertia.parameters, float), change
+
+
+def regressors_keep_the_balance_of_power(case: Case) -> Pairs:
+    """(Y pi) . qd = d/dt (kinetic + potential) of the energy regressor, for any pi"""
+    Y = case.program(rotors=True)(case.q, case.qd, case.qdd)
+    energy = case.other("energy_regressor", rotors=True)
+    pi = case.rng.normal(size=Y.shape[1])
+
+    def total(t: float) -> float:
+        rows = energy(case.moved(t), case.qd + case.qdd * t)
+        return float((rows @ pi).sum())
+
+    yield case.qd @ Y @ pi, derivative(total, 4e-3)
+
+
+def energy_regressor_gives_energies(case: Case) -> Pairs:
+    """[kinetic; potential] = Y pi"""
+    energies = np.array(case.other("energy")(case.q, case.qd))
+    Y = case.program(rotors=True)(case.q, case.qd)
+    yield Y @ parameters_of(case.model, rotors=True), energies
+    yield case.program()(case.q, case.qd), Y[:, : 10 * case.model.nb]
+
+
+def coriolis_is_bias_without_gravity(case: Case) -> Pairs:
+    """c(q, qd) = C(q, qd) - g(q)"""
+    bias, g = case.other("bias")(case.q, case.qd), case.other("gravity")(case.q)
+    yield case.program()(case.q, case.qd), bias - g
+
+
+def coriolis_is_even(case: Case) -> Pairs:
+    """c(q, -qd) = c(q, qd)"""
+    program = case.program()
+    yield program(case.q, -case.qd), program(case.q, case.qd)
+
+
+def inertial_is_H_qdd(case: Case) -> Pairs:
+    """tau = H qdd"""
+    tau = case.program()(case.q, case.qdd)
+    yield tau, case.other("crba")(case.q) @ case.qdd
+
+
+def terms_add_up(case: Case) -> Pairs:
+    """ID = inertial + coriolis + gravity - external
+
+    Gravity minus external forces is the joint force at rest.
+    """
+    name = case.solver.signature.name
+    coriolis = case.program() if name == "coriolis_force" else case.other("coriolis")
+    inertial = case.program() if name == "inertial_force" else case.other("inertial")
+    inverse_dynamics = case.other("rnea_spatial", inputs=["f_ext"])
+    zero = 0 * case.qd
+    total = inertial(case.q, case.qdd) + coriolis(case.q, case.qd)
+    total = total + inverse_dynamics(case.q, zero, zero, case.f_ext)
+    yield total, inverse_dynamics(case.q, case.qd, case.qdd, case.f_ext)
+    at_rest = inverse_dynamics(case.q, zero, zero, 0 * case.f_ext)
+    yield at_rest, case.other("gravity")(case.q)
+
+
+def matrix_gives_coriolis_force(case: Case) -> Pairs:
+    """Cm(q, qd) qd = c(q, qd)"""
+    Cm = case.program()(case.q, case.qd)
+    yield Cm @ case.qd, case.other("coriolis")(case.q, case.qd)
+
+
+def rate_of_H_is_twice_the_symmetric_part(case: Case) -> Pairs:
+    """dH/dt - 2 Cm is skew-symmetric: dH/dt = Cm + Cm.T"""
+    Cm, H = case.program()(case.q, case.qd), case.other("crba")
+    yield derivative(lambda t: H(case.moved(t))), Cm + Cm.T
+
+
+CORIOLIS_LAWS = (coriolis_is_bias_without_gravity, coriolis_is_even, terms_add_up)
+INERTIAL_LAWS = (inertial_is_H_qdd, terms_add_up)
+MATRIX_LAWS = (matrix_gives_coriolis_force, rate_of_H_is_twice_the_symmetric_part)
 
 
 def tau_is_H_qdd_plus_C(case: Case) -> Pairs:
@@ -290,22 +517,22 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     **loop_laws.LAWS,
     **loop_derivative_laws.LAWS,
     kinds.REGRESSOR: (
-        regressor_laws.regressor_gives_joint_forces,
-        regressor_laws.regressor_has_joint_friction,
-        regressor_laws.payloads_work_through_their_columns,
-        regressor_laws.regressors_keep_the_balance_of_power,
+        regressor_gives_joint_forces,
+        regressor_has_joint_friction,
+        payloads_work_through_their_columns,
+        regressors_keep_the_balance_of_power,
     ),
-    kinds.ENERGY_REGRESSOR: (regressor_laws.energy_regressor_gives_energies,),
+    kinds.ENERGY_REGRESSOR: (energy_regressor_gives_energies,),
     kinds.HYBRID_DYNAMICS: (
-        hybrid_laws.hybrid_is_dense_algebra,
-        hybrid_laws.joint_friction_enters_hybrid,
+        response_laws.hybrid_is_dense_algebra,
+        response_laws.joint_friction_enters_hybrid,
     ),
-    kinds.HYBRID_STEP: (hybrid_laws.hybrid_steps_start_as_hybrid_dynamics,),
-    kinds.HYBRID_DYNAMICS_MASKED: (hybrid_laws.the_mask_chooses,),
+    kinds.HYBRID_STEP: (response_laws.hybrid_steps_start_as_hybrid_dynamics,),
+    kinds.HYBRID_DYNAMICS_MASKED: (response_laws.the_mask_chooses,),
     **directional_laws.LAWS,
     **contact_laws.LAWS,
-    **centroidal_laws.LAWS,
-    **reaching_laws.LAWS,
+    **MOMENTUM_LAWS,
+    **motion_laws.LAWS,
     **step_laws.LAWS,
     kinds.BODY_MOTION: (
         motion_laws.bodies_move_as_jacobians_say,
@@ -330,14 +557,14 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
         forward_undoes_inverse,
         power_is_rate_of_energy,
         joint_friction_adds,
-        spring_laws.joint_springs_add,
+        joint_springs_add,
     ),
     kinds.FORWARD_DYNAMICS: (
         inverse_undoes_forward,
         forces_accelerate,
         external_forces_in_base_coordinates_agree,
         joint_friction_brakes,
-        spring_laws.joint_springs_pull,
+        joint_springs_pull,
     ),
     kinds.MASS_MATRIX: (
         H_is_symmetric_positive_definite,
@@ -349,13 +576,13 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.GRAVITY_FORCE: (
         gravity_is_bias_at_rest,
         gravity_is_slope_of_potential,
-        spring_laws.joint_springs_are_held,
+        joint_springs_are_held,
     ),
-    kinds.CORIOLIS_FORCE: coriolis_laws.CORIOLIS_LAWS,
-    kinds.CORIOLIS_MATRIX: coriolis_laws.MATRIX_LAWS,
-    kinds.INERTIAL_FORCE: coriolis_laws.INERTIAL_LAWS,
-    kinds.MOMENTUM_OBSERVER: observer_laws.OBSERVER_LAWS,
-    kinds.PAYLOAD_ESTIMATION: payload_laws.PAYLOAD_LAWS,
+    kinds.CORIOLIS_FORCE: CORIOLIS_LAWS,
+    kinds.CORIOLIS_MATRIX: MATRIX_LAWS,
+    kinds.INERTIAL_FORCE: INERTIAL_LAWS,
+    kinds.MOMENTUM_OBSERVER: estimation_laws.OBSERVER_LAWS,
+    kinds.PAYLOAD_ESTIMATION: estimation_laws.PAYLOAD_LAWS,
     kinds.FORWARD_KINEMATICS: (poses_are_rigid, poses_move_with_frame_velocity),
     kinds.JACOBIAN: (jacobian_gives_velocity,),
     kinds.FRAME_VELOCITY: (velocity_is_rate_of_pose,),
@@ -366,7 +593,7 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.ID_DERIVATIVES: (
         derivative_laws.slopes_of_inverse_dynamics,
         derivative_laws.friction_steepens_inverse_dynamics,
-        spring_laws.joint_springs_stiffen,
+        joint_springs_stiffen,
     ),
     kinds.FD_DERIVATIVES: (derivative_laws.slopes_of_forward_dynamics,),
     kinds.MASS_MATRIX_INVERSE: (derivative_laws.inverse_times_H_is_one,),

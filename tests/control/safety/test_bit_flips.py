@@ -9,12 +9,10 @@ import dyn_core as dyn
 from dyn_core.control import Controller, Rules, ShadowSettings
 from dyn_core.engines.llvm import compiler, kernel
 from dyn_core.engines.llvm.cached import kernel_cache
-from dyn_core.testing import bit_flips, machine_code
+from dyn_core.testing import bit_flips
 from dyn_core.testing.models import chain
 
-needs_memory = pytest.mark.skipif(
-    bool(machine_code.missing()), reason=machine_code.missing()
-)
+needs_memory = pytest.mark.skipif(bool(bit_flips.missing()), reason=bit_flips.missing())
 STATES = 12
 
 
@@ -63,12 +61,12 @@ def test_the_parent_keeps_its_code(arm):
     _flipped(arm, 2)
     arm.reset_stop()
     np.testing.assert_array_equal(bit_flips.efforts(arm, states), right)
-    span = machine_code.code_spans(arm.law)[1]
-    machine_code.flip(machine_code.address_of([span], 7), 6)
+    span = bit_flips.code_spans(arm.law)[1]
+    bit_flips.flip(bit_flips.address_of([span], 7), 6)
     with pytest.raises(dyn.errors.UnsupportedError, match="is not that of the kernel"):
-        machine_code.code_spans(arm.law)
-    machine_code.flip(span.address + 7, 6)
-    assert machine_code.code_spans(arm.law)[1] == span
+        bit_flips.code_spans(arm.law)
+    bit_flips.flip(span.address + 7, 6)
+    assert bit_flips.code_spans(arm.law)[1] == span
 
 
 @needs_memory

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.recordings import bags
-from dyn_core.recordings.bag_files import ACCELERATIONS, POINTS
+from dyn_core.recordings.bags import ACCELERATIONS, POINTS
 from dyn_core.sharing import once
 from fuzz.draws import Draws
 from fuzz.fuzz_file import FuzzFile

@@ -19,14 +19,14 @@ from dyn_core.errors import (
     unknown_name,
 )
 from dyn_core.planar.chain.chain import ChainModel
-from dyn_core.planar.chain.geometry import (
+from dyn_core.planar.chain.modes import Key, Latch, Stretch, UnilateralConstraints
+from dyn_core.planar.chain.schemes import SCHEMES, checked_window
+from dyn_core.planar.chain.states import (
     ChainState,
     from_angles,
     joint_angles,
     joint_rates,
 )
-from dyn_core.planar.chain.modes import Key, Latch, Stretch, UnilateralConstraints
-from dyn_core.planar.chain.schemes import SCHEMES, checked_window
 from dyn_core.solving.registry import solver
 from dyn_core.validation import finite_array, float_array, known_keywords, label, shown
 
