@@ -83,13 +83,15 @@ def test_times_and_distances_of_rules_are_positive(name, bad):
 
 @pytest.mark.parametrize(
     "name, bad",
-    [("good_samples", 0), ("good_samples", 1.5), ("max_state_age", -1.0),
-     ("max_state_age", np.nan), ("differentiate", "yes"), ("differentiate", 2)],
+    [("good_samples", 0), ("good_samples", 1.5), ("last_good_cycles", -1),
+     ("max_state_age", -1.0), ("max_state_age", np.nan), ("differentiate", "yes"),
+     ("differentiate", 2), ("on_stale", "hold"), ("on_estop", "panic"),
+     ("on_shutdown", ""), ("on_violation", "")],
 )  # fmt: skip
-def test_counts_ages_and_switches_of_rules_are_checked(name, bad):
-    """A fraction is no count, less than zero no age, and a word no switch."""
+def test_counts_ages_switches_and_stops_of_rules_are_checked(name, bad):
+    """A fraction is no count, a word no switch; without a state nothing is held."""
     with pytest.raises(dyn.SettingError, match=f"{name} is"):
-        Rules(**{name: bad})
+        Rules(**{"last_good_cycles": 5, "on_stale": "ramp", name: bad})
 
 
 def test_a_watchdog_may_stop_itself():
