@@ -3,23 +3,27 @@
 Most calls are served by the entry and never reach this file. The entry therefore has
 its own form of three rules (overlap of `out`, finite numbers, few rows), which
 python_to_llvm.py lists and explains.
+
+The interpreter stands in for a large kernel while it is compiled, with equal bits. Data
+may be stored in blocks of lanes, too.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from dyn_core.engines.base import Function
-from dyn_core.engines.block_calls import BlockCalls
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.graph_program import GraphProgram
-from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm import compiler, interpreter, kernel
 from dyn_core.engines.llvm.blocks import DEAF, STEP, Blocks
 from dyn_core.engines.llvm.cached import trace_cache
 from dyn_core.engines.llvm.cached.trace_cache import GraphFacts
@@ -32,16 +36,182 @@ from dyn_core.engines.llvm.call import (
 from dyn_core.engines.llvm.kernel import Kernel, Variant, offsets, pointers
 from dyn_core.engines.llvm.kernel_ir import KernelIR
 from dyn_core.engines.llvm.threads import WORKERS, count
-from dyn_core.engines.quick_tier import QuickTier
 from dyn_core.engines.results import result_type
-from dyn_core.errors import UnsupportedError
+from dyn_core.errors import ShapeError, UnsupportedError, warn
 from dyn_core.problems import Port
 from dyn_core.sharing import Lock
 
+# Graphs up to this number of nodes are compiled at once: that takes a third of a
+# second.
+AT_ONCE = 4000
 _HOLD = 100e-6  # maximum estimated time of a call that does not release the GIL [s]
 _SPREAD = 400e-6  # estimated time above which several threads are faster [s]
 _STATES = 16384  # maximum rows of an entry call with requirements: status buffer
 _ADOPTING = Lock()
+
+
+class QuickTier:
+    """Runs one Program by the interpreter while its kernels are compiled.
+
+    `variant` starts the compilation in the background. A finished kernel goes to the
+    Program; if compilation fails, there is a warning, and the interpreter stays.
+
+    Args:
+        program: NativeProgram that owns this object; referenced weakly.
+        facts: Properties of its Graph.
+        sizes: Sizes of its Ports.
+    """
+
+    def __init__(self, program: Any, facts: GraphFacts, sizes: kernel.Sizes) -> None:
+        self._program, self._facts, self._sizes = ref(program), facts, sizes
+        self._made: interpreter.Interpreter | None = None
+        self._started: set[tuple[str, int]] = set()
+        self._lock = Lock()
+
+    def variant(self, name: str) -> Variant | None:
+        """Return the interpreter and start compiling kernel `name`, scalar or batch.
+
+        The Program gets the interpreter too, and the finished kernel in its place.
+
+        Returns:
+            None if the kernel is in memory or on disk, or small enough to be compiled
+            at once; also for float32, which the interpreter does not support.
+        """
+        with self._lock:
+            return self._variant(name)
+
+    def _variant(self, name: str) -> Variant | None:
+        """Return the interpreter or None, as `variant`; called with the lock closed."""
+        made, started = self._made, (name, os.getpid())  # threads do not survive a fork
+        if made is not None and started in self._started:
+            return made.variants[name]
+        program = self._program()
+        if program is None or program.dtype != np.float64:
+            return None
+        if kernel.at_hand(name, self._facts.kernel) is not None:
+            return None
+        if graph_size(program.graph) <= AT_ONCE:
+            return None
+        if made is None:
+            made = self._made = interpreter.Interpreter(program.graph, self._sizes)
+        program.adopt(name, made.variants[name])
+        if started not in self._started:
+            self._started.add(started)
+            then = partial(self._deliver, name)
+            graph, sizes, lanes = program.graph, self._sizes, program.lanes
+            kernel.later(name, self._facts.kernel, graph, sizes, lanes, then)
+        return made.variants[name]
+
+    def _deliver(self, name: str, job: Any) -> None:
+        """Give the finished kernel to the Program, or warn that compilation failed.
+
+        Args:
+            name: scalar or batch.
+            job: Finished job with `result` and `error`.
+        """
+        program = self._program()
+        if job.error is not None:
+            warn(f"a kernel could not be made, a slower form serves on: {job.error}")
+        elif program is not None:
+            program.adopt(name, job.result)
+            with self._lock:
+                self._started.discard((name, os.getpid()))
+                if not self._started:
+                    self._made = None
+
+
+def graph_size(graph: Graph) -> int:
+    """Return the number of nodes, including the nodes inside loops."""
+    inside = [node.data for node in graph.nodes if node.op == "loop"]
+    inner = sum(graph_size(x.body) + graph_size(x.cond) for x in inside)
+    return len(graph.nodes) + inner
+
+
+class BlockCalls:
+    """Methods of a NativeProgram for data in blocks (blocks, size, lanes).
+
+    Attributes:
+        inputs, outputs: Ports with their sizes.
+        lanes: States that one instruction computes in a batch.
+        dtype: Data type of the numbers.
+    """
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    lanes: int
+    dtype: np.dtype
+
+    def _kernel(self, variant: str, wait: bool | None = None) -> Variant:
+        raise NotImplementedError
+
+    def to_blocks(self, array: Any, name: str) -> np.ndarray:
+        """Return a batch of an input or output as blocks: (blocks, size, lanes).
+
+        Args:
+            array: Batch of the Port, its number of rows a multiple of `lanes`.
+            name: Name of the Port, which must exist.
+
+        Raises:
+            ShapeError: The number of rows is not a multiple of `lanes`.
+        """
+        port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
+        rows = np.asarray(array, self.dtype).reshape(-1, port.size)
+        if len(rows) % self.lanes:
+            wanted = f"a multiple of {self.lanes} rows"
+            raise ShapeError(name, wanted, f"{len(rows)}")
+        blocks = rows.reshape(-1, self.lanes, port.size)
+        return np.ascontiguousarray(blocks.transpose(0, 2, 1))
+
+    def from_blocks(self, blocks: np.ndarray, name: str) -> np.ndarray:
+        """Return the batch (rows, ...) of a Port from blocks (blocks, size, lanes).
+
+        Args:
+            blocks: Array as `to_blocks` returns it.
+            name: Name of the Port, which must exist.
+        """
+        port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
+        rows = np.ascontiguousarray(blocks.transpose(0, 2, 1))
+        return rows.reshape(-1, *port.shape)
+
+    def run_blocks(self, *inputs: np.ndarray, out: Sequence[np.ndarray]) -> int:
+        """Run on data in blocks, without transposition, on the calling thread.
+
+        Args:
+            inputs: One C-order array (blocks, size, lanes) for each input Port.
+            out: One such array for each output Port; none overlaps another array.
+
+        Returns:
+            Number of rows that failed a requirement; their outputs are not valid.
+
+        Raises:
+            ShapeError: The number, shape, dtype or memory of an array is wrong.
+        """
+        arrays = (*inputs, *out)
+        ports = (*self.inputs, *self.outputs)
+        if len(inputs) != len(self.inputs) or len(out) != len(self.outputs):
+            raise ShapeError("arrays", f"{len(ports)}", f"{len(arrays)}")
+        blocks, addresses = len(arrays[0]), []
+        for port, array in zip(ports, arrays, strict=True):
+            wanted, flags = (blocks, port.size, self.lanes), array.flags
+            good = array.dtype == self.dtype and flags.c_contiguous and flags.aligned
+            if array.shape != wanted or not good:
+                shown = f"a C-order {self.dtype} array of shape {wanted}"
+                raise ShapeError(port.name, shown, f"{array.dtype} {array.shape}")
+            addresses.append(array.__array_interface__["data"][0])
+        ends = [a + array.nbytes for a, array in zip(addresses, arrays, strict=True)]
+        for k in range(len(inputs), len(addresses)):
+            if any(addresses[k] < ends[j] and addresses[j] < ends[k] for j in range(k)):
+                raise ShapeError(ports[k].name, "memory of its own", "shared memory")
+        made = self._kernel("batch", wait=True)
+        if blocks == 0:
+            return 0
+        tables = pointers(addresses[: len(inputs)]), pointers(addresses[len(inputs) :])
+        state = np.zeros(blocks * self.lanes, np.int64)
+        status_address = state.__array_interface__["data"][0]
+        failed = 0
+        for a, b, memory in Blocks(made, 1, blocks)():
+            failed += made.call["blocked"](*tables, status_address, a, b, memory)
+        return failed
 
 
 class NativeProgram(BlockCalls, GraphProgram):

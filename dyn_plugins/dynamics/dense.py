@@ -1,9 +1,22 @@
-"""Forward dynamics by H and C and a dense solve."""
+"""Bias force C, and forward dynamics by H and C and a dense solve."""
 
-from dyn_core.authoring import TracedSolver, hookimpl, joint_factors
+from dyn_core.authoring import TracedSolver, Vector, hookimpl, joint_factors
 from dyn_core.problems import BIAS_FORCE, FORWARD_DYNAMICS, MASS_MATRIX
-from dyn_plugins.dynamics.bias import bias
 from dyn_plugins.dynamics.crba import crba
+from dyn_plugins.dynamics.rnea import rnea
+
+
+def bias(model, q, qd, f_ext):
+    """Return the joint forces of a motion without acceleration.
+
+        C(q, qd) = ID(q, qd, 0)
+
+    Inputs and outputs: those of BIAS_FORCE.
+
+    Source: RBDA, section 6.1; RBD5-3.6.
+    """
+    still = [Vector.zeros(len(x)) for x in qd]
+    return rnea(model, q, qd, still, f_ext)
 
 
 def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
@@ -42,4 +55,7 @@ SOLVER = TracedSolver(
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [SOLVER]
+    return [
+        TracedSolver("bias", BIAS_FORCE, bias, regrouped=True, default=True),
+        SOLVER,
+    ]

@@ -1,36 +1,359 @@
-"""Estimation of a link's payload, by a Kalman filter of the generalized momentum."""
+"""Estimation of a link's payload, by a Kalman filter of the generalized momentum.
+
+A payload changes the momentum, its rate and the inertia of a robot. The state between
+two cycles holds the covariance as factors, P = U D U.T with U unit upper triangular and
+D diagonal: so it stays symmetric and is never negative, despite rounding.
+
+Source: G. Bierman, Factorization Methods for Discrete Sequential Estimation, Academic
+Press, 1977.
+"""
+
+from dataclasses import dataclass
+from typing import Any
 
 from dyn_core.authoring import (
     Factored,
     Matrix,
+    Motion,
+    MotionSubspace,
     Required,
+    RigidInertia,
     TracedSolver,
     Vector,
+    cross,
     hookimpl,
+    join_columns,
     join_matrix,
     logical_and,
     logical_not,
     maximum,
+    slope_of,
     split_q,
+    split_v,
     sqrt,
     total,
     where,
+    with_slopes,
 )
+from dyn_core.errors import UnsupportedError
 from dyn_core.problems import PAYLOAD_ESTIMATION
 from dyn_core.validation import Quantity
 from dyn_plugins.dynamics.crba import crba
-from dyn_plugins.estimation._carried_link import (
-    TEN,
-    CarriedLink,
-    known_carrier,
-    way_to,
-)
-from dyn_plugins.estimation._covariance_factors import CovarianceFactors
-from dyn_plugins.estimation._payload_memory import Memory, memory_size
 from dyn_plugins.estimation.momentum_observer import momentum_and_rate
 
+TEN = 10  # numbers of a payload, in the order of RigidInertia.parameters
+UNITS = tuple(RigidInertia.of_parameters(row) for row in Matrix.identity(TEN).rows)
 MOST = 2.0  # maximum mean square of one cycle's errors in the trend
 LEAST = 1 / 16  # weight of the noise without payload in R, see _momentum_noise
+
+
+class CovarianceFactors:
+    """Factors U, D of a covariance U D U.T; each method returns new ones.
+
+    Attributes:
+        U: Rows of numbers; only the entries above the diagonal are read.
+        D: List of the diagonal numbers.
+    """
+
+    def __init__(self, U, D):
+        self.U, self.D = U, D
+
+    @classmethod
+    def diagonal(cls, D):
+        """Return the factors of a diagonal covariance with the variances D."""
+        return cls([[0.0] * len(D) for _ in D], list(D))
+
+    @classmethod
+    def joined(cls, first, cross, second):
+        """Return the factors of two groups of variables together.
+
+            U = [[U_first, cross], [0, U_second]]
+
+        Args:
+            first, second: Factors.
+            cross: Rows: one for each variable of `first`, as long as `second`.
+        """
+        nothing = [0.0] * len(first.D)
+        top = [[*row, *more] for row, more in zip(first.U, cross, strict=True)]
+        below = [[*nothing, *row] for row in second.U]
+        return cls(top + below, first.D + second.D)
+
+    def last(self, n):
+        """Return the factors of the last n variables alone."""
+        return CovarianceFactors([row[-n:] for row in self.U[-n:]], self.D[-n:])
+
+    def either(self, condition, other):
+        """Return these factors where `condition` holds, else `other`."""
+        size = len(self.D)
+        U = [[0.0] * size for _ in self.D]
+        for i in range(size):
+            for j in range(i + 1, size):
+                U[i][j] = where(condition, self.U[i][j], other.U[i][j])
+        pairs = zip(self.D, other.D, strict=True)
+        return CovarianceFactors(U, [where(condition, a, b) for a, b in pairs])
+
+    def shifted(self, A):
+        """Return the factors of (x + A y, y), where y are the last variables.
+
+        Args:
+            A: Matrix, one row for each variable of x, one column for each of y.
+        """
+        rest, (size, _) = self.last(A.shape[1]), A.shape
+        U = [list(row) for row in self.U]
+        for i, row in enumerate(rest.onto(A)):
+            for j, x in enumerate(row, size):
+                U[i][j] = U[i][j] + x
+        return CovarianceFactors(U, self.D)
+
+    def onto(self, A):
+        """Return the rows of A U, for a Matrix A with one column for each variable."""
+        columns = range(len(self.D))
+        return [
+            [total([*(a[k] * self.U[k][j] for k in range(j)), a[j]]) for j in columns]
+            for a in A.rows
+        ]
+
+    def wandered(self, first, deviations):
+        """Return the factors after independent noise is added to consecutive variables.
+
+        Args:
+            first: Index of the first variable.
+            deviations: Standard deviations of the noise, one for each variable.
+        """
+        factors = self
+        for j, x in enumerate(deviations, first):
+            factors = factors.with_noise(j, x * x)
+        return factors
+
+    def with_noise(self, j, variance):
+        """Return the factors after `variance` is added to the variance of variable j.
+
+        Source: W. Agee and R. Turner, Triangular Decomposition of a Positive Definite
+        Matrix Plus a Symmetric Dyad, White Sands Missile Range TR-38, 1972.
+        """
+        U, D = [list(row) for row in self.U], list(self.D)
+        a = [0.0] * j + [1.0]
+        for k in reversed(range(j + 1)):
+            scaled = variance * a[k]
+            D[k] = self.D[k] + scaled * a[k]
+            if k == 0:
+                break
+            over = where(D[k] > 0, 1.0 / where(D[k] > 0, D[k], 1.0), 0.0)
+            for i in range(k):
+                a[i] = a[i] - a[k] * self.U[i][k]
+                U[i][k] = self.U[i][k] + scaled * over * a[i]
+            variance = variance * (self.D[k] * over)
+        return CovarianceFactors(U, D)
+
+    def measured(self, h, variance):
+        """Return the factors after a scalar measurement h.T x + noise.
+
+        Args:
+            h: Vector of the measurement, one number for each variable.
+            variance: Variance of the noise, positive.
+
+        Returns:
+            Updated factors; the Kalman gain, which multiplies the innovation (measured
+            minus predicted); the variance of the innovation.
+        """
+        size = len(self.D)
+        U, D = [list(row) for row in self.U], list(self.D)
+        gain, alpha = [0.0] * size, variance
+        for j in range(size):
+            f = total([*(self.U[i][j] * h[i] for i in range(j)), h[j]])
+            v = self.D[j] * f
+            before, alpha = alpha, alpha + f * v
+            D[j] = self.D[j] * (before / alpha)
+            slope = -f / before
+            for i in range(j):
+                U[i][j] = self.U[i][j] + gain[i] * slope
+                gain[i] = gain[i] + self.U[i][j] * v
+            gain[j] = v
+        return CovarianceFactors(U, D), Vector(x / alpha for x in gain), alpha
+
+    def matrix(self):
+        """Return the covariance U D U.T as a Matrix."""
+        size = range(len(self.D))
+        full = [[self.U[i][j] if j > i else float(i == j) for j in size] for i in size]
+        P = [[0.0] * len(size) for _ in size]
+        for i in size:
+            for j in range(i, len(size)):
+                terms = (full[i][k] * self.D[k] * full[j][k] for k in size[j:])
+                P[i][j] = P[j][i] = total(terms)
+        return Matrix(P)
+
+
+def _carriers(model, frame):
+    """Return the body indices from the base to the body of a link, without the base."""
+    bodies, i = [], model.frame(frame).body
+    while i > 0:
+        bodies.insert(0, i)
+        i = model.parent[i]
+    return bodies
+
+
+def way_to(model, frame):
+    """Return the indices of the velocity coordinates that move a link, ascending."""
+    slices = (range(model.nv)[model.v_slices[i]] for i in _carriers(model, frame))
+    return sorted({k for indices in slices for k in indices})
+
+
+def known_carrier(model, frame):
+    """Raise UnsupportedError if no joint moves the link `frame`.
+
+    An unknown link raises ModelError. Without a model (None) nothing is checked.
+    """
+    if model is not None and not way_to(model, frame):
+        moved = [name for name in model.frame_names if way_to(model, name)]
+        raise UnsupportedError(
+            f"nothing moves link '{frame}', so that no payload of it shows; valid:"
+            f" {', '.join(moved)}"
+        )
+
+
+class CarriedLink:
+    """A link, its Jacobian, and the momentum of a unit payload on it.
+
+        p = J.T h,   beta = J.T w + (v_j x J_j + dS_j).T h,   h = I v,   w = I a_grav
+
+    Attributes:
+        way: Indices of the n velocity coordinates that move the link.
+        J: Jacobian of its velocity by these coordinates, n columns, link coordinates.
+        Y: Momentum p by the ten inertial parameters of the payload, (n, 10).
+        B: Rate of momentum beta, without joint forces, by the same parameters, (n, 10).
+    """
+
+    def __init__(self, model, q, qd, frame):
+        """Compute Jacobian and regressors, from the base to the link.
+
+        Args:
+            model: Robot.
+            q, qd: Joint positions and velocities, nq and nv.
+            frame: Name of the link.
+
+        Source: as momentum_observer, for a body that the link carries.
+        """
+        position, velocity = split_q(model, q), split_v(model, qd)
+        v, g, J, rates = Motion.zero(), model.a_grav, {}, {}
+        for i in _carriers(model, frame):
+            joint, speed = model.joint[i], velocity[i]
+            moving = with_slopes(position[i], joint.position_rate(position[i], speed))
+            X = joint.X(position[i]) @ model.Xtree[i]
+            v, g = X @ v + joint.vJ(position[i], speed), X @ g
+            J, rates = _moved(X, J), _moved(X, rates)
+            J[i] = joint.S(position[i])
+            rates[i] = cross(v, J[i]) + slope_of(joint.S(moving))
+        X, self.way = model.frame(frame).X, way_to(model, frame)
+        self.J = self._columns(model, _moved(X, J))
+        slopes = self._columns(model, _moved(X, rates))
+        h, w = [I @ (X @ v) for I in UNITS], [I @ (X @ g) for I in UNITS]
+        self.Y = Matrix([axis @ x for x in h] for axis in self.J)
+        self.B = Matrix(
+            [axis @ y + slope @ x for x, y in zip(h, w, strict=True)]
+            for axis, slope in zip(self.J, slopes, strict=True)
+        )
+
+    def _columns(self, model, by_joint):
+        """Return a MotionSubspace of the n coordinates that move the link."""
+        columns = tuple(zip(*join_columns(model, by_joint).rows, strict=True))
+        return MotionSubspace(Motion.of(columns[k]) for k in self.way)
+
+    def inertia(self, ten):
+        """Return the payload's joint-space inertia, (n, n), from its ten parameters."""
+        return self.J.T @ (RigidInertia.of_parameters(ten) @ self.J)
+
+
+def _moved(X, columns):
+    """Return motion subspaces, by joint, transformed by X."""
+    return {j: X @ axes for j, axes in columns.items()}
+
+
+@dataclass
+class Memory:
+    """State of the payload estimate; n coordinates move the link.
+
+    Attributes:
+        started: Positive after the first cycle, zero before.
+        P: Momentum of robot and payload, n.
+        payload: Ten inertial parameters.
+        factors: Factors of the covariance of P and payload, n + 10 variables.
+        beta: Robot's rate of momentum without joint forces at the previous state, n.
+        B: The same by the ten parameters, (n, 10).
+        trend: Mean of the normalized prediction errors, n.
+    """
+
+    started: Any
+    P: Any
+    payload: Any
+    factors: Any
+    beta: Any
+    B: Any
+    trend: Any
+
+    @classmethod
+    def of(cls, numbers, n, prior):
+        """Read the numbers that `Memory.numbers` has written.
+
+        Args:
+            numbers: The Port `memory`; all zeros are an estimate that has not started.
+            n: Number of coordinates that move the link.
+            prior: Standard deviations of the payload before the first cycle, 10.
+        """
+        rest, whole = list(numbers), n + TEN
+
+        def take(count):
+            taken = Vector(rest[:count])
+            del rest[:count]
+            return taken
+
+        started = rest.pop(0)
+        P, payload, root, above = take(n), take(TEN), take(whole), take(_pairs(whole))
+        beta, B, trend = take(n), take(n * TEN), take(n)
+        known = started > 0
+        D = [x * x for x in root]
+        D[n:] = [where(known, d, x * x) for d, x in zip(D[n:], prior, strict=True)]
+        U = [[0.0] * whole for _ in D]
+        for (i, j), x in zip(_places(whole), above, strict=True):
+            U[i][j] = x if i < n else where(known, x, 0.0)
+        return cls(
+            started,
+            P,
+            Vector(where(known, x, 0.0) for x in payload),
+            CovarianceFactors(U, D),
+            beta,
+            Matrix(B[TEN * k : TEN * (k + 1)] for k in range(n)),
+            Vector(where(known, x, 0.0) for x in trend),
+        )
+
+    def numbers(self):
+        """Return the state as one list of numbers, memory_size(n) long."""
+        factors = self.factors
+        return [
+            self.started,
+            *self.P,
+            *self.payload,
+            # Roots of D, so that every number is valid input: Memory.of squares them.
+            *(sqrt(d) for d in factors.D),
+            *(factors.U[i][j] for i, j in _places(len(factors.D))),
+            *self.beta,
+            *(x for row in self.B.rows for x in row),
+            *self.trend,
+        ]
+
+
+def memory_size(n):
+    """Return the length of Memory.numbers for n coordinates."""
+    whole = n + TEN
+    return 1 + n + TEN + whole + _pairs(whole) + n + n * TEN + n
+
+
+def _pairs(n):
+    return n * (n - 1) // 2
+
+
+def _places(n):
+    """Return the indices (i, j) above the diagonal of an (n, n) matrix, row by row."""
+    return [(i, j) for i in range(n) for j in range(i + 1, n)]
 
 
 def payload_filter(

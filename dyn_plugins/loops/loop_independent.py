@@ -1,9 +1,14 @@
-"""Dynamics of robots with loops in their independent coordinates y.
+"""Dynamics and control of robots with loops in their independent coordinates y.
 
-H_y ydd + C_y = G.T tau,   qd = G yd,   qdd = G ydd + g
+    H_y ydd + C_y = G.T tau,   qd = G yd,   qdd = G ydd + g
+
+The control laws make errors of y die out, by any motors that can move y.
 """
 
+from typing import Any, NamedTuple
+
 from dyn_core.authoring import (
+    Factored,
     Force,
     Matrix,
     TracedSolver,
@@ -15,15 +20,109 @@ from dyn_core.authoring import (
     split_q,
     split_v,
 )
+from dyn_core.errors import UnsupportedError
 from dyn_core.problems import (
+    GRAVITY_CONTROL,
     INDEPENDENT_BIAS,
     INDEPENDENT_GRAVITY,
     INDEPENDENT_INERTIA,
+    TRACKING_CONTROL,
 )
+from dyn_plugins.control.control_laws import position_error, turning_joints
 from dyn_plugins.dynamics.crba import crba
-from dyn_plugins.dynamics.hybrid import known_coordinates
+from dyn_plugins.dynamics.hybrid import known_coordinates, prescribed_coordinates
 from dyn_plugins.dynamics.rnea import rnea
-from dyn_plugins.loops._independent import independent_coordinates, independent_motion
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
+from dyn_plugins.loops.loops import motor_coordinates
+
+WAY_OUT = "other independent joints"
+
+
+class IndependentMotion(NamedTuple):
+    """Motion of a robot with loops as a function of its independent coordinates.
+
+    Attributes:
+        y: Indices of the independent coordinates among the nv coordinates, ascending.
+        G: Matrix of qd = G yd, nv x ny.
+        g: Vector of qdd = G ydd + g, nv.
+    """
+
+    y: list[Any]
+    G: Matrix
+    g: Vector
+
+    def accelerations(self, ydd):
+        """Return qdd = G ydd + g, nv, for accelerations ydd, ny."""
+        return self.G @ ydd + self.g
+
+    def along(self, tau):
+        """Return the generalised forces along y, G.T tau, ny, of joint forces, nv."""
+        return self.G.T @ tau
+
+
+def independent_coordinates(model, independent):
+    """Return the indices of the independent coordinates among the nv, ascending.
+
+    Args:
+        model: Robot.
+        independent: Names of joints, or pairs (joint, index of its coordinate); None:
+            the joints with motors and a floating base; without loops all joints.
+
+    Raises:
+        UnsupportedError: There are more or fewer of these coordinates than degrees of
+            freedom (nv minus the rows of loops). Errors of prescribed_coordinates, as
+            for an unknown joint, pass through.
+    """
+    freedoms = model.nv - sum(loop.rows for loop in model.loops)
+    chosen = independent
+    if chosen is None:
+        free = [model.names[i] for i in model.independent if model.joint[i].unactuated]
+        chosen = sorted({*model.active_joints, *free}, key=model.joint_names.index)
+        chosen = chosen if model.loops else model.joint_names
+    mask = prescribed_coordinates(model, chosen)
+    if sum(mask) != freedoms:
+        raise UnsupportedError(
+            f"independent={list(chosen)}: {sum(mask)} coordinates for {freedoms}"
+            f" freedoms (nv {model.nv}, {model.nv - freedoms} rows of loops); valid: as"
+            f" many coordinates of {', '.join(model.joint_names)} as freedoms"
+        )
+    return [k for k, chosen in enumerate(mask) if chosen]
+
+
+def independent_motion(model, q, qd, independent):
+    """Return the IndependentMotion of a state.
+
+        A qdd + bias = 0:  qdd_v = -A_v^-1 (A_y ydd + bias)
+
+    If the other coordinates do not follow from y (A_v without full rank), the Program
+    raises SingularError, which names the row.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        qd: Joint velocities, nv.
+        independent: Names of joints or pairs (joint, index), or None; see
+            independent_coordinates, whose UnsupportedError passes through.
+
+    Source: KIM-3.3 (70)-(80), all of y prescribed.
+    """
+    y = independent_coordinates(model, independent)
+    others = [k for k in range(model.nv) if k not in y]
+    rows = rows_of(model, q, qd, Vector.zeros(model.nv))
+    G, g = [None] * model.nv, [0.0] * model.nv
+    for j, k in enumerate(y):
+        G[k] = [float(i == j) for i in range(len(y))]
+    if rows:
+        A = jacobian_of(model, q, rows)
+        A_v = Matrix([row[k] for k in others] for row in A.rows)
+        tolerances = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
+        square = Factored(A_v @ A_v.T, tolerances, dependence_items(rows, WAY_OUT))
+        columns = [A_v.T @ square.solve([-row[k] for row in A.rows]) for k in y]
+        rest = A_v.T @ square.solve([-row.acceleration for row in rows])
+        for j, k in enumerate(others):
+            G[k], g[k] = [column[j] for column in columns], rest[j]
+    return IndependentMotion(y, Matrix(G), Vector(g))
 
 
 def loop_independent_inertia(model, q, independent):
@@ -102,7 +201,7 @@ def joint_forces(model, q, qd, qdd, f_ext):
     return join_force(model, rnea(model, *motion, forces)) + resistance(model, q, qd)
 
 
-def _sizes(model, options):
+def _independent_sizes(model, options):
     """Return the sizes of the Ports: {"ny": number of independent coordinates}.
 
     Raises UnsupportedError as independent_coordinates.
@@ -110,16 +209,146 @@ def _sizes(model, options):
     return {"ny": len(independent_coordinates(model, options["independent"]))}
 
 
+def loop_computed_torque(
+    model, q, qd, q_ref, qd_ref, qdd_ref, kp, kd, independent, active, wrap
+):
+    """Return motor forces that make errors of independent coordinates die out.
+
+        ydd = ydd_ref + kd (yd_ref - yd) + kp (y_ref - y),   qdd = G ydd + g
+        G_a.T tau_a = G.T (H qdd + C),   tau_a of least norm, zero elsewhere
+
+    then  e'' + kd e' + kp e = 0  for e = y_ref - y. Motors may be other joints than the
+    independent ones, and more of them. References and gains of the other joints are not
+    read. Joint friction is compensated at qd_ref. Fewer motors than freedoms are an
+    UnsupportedError when the solver is built; a state in which the motors cannot move
+    y, or the other joints do not follow from y, is a SingularError.
+
+    Inputs and outputs: those of TRACKING_CONTROL.
+
+    Args:
+        independent: Names of joints, or pairs (joint, index of its coordinate), with as
+            many coordinates as degrees of freedom; None: the joints with motors and a
+            floating base.
+        active: Names of the joints with motors; None: model.active_joints.
+        wrap: Names of joints whose error is wrapped to [-pi, pi).
+
+    Source: KIM-3.1 (56)-(66), KIM-3.3 (70)-(80).
+    """
+    motion = independent_motion(model, q, qd, independent)
+    e = position_error(model, q, q_ref, wrap)
+    wanted = qdd_ref + kd * (qd_ref - qd) + kp * e
+    qdd = motion.accelerations(Vector(wanted[k] for k in motion.y))
+    friction = resistance(model, q, qd_ref)
+    smooth = joint_forces(model, q, qd, qdd, None) - resistance(model, q, qd)
+    tau = _by_motors(model, motion, smooth + friction, active)
+    return tau - friction  # the adapter adds it again, for all joints
+
+
+def loop_gravity_compensation(model, q, qd, kd, independent, active):
+    """Return motor forces that carry the weight of a robot with loops and damp it.
+
+        G_a.T tau_a = g_y - H_y kd yd,   tau_a of least norm, zero elsewhere
+
+    Errors are the same as in loop_computed_torque.
+
+    Inputs and outputs: those of GRAVITY_CONTROL.
+
+    Args:
+        independent: Names of the joints, or coordinates, of y; None: a default; see
+            loop_computed_torque.
+        active: Names of the joints with motors; None: model.active_joints.
+
+    Source: KIM-3.1 (56)-(66); RBD5-3.6 (gravity compensation).
+    """
+    still = Vector.zeros(model.nv)
+    motion = independent_motion(model, q, still, independent)
+    qdd = motion.accelerations(Vector(-(kd[k] * qd[k]) for k in motion.y))
+    forces = joint_forces(model, q, still, qdd, None)
+    return _by_motors(model, motion, forces, active)
+
+
+def _by_motors(model, motion, forces, active):
+    """Return motor forces with the effect of given joint forces along y, nv.
+
+    They have the least norm, and are zero for coordinates without a motor. If the
+    motors cannot produce the effect in this state, the Program raises SingularError.
+
+    Args:
+        model: Robot.
+        motion: IndependentMotion.
+        forces: Joint forces, nv.
+        active: Names of the joints with motors; None: model.active_joints.
+    """
+    mask = motor_coordinates(model, active)
+    motors = [k for k, motor in enumerate(mask) if motor]
+    if motors == motion.y:
+        shares = motion.along(forces)
+    else:
+        G_a, n = Matrix([list(motion.G.rows[k]) for k in motors]), range(len(motion.y))
+        square, whole = G_a.T @ G_a, motion.G.T @ motion.G
+        names = [
+            f"coordinate {k} is independent and no motor moves it here; valid: other"
+            " active joints"
+            for k in motion.y
+        ]
+        tolerances = [RANK * whole[j, j] for j in n]
+        shares = G_a @ Factored(square, tolerances, names).solve(motion.along(forces))
+    tau = [0.0] * model.nv
+    for k, x in zip(motors, shares, strict=True):
+        tau[k] = x
+    return Vector(tau)
+
+
+def _motor_sizes(model, options):
+    """Return no sizes, {}; raise UnsupportedError for fewer motors than freedoms.
+
+    Errors of independent_coordinates and motor_coordinates pass through.
+    """
+    y = independent_coordinates(model, options["independent"])
+    motors = sum(motor_coordinates(model, options["active"]))
+    if motors < len(y):
+        raise UnsupportedError(
+            f"{motors} motors for {len(y)} freedoms; valid: as many coordinates of"
+            " `active` joints as there are freedoms, or more"
+        )
+    return {}
+
+
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    table = {"options": {"independent": None}, "sizes": _sizes, "by_joint": False}
-    table["valid"] = {"independent": known_coordinates}
+    dynamics = {
+        "options": {"independent": None},
+        "sizes": _independent_sizes,
+        "valid": {"independent": known_coordinates},
+        "by_joint": False,
+    }
+    options = {"independent": None, "active": None}
+    valid = {"independent": known_coordinates, "active": known_coordinates}
+    table = {"sizes": _motor_sizes, "by_joint": False}
     return [
-        TracedSolver(algorithm.__name__, signature, algorithm, **table)
-        for signature, algorithm in (
-            (INDEPENDENT_INERTIA, loop_independent_inertia),
-            (INDEPENDENT_BIAS, loop_independent_bias),
-            (INDEPENDENT_GRAVITY, loop_independent_gravity),
-        )
+        *(
+            TracedSolver(algorithm.__name__, signature, algorithm, **dynamics)
+            for signature, algorithm in (
+                (INDEPENDENT_INERTIA, loop_independent_inertia),
+                (INDEPENDENT_BIAS, loop_independent_bias),
+                (INDEPENDENT_GRAVITY, loop_independent_gravity),
+            )
+        ),
+        TracedSolver(
+            "loop_computed_torque",
+            TRACKING_CONTROL,
+            loop_computed_torque,
+            options={**options, "wrap": ()},
+            valid={**valid, "wrap": turning_joints},
+            **table,
+        ),
+        TracedSolver(
+            "loop_gravity_compensation",
+            GRAVITY_CONTROL,
+            loop_gravity_compensation,
+            options=options,
+            valid=valid,
+            **table,
+        ),
     ]

@@ -14,8 +14,8 @@ from dyn_core.planar.problems import TASK_STEP
 from dyn_plugins.planar._passes import ZERO, modes_of, rows_of
 from dyn_plugins.planar._schemes import euler, rk4, semi_implicit
 from dyn_plugins.planar._touching import height, planes_of
-from dyn_plugins.planar.event_step import chain_fixed_step
 from dyn_plugins.planar.objects import object_closed_form, stepped
+from dyn_plugins.planar.steps import chain_fixed_step
 
 SCHEMES = {"euler": euler, "semi_implicit": semi_implicit, "rk4": rk4}
 

@@ -1,21 +1,359 @@
 """Planar chains by the source's own formulas, one function a case, by NumPy.
 
 They are compared with the one algorithm for all cases. Part I has no active joints,
-Part II no joints on a line, neither has links with mass: such chains are refused. The
-rules are in _source_cases.py.
+Part II no joints on a line, neither has links with mass: such chains are refused.
+Each rule of a case computes a joint from the next one. Letters are the source's; joints
+are 0..n-1.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dyn_core.authoring import NumpySolver, hookimpl
-from dyn_core.errors import UnsupportedError
-from dyn_core.planar import LINE
+from dyn_core.errors import SingularError, UnsupportedError
+from dyn_core.planar import GUIDED, LINE
 from dyn_core.planar.problems import (
     CHAIN_ACCELERATIONS,
     CHAIN_FORCE_JACOBIAN,
     CHAIN_TORQUE_RESPONSE,
 )
-from dyn_plugins.references._source_cases import first_torque, part1, part2, take
+
+TOL = 1e-10  # tolerance of dimensionless pivots, WAW-6.2 and WAW-11.2
+_0 = np.zeros(2)
+_00 = np.zeros((2, 2))
+_I = np.eye(2)
+
+
+class Chain(NamedTuple):
+    """State and constraints of a chain, by the letters of the formulas.
+
+    Attributes:
+        m, l: Masses of joints, lengths of links.
+        r, L: Directions of links, and r turned by +90 degrees / l.
+        e: Right sides of the link equations.
+        F: External forces on the joints.
+        kind, s, a_w, active, alpha_w: Constraints of the joints.
+    """
+
+    m: Any
+    l: Any
+    r: Any
+    L: Any
+    e: Any
+    F: Any
+    kind: Any
+    s: Any
+    a_w: Any
+    active: Any
+    alpha_w: Any
+
+    def mass(self, i):
+        """Return the mass that makes the pivots of link i dimensionless.
+
+        The smaller mass of its ends that are not guided, else of all joints with mass;
+        1.0 if there is none.
+        """
+        pair = [self.m[k] for k in (i, i + 1) if self.kind[k] != GUIDED]
+        return min(pair or [m for m in self.m if m > 0] or [1.0])
+
+
+class _StepPart1(NamedTuple):
+    """Coefficients of a joint in Part I.
+
+        a = A F^d + b,   F^d_next = C F^d + d,   D = dd/db_next
+
+    `dropped`: 1 for the equation of the link, of the angle, that is not solved.
+
+    Source: WAW-2.2, WAW-8.1.
+    """
+
+    A: Any
+    b: Any
+    C: Any = _00
+    d: Any = _0
+    D: Any = _00
+    dropped: Any = (0.0, 0.0)
+
+
+class _StepPart2(NamedTuple):
+    """Coefficients of a joint in Part II: four responses to F = F^d and tau = tau^w.
+
+        a = A F + bw tau + b,       alpha^o = p.F + qw tau + q
+        F_next = C F + dw tau + d,  tau_next = g.F + hw tau + h
+
+    `dropped`: 1 for the equation of the link, of the angle, that is not solved.
+
+    Source: WAW-9.1.
+    """
+
+    A: Any
+    b: Any
+    bw: Any = _0
+    p: Any = _0
+    qw: Any = 0.0
+    q: Any = 0.0
+    C: Any = _00
+    dw: Any = _0
+    d: Any = _0
+    g: Any = _0
+    hw: Any = 0.0
+    h: Any = 0.0
+    dropped: Any = (0.0, 0.0)
+
+
+def take(model, x, v, F, *modes):
+    """Return the Chain of a state.
+
+    modes: kind, s, a_w, active and alpha_w; None or left out: the model's.
+
+    Raises UnsupportedError if the last joint is active, SingularError if the joints of
+    a link coincide.
+    """
+    constraints = model.constraints
+    n = model.n
+    defaults = (
+        (constraints.kind, n),
+        (constraints.s, (n, 2)),
+        (constraints.a_w, (n, 2)),
+        (constraints.active, n),
+        (constraints.alpha_w, n),
+    )
+    modes = (*modes, *[None] * (len(defaults) - len(modes)))
+    modes = [
+        np.array(default if value is None else value, float).reshape(shape)
+        for value, (default, shape) in zip(modes, defaults, strict=True)
+    ]
+    if modes[3][-1]:
+        raise UnsupportedError(f"joint {n - 1} is active; valid: joints with an angle")
+    l = np.array(model.lengths).reshape(n - 1)
+    c = np.diff(x, axis=0)
+    size = np.linalg.norm(c, axis=1)
+    for i in np.flatnonzero(size <= 1e-12 * l):
+        raise SingularError(f"joints {i} and {i + 1} are at one place")
+    r = c / size[:, None]
+    L = np.column_stack([-r[:, 1], r[:, 0]]) / l[:, None]
+    e = (np.diff(v, axis=0) ** 2).sum(axis=1) / l
+    return Chain(np.array(model.masses), l, r, L, e, F, *modes)
+
+
+def part1(c):
+    """Return the _StepPart1 of each joint, by the rules of sections 5 and 6.
+
+    c: Chain.
+
+    Source: WAW-5.2, WAW-6.1 to WAW-6.5.
+    """
+    steps = [_last1(c)]
+    for i in reversed(range(len(c.m) - 1)):
+        rule = {GUIDED: _guided1, LINE: _line1}.get(c.kind[i], _free1)
+        steps.insert(0, rule(c, i, steps[0]))
+    return steps
+
+
+def _last1(c):
+    """Return the step of the last joint: WAW-6.3, WAW-6.5; 6.1 for a guided one."""
+    m, s, F, a_w = c.m[-1], c.s[-1], c.F[-1], c.a_w[-1]
+    if c.kind[-1] == GUIDED:
+        return _StepPart1(_00, a_w)
+    if c.kind[-1] == LINE:
+        P = _I - np.outer(s, s)
+        return _StepPart1(P / m, P @ F / m + s * (s @ a_w))
+    return _StepPart1(_I / m, F / m)
+
+
+def _free1(c, i, after):
+    """Return the step of a free joint i from the next step. WAW-5.2, 5.3: eq. 5-9."""
+    m, r, F = c.m[i], c.r[i], c.F[i]
+    rr = np.outer(r, r)
+    D = 1 + m * (r @ after.A @ r)
+    sigma = r @ after.b + c.e[i]
+    C = rr / D
+    A = _I / m - rr / (m * D)
+    b = A @ F + sigma * r / D
+    return _StepPart1(A, b, C, C @ F - m * sigma * r / D, -m * rr / D)
+
+
+def _line1(c, i, after):
+    """Return the step of a joint i on a line from the next step.
+
+    WAW-6.4: eq. 10; a given acceleration along s is added.
+    """
+    m, r, F, s = c.m[i], c.r[i], c.F[i], c.s[i]
+    w = s * (s @ c.a_w[i])
+    P = _I - np.outer(s, s)
+    D = m * (r @ after.A @ r) + 1 - (s @ r) ** 2
+    if D <= TOL:
+        return _StepPart1(P / m, P @ F / m + w, dropped=(1.0, 0.0))
+    rr = np.outer(r, r)
+    sigma = r @ after.b + c.e[i] - r @ w
+    C = rr @ P / D
+    A = P / m - P @ rr @ P / (m * D)
+    b = A @ F + sigma * (P @ r) / D + w
+    return _StepPart1(A, b, C, C @ F - m * sigma * r / D, -m * rr / D)
+
+
+def _guided1(c, i, after):
+    """Return the step of a guided joint i from the next step.
+
+    WAW-6.1; WAW-6.2 if the next joint cannot follow the link.
+    """
+    r, a_w = c.r[i], c.a_w[i]
+    D = r @ after.A @ r
+    if c.m[i + 1] * D <= TOL:
+        return _StepPart1(_00, a_w, dropped=(1.0, 0.0))
+    d = r * (r @ a_w - r @ after.b - c.e[i]) / D
+    return _StepPart1(_00, a_w, _00, d, -np.outer(r, r) / D)
+
+
+def part2(c):
+    """Return the _StepPart2 of each joint, by the rules of sections 9 to 11.
+
+    c: Chain.
+
+    Source: WAW-9.2, WAW-11.6.
+    """
+    m, F, a_w = c.m[-1], c.F[-1], c.a_w[-1]
+    steps = [
+        _StepPart2(_00, a_w) if c.kind[-1] == GUIDED else _StepPart2(_I / m, F / m)
+    ]
+    for i in reversed(range(len(c.m) - 1)):
+        rule = _RULES[c.kind[i] == GUIDED, c.active[i + 1] != 0]
+        steps.insert(0, rule(c, i, steps[0]))
+    return steps
+
+
+def _free_active(c, i, after):
+    """Return the step of a free joint i before an active one, from the next step.
+
+    WAW-10.1: eq. 14-23.
+    """
+    A, b, bw, p, qw, q = after[:6]
+    m, r, L, F = c.m[i], c.r[i], c.L[i], c.F[i]
+    k0 = -1 / m - r @ A @ r
+    k1 = r @ A @ L - r @ bw
+    k2 = r / m
+    k3 = -r @ A @ L
+    k4 = r @ F / m - r @ b - c.e[i]
+    k5 = p @ r - L @ A @ r
+    k6 = -p @ L + qw + L @ A @ L - L @ bw + L @ L / m
+    k7 = L / m
+    k8 = p @ L - L @ A @ L - L @ L / m
+    k9 = q - L @ b + L @ F / m - c.alpha_w[i + 1]
+    k11 = k5 * k1 - k0 * k6
+    k12 = (k2 * k6 - k7 * k1) / k11
+    k13 = (k7 * k0 - k2 * k5) / k11
+    k14, k15, k16, k17 = _last_k((k0, k1, k3, k4), (k5, k6, k8, k9), k11)
+    C = np.outer(r, k12) - np.outer(L, k13)
+    dw, d = r * k14 + L - L * k15, r * k16 - L * k17
+    A_i, bw_i, b_i = (_I - C) / m, -dw / m, (F - d) / m
+    p_i = C.T @ A @ L + k13 * (bw @ L) - A_i @ L
+    qw_i = L @ A @ dw + L @ bw * k15 - L @ bw_i
+    q_i = L @ A @ d + L @ bw * k17 + L @ b - L @ b_i
+    return _StepPart2(A_i, b_i, bw_i, p_i, qw_i, q_i, C, dw, d, k13, k15, k17)
+
+
+def _guided_active(c, i, after):
+    """Return the step of a guided joint i before an active one, from the next step.
+
+    WAW-11.1: eq. 24-32; WAW-11.2 if the two equations are linearly dependent.
+    """
+    A, b, bw, p, qw, q = after[:6]
+    r, L, a_w, l = c.r[i], c.L[i], c.a_w[i], c.l[i]
+    k0 = -r @ A @ r
+    k1 = r @ A @ L - r @ bw
+    k3 = -r @ A @ L
+    k4 = r @ a_w - r @ b - c.e[i]
+    k5 = p @ r - L @ A @ r
+    k6 = -p @ L + qw + L @ A @ L - L @ bw
+    k8 = p @ L - L @ A @ L
+    k9 = q - L @ b + L @ a_w - c.alpha_w[i + 1]
+    k11 = k5 * k1 - k0 * k6
+    m, no_link, no_angle = c.mass(i), False, False
+    if abs(k11) * m * m * l * l <= TOL:
+        link = (abs(k0) + abs(k1) * l) * m
+        angle = (abs(k5) + abs(k6) * l) * m * l
+        no_link = link <= TOL or link < angle
+        no_angle = angle <= TOL or link >= angle
+        if no_link:
+            k0, k1, k3, k4 = 1.0, 0.0, 0.0, 0.0
+        if no_angle:
+            k5, k6, k8, k9 = 0.0, 1.0, 0.0, 0.0
+        k11 = k5 * k1 - k0 * k6
+    k14, k15, k16, k17 = _last_k((k0, k1, k3, k4), (k5, k6, k8, k9), k11)
+    dw, d = r * k14 + L - L * k15, r * k16 - L * k17
+    qw_i = L @ A @ dw + L @ bw * k15
+    q_i = L @ A @ d + L @ bw * k17 + L @ b - L @ a_w
+    gone = float(no_link), float(no_angle)
+    return _StepPart2(_00, a_w, _0, _0, qw_i, q_i, _00, dw, d, _0, k15, k17, gone)
+
+
+def _guided_inactive(c, i, after):
+    """Return the step of a guided joint i before an inactive one, from the next step.
+
+    WAW-11.3; WAW-11.4 if the next joint cannot follow the link: no phi.
+    """
+    A, b, r, L, a_w = after.A, after.b, c.r[i], c.L[i], c.a_w[i]
+    D = r @ A @ r
+    dropped = D * c.mass(i) <= TOL
+    if dropped:
+        dw, d = L, _0
+    else:
+        dw = L - r * (r @ A @ L) / D
+        d = r * (r @ (a_w - b) - c.e[i]) / D
+    qw_i = L @ A @ dw
+    q_i = L @ A @ d + L @ b - L @ a_w
+    gone = float(dropped), 0.0
+    return _StepPart2(_00, a_w, qw=qw_i, q=q_i, dw=dw, d=d, dropped=gone)
+
+
+def _free_inactive(c, i, after):
+    """Return the step of a free joint i before an inactive one, from the next step.
+
+    WAW-11.5.
+    """
+    A, b, m, r, L, F = after.A, after.b, c.m[i], c.r[i], c.L[i], c.F[i]
+    D = 1 + m * (r @ A @ r)
+    C = np.outer(r, r) / D
+    dw = L - r * (m * (r @ A @ L)) / D
+    d = (r * (r @ F) - m * r * (r @ b + c.e[i])) / D
+    A_i, bw_i, b_i = (_I - C) / m, -dw / m, (F - d) / m
+    p_i = C.T @ A @ L - A_i @ L
+    qw_i = L @ A @ dw - L @ bw_i
+    q_i = L @ A @ d + L @ b - L @ b_i
+    return _StepPart2(A_i, b_i, bw_i, p_i, qw_i, q_i, C, dw, d)
+
+
+_RULES = {
+    (False, True): _free_active,
+    (False, False): _free_inactive,
+    (True, True): _guided_active,
+    (True, False): _guided_inactive,
+}
+
+
+def _last_k(of_link, of_angle, k11):
+    """Return k14, k15, k16, k17 of WAW-10.1.
+
+    of_link: k0, k1, k3, k4; of_angle: k5, k6, k8, k9.
+    """
+    (k0, k1, k3, k4), (k5, k6, k8, k9) = of_link, of_angle
+    return (
+        (k6 * k3 - k1 * k8) / k11,
+        (k0 * k8 - k5 * k3) / k11,
+        (k4 * k6 - k1 * k9) / k11,
+        (k0 * k9 - k5 * k4) / k11,
+    )
+
+
+def first_torque(c, first):
+    """Return tau^w of joint 0: zero unless angle 0 is active and can turn (WAW-9.4).
+
+    c: Chain; first: step of joint 0.
+    """
+    if not c.active[0] or first.qw * c.mass(0) * c.l[0] ** 2 <= TOL:
+        return 0.0  # nothing turns the link
+    return (c.alpha_w[0] - first.q) / first.qw
 
 
 class _OfCases(NumpySolver):

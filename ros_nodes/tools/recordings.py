@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from dyn_core.errors import DynError, SettingError
 from dyn_core.identification import (
@@ -16,18 +17,38 @@ from dyn_core.identification import (
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot, named_numbers
 from dyn_core.plots import check_plot, save
+from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw
+from dyn_core.plots.motions import thinned
 from dyn_core.plots.pages import check_page
 from dyn_core.recordings import read_motion
 from dyn_core.reports import (
     write_identification_report,
 )
-from ros_nodes.tools import plots
 
 TABLE = ".parameters.csv"  # suffix of a file of parameters
 PICTURE = ".parameters.png"  # suffix of a plot of parameters
 FRICTION = ".friction.png"  # suffix of a plot of joint friction over speed
 ACCOUNT = ("only", "robust", "delay", "folds")  # print the whole result
 OPTIONS = (*ACCOUNT, "friction", "urdf", "report")  # need --identify
+
+
+def evaluation_figure(evaluation: Evaluation) -> Any:
+    """Return a figure of measured and computed joint forces and residuals, by joint."""
+    motion, model = evaluation.motion, evaluation.model
+    rows = thinned(len(motion.t))
+    panels = []
+    for j, name in enumerate(evaluation.names):
+        unit = "N" if model.joint_kind(name) == "prismatic" else "N·m"
+        curves = [
+            Curve(motion.t[rows], y[rows, j], label, style, colour)
+            for label, y, style, colour in (
+                ("measured", motion.tau, "-", COLOURS[0]),
+                ("model", evaluation.tau, "--", COLOURS[1]),
+                ("residual", evaluation.residual, "-", GREY),
+            )
+        ]
+        panels.append(Panel(f"{name} [{unit}]", curves))
+    return draw(panels, f"{model.name}: joint forces")
 
 
 def plot(arguments: argparse.Namespace) -> int:
@@ -83,7 +104,7 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
     if arguments.identify:
         result = _identified(result, arguments)
     if arguments.plot:
-        save(plots.evaluation_figure(result), arguments.plot)
+        save(evaluation_figure(result), arguments.plot)
     return 0
 
 

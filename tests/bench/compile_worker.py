@@ -22,7 +22,7 @@ import numpy as np
 
 from bench.cases import named
 from dyn_core import robots
-from dyn_core.engines.quick_tier import graph_size
+from dyn_core.engines.native_program import graph_size
 from dyn_core.errors import DynError, ModelWarning
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.loops.loop_constraints import make_loop

@@ -24,7 +24,7 @@ from dyn_core.contact.rows.step_tables import SCHEMES as TIME_STEPPERS
 from dyn_core.contact.solvers.solver_memory import allocate_solvers
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_plugins.contact_steps._deepest import DeepestPoints
+from dyn_plugins.contact_steps.contact_step import DeepestPoints
 
 H = 0.01
 SCHEMES = ("stewart_trinkle", "anitescu_potra", "moreau_jean", "event_driven")

@@ -15,7 +15,7 @@ from dyn_core.control import (
     PayloadSettings,
     Rules,
 )
-from dyn_plugins.estimation._covariance_factors import CovarianceFactors
+from dyn_plugins.estimation.payload_filter import CovarianceFactors
 
 LOAD = Payload(1.2, (0.02, -0.01, 0.09), (0.006, 0.001, -0.0005, 0.008, 0.0, 0.004))
 

@@ -22,7 +22,7 @@ import numpy.random  # NumPy imports it when first named, which no fork may meet
 
 import dyn_core as dyn
 from dyn_core.contact.solvers.solver_memory import final_status
-from dyn_core.engines import NativeProgram, quick_tier
+from dyn_core.engines import NativeProgram, native_program
 from dyn_core.engines.llvm import compiler, interpreter
 from dyn_core.engines.llvm.call import entry, result_memory
 from dyn_core.engines.machine_code.loading import compiled
@@ -99,7 +99,7 @@ def single_objects(threads):
 
 def shared_program(threads):
     """One Program whose first call comes from all; the interpreter answers at first."""
-    quick_tier.AT_ONCE = 0
+    native_program.AT_ONCE = 0
     model = dyn.load("two_link")
     rnea = dyn.solver("rnea").build(model)
     one, many = np.full(2, 0.5), np.full((100, 2), 0.5)

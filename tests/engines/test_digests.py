@@ -37,7 +37,6 @@ NOT_WRITERS = {
     f"{LLVM}.interpreter.control": "in the key of the interpreter's own code",
     f"{LLVM}.interpreter.interpreter": "runs Graphs without kernels",
     f"{LLVM}.interpreter.operations": "in the key of the interpreter's own code",
-    f"{LLVM}.interpreter.table": "runs Graphs without kernels",
     f"{LLVM}.cached.fingerprint": "digests code; a wrong digest is another key, not other code",
     f"{LLVM}.threads": "runs kernels, and locks",
     f"{LLVM}.cached.trace_cache": "finds kernels by keys",

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from dyn_core.engines.machine_code import compiled, machine_code
-from dyn_core.engines.machine_code.translate import translate
+from dyn_core.engines.machine_code.loading import translate
 from dyn_core.errors import TraceError
 
 

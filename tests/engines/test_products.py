@@ -9,9 +9,8 @@ from dyn_core.engines.graph.source import compile_graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.llvm import compiler, kernel
 from dyn_core.engines.llvm.function_ir import Ports
-from dyn_core.engines.llvm.kernel import Kernel, pointers
+from dyn_core.engines.llvm.kernel import Kernel, compile_pieces, pointers
 from dyn_core.engines.llvm.lower import lower
-from dyn_core.engines.llvm.pieces import compile_pieces
 from dyn_core.numbers.scalar import Column
 
 pytestmark = pytest.mark.quick

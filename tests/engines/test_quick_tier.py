@@ -12,8 +12,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
-from dyn_core.engines import quick_tier
-from dyn_core.engines.llvm import compiler, interpreter, kernel, pieces
+from dyn_core.engines import native_program
+from dyn_core.engines.llvm import compiler, interpreter, kernel
 from dyn_core.engines.llvm.call import result_memory_code
 from dyn_core.engines.llvm.threads import LongTasks
 from dyn_core.sharing import Lock
@@ -51,7 +51,7 @@ def gate(tmp_path, monkeypatch):
     interpreter.machine_code()
     dyn.solver("gravity").build(chain(1), engine="native")  # the entry is there
     monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kernels"))
-    monkeypatch.setattr(quick_tier, "AT_ONCE", 0)
+    monkeypatch.setattr(native_program, "AT_ONCE", 0)
     kernel.forget()
     made = Gate(monkeypatch)
     yield made
@@ -131,7 +131,7 @@ def test_who_wants_to_wait_waits(gate):
 
 def test_small_kernels_are_compiled_at_once(gate, monkeypatch):
     """What takes less than the patience of a person is not worth a second form."""
-    monkeypatch.setattr(quick_tier, "AT_ONCE", 4000)
+    monkeypatch.setattr(native_program, "AT_ONCE", 4000)
     gate.open.set()
     program = dyn.solver("rnea").build(chain(3), engine="native")
     program(*[x[0] for x in rows()])
@@ -146,7 +146,7 @@ def test_a_compiler_that_fails_is_not_silent(gate, monkeypatch):
         said.append(message)
         spoke.set()
 
-    monkeypatch.setattr(quick_tier, "warn", warned)
+    monkeypatch.setattr(native_program, "warn", warned)
     gate.error = dyn.CompileError("out of registers")
     program = dyn.solver("rnea").build(chain(3), engine="native")
     one = [x[0] for x in rows()]
@@ -215,8 +215,8 @@ def test_a_kernel_in_pieces_has_the_same_bits(
     many = rng.normal(size=(3, 19, 7)).astype(dtype)
     wanted, one = program(*many), program(*many[:, 0])
     monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kernels"))
-    monkeypatch.setattr(pieces, "PIECE", piece)
-    assert len(pieces.split(program.kernel_ir("scalar").ir)) > 2
+    monkeypatch.setattr(kernel, "PIECE", piece)
+    assert len(kernel.split(program.kernel_ir("scalar").ir)) > 2
     for compiled in (True, False):
         kernel.forget()
         again = dyn.solver("aba").build(model, **options)
@@ -230,7 +230,7 @@ ENDS = """
 import numpy as np, dyn_core as dyn
 from dyn_core import robots
 from dyn_core import robots
-from dyn_core.engines import quick_tier
+from dyn_core.engines import native_program
 from dyn_core.engines.llvm import compiler
 import threading
 
@@ -357,9 +357,9 @@ def test_pieces_are_compiled_side_by_side(monkeypatch):
     """Two threads are in the compiler at once; the code is that of one thread."""
     program = dyn.solver("aba").build(dyn.load_urdf(robots.path("arm7")))
     ir = program.kernel_ir("batch").ir
-    monkeypatch.setattr(pieces, "PIECE", 300)
+    monkeypatch.setattr(kernel, "PIECE", 300)
     monkeypatch.setenv("DYN_THREADS", "1")
-    alone = pieces.compile_pieces(ir)
+    alone = kernel.compile_pieces(ir)
     both, real, first = threading.Barrier(2), compiler.compile_ir, [0, 1]
 
     def compile_ir(piece):
@@ -370,4 +370,4 @@ def test_pieces_are_compiled_side_by_side(monkeypatch):
 
     monkeypatch.setattr(compiler, "compile_ir", compile_ir)
     monkeypatch.setenv("DYN_THREADS", "2")
-    assert len(alone) > 4 and pieces.compile_pieces(ir) == alone
+    assert len(alone) > 4 and kernel.compile_pieces(ir) == alone

@@ -6,8 +6,7 @@ import pytest
 from dyn_core.authoring import Matrix, product
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.llvm import compiler, kernel, lower
-from dyn_core.engines.llvm.kernel import Kernel, pointers
-from dyn_core.engines.llvm.pieces import compile_pieces
+from dyn_core.engines.llvm.kernel import Kernel, compile_pieces, pointers
 from dyn_core.engines.llvm.products.product_arrays import ProductArrays
 
 pytestmark = [

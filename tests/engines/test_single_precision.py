@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines import quick_tier
+from dyn_core.engines import native_program
 from dyn_core.engines.llvm import compiler, kernel
 from dyn_core.errors import ShapeError, SingularError, UnsupportedError
 from dyn_core.numbers import scalar
@@ -172,7 +172,7 @@ def test_singular_pivots_are_told_in_24_bits():
 
 def test_a_first_call_waits_for_its_kernel(shipped, monkeypatch):
     """However large it is: the interpreter computes with float64."""
-    monkeypatch.setattr(quick_tier, "AT_ONCE", 0)
+    monkeypatch.setattr(native_program, "AT_ONCE", 0)
     program = dyn.solver("gravity").build(shipped["arm7"], **SINGLE)
     assert program(np.ones(7)).dtype == np.float32
     assert program(np.ones((50, 7))).dtype == np.float32

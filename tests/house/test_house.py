@@ -286,7 +286,7 @@ def test_plugins_import_core_and_neighbours_only():
 # What can be imported where ROS is not installed.
 WITHOUT_ROS = (
     "base/idle", "base/worker", "commands", "controller/controller_settings", "controller/goal_service",
-    "conversions", "demo/demo_command", "demo/demo_plan", "feed_forward_command", "graphs",
+    "conversions", "demo/demo_command", "demo/demo_plan", "graphs",
     "live_view/view_command", "live_view/view_follower", "messages/effort_commands",
     "messages/goal_messages", "messages/trajectory_files", "messages/trajectory_messages",
     "parameter_tables", "parameters", "processes", "running/realtime", "running/watchdog",

@@ -507,7 +507,7 @@ def test_descriptors_have_type_range_and_unit(make):
 
 def test_a_robot_with_doubts_warns_in_the_log_alone():
     """Python's warning would be a second line, with a line of a program in it."""
-    from ros_nodes.base import robot_source
+    from ros_nodes.base import node as base
 
     class Node:
         def value(self, name):
@@ -516,5 +516,5 @@ def test_a_robot_with_doubts_warns_in_the_log_alone():
     xml = '<robot name="odd"><link name="base"/><unknown/></robot>'
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = robot_source.read(Node(), StringIO(xml))
+        model = base.read_robot(Node(), StringIO(xml))
     assert model.warnings == ("unknown element <unknown> is left out",)

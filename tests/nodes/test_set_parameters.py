@@ -101,7 +101,7 @@ def test_wrong_values_of_every_parameter_are_refused(ros, kind):
 
     from rclpy.parameter import Parameter
 
-    from ros_nodes.base.descriptors import ros_type
+    from ros_nodes.base.parameter_node import ros_type
 
     module = import_module(f"ros_nodes.{kind}_node")
     name = "".join(word.title() for word in kind.split("_")) + "Node"

@@ -478,7 +478,7 @@ def test_the_end_waits_until_the_last_zero_has_arrived(make, monkeypatch, capfd)
     """
     from rclpy.executors import SingleThreadedExecutor
 
-    from ros_nodes.running import last_resort, runtime
+    from ros_nodes.running import runtime
 
     node = make("computed_torque", autostart=True)
     node.wait_for_delivery()  # nothing is configured: nothing to wait for
@@ -499,7 +499,7 @@ def test_the_end_waits_until_the_last_zero_has_arrived(make, monkeypatch, capfd)
     assert runtime.run(lambda: node) == 0
     zero, wait, end = waits
     assert (zero, end) == ("zero", "end")
-    assert 0.5 < wait.nanoseconds * 1e-9 < last_resort.PATIENCE
+    assert 0.5 < wait.nanoseconds * 1e-9 < runtime.PATIENCE
     lost = "no acknowledgement of the last message on /computed_torque/commands"
     assert lost in capfd.readouterr().err
 

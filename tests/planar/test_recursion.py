@@ -21,8 +21,7 @@ from dyn_plugins.planar._testing.chains import (
     random_chain,
 )
 from dyn_plugins.planar._testing.references import REFERENCES, reference
-from dyn_plugins.references._source_cases import part1, part2, take
-from dyn_plugins.references.source_forms import Part1, Part2
+from dyn_plugins.references.source_forms import Part1, Part2, part1, part2, take
 
 EXACT = TOLERANCES["exact"]
 DENSE = 1e-8  # WAW-5.4: near-singular chains are among the random ones

@@ -17,7 +17,7 @@ from dyn_plugins.planar._testing.chains import (
     random_chain,
 )
 from dyn_plugins.planar._testing.references import REFERENCES, reference
-from dyn_plugins.references import _source_cases as cases
+from dyn_plugins.references import source_forms as cases
 from dyn_plugins.references.source_forms import (
     ForceJacobianSource,
     Part1,

@@ -5,7 +5,7 @@
 | solver_calls.py | solvers by name; plain Python, which calls the compiled ones |
 | coulomb_newton.py | the default: tries the methods below, one after the other |
 | newton_on_modes.py | Newton's method that decides stick, slip or separation by block |
-| interior_point.py, cone_steps.py | interior-point method, for heaps of bodies |
+| interior_point.py | interior-point method, for heaps of bodies |
 | proximal_newton.py | Newton's method on the velocities, in proximal rounds |
 | admm.py | alternating direction method of multipliers |
 | gauss_seidel.py | projected Gauss-Seidel, block by block |

@@ -7,9 +7,9 @@ robot is a record of arrays.
 
 language.py defines the subset: its types and the decorator `machine_code`. `compiled`
 returns the machine code of a function: types.py reads annotations; lanes.py,
-expressions.py, operations.py, statements.py and translate.py convert the syntax tree
-(source.py) to LLVM IR; loading.py compiles, caches and calls it with arguments.py;
-kernels.py lets it call Programs. With lanes (lanes.py) the same function computes
+expressions.py, operations.py and statements.py convert the syntax tree to LLVM IR;
+loading.py compiles, caches and calls it with arguments.py; kernels.py lets it call
+Programs. With lanes (lanes.py) the same function computes
 several states at once.
 """
 

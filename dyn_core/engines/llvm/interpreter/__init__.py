@@ -1,9 +1,8 @@
 """The interpreter of Graphs: machine code that runs Graphs until kernels are compiled.
 
-    table         Graph -> a table of operations, in a few milliseconds
     operations    each operation as an LLVM function, for one state or several lanes
     control       the loop over the table: one state, rows, blocks, loops
-    interpreter   the three together, callable like a kernel
+    interpreter   Graph -> a table, in a few milliseconds; all callable like a kernel
 
 It computes the same multiply-adds, sines and selections as the kernel of the Graph, so
 results have the same bits; it takes two to five times as long.

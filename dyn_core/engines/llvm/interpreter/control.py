@@ -3,7 +3,7 @@
 A record in memory describes the program for one number of lanes; its fields:
 
     OPS               addresses of the functions of operations.py, by opcode
-    CODE              the table of 32-bit words that table.py writes
+    CODE              the table of 32-bit words that interpreter.py writes
     N_IN, INPUTS      number of input ports; size and first slot of each
     N_OUT, OUTPUTS    number of output ports; size and first slot of each
     WIDTH, LANES      lanes, and bytes of a slot: 8 for each lane
