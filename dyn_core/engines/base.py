@@ -11,8 +11,13 @@ from numpy.typing import ArrayLike
 
 from dyn_core import forwards
 from dyn_core.engines.arrays import as_array, check_finite, check_out
-from dyn_core.engines.describe import CallSignature, SolverDescription, page, summary
 from dyn_core.engines.graph.graph import Requirement
+from dyn_core.engines.program_description import (
+    CallSignature,
+    SolverDescription,
+    page,
+    summary,
+)
 from dyn_core.engines.results import make_result
 from dyn_core.engines.status import (
     NOT_FINITE,

@@ -39,7 +39,7 @@ from dyn_plugins.contact_steps._active_rows import (
     units,
 )
 from dyn_plugins.contact_steps.contact_step import normal_bias
-from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.kinematics.body_motion import outward
 
 RANK = 1e-9  # pivot of a dependent row at most, relative to its response
 FLAT = 1e-7  # remainder of a dependent column at most, relative to the column

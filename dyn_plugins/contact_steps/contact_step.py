@@ -42,7 +42,7 @@ from dyn_plugins.dynamics._articulated import (
     delassus_matrix,
     propagate_to_base,
 )
-from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.kinematics.body_motion import outward
 from dyn_plugins.loops.loops import constraint_forces
 
 ROUNDING = 1e-9  # gain that counts as rounding, relative to the energy of impulses

@@ -61,8 +61,8 @@ from dyn_plugins.contact_steps.contact_step import (
 )
 from dyn_plugins.derivatives._seeds import checked_paths
 from dyn_plugins.steps._joint_blocks import displacement, moved, slopes_by_joint
-from dyn_plugins.steps.derivatives import StepDerivativesSolver, columns, stacked
-from dyn_plugins.steps.derivatives import sizes as step_sizes
+from dyn_plugins.steps.step_derivatives import StepDerivativesSolver, columns, stacked
+from dyn_plugins.steps.step_derivatives import sizes as step_sizes
 
 # Last names of parameter paths that move bodies, and so contacts.
 GEOMETRY = ("time", "origin", "plug", "axis", "axes", "pitch", "ratio", "offset")

@@ -24,10 +24,10 @@ from dyn_core.problems import (
 )
 from dyn_plugins.contact_steps._active_rows import Placed, moving_rates
 from dyn_plugins.contact_steps._gyroscopic_slopes import GyroscopicSlopes
+from dyn_plugins.kinematics.body_motion import outward
 from dyn_plugins.kinematics.kinematics import transforms
-from dyn_plugins.kinematics.motion import outward
 from dyn_plugins.steps._joint_blocks import displacement, moved, slopes_by_joint
-from dyn_plugins.steps.derivatives import stacked
+from dyn_plugins.steps.step_derivatives import stacked
 
 
 def contact_term_slopes(

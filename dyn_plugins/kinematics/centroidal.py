@@ -16,9 +16,9 @@ from dyn_core.authoring import (
 from dyn_core.errors import SingularError, UnsupportedError
 from dyn_core.problems import CENTRE_OF_MASS, CENTROIDAL_MATRIX, ZERO_MOMENT_POINT
 from dyn_core.validation import numbers
+from dyn_plugins.kinematics.body_motion import outward
 from dyn_plugins.kinematics.energy import mass_and_centre
 from dyn_plugins.kinematics.kinematics import transforms
-from dyn_plugins.kinematics.motion import outward
 
 
 def centroidal_matrix(model, q):

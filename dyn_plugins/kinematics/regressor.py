@@ -22,7 +22,7 @@ from dyn_core.authoring import (
     rotation_rates,
 )
 from dyn_core.problems import ENERGY_REGRESSOR, REGRESSOR
-from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.kinematics.body_motion import outward
 
 AXES = tuple(Vector(row) for row in Matrix.identity(3).rows)
 # Ixx, Ixy, Iyy, Ixz, Iyz, Izz: each one, the others zero.

@@ -4,7 +4,7 @@ from dyn_core.authoring import Matrix, Vector, hookimpl, with_slopes
 from dyn_core.problems import STEP_DERIVATIVES
 from dyn_plugins.loops.loop_step import projected, projection
 from dyn_plugins.steps._joint_blocks import displacement, moved, slope_columns
-from dyn_plugins.steps.derivatives import (
+from dyn_plugins.steps.step_derivatives import (
     STEP_SLOTS,
     StepDerivativesSolver,
     multiplied,

@@ -23,7 +23,7 @@ from dyn_core.authoring import (
     split_v,
     variables,
 )
-from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.kinematics.body_motion import outward
 
 
 class Pushes(NamedTuple):

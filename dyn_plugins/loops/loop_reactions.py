@@ -3,7 +3,7 @@
 from dyn_core.authoring import Force, TracedSolver, Vector, hookimpl, split_q, split_v
 from dyn_core.problems import JOINT_REACTIONS, LOOP_REACTIONS
 from dyn_plugins.dynamics.hybrid import known_coordinates
-from dyn_plugins.kinematics.motion import REACTIONS, joint_reactions
+from dyn_plugins.kinematics.body_motion import REACTIONS, joint_reactions
 from dyn_plugins.loops.loop_drop_in import motor_sizes
 from dyn_plugins.loops.loops import (
     constrained_hybrid,

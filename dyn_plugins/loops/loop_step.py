@@ -16,7 +16,7 @@ from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,
 )
-from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.kinematics.body_motion import outward
 from dyn_plugins.loops._dense import DenseLoops, needs_dense
 from dyn_plugins.loops._least import DEPENDENT, DRIFTING, LeastLoops, refuse_idle
 from dyn_plugins.loops._loop_rows import rows_of

@@ -49,7 +49,7 @@ from dyn_plugins.dynamics.hybrid import (
     spread,
 )
 from dyn_plugins.dynamics.rnea import rnea
-from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.kinematics.body_motion import outward
 from dyn_plugins.loops._dense import dense_hybrid, needs_dense
 from dyn_plugins.loops._least import (
     DEPENDENT,

@@ -14,7 +14,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.problems import FORWARD_DYNAMICS, STEP
 from dyn_core.spatial.lie import exp_transform, log_transform
-from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.kinematics.body_motion import outward
 
 
 def maximal_euler(model, q, qd, tau, dt, f_ext, forward_dynamics):

@@ -7,7 +7,7 @@ from dyn_core.authoring import Matrix, Vector, hookimpl, value_of, with_slopes
 from dyn_core.model import parameter_paths
 from dyn_core.problems import STEP, STEP_DERIVATIVES
 from dyn_plugins.steps._joint_blocks import displacement, moved, slope_columns
-from dyn_plugins.steps.derivatives import StepDerivativesSolver, sizes
+from dyn_plugins.steps.step_derivatives import StepDerivativesSolver, sizes
 
 
 def step_derivatives_forward_mode(model, q, qd, tau, dt, f_ext, step, paths):

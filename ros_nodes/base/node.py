@@ -275,7 +275,7 @@ class RobotNode(ParameterNode):
         )
         return not from_parameters and not self._urdf
 
-    def load_robot(self, **choices: Any) -> dyn.Model:
+    def load(self, **choices: Any) -> dyn.Model:
         """Return the robot of the parameters, its joints in the order of `joints`.
 
         Args:

@@ -388,10 +388,8 @@ def test_plain_calls_and_recorded_ones_agree(arm, rnea, tensors):
 
 def test_other_releases_go_the_long_way(arm, tensors, monkeypatch):
     """Where PyTorch's own names are not as they are known, results are the same."""
-    from dyn_core.bridges import torch as bridge
-
     program = dyn.solver("rnea").build(arm)
-    monkeypatch.setattr(bridge, "_KNOWN", False)
+    monkeypatch.setattr(dyn_torch, "_KNOWN", False)
     function = dyn_torch.function(program)
     q, qd, qdd = _moving(*(x[0] for x in tensors))
     np.testing.assert_array_equal(

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from dyn_core.contact.collision.geometry import ShapePose
+from dyn_core.contact.collision.manifolds import ShapePose
 from dyn_core.model.shapes import Box, Capsule, Cylinder, Sphere
 from dyn_core.spatial import Transform
 

@@ -10,10 +10,13 @@ from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
 from dyn_core.contact.collision.detection.all_pairs import find_contacts
+from dyn_core.contact.collision.detection.detection_arrays import (
+    allocate_contacts,
+    allocate_work,
+)
 from dyn_core.contact.collision.detection.near_pairs import MANY
-from dyn_core.contact.collision.detection.tables import allocate_contacts, allocate_work
-from dyn_core.contact.collision.geometry import ShapePose, manifold
 from dyn_core.contact.collision.height_field import HeightField
+from dyn_core.contact.collision.manifolds import ShapePose, manifold
 from dyn_core.contact.collision.shape_tables import (
     ShapeTable,
     frame_rows,

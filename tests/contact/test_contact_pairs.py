@@ -10,8 +10,8 @@ from placed_shapes import FAR, KINDS, UP, pose_at, random_pose, shape_of
 from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
-from dyn_core.contact.collision.geometry import ShapePose, manifold
 from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
+from dyn_core.contact.collision.manifolds import ShapePose, manifold
 from dyn_core.contact.collision.pairs import ContactPairs, body_poses, neighbours
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError, UnsupportedError
 from dyn_core.model.shapes import (

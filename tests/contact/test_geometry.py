@@ -10,7 +10,7 @@ from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 
 from dyn_core.contact.collision.detection.rounded import along_segment, between_segments
-from dyn_core.contact.collision.geometry import ShapePose, manifold
+from dyn_core.contact.collision.manifolds import ShapePose, manifold
 from dyn_core.model.shapes import (
     Box,
     Capsule,

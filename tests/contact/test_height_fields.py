@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
 from dyn_core.contact.collision.detection.all_pairs import find_contacts
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     FEATURES,
     allocate_contacts,
     allocate_work,

@@ -14,7 +14,7 @@ from dyn_core.spatial import Vector
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
 from dyn_core.testing.case import Case, derivative
 from dyn_core.testing.laws.step_laws import complex_slopes
-from dyn_plugins.steps import derivatives
+from dyn_plugins.steps import step_derivatives
 
 LAW, EXACT = TOLERANCES["law"], TOLERANCES["exact"]
 LOOPS = {
@@ -100,7 +100,7 @@ def test_stages_in_a_loop_are_the_stages_written_out(
         results, loops = [], []
         state = model.random(rng), *rng.normal(size=(2, model.nv)), np.array(0.02)
         for least in (0, 10**6):
-            monkeypatch.setattr(derivatives, "ROLLED", least)
+            monkeypatch.setattr(step_derivatives, "ROLLED", least)
             build = dyn.solver("rk4_derivatives").build
             program = build(model, engine=engine, **options)
             results.append(program(*state))
@@ -117,7 +117,7 @@ def test_stages_in_a_loop_are_the_stages_written_out(
 @pytest.mark.parametrize("name", ["rk4", "rk4_derivatives"])
 def test_a_stage_that_is_singular_is_named(name, monkeypatch):
     """In a loop as in Python, row by row: a link without mass."""
-    monkeypatch.setattr(derivatives, "ROLLED", 0)
+    monkeypatch.setattr(step_derivatives, "ROLLED", 0)
     model = dyn.load_urdf(robots.path("two_link"))
     state = np.ones((3, 2)), np.zeros((3, 2)), np.ones((3, 2)), np.array(0.01)
     mass = np.array([[1.0], [0.0], [1.0]])

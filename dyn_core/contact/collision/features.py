@@ -11,8 +11,7 @@ from dyn_core.contact.collision.detection import (
     rounded,
     tops,
 )
-from dyn_core.contact.collision.detection.polygons import CUT
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     BOX,
     CAPSULE,
     CYLINDER,
@@ -20,14 +19,15 @@ from dyn_core.contact.collision.detection.tables import (
     PLANE,
     SPHERE,
 )
+from dyn_core.contact.collision.detection.polygons import CUT
 
 
 def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
     """Return the name of a feature: a point, or the corners, ends and edges that touch.
 
     Args:
-        kind_a, kind_b: Kinds of both shapes (tables.py). In names, a is the shape of
-            the smaller kind, or the first of the pair.
+        kind_a, kind_b: Kinds of both shapes (detection_arrays.py). In names, a is the
+            shape of the smaller kind, or the first of the pair.
         feature: Number of the feature in the pair, from the id of a contact.
 
     Returns:

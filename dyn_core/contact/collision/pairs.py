@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.collision.detection.all_pairs import find_contacts
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     FEATURES,
     Contacts,
     Shapes,

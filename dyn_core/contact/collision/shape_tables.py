@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.contact.collision.detection import tables
+from dyn_core.contact.collision.detection import detection_arrays
+from dyn_core.contact.collision.detection.detection_arrays import Pairs, Shapes
 from dyn_core.contact.collision.detection.near_pairs import MANY
 from dyn_core.contact.collision.detection.polygons import CORNERS, CUT
-from dyn_core.contact.collision.detection.tables import Pairs, Shapes
 from dyn_core.contact.collision.halfspaces import HalfSpace, ball_points
 from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.errors import ModelError, UnsupportedError
@@ -83,15 +83,18 @@ class ShapeTable:
             return
         size: tuple[float, ...]
         if isinstance(shape, Capsule):
-            kind, size = tables.CAPSULE, (0.0, 0.0, shape.length / 2, shape.radius)
+            kind, size = (
+                detection_arrays.CAPSULE,
+                (0.0, 0.0, shape.length / 2, shape.radius),
+            )
         elif isinstance(shape, Box):
-            kind, size = tables.BOX, (*(side / 2 for side in shape.size), 0.0)
+            kind, size = detection_arrays.BOX, (*(side / 2 for side in shape.size), 0.0)
         elif isinstance(shape, Cylinder):
             r, z = shape.radius, shape.length / 2
-            kind, size = tables.CYLINDER, (r, r, z, 0.0)
+            kind, size = detection_arrays.CYLINDER, (r, r, z, 0.0)
         elif isinstance(shape, (Sphere, Mesh)):
             radius = shape.radius if isinstance(shape, Sphere) else 0.0
-            kind, size = tables.SPHERE, (0.0, 0.0, 0.0, radius)
+            kind, size = detection_arrays.SPHERE, (0.0, 0.0, 0.0, radius)
         else:
             raise UnsupportedError(
                 f"link '{link}': no contact of a {shape.kind} is known; valid: sphere,"
@@ -145,7 +148,7 @@ class ShapeTable:
         first = (*self._add_vertices(points), len(self._loops), len(loops))
         low, high = points.min(axis=0), points.max(axis=0)
         bounds = (*(low + high) / 2, *(high - low) / 2)
-        self._row(tables.HULL, body, frame, (0.0,) * 4, bounds, first)
+        self._row(detection_arrays.HULL, body, frame, (0.0,) * 4, bounds, first)
         self._faces += list(faces)
         self._loops += loops
 
@@ -153,7 +156,9 @@ class ShapeTable:
         """Add a half-space or a height field of the world as a shape of body 0."""
         frame = np.concatenate([np.eye(3).ravel(), surface.point])
         if isinstance(surface, HalfSpace):
-            self._row(tables.PLANE, 0, frame, (*surface.normal, 0.0), (0.0,) * 6)
+            self._row(
+                detection_arrays.PLANE, 0, frame, (*surface.normal, 0.0), (0.0,) * 6
+            )
             return
         z = np.array(surface.heights, float)
         wide = [(n - 1) * c for n, c in zip(z.shape, surface.cell, strict=True)]
@@ -163,7 +168,7 @@ class ShapeTable:
         bounds = (x, y, (low + high) / 2, x, y, (high - low) / 2)
         before = sum(len(part) for part in self._heights)
         first, cell = (before, *z.shape, 0), (surface.cell[0], surface.cell[1])
-        self._row(tables.HEIGHTS, 0, frame, (0.0,) * 4, bounds, first, cell)
+        self._row(detection_arrays.HEIGHTS, 0, frame, (0.0,) * 4, bounds, first, cell)
         self._heights.append(z.ravel())
 
     def shapes(self) -> Shapes:

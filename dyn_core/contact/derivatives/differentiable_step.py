@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.collision.detection.contact_slopes import allocate_slopes
-from dyn_core.contact.collision.detection.tables import POLYGON
+from dyn_core.contact.collision.detection.detection_arrays import POLYGON
 from dyn_core.contact.derivatives.composite_slopes import (
     REFUSED,
     EndSlopes,

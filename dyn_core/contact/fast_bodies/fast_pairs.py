@@ -16,8 +16,7 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.collision.detection.all_pairs import add_pair, place_shapes
-from dyn_core.contact.collision.detection.near_pairs import near_pairs
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     HEIGHTS,
     PLANE,
     Contacts,
@@ -25,6 +24,7 @@ from dyn_core.contact.collision.detection.tables import (
     Work,
     compose,
 )
+from dyn_core.contact.collision.detection.near_pairs import near_pairs
 from dyn_core.contact.fast_bodies.fast_rows import (
     carry,
     is_late,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     CAPSULE,
     CYLINDER,
     HULL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.detection.tables import Contacts
+from dyn_core.contact.collision.detection.detection_arrays import Contacts
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.rows.step_tables import BlockFacts, StepMemory
 from dyn_core.contact.rows.structure import Structure

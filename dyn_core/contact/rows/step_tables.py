@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.collision.detection import tables as collision
+from dyn_core.contact.collision.detection import detection_arrays as collision
 from dyn_core.contact.fast_bodies.fast_tables import FastMemory, FastTables
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.rows.structure import Structure

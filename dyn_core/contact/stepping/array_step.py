@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.contact.collision.detection.tables import Contacts
+from dyn_core.contact.collision.detection.detection_arrays import Contacts
 from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.solution import residuals

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.contact.collision.detection.tables import Pairs, Shapes
+from dyn_core.contact.collision.detection.detection_arrays import Pairs, Shapes
 from dyn_core.contact.collision.pairs import ContactPairs
 from dyn_core.contact.collision.shape_tables import ShapeTable, pair_table
 from dyn_core.contact.problem.softness import erp_and_cfm

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.contact.collision.detection.tables import allocate_contacts, allocate_work
+from dyn_core.contact.collision.detection.detection_arrays import (
+    allocate_contacts,
+    allocate_work,
+)
 from dyn_core.contact.fast_bodies.fast_tables import fast_memory, fast_tables
 from dyn_core.contact.problem.rows import allocate_rows
 from dyn_core.contact.rows.joint_rows import dense_rows, joint_table

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.collision.detection.tables import Contacts
+from dyn_core.contact.collision.detection.detection_arrays import Contacts
 
 COUNTS = 6  # integers of a record before the ids and first rows of the blocks
 

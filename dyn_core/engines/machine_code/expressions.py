@@ -29,7 +29,7 @@ MISSING = object()
 
 
 class Expressions(LaneCode):
-    """Writes the values of one function; operations.py adds the operations on them.
+    """Writes the values of one function; operation_ir.py adds the operations on them.
 
     Methods that return a value append the instructions that compute it. They raise
     TraceError for a construct that is not in the subset.

@@ -22,11 +22,11 @@ import numpy as np
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.llvm.cached import kernel_cache
 from dyn_core.engines.llvm.cached.fingerprint import of_code
-from dyn_core.engines.machine_code.arguments import number, refuse_overlap, table
+from dyn_core.engines.machine_code.call_arguments import number, refuse_overlap, table
 from dyn_core.engines.machine_code.kernels import KernelAddress
 from dyn_core.engines.machine_code.lanes import declarations
 from dyn_core.engines.machine_code.language import is_marked, python_of
-from dyn_core.engines.machine_code.operations import Operations
+from dyn_core.engines.machine_code.operation_ir import Operations
 from dyn_core.engines.machine_code.statements import Place, StatementWriter
 from dyn_core.engines.machine_code.types import (
     BOOL,

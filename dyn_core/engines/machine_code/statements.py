@@ -19,7 +19,7 @@ from dyn_core.engines.machine_code.expressions import (
     TypedValue,
 )
 from dyn_core.engines.machine_code.language import is_marked
-from dyn_core.engines.machine_code.operations import Operations
+from dyn_core.engines.machine_code.operation_ir import Operations
 from dyn_core.engines.machine_code.types import (
     FLOAT,
     INT,

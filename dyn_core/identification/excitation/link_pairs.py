@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.collision.detection.all_pairs import separations
-from dyn_core.contact.collision.detection.tables import allocate_work
+from dyn_core.contact.collision.detection.detection_arrays import allocate_work
 from dyn_core.contact.collision.hulls import Hulls, coal_module
 from dyn_core.contact.collision.pairs import neighbours
 from dyn_core.contact.collision.shape_tables import ShapeTable, frame_rows

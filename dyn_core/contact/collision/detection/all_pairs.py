@@ -11,18 +11,7 @@ import math
 
 from dyn_core.contact.collision.detection.box_pairs import box_or_capsule_box
 from dyn_core.contact.collision.detection.convex import convex_convex
-from dyn_core.contact.collision.detection.distance import closest_points
-from dyn_core.contact.collision.detection.height_field_contacts import with_heights
-from dyn_core.contact.collision.detection.near_pairs import LARGER, near_pairs
-from dyn_core.contact.collision.detection.planes import with_plane
-from dyn_core.contact.collision.detection.rounded import (
-    capsule_capsule,
-    sphere_box,
-    sphere_capsule,
-    sphere_cylinder,
-    sphere_sphere,
-)
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     BOX,
     CAPSULE,
     CYLINDER,
@@ -36,6 +25,17 @@ from dyn_core.contact.collision.detection.tables import (
     Work,
     compose,
     relate,
+)
+from dyn_core.contact.collision.detection.distance import closest_points
+from dyn_core.contact.collision.detection.height_field_contacts import with_heights
+from dyn_core.contact.collision.detection.near_pairs import LARGER, near_pairs
+from dyn_core.contact.collision.detection.planes import with_plane
+from dyn_core.contact.collision.detection.rounded import (
+    capsule_capsule,
+    sphere_box,
+    sphere_capsule,
+    sphere_cylinder,
+    sphere_sphere,
 )
 from dyn_core.engines.machine_code import FloatArray2, IntArray, machine_code
 

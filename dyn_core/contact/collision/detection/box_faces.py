@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.detection.tables import POLYGON, Work
+from dyn_core.contact.collision.detection.detection_arrays import POLYGON, Work
 from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 # Features of boxes: corners of a (8), corners of b (8), ends of a segment (2), and from

@@ -27,13 +27,13 @@ from dyn_core.contact.collision.detection.box_faces import (
     edge_number,
     face_points,
 )
-from dyn_core.contact.collision.detection.rounded import between_segments
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     Contacts,
     Work,
     put_in_frame,
     relate,
 )
+from dyn_core.contact.collision.detection.rounded import between_segments
 from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 PARALLEL = 1e-6  # sine below which edges are parallel

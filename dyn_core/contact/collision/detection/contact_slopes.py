@@ -14,7 +14,7 @@ from dyn_core.contact.collision.detection.all_pairs import (
     contacts_of_pair,
     place_shapes,
 )
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     FEATURES,
     Contacts,
     Pairs,

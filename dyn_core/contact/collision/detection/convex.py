@@ -10,6 +10,13 @@ from __future__ import annotations
 
 import math
 
+from dyn_core.contact.collision.detection.detection_arrays import (
+    Contacts,
+    Shapes,
+    Work,
+    put_in_frame,
+    relate,
+)
 from dyn_core.contact.collision.detection.distance import closest_points, core_size
 from dyn_core.contact.collision.detection.polygons import (
     CUT,
@@ -21,13 +28,6 @@ from dyn_core.contact.collision.detection.polygons import (
     write_feature,
 )
 from dyn_core.contact.collision.detection.rounded import PARALLEL
-from dyn_core.contact.collision.detection.tables import (
-    Contacts,
-    Shapes,
-    Work,
-    put_in_frame,
-    relate,
-)
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
 CLOSEST = 0  # features: closest points, ends of parallel lines, and from here on:

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.detection.rounded import normal_to
-from dyn_core.contact.collision.detection.simplex import reduce
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     BOX,
     CYLINDER,
     FACES,
@@ -25,6 +23,8 @@ from dyn_core.contact.collision.detection.tables import (
     Shapes,
     Work,
 )
+from dyn_core.contact.collision.detection.rounded import normal_to
+from dyn_core.contact.collision.detection.simplex import reduce
 from dyn_core.engines.machine_code import FloatArray, FloatArray2, machine_code
 
 ACCURACY = 1e-12  # relative accuracy of a distance

@@ -14,14 +14,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.detection.planes import (
-    fixed_points,
-    local_point,
-    points_of,
-)
-from dyn_core.contact.collision.detection.rounded import TOGETHER, between_segments
-from dyn_core.contact.collision.detection.simplex import in_triangle
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     BOX,
     CAPSULE,
     CYLINDER,
@@ -31,6 +24,13 @@ from dyn_core.contact.collision.detection.tables import (
     put_in_frame,
     relate,
 )
+from dyn_core.contact.collision.detection.planes import (
+    fixed_points,
+    local_point,
+    points_of,
+)
+from dyn_core.contact.collision.detection.rounded import TOGETHER, between_segments
+from dyn_core.contact.collision.detection.simplex import in_triangle
 from dyn_core.contact.collision.detection.tops import cells_within, height, with_tops
 from dyn_core.engines.machine_code import FloatArray, machine_code
 

@@ -10,7 +10,12 @@ Source: C. Ericson, Real-Time Collision Detection, 2005, 7.5 (sort and sweep).
 
 from __future__ import annotations
 
-from dyn_core.contact.collision.detection.tables import PLANE, Pairs, Shapes, Work
+from dyn_core.contact.collision.detection.detection_arrays import (
+    PLANE,
+    Pairs,
+    Shapes,
+    Work,
+)
 from dyn_core.engines.machine_code import any_lane, machine_code
 
 LARGER = 1.000000001  # factor of boxes about shapes, above rounding errors

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     BOX,
     CAPSULE,
     CYLINDER,

@@ -10,7 +10,11 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.detection.tables import Contacts, put, put_in_frame
+from dyn_core.contact.collision.detection.detection_arrays import (
+    Contacts,
+    put,
+    put_in_frame,
+)
 from dyn_core.engines.machine_code import FloatArray, machine_code
 
 PARALLEL = 0.05  # sine below which two capsules also touch at their ends

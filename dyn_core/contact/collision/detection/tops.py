@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.detection.tables import (
+from dyn_core.contact.collision.detection.detection_arrays import (
     CYLINDER,
     HULL,
     Contacts,

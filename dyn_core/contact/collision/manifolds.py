@@ -13,7 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.contact.collision.detection.all_pairs import find_contacts
-from dyn_core.contact.collision.detection.tables import allocate_contacts, allocate_work
+from dyn_core.contact.collision.detection.detection_arrays import (
+    allocate_contacts,
+    allocate_work,
+)
 from dyn_core.contact.collision.features import feature_name
 from dyn_core.contact.collision.shape_tables import ShapeTable, frame_rows, pair_table
 from dyn_core.engines.machine_code import compiled
