@@ -70,7 +70,7 @@ class Carrying:
             self._refuse(payload, j, share, where)
 
     def _share(self, tau: np.ndarray) -> tuple[float, int]:
-        """Return the largest ratio of effort to limit, and the index of its joint."""
+        """Return the largest ratio |tau| / limit, and the index of its joint."""
         shares = np.abs(tau) / self.limit
         j = int(shares.argmax())
         return float(shares[j]), j

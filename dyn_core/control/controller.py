@@ -71,7 +71,11 @@ class Controller(Laws):
     def _prepare_reference(self) -> tuple[str, ...]:
         """Create sample checks and follower; return the names of wrapped joints.
 
-        Without the setting `wrap`, the continuous joints are wrapped.
+        The attributes wrapped, samples, limits and follower are set. Without the
+        setting `wrap`, the continuous joints are wrapped.
+
+        Raises:
+            SettingError: The setting state_bounds is invalid.
         """
         names, wrap = self.model.joint_names, self.wrap
         if wrap is None:
@@ -312,10 +316,11 @@ class Controller(Laws):
         self.reset()
 
     def _brake(self, measured: bool) -> None:
-        """Brake the reference to rest; no effect without a state.
+        """Brake the reference to rest and drop trajectories; no effect without a state.
 
         Args:
-            measured: Whether to start from the measured state; else from the reference.
+            measured: Whether the reference first jumps to the measured position and
+                velocity; else it brakes from its present position and velocity.
         """
         q, qd = self.q, self.qd
         if q is None or qd is None or self.reference is None:
@@ -393,9 +398,10 @@ class Controller(Laws):
     def _take_over(self) -> None:
         """Start the reference at the robot's state when the law begins to act.
 
-        A robot slower than BRISK gets a reference at rest; a faster one a reference
-        that brakes from its velocity, because a reference at rest would brake it at
-        full effort. No effect while a trajectory runs or waits.
+        The reference of a robot slower than BRISK is at rest at its position; that of a
+        faster robot starts with its velocity and brakes, because a reference at rest
+        would brake the robot at full effort. No effect while a trajectory runs or
+        waits.
         """
         follower = self.follower
         if follower.running is not None or follower.pending is not None:
@@ -478,8 +484,12 @@ class Controller(Laws):
     def _judge_gains(self, t: float) -> None:
         """Stop with zero torque if sampling makes the gains unstable.
 
-        With a rough period, from the first few samples, only gains far beyond their
-        bounds stop the robot; the check is repeated until the period is known.
+        Before the sampling period is known, only gains far beyond their bounds stop the
+        robot, and the check is repeated at the next torque. Once it is known, the check
+        has been made for the last time (`judged`).
+
+        Args:
+            t: Time of the stop [s].
         """
         self.judged = self.period is not None
         try:
@@ -488,7 +498,10 @@ class Controller(Laws):
             self.safety.stop(t, "gains", "zero", f"gains: {error}")
 
     def _restart(self) -> None:
-        """Reset the safety checks, the integral and the collision detector."""
+        """Discard earlier efforts, the integral and the collision detector's state.
+
+        A stop remains in force. The gains are checked again at the next torque.
+        """
         self.judged = False  # whether the gains were checked with the known period
         self.safety.restart()
         self.integral.restart()
@@ -496,11 +509,12 @@ class Controller(Laws):
             self.detector.restart()
 
     def watch(self, t: float) -> np.ndarray | None:
-        """Return the torque for a stale state, (nv,) [N·m | N], else None.
+        """Return the torque for a stale state, (nv,) [N·m | N]; None if it is fresh.
 
-        The torque is zero or a ramp, as set by the rule on_stale or a stop in force.
-        The call also advances the blending of a payload, and sets `good` to 0 if the
-        state is stale.
+        None, too, before the first state. The torque is zero, or gravity compensation
+        with damping for at most stop_time, as set by the rule on_stale or a stop in
+        force. The call also advances the blending of a payload, and sets `good` to 0 if
+        the state is stale.
 
         Args:
             t: Present time, monotonic [s].

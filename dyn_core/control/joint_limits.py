@@ -193,6 +193,10 @@ def raised_limits(model: Model, limits: np.ndarray) -> list[str]:
     """Return a sentence for each effort limit above the model's; empty if none is.
 
     Joints without a limit in the model are left out.
+
+    Args:
+        model: Robot with joints of one coordinate.
+        limits: Effort limits of the controller, (nv,) [N·m | N].
     """
     return [
         f"effort limit of {name} is raised from {model_limit:g} to {limit:g}"

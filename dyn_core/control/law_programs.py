@@ -81,7 +81,14 @@ def build_weight(model: Model, engine: Any, paths: Sequence[str] = ()) -> Any:
 def _choices(
     model: Model, inverse_dynamics: Any, engine: Any, paths: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the build options that all laws share."""
+    """Return the build options that all laws share.
+
+    Args:
+        model: Robot.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
+        engine: Engine of the Program.
+        paths: Parameter paths that become inputs of the Program.
+    """
     return {
         "inverse_dynamics": inverse_dynamics,
         "engine": engine,

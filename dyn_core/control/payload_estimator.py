@@ -252,7 +252,7 @@ class PayloadEstimator:
         self.forget()
 
     def _size(self, name: str) -> Any:
-        """Return the shape of a Program input by name."""
+        """Return the shape of the Program's input with this name."""
         return next(port.shape for port in self.program.inputs if port.name == name)
 
     def forget(self) -> None:
@@ -309,7 +309,9 @@ class PayloadEstimator:
     def _compare(
         self, t: float, q: Any, qd: Any, tau: np.ndarray, dt: float
     ) -> PayloadEstimate:
-        """Run the estimator over one period and return the new estimate.
+        """Run the estimator over one period; store and return the new estimate.
+
+        The memory, counters and `mismatch` are updated, and a new period begins.
 
         Args:
             t: Time [s].

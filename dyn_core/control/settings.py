@@ -125,8 +125,8 @@ class ControllerSettings:
         blend_time; before the first state it counts in full at once.
 
         Raises:
-            SettingError: There is no payload_link, or the efforts cannot carry the
-                payload.
+            SettingError: A payload is given but there is no payload_link, or the effort
+                limits are too small for its weight; the previous payload remains.
         """
         self.check_payload(payload)
         driving = self._last_state() is not None
@@ -139,7 +139,10 @@ class ControllerSettings:
     def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
         """Raise a SettingError if sampling makes gains unstable; here never.
 
-        A subclass that knows the period of the states overrides it. Gains: (nv,) each.
+        A subclass that knows the period of the states overrides it.
+
+        Args:
+            kp, kd, ki: Gains, (nv,) each.
         """
 
     def _last_state(self) -> np.ndarray | None:

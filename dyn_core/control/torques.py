@@ -46,8 +46,9 @@ class Laws(ControllerSettings):
     def _build_laws(self, wrap: tuple[str, ...]) -> Callable[[Any, Any], Any]:
         """Build the Programs; return a function that builds a law with another solver.
 
-        The function takes a solver and an engine and returns a Program of the same
-        mode.
+        The attributes robot, driven, law, weight, carrying and inertia are set. The
+        function takes a solver of INVERSE_DYNAMICS and an engine, and returns a Program
+        of the same mode.
 
         Args:
             wrap: Joints whose position error is wrapped to [-pi, pi).
@@ -127,10 +128,11 @@ class Laws(ControllerSettings):
         return doubts(self.sampled_gains(self.kp, self.kd, self.ki), self.period)
 
     def check_payload(self, payload: Payload | None) -> None:
-        """Raise a SettingError if the effort limits cannot carry a payload.
+        """Raise a SettingError if a payload cannot be carried.
 
-        A robot that compensates its own weight, a mass of zero and None are not
-        checked.
+        It is raised if a payload is given without payload_link, or if its weight
+        exceeds the effort limits, see Carrying.check. The weight is not checked for a
+        robot that compensates its own weight or a mass of zero. None passes.
         """
         super().check_payload(payload)
         if payload is None or not payload.mass or self.robot_compensates_gravity:
@@ -178,8 +180,11 @@ class Laws(ControllerSettings):
     def _torque(self, law: Any) -> np.ndarray:
         """Return the torque of a law's Program for the present state, (nv,) [N·m | N].
 
-        Integral and feed-forward effort are included, except in mode gravity. The
-        positions that `error` compares are stored.
+        Requires a state and a reference. Integral and feed-forward effort are added,
+        except in mode gravity. The positions that `error` compares are stored.
+
+        Args:
+            law: Program from build_law.
         """
         assert self.follower.reference is not None
         now_q, now_qd = self.samples.q, self.samples.qd
@@ -196,7 +201,7 @@ class Laws(ControllerSettings):
         return tau + self.follower.effort if self.feed_forward else tau
 
     def _more(self) -> tuple[Any, ...]:
-        """Return further inputs of a law: time of driven joints, payload parameters."""
+        """Return further inputs of a law: time if joints are driven, then the payload."""
         time = (self.now,) if self.driven else ()
         return (*time, *self.carried.values)
 

@@ -309,11 +309,11 @@ class TrajectoryFollower:
         self._lead(TimedTrajectory(path, now, now, rules.blend_time), None, why)
 
     def advance(self, t: float) -> None:
-        """Advance the reference to time t [s].
+        """Advance reference and feed-forward effort to time t [s].
 
-        Start the pending trajectory when it is due, which ends the running one with the
-        outcome "replaced". A running one that has come to its end is removed with the
-        outcome "reached".
+        Both are unchanged while no trajectory runs. The pending trajectory begins when
+        it is due, which ends the running one with the outcome "replaced". A running one
+        that has come to its end is removed with the outcome "reached".
         """
         if self.pending is not None and t >= self.pending.begins:
             self._lead(self.pending, None, "replaced")
@@ -333,6 +333,8 @@ class TrajectoryFollower:
         self, first: np.ndarray, reference: np.ndarray, q: np.ndarray
     ) -> None:
         """Raise a TrajectoryError if a start is far from both reference and robot.
+
+        It is raised if a joint is farther than start_tolerance from the nearer of both.
 
         Args:
             first: First position of the trajectory, (n,).

@@ -201,7 +201,14 @@ class GoalTracker:
         return tracked.motion in (follower.running, follower.pending)
 
     def _brake(self, tracked: _Tracked) -> None:
-        """Stop the reference; the braking motion becomes the goal's motion."""
+        """Brake the reference for a canceled goal.
+
+        The braking motion becomes the goal's motion. A goal that waits for the end of
+        this one gets a reason why it will not begin.
+
+        Args:
+            tracked: Goal whose trajectory is running.
+        """
         self._drop_waiting("the trajectory before it was canceled")
         self.controller.stop("stopped: canceled")
         motion = self.controller.follower.running
@@ -243,19 +250,25 @@ class GoalTracker:
         return self._aborted(tracked, code, f"{fault} at the goal, {when}")
 
     def _aborted(self, tracked: _Tracked, code: GoalCode, sentence: str) -> GoalOutcome:
-        """Abort a goal and return the outcome: the robot brakes and holds.
+        """Brake and hold the robot; return the outcome "aborted" of a goal.
 
-        It brakes from its measured state. A reference that remained on the trajectory
-        would continue to pull the robot there.
+        The robot brakes from its measured state: a reference that remained on the
+        trajectory would continue to pull it there. A waiting goal will not begin.
+
+        Args:
+            tracked: Goal.
+            code: Its result code.
+            sentence: Explanation.
         """
         self._drop_waiting(f"the trajectory before it was aborted: {sentence}")
         self._hold(f"stopped: {sentence}")
         return GoalOutcome(tracked.goal, "aborted", code, sentence)
 
     def _hold(self, why: str) -> None:
-        """Brake from the measured state and hold.
+        """Brake from the measured state and hold; requires a state.
 
-        `why` is the outcome for listeners.
+        Args:
+            why: Outcome that the listeners of dropped trajectories are called with.
         """
         c = self.controller
         assert c.q is not None and c.qd is not None

@@ -92,8 +92,8 @@ class Trajectory:
     def sample(self, t: float) -> Reference:
         """Return the reference at time t since the start [s].
 
-        At rest at the first position before the first point, and at the last after the
-        end.
+        It is at rest at the first position before the first point, and at the last
+        after the end; with method none, at rest at the position of the next point.
         """
         k = int(self.times.searchsorted(t, side="right")) - 1
         last = len(self.times) - 1
@@ -155,7 +155,7 @@ class Trajectory:
 
     @cached_property
     def pieces(self) -> np.ndarray:
-        """Coefficients of each piece, (pieces, 6, n), one piece less than points.
+        """Coefficients of the polynomial from each point to the next, (k - 1, 6, n).
 
         They are in ascending powers of the time since the piece began [s].
         """
@@ -168,10 +168,10 @@ class Trajectory:
         return c.transpose(1, 0, 2)
 
     def _fill(self, c: np.ndarray, first: slice, last: slice) -> None:
-        """Write the coefficients of pieces, c: (6, pieces, n).
+        """Write the coefficients of some pieces into `c`.
 
         Args:
-            c: Zeros; overwritten.
+            c: Zeros, (6, pieces, n); overwritten.
             first, last: Slices of the points at which the pieces begin and end.
         """
         T = (self.times[last] - self.times[first])[:, None]

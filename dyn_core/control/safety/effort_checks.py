@@ -85,7 +85,8 @@ class Safety:
     def stop(self, t: float, cause: str, kind: str, reason: str) -> None:
         """Stop the robot; a stop in force that is as strong or stronger remains.
 
-        In both cases the cause is counted, and efforts being computed are discarded.
+        The order is zero, ramp, hold, from the strongest. In both cases the cause is
+        counted, and efforts being computed are discarded.
 
         Args:
             t: Time [s].
@@ -156,7 +157,14 @@ class Safety:
     def _of_law(self, t: float, law: Effort) -> np.ndarray:
         """Return the law's effort within limits and slew rate, (nv,).
 
-        If it is not finite, the last valid effort, and a stop after last_good_cycles.
+        It is stored in `good`. If the effort cannot be computed or is not finite, the
+        result is the previous `good`; after more than last_good_cycles such cycles in a
+        row a stop is set, too. A disagreement of the shadow sets a stop; the effort is
+        returned nevertheless.
+
+        Args:
+            t: Time [s].
+            law: Function that returns the effort of the control law, (nv,).
         """
         tau = self._finite(law)
         if tau is None:
@@ -176,7 +184,11 @@ class Safety:
     def _doubt(self, tau: np.ndarray) -> str | None:
         """Return the reason why the shadow stops an effort, or None.
 
-        A disagreement is counted; None if the shadow is set not to stop.
+        A disagreement is counted; None without a shadow, or if its setting `stop` is
+        False.
+
+        Args:
+            tau: Effort of the control law, (nv,) [N·m | N].
         """
         if self.shadow is None:
             return None
@@ -196,7 +208,8 @@ class Safety:
     ) -> str | None:
         """Return the reason why an effort must not be sent, or None.
 
-        Checks for oscillation, then against the envelope.
+        Checks for oscillation, then against the envelope. A check that raises is a
+        reason.
 
         Args:
             t: Time [s].
@@ -239,10 +252,13 @@ class Safety:
         error: Callable[[], np.ndarray],
         law: Effort,
     ) -> np.ndarray:
-        """Return the effort of the stop in force, (nv,).
+        """Return the effort of the stop in force, (nv,); zeros if there is none.
 
-        During a stop of kind hold the shadow checks each cycle, and the envelope after
-        stop_time, when the robot should be at rest. A fault turns the stop into zero.
+        Stop zero: zeros. Stop ramp: gravity compensation with braking during stop_time,
+        then zeros; the first such effort is not limited in its rate. Stop hold: the
+        law's effort, which the shadow checks in each cycle, and the envelope after
+        stop_time, when the robot should be at rest. A fault, or an effort that is not
+        finite, turns a stop hold into zero.
 
         Args:
             t: Time [s].
@@ -305,10 +321,15 @@ class Safety:
         return np.minimum(np.maximum(tau, -self.limit), self.limit)
 
     def _slewed(self, t: float, tau: np.ndarray) -> np.ndarray:
-        """Return an effort limited in its rate of change from the last one.
+        """Return an effort limited in its rate of change from the last effort, (nv,).
 
         A single wrong sample that no check refuses thus moves the robot little. Without
-        a last effort there is no limit.
+        a last effort there is no limit. A limited effort is counted, and `_slewing` is
+        updated for `_oscillation`.
+
+        Args:
+            t: Time [s].
+            tau: Effort, (nv,) [N·m | N].
         """
         if self.sent is None:
             return tau

@@ -270,7 +270,8 @@ class Envelope:
     ) -> Violation | None:
         """Return the violation with the largest ratio |value| / bound, or None.
 
-        A value that is not finite has the ratio infinity.
+        A value that is not finite has the ratio infinity. None if every value is
+        inside.
 
         Args:
             q, qd: Joint position and velocity, (nv,).

@@ -140,8 +140,14 @@ class GuardLink:
     def _excuse(self, t: float) -> None:
         """Extend deadlines after this process, or its thread, was suspended.
 
-        Beats that were queued meanwhile may be older than a guard's stop. Only a beat
-        received BEAT after the pause was certainly sent after it.
+        The suspension is recognised by the time since the previous call. After more
+        than LATE a guard's deadline that has passed is extended to GRACE from now, once
+        for each beat. After more than longest_pause no guard is confirmed: queued beats
+        may be older than a guard's stop, and only a beat received BEAT after the pause
+        was certainly sent after it.
+
+        Args:
+            t: Present time, monotonic [s].
         """
         pause, self._looked = t - self._looked, t
         if pause > self.longest_pause:
@@ -153,9 +159,14 @@ class GuardLink:
                 guard.confirmed = False
 
     def begin(self, t: float) -> None:
-        """Clear faults, and stops of dead guards, on a person's request.
+        """Clear the fault, and forget silent guards, on a person's request.
 
-        If a guard is required and none is alive, a new fault is set.
+        A silent or ended guard whose stop is in force is forgotten only if another
+        guard is alive and none of the living has stopped the robot. If a guard is
+        required and none is alive, a new fault is set.
+
+        Args:
+            t: Present time, monotonic [s].
         """
         self._excuse(t)
         living = self.living(t)
@@ -169,15 +180,18 @@ class GuardLink:
             self.fault = "no guard is heard"
 
     def living(self, t: float) -> list[KnownGuard]:
-        """Return the guards that have neither ended nor fallen silent."""
+        """Return the guards that have neither ended nor fallen silent at time t [s]."""
         guards = self.guards.values()
         return [x for x in guards if t < x.deadline and not (x.beat.ends or x.lost)]
 
     def refusal(self, t: float) -> str | None:
         """Return the reason why a controller that needs a guard cannot drive.
 
-        None if at least one guard is alive and none of the living has stopped the
-        robot.
+        None if it can: at least one guard is alive, and none of the living has stopped
+        the robot.
+
+        Args:
+            t: Present time, monotonic [s].
         """
         living = self.living(t)
         if not living:
@@ -300,7 +314,15 @@ class GuardStop:
         return None
 
     def _act(self, t: float) -> None:
-        """Stop the controller as the link requires, or end a stop that was reset."""
+        """Stop the controller as the link requires, or end a stop that was reset.
+
+        A guard's stop of kind zero replaces weaker stops. When it is reset, the
+        controller's stop is reset only if it had no stop before and none of another
+        cause since. A new fault stops as set by on_violation.
+
+        Args:
+            t: Present time, monotonic [s].
+        """
         link, safety = self.link, self.controller.safety
         stop = safety.running
         if link.latch is not None and (stop is None or stop.kind != "zero"):
@@ -316,7 +338,7 @@ class GuardStop:
                 self.send_zero()
 
     def _stops(self) -> int:
-        """Return the number of stops that did not come from a guard."""
+        """Return the number of stops of the controller that no guard requested."""
         counted = self.controller.counters.items()
         guards = f"stopped: {CAUSE}"
         return sum(n for k, n in counted if k.startswith("stopped: ") and k != guards)

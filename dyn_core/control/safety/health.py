@@ -63,7 +63,12 @@ class Health:
         controller.listeners.append(self._on_end)
 
     def _on_end(self, trajectory: Trajectory, outcome: str) -> None:
-        """Record the outcome of a trajectory; a listener of the controller."""
+        """Record the outcome of a trajectory; a listener of the controller.
+
+        Args:
+            trajectory: Trajectory that ended; not used.
+            outcome: reached, replaced, or a sentence such as "dropped: ...".
+        """
         self.reached += outcome == "reached"
         if outcome not in ("reached", "replaced"):
             self.dropped, self._dropped_since = outcome, -1.0
@@ -146,7 +151,13 @@ class Health:
         return Condition(ERROR, "stale", f"joint state is stale{why}")
 
     def _events(self, t: float) -> list[Condition]:
-        """Return the conditions that counters show within the last WINDOW."""
+        """Return the conditions that counters show within the last WINDOW.
+
+        The counters are stored for later calls.
+
+        Args:
+            t: Time [s].
+        """
         controller, counters = self.controller, self.controller.counters
         cycles = controller.safety.cycles
         self._before.append((t, cycles, Counter(counters)))
@@ -201,9 +212,13 @@ class Health:
         return [Condition(WARN, "large error", message)]
 
     def _trajectory(self, t: float) -> list[Condition]:
-        """Return a condition for a dropped trajectory; else empty.
+        """Return a condition if the last trajectory was dropped; else empty.
 
-        It lasts for REMEMBERED seconds or until the next trajectory.
+        It lasts for REMEMBERED seconds from its first report, or until the next
+        trajectory; then `dropped` becomes None.
+
+        Args:
+            t: Time [s].
         """
         if self.dropped is None:
             return []

@@ -68,6 +68,7 @@ class Shadow:
     def disagreement(self, tau: np.ndarray) -> str | None:
         """Return a sentence if the second solver disagrees with an effort, else None.
 
+        A disagreement is a difference above absolute + relative max |tau| in any joint.
         A second solver that raises, or returns another shape or NaN, disagrees.
 
         Args:

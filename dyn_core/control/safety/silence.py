@@ -33,6 +33,12 @@ class Silence:
 
         None, too, before the first state. A stale state sets `samples.good` to 0.
 
+        A stop of kind zero or ramp that is in force sets the kind of the torque, else
+        on_stale does. For ramp it is gravity compensation with braking, if the
+        controller is enabled and has sent an effort, and neither the silence nor the
+        stop lasts longer than stop_time. Otherwise, and while the clock is paused, it
+        is zero.
+
         Args:
             t: Present time, monotonic [s].
             enabled: Whether the controller may send a torque other than zero.

@@ -54,7 +54,7 @@ class Gate:
         """Discard all efforts that are being computed; return the new generation.
 
         Args:
-            act: Function called under the lock, for example to send zero.
+            act: Function called under the lock, for example to send zero; None: none.
         """
         with self._lock:
             self.generation += 1
@@ -63,12 +63,17 @@ class Gate:
             return self.generation
 
     def send(self, ticket: int, publish: Callable[..., Any], *args: Any) -> bool:
-        """Call publish(*args) if no stop has come since the ticket.
+        """Call publish(*args) if no stop or reset has come since the ticket.
 
-        It is called under the lock; else the effort is counted in `discarded`.
+        It is called under the lock. Otherwise the effort is counted in `discarded`.
+
+        Args:
+            ticket: Result of `ticket` before the effort was computed.
+            publish: Function that sends the effort.
+            args: Its arguments.
 
         Returns:
-            Whether it was called.
+            Whether `publish` was called.
         """
         with self._lock:
             if ticket != self.generation:

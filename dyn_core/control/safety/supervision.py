@@ -99,10 +99,10 @@ class Supervisor:
     def check(self, t: float) -> bool:
         """Return whether zero effort must be sent at time t [s]; stops after a timeout.
 
-        The result is True at every call while a stop is in force.
-
-        If the check comes late, the supervisor itself was suspended, and efforts of
-        that time are still unread. The silence then counts only after a further GRACE.
+        The result is True at every call while a stop is in force. If the check comes
+        more than LATE after the deadline, the supervisor itself was suspended, and
+        efforts of that time are still unread: then the deadline is extended by GRACE,
+        once.
         """
         if self.stopped is None and self._deadline is not None and t >= self._deadline:
             if t > self._deadline + LATE and not self._graced:
@@ -138,8 +138,8 @@ class Supervisor:
             t: Present time, monotonic [s].
 
         Raises:
-            SettingError: The controller still sends effort, which would drive the robot
-                at once.
+            SettingError: The controller's last effort is not zero and came less than
+                `timeout` ago: it would drive the robot at once.
         """
         if self.stopped is None:
             self.resets += 1

@@ -99,13 +99,15 @@ def displacement(before: float, after: float, wrapped: int) -> float:
 def compare_states(
     rows: StateRows, known: int, made: int, dt: float, duration: float, jump: float
 ) -> int:
-    """Compare a state with bounds and with the previous state; write change and rate.
+    """Compare a state with bounds and with the previous state.
+
+    Writes rows.change and rows.rate; nothing without a previous state.
 
     Args:
-        rows: Both states.
-        known: Whether there is a previous state.
-        made: Whether velocities are computed from positions; then the displacement is
-            compared with the previous velocity.
+        rows: State, previous state, bounds, and the arrays to be written.
+        known: Whether there is a previous state, 0 or 1.
+        made: Whether velocities are computed from positions, 0 or 1; then the
+            displacement is compared with the previous velocity.
         dt: Measured time between the two states [s].
         duration: The same time, but at least the mean period [s].
         jump: Largest change of a position [rad | m].
@@ -114,7 +116,7 @@ def compare_states(
         Sum of NOT_FINITE, OUTSIDE (beyond the bounds), FAR (displacement beyond `jump`,
         or a raw change of more than MOST_TURNS of a wrapped joint) and APART
         (positions and velocity differ by more than `mismatch`); 0 if none applies.
-        Without a previous state FAR and APART are not tested, and nothing is written.
+        Without a previous state FAR and APART are not tested.
     """
     not_finite, outside, far, apart = 0, 0, 0, 0
     for k in range(len(rows.q)):
@@ -147,9 +149,11 @@ def compare_states(
 def add_to_window(rows: StateRows, first: int, half: float) -> int:
     """Add a state to the window; return 1 if a gap is larger than allowed, else 0.
 
+    Writes by_velocity, gap, q_window and qd_window of `rows`.
+
     Args:
         rows: State and window.
-        first: Whether the state begins the window.
+        first: Whether the state begins the window, 0 or 1; then the sums restart at 0.
         half: Half the time since the last state of the window [s].
     """
     beyond = 0
@@ -260,10 +264,13 @@ class StateCheck:
         )
 
     def beyond(self, q: np.ndarray, qd: np.ndarray) -> StateError:
-        """Return the StateError for a state outside the bounds; names the worst joint.
+        """Return the StateError for a state outside the bounds.
+
+        It names one joint: the one farthest outside its positions' bounds, or, if all
+        positions are inside, the one with the largest ratio of speed to bound.
 
         Args:
-            q, qd: Positions and velocities, (n,), of which one is outside.
+            q, qd: Positions and velocities, (n,); one number at least is outside.
         """
         if not ((q >= self.low) & (q <= self.high)).all():
             j = int(np.argmax(np.maximum(self.low - q, q - self.high)))
@@ -362,6 +369,10 @@ class LongMotion:
 
     def add(self, stamp: float) -> None:
         """Add the state in `rows`, which has passed the other checks.
+
+        A stamp before the last one, or more than `gap` after it, begins a new window.
+        On a disagreement `doubt` is set and a new window begins; a whole window without
+        one clears `doubt`.
 
         Args:
             stamp: Time stamp of the state [s].

@@ -30,7 +30,7 @@ class StateAge:
         self._accept()
 
     def _accept(self) -> None:
-        """Discard the history of refused states."""
+        """Discard the history of refused states, but not `unstamped`."""
         self._refused, self._least, self._most = 0, math.inf, -math.inf
 
     def check(self, stamp: float | None, clock: float | None) -> None:

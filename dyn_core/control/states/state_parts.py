@@ -126,6 +126,8 @@ class PartMerger:
     ) -> MergedState | None:
         """Add a part; return the merged state if it is complete, else None.
 
+        A newer part of a joint replaces its older one.
+
         Args:
             t: Time of receipt, monotonic [s].
             names: Joint names of the part; other joints are ignored.
@@ -134,9 +136,10 @@ class PartMerger:
             stamp: Time stamp [s]; None if there is none.
 
         Raises:
-            ShapeError: A joint is repeated, or a field has not one number per name.
-            SettingError: Earlier parts differ too much in time from this one; they are
-                dropped.
+            ShapeError: A controlled joint is repeated, or a field has not one number
+                per name; the part is ignored.
+            SettingError: Earlier parts differ too much in time from this one. They are
+                dropped; this part is retained.
         """
         places = [k for k, name in enumerate(names) if name in self._index]
         joints = [self._index[names[k]] for k in places]
@@ -157,8 +160,12 @@ class PartMerger:
     def _drop_distant(self, t: float, stamp: float | None) -> None:
         """Drop parts too far in time from the newest one, then raise a SettingError.
 
-        No error if there are none. One part with a stamp and one without are too far
-        apart.
+        Nothing happens if there are none. Too far is `spread` or more between the times
+        of receipt or between the stamps, or one part with a stamp and one without.
+
+        Args:
+            t: Time of receipt of the newest part [s].
+            stamp: Its time stamp [s]; None if there is none.
         """
         there = ~np.isnan(self._t)
         unstamped = np.isnan(self._stamps)
@@ -190,7 +197,10 @@ class PartMerger:
         )
 
     def _merged(self) -> MergedState:
-        """Return the merged state, and drop its parts."""
+        """Return the merged state, and drop its parts.
+
+        Requires a part for each joint.
+        """
         stamp = None if np.isnan(self._stamps).any() else float(self._stamps.min())
         fields = {k: v.copy() for k, v in self._values.items() if self._has[k].all()}
         merged = MergedState(float(self._t.min()), stamp, fields)

@@ -130,15 +130,16 @@ class Samples:
 
     @property
     def period(self) -> float | None:
-        """Mean time between two samples [s]; None before KNOWN samples."""
+        """Mean time between two samples [s]; None before KNOWN times were measured."""
         return self.mean_period if self._periods >= KNOWN else None
 
     @property
     def rate(self) -> np.ndarray:
         """Velocity on which positions and velocities of the last state agree, (n,).
 
-        The smaller of both, zero where their signs differ; without a previous state the
-        velocity alone. Requires a state.
+        Of the received velocity and the difference quotient of the positions it is the
+        one with the smaller absolute value, and zero where their signs differ. Without
+        a previous state it is the received velocity. Requires a state.
         """
         assert self._rate is not None
         return self._rate
@@ -154,9 +155,11 @@ class Samples:
     def _faults(
         self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None
     ) -> int:
-        """Return the fault bits of a state, see compare_states.
+        """Compare a state with bounds and the last valid state; return its fault bits.
 
-        The result is cached for the same pair of states.
+        The bits are those of compare_states, which also writes the result of the
+        comparison to the arrays `_rows`. The result is cached for the same pair of
+        states.
 
         Args:
             t: Time of receipt [s].
@@ -176,9 +179,10 @@ class Samples:
         return faults
 
     def repeats(self, t: float, stamp: float | None) -> bool:
-        """Return whether a stamp equals the last state's; count it.
+        """Return whether a stamp equals the stamp of the last state.
 
-        A state without a stamp is always new.
+        A repetition is counted, and its time of receipt is stored in `repeated`. A
+        state without a stamp is always new.
 
         Args:
             t: Time of receipt [s].
@@ -305,7 +309,10 @@ class Samples:
     ) -> str | None:
         """Return the reason why a state does not continue the previous ones, or None.
 
-        The reason is BACK, STALE, JUMPED or MOVED.
+        BACK: the stamp or `now` is before the last one. STALE: the last state is stale,
+        and the clock is not paused. JUMPED: `now` has advanced by more than
+        LONGEST_STEP + state_timeout. MOVED: a position has changed by more than
+        max_jump. The first that applies is returned; nothing is changed.
 
         Args:
             t: Time of receipt [s].
@@ -355,9 +362,9 @@ class Samples:
             self._note_jump(t)
 
     def _note_jump(self, t: float) -> None:
-        """Count a jump at time t [s].
+        """Count a jump at time t [s] in `jumps`.
 
-        After state_timeout without one it is the first.
+        If no other jump came within the last state_timeout, counting starts again at 1.
         """
         row = self.jumps > 0 and t - self._last_jump <= self.rules.state_timeout
         self.jumps, self._last_jump = self.jumps + 1 if row else 1, t
@@ -376,9 +383,11 @@ class Samples:
     ) -> None:
         """Store a checked state as the last valid one.
 
+        `good`, `rate` and the mean period are updated, too.
+
         Args:
             t: Time of receipt [s].
-            q, qd: Checked positions and velocities, (n,).
+            q, qd: Checked positions and velocities, (n,); stored without a copy.
             stamp: Time stamp [s]; None if there is none.
             now: Time on the clock of trajectories [s].
         """
@@ -408,9 +417,11 @@ class Samples:
     def silence(self, t: float) -> float | None:
         """Return the time since the state became stale [s]; None if it is fresh.
 
-        A state becomes stale state_timeout after its receipt.
+        A state becomes stale state_timeout after its receipt. None, too, before the
+        first state; a reset does not change the result.
 
-        None, too, before the first state.
+        Args:
+            t: Present time, monotonic [s].
         """
         seen = self.seen
         if seen is None or t - seen <= self.rules.state_timeout:
