@@ -132,7 +132,10 @@ class ContactSimulator(RobotPlant):
             self.warnings += self._beyond_limits()
 
     def _overlap(self) -> tuple[str, ...]:
-        """Return a sentence on the deepest overlap at the start; empty below DEEP."""
+        """Return a tuple with a sentence on the deepest overlap at the start.
+
+        It is empty if no overlap exceeds DEEP.
+        """
         pairs = self.contact_model.pairs
         contacts = [] if pairs is None else pairs.contacts(self.q0)
         worst = min(contacts, key=lambda c: c.gap, default=None)
@@ -216,7 +219,10 @@ class ContactSimulator(RobotPlant):
         return joint_forces(self.model, self.reactions(coordinates="link"))
 
     def _last_unsolved(self) -> str:
-        """Return a description of the last unsolved contact problem of the period."""
+        """Return a description of the last unsolved contact problem of the period.
+
+        If all are solved, the last problem is described. Requires a step in the period.
+        """
         unsolved = [report for report in self.reports if not report.converged]
         report = (unsolved or self.reports)[-1]
         return (
@@ -285,9 +291,15 @@ class ContactSimulator(RobotPlant):
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return q and qd after one step of length dt from time t [s].
+        """Return q and qd after one step from time t [s].
 
-        Raises InfeasibleError if the contact problem has no solution.
+        The length of the step is period / substeps; dt is not used. The step's report
+        is added to `reports`, its faults to `counters`.
+
+        Raises:
+            InfeasibleError: The contact problem has no solution.
+            NonFiniteError: The result, or f_ext, is not finite.
+            ShapeError: f_ext has another shape.
         """
         tau = self._acting(t, q) if self.compensates_gravity else self.tau
         arrays = self.arrays
@@ -313,10 +325,15 @@ class ContactSimulator(RobotPlant):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return q and qd after one step of the stepper event_driven.
 
+        The reports of flights and impacts are added to `reports`, faults to `counters`.
+
         Args:
             t: Time at the start of the step [s].
             q, qd: State at the start, (nq,) and (nv,).
             forces: Joint and external forces of the step.
+
+        Raises:
+            InfeasibleError: A contact problem has no solution.
         """
         assert self._events is not None
         self._events.counters = self.counters
@@ -339,7 +356,11 @@ class ContactSimulator(RobotPlant):
         return q, qd
 
     def _count(self, arrays: ArrayStep, record: StepRecord) -> None:
-        """Count the faults of a step.
+        """Count the faults of a step in `counters`.
+
+        Args:
+            arrays: Arrays of the step, which name its contacts.
+            record: Record of the step.
 
         Raises:
             InfeasibleError: The contact problem has no solution; has its residual.
@@ -394,8 +415,8 @@ class ContactSimulator(RobotPlant):
 
             f_i = f_net_i - f_ext_i - contacts_i + sum of the children's
 
-        f_i acts on body i, from its parent. Mean acceleration and mean contact forces
-        of the step are used.
+        f_i acts on body i, from its parent; row 0 is for body 1. Mean acceleration and
+        mean contact forces of the step are used.
 
         Args:
             options: Options of the solver joint_reactions: coordinates (body, socket,
@@ -403,6 +424,7 @@ class ContactSimulator(RobotPlant):
 
         Raises:
             UnsupportedError: The robot has loops, or no step has been made.
+            ShapeError, NonFiniteError: f_ext is invalid.
 
         Source: LCP-15.
         """

@@ -122,7 +122,10 @@ def _descend(
     tolerance: float,
     rounds: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Take Gauss-Newton steps of at most 0.5 in a coordinate; return q and residuals.
+    """Take Gauss-Newton steps until the loops are closed; return q and residuals.
+
+    A step is scaled down so that no coordinate changes by more than 0.5. If the rounds
+    do not suffice, the last q is returned; no error is raised.
 
     Args:
         model: Robot with loops.
@@ -131,6 +134,9 @@ def _descend(
         free: Indices of the velocity coordinates that may change.
         tolerance: Largest absolute residual at which to stop.
         rounds: Maximum number of steps.
+
+    Raises:
+        SingularError, NonFiniteError: As for `_regular`.
     """
     still = np.zeros(model.nv)
     q, f, A = _regular(model, program, q, free)
@@ -153,8 +159,18 @@ def _regular(
     """Return q, residuals and Jacobian, with q shifted away from a singular position.
 
     At coinciding ends of a rod, or opposite axes of a hinge, the direction of motion is
-    undetermined: q is then shifted at random. Raises SingularError if MOVES shifts do
-    not help, NonFiniteError if a residual is not finite.
+    undetermined: q is then shifted at random. Rows in velocities (rolling) have zeros
+    in the Jacobian.
+
+    Args:
+        model: Robot with loops.
+        program: Function of q and qd, see constraint_rows.
+        q: Position, (nq,).
+        free: Indices of the velocity coordinates that may change.
+
+    Raises:
+        SingularError: MOVES shifts do not help.
+        NonFiniteError: A residual is not finite.
     """
     still, rng = np.zeros(model.nv), np.random.default_rng(1)
     for _ in range(MOVES):

@@ -151,6 +151,8 @@ def _bent_rows(
 def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], ...]:
     """Return groups of the names of mutually dependent rows.
 
+    Independent rows are left out; a row that is dependent alone is a group of its own.
+
     Args:
         names: Names of all rows, (m,).
         dependent: Orthonormal basis of the left null space, (m, k).

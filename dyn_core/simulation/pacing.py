@@ -70,7 +70,10 @@ class Pace:
 
     @property
     def real_time_factor(self) -> float | None:
-        """Ratio of simulated to wall time in the window; None right after a start."""
+        """Ratio of simulated to wall time in the window.
+
+        None until three measurements, window / MARKS apart, were made since a restart.
+        """
         if len(self._marks) < 3:
             return None
         (t0, moved0, *_), (t1, moved1, *_) = self._marks[0], self._marks[-1]
@@ -80,7 +83,7 @@ class Pace:
     def missed_share(self) -> float:
         """Fraction of due cycles that were missed in the window.
 
-        0 right after a start.
+        0 until three measurements, window / MARKS apart, were made since a restart.
         """
         if len(self._marks) < 3:
             return 0.0

@@ -54,6 +54,9 @@ class SimulatedPlant(ABC):
     def _check_settings(self, *times: str) -> None:
         """Raise a SettingError for a setting that is out of range.
 
+        Checked are period, command_timeout, substeps, `times`, and that settings with a
+        default of True or False are bool.
+
         Args:
             times: Names of further settings that must be positive durations.
         """

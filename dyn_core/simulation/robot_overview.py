@@ -47,7 +47,7 @@ def describe(model: Model) -> list[str]:
 
 
 def _joints(model: Model) -> list[str]:
-    """Return the lines of the joint table."""
+    """Return the lines of the joint table: a header, then one for each moving body."""
     header = (
         "joint",
         "kind",
@@ -107,7 +107,10 @@ def _number(x: Any) -> str:
 
 
 def _total(model: Model) -> RigidInertia:
-    """Return the inertia of all moving bodies in base coordinates, joints at zero."""
+    """Return the inertia of all moving bodies in base coordinates.
+
+    The joints are at model.neutral().
+    """
     X, total = [Transform.identity()], RigidInertia.zero()
     parts = split_q(model, Vector(model.neutral().tolist()))
     for i in model.bodies:

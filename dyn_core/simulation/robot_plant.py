@@ -62,10 +62,18 @@ class RobotPlant(SimulatedPlant):
     warnings: tuple[str, ...] = ()
 
     def _check_settings(self, *times: str) -> None:
-        """Raise a SettingError or ModelError for a setting that is out of range.
+        """Check the settings except the initial state.
+
+        `prescribed` becomes a tuple, and `carried` is set.
 
         Args:
             times: Names of further settings that must be positive durations.
+
+        Raises:
+            SettingError: A setting is out of range, a joint is prescribed twice, or
+                compensates_gravity is set for a robot with loops or a floating root.
+            ModelError: A prescribed joint, or the payload link, is unknown.
+            UnsupportedError: `model` is not a Model.
         """
         check_robot(self.model, type(self).__name__)
         super()._check_settings(*times)
@@ -97,7 +105,10 @@ class RobotPlant(SimulatedPlant):
             )
 
     def _prepare(self) -> None:
-        """Check the initial state, set `warnings`, and reset the robot to it.
+        """Check the initial state, and reset the robot to it.
+
+        q0, qd0, effort_limit, compensated and warnings are set. To be called after
+        `_check_settings`.
 
         Raises:
             SettingError: q0 or qd0 is invalid.
@@ -130,22 +141,31 @@ class RobotPlant(SimulatedPlant):
         return [*(["time"] if self.model.driven else []), *self.carried.paths]
 
     def _more(self, t: float) -> tuple[Any, ...]:
-        """Return further inputs of a Program: time of driven joints, payload."""
+        """Return further inputs of a Program: time if joints are driven, then payload.
+
+        Args:
+            t: Time [s].
+        """
         return (*((t,) if self.model.driven else ()), *self.carried.values)
 
     def attach(self, payload: Payload | None) -> None:
         """Attach a payload at payload_link from now on, or remove it (None).
 
         Raises:
-            SettingError: There is no payload_link.
+            SettingError: A payload is given but there is no payload_link.
         """
         self.carried.attach(payload)
 
     def _acting(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return the joint forces of the motors, (nv,) [N·m | N].
 
-        With compensates_gravity, tau + g(q) within the effort limits, also stored as
-        applied_effort; else the command.
+        They are the command. With compensates_gravity the weight g(q) of the
+        coordinates in `compensated` is added and the sum is clipped to the effort
+        limits; it is also stored as applied_effort.
+
+        Args:
+            t: Time [s].
+            q: Position, (nq,).
         """
         if not self.compensates_gravity:
             return self.tau
@@ -178,9 +198,10 @@ class RobotPlant(SimulatedPlant):
         return close_loops(model, q, tries=20) if model.loops else q
 
     def _beyond_limits(self) -> tuple[str, ...]:
-        """Return a sentence on the joint that starts farthest beyond its limits.
+        """Return a tuple with a sentence on a joint that starts beyond its limits.
 
-        Empty if none is more than DEEP beyond.
+        It names the joint of one coordinate that is farthest beyond its position
+        limits; the tuple is empty if none is beyond by more than DEEP.
         """
         model, beyond = self.model, {}
         for i in model.independent:
@@ -199,9 +220,10 @@ class RobotPlant(SimulatedPlant):
         )
 
     def _explained(self, error: DynError) -> DynError:
-        """Return a step's error, with the warnings of the start if not finite.
+        """Return a step's error.
 
-        They are added to a NonFiniteError; other errors are returned unchanged.
+        To a NonFiniteError the warnings of the initial state are added; other errors
+        are returned unchanged.
         """
         if not isinstance(error, NonFiniteError) or not self.warnings:
             return error

@@ -417,14 +417,29 @@ class _RunRecorder:
         )
 
     def put(self, k: int, t: float, robot: RobotPlant, reference: Any) -> None:
-        """Write row k: time, state, command, and reference if there is one."""
+        """Write row k: time, state, command, and the reference's position.
+
+        Without a reference the row of `q_ref` remains NaN.
+
+        Args:
+            k: Index of the row.
+            t: Time [s].
+            robot: Simulator before the period.
+            reference: Object with the position `q`, (nq,), or None.
+        """
         self.commanded = self.commanded or robot.commanded is not None
         self.t[k], self.q[k], self.qd[k], self.tau[k] = t, robot.q, robot.qd, robot.tau
         if reference is not None:
             self.q_ref[k] = reference.q
 
     def without_effect(self, prescribed: Sequence[str]) -> tuple[str, ...]:
-        """Return a sentence if prescribed joints were commanded forces, else empty."""
+        """Return a tuple with a sentence if prescribed joints were commanded forces.
+
+        The tuple is empty if all their commands were zero.
+
+        Args:
+            prescribed: Names of joints with prescribed accelerations.
+        """
         lost = [
             name for name in prescribed if self.tau[:, self.model.v_slice(name)].any()
         ]
@@ -441,7 +456,9 @@ class _RunRecorder:
     ) -> Recording:
         """Return the Recording, with the energies of all rows.
 
-        `warnings`: sentences on the run.
+        Args:
+            robot: Simulator after the run.
+            warnings: Sentences on the run.
         """
         energy = np.zeros(0)
         if len(self.t):
@@ -460,7 +477,12 @@ class _RunRecorder:
 
 
 class _Progress:
-    """Progress line on the terminal, for long runs only."""
+    """Progress line on the terminal, for long runs only.
+
+    Args:
+        duration: Simulated time of the run [s].
+        wanted: Whether to show it; it is shown only if stderr is a terminal.
+    """
 
     def __init__(self, duration: float, wanted: bool) -> None:
         self.duration, self.wanted = duration, wanted and sys.stderr.isatty()
