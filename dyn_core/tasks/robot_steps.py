@@ -134,7 +134,15 @@ class FreeStep:
 
 
 def _fitting(program: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the values as the last inputs of a Program: (rows,) for scalar inputs."""
+    """Return the values as the last inputs of a Program.
+
+    Args:
+        program: Program whose last inputs are the values.
+        values: Arrays (rows, size), in the order of these inputs.
+
+    Returns:
+        The same arrays; (rows,) where the input is a scalar.
+    """
     ports = program.inputs[len(program.inputs) - len(values) :]
     return [x if port.shape else x[:, 0] for x, port in zip(values, ports, strict=True)]
 
@@ -168,7 +176,18 @@ class FloorStep:
 
     @staticmethod
     def impulses(model: Model, world: Any) -> int:
-        """Return three impulses for each point that can touch a half-space."""
+        """Return the number of contact impulses of a state.
+
+        It is three for each pair of a half-space and a point that can touch it. The
+        points are candidate points of the shapes of moving bodies.
+
+        Args:
+            model: Robot.
+            world: Half-spaces; None: one floor.
+
+        Raises:
+            UnsupportedError: A shape is no sphere, capsule, box or cylinder.
+        """
         return 3 * sum(
             len(candidate_points(placed, Vector(half.normal)))
             for half in _half_spaces(world)

@@ -199,7 +199,10 @@ class RobotTask:
 
     @property
     def ns(self) -> int:
-        """Number of entries of the flat state."""
+        """Number of entries of the flat state, whose parts are in `layout`.
+
+        The first access calls `initial` once; raises ShapeError as `drawn` does.
+        """
         return max(part.stop for part in self.layout.values())
 
     @property
@@ -230,7 +233,11 @@ class RobotTask:
         return ((-math.inf, math.inf),) * self.no
 
     def drawn(self, rng: np.random.Generator, rows: int) -> Start:
-        """Return q, qd and memory from `initial`; ShapeError for other results."""
+        """Return q (rows, nq), qd (rows, nv) and memory (rows, k) from `initial`.
+
+        Raises:
+            ShapeError: `initial` returns no three arrays, or one has another shape.
+        """
         drawn = self.initial(rng, rows)
         if not isinstance(drawn, (tuple, list)) or len(drawn) != 3:
             what = f"{self.name}: the result of initial"
@@ -250,7 +257,8 @@ class RobotTask:
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
         """Draw initial flat states, row by row, (rows, ns).
 
-        Impulses, action and time are zero. Raises ShapeError as `drawn` does.
+        q, qd and memory come from `initial`, parameters from `values`; impulses, action
+        and time are zero. Raises ShapeError as `drawn` does.
         """
         part, state = self.layout, np.zeros((rows, self.ns))
         for row in state:

@@ -257,7 +257,10 @@ class Task(System):
         )
 
     def cost(self, action: Any) -> Any:
-        """Return the sum of squares of action / bound, the larger of both bounds."""
+        """Return sum_i (action_i / bound_i)².
+
+        bound_i is the larger absolute value of the two bounds of entry i.
+        """
         squares = 0.0
         for a, (low, high) in zip(action, self.action_bounds, strict=True):
             part = a * (1.0 / max(-low, high))
