@@ -90,6 +90,12 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Return observation, reward, terminated, truncated, info after one step.
 
+        In an environment from gymnasium.make `truncated` is False: its wrapper
+        truncates. info is empty, or {"diverged": True}.
+
+        Args:
+            action: Action, (na,), or with task.choices its index.
+
         Raises:
             ShapeError, NonFiniteError: The action is invalid.
             NonFiniteError: The motion diverged, and divergence is "raise".

@@ -210,7 +210,11 @@ class EpisodeRules:
         self._picture: Any = None
 
     def _cast(self, seen: np.ndarray) -> np.ndarray:
-        """Return observations in the dtype of the environment."""
+        """Return observations in the dtype of the environment.
+
+        If it differs from float64 and there is a `_cast_buffer`, this buffer is
+        returned.
+        """
         if seen.dtype == self._dtype:
             return seen
         if self._cast_buffer is None:
@@ -219,9 +223,15 @@ class EpisodeRules:
         return self._cast_buffer
 
     def _acted(self, actions: Any) -> np.ndarray:
-        """Return the action in SI units, (na,), or those of all rows, (rows, na).
+        """Return the action in SI units, (na,), or the actions of all rows, (rows, na).
 
-        Raises ShapeError for another shape, dtype or choice, NonFiniteError for NaN.
+        Args:
+            actions: Action, or with task.choices its index; for a vector one for each
+                row.
+
+        Raises:
+            ShapeError: Shape or dtype is wrong, or an index is no choice.
+            NonFiniteError: A number is NaN or infinite.
         """
         array, rows = np.asarray(actions), self._rows
         name = "actions" if rows else "action"

@@ -149,6 +149,17 @@ class TaskVectorEnv(
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Return observations, rewards, terminated, truncated and info after one step.
 
+        Finished environments are reset as set by autoreset_mode, see the class. Then
+        info has "final_obs" and "_final_obs" in mode SAME_STEP, and "diverged" and
+        "_diverged" if a motion diverged; else it is empty.
+
+        Args:
+            actions: Actions, (num_envs, na), or with task.choices their indices,
+                (num_envs,).
+
+        Returns:
+            Observations (num_envs, no), and arrays (num_envs,) of rewards and booleans.
+
         Raises:
             ShapeError, NonFiniteError: An action is invalid.
             NonFiniteError: A motion diverged, and divergence is "raise".
@@ -181,10 +192,14 @@ class TaskVectorEnv(
     ) -> dict[str, Any]:
         """Restore the last valid state of rows that diverged; return info about them.
 
-        The result is {} if none did. Raises NonFiniteError if divergence is "raise".
+        These rows are terminated. The result is {} if none diverged, else "diverged"
+        and "_diverged", bool, (num_envs,).
 
         Args:
             seen, reward: Results of the step, corrected in place.
+
+        Raises:
+            NonFiniteError: A row diverged, and divergence is "raise".
         """
         rows = diverged_rows(seen)
         if self._mode is AutoresetMode.NEXT_STEP:
@@ -200,13 +215,23 @@ class TaskVectorEnv(
         return {"diverged": diverged, "_diverged": diverged.copy()}
 
     def _begin(self, rows: np.ndarray) -> np.ndarray:
-        """Reset the environments with these indices; return their observations."""
+        """Draw new states of the environments with these indices; return observations.
+
+        Their step counts become 0.
+        """
         states = self.task.start(self.np_random, len(rows))
         self._state[rows], self._steps[rows] = states, 0
         return self._observed(states)
 
     def set_state(self, state: Any) -> np.ndarray:
-        """Continue all episodes from states, (rows, ns) [SI]; see EpisodeRules."""
+        """Continue all episodes from states, (rows, ns) [SI]; return observations.
+
+        The number of steps in an episode stays, and a finished episode continues: the
+        next step does not reset it. No reset is needed before.
+
+        Raises:
+            ShapeError, NonFiniteError: The states are invalid.
+        """
         seen = super().set_state(state)
         self._done[:] = False
         return seen
