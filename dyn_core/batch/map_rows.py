@@ -345,9 +345,16 @@ class BatchRun:
         return self._value(), self._failed()
 
     def _recovered(self, workers: int) -> int:
-        """Load the finished chunks of the journal; return how many rows they have.
+        """Load the finished chunks of the journal; return the number of their rows.
 
-        Raises BatchError if some of these rows failed and `status` is False.
+        Their failed rows are stored in `runs`, and the values of the reduction are
+        combined. Chunks whose results differ from their checksums are left out.
+
+        Args:
+            workers: Number of threads that compute checksums.
+
+        Raises:
+            BatchError: Some of these rows failed, and `status` is False.
         """
         self._drop_changed_chunks(workers)
         journal = {} if self.journal is None else self.journal.done
@@ -362,7 +369,13 @@ class BatchRun:
         return sum(map(self._size, self.runs))
 
     def _drop_changed_chunks(self, workers: int) -> None:
-        """Drop finished chunks whose results differ from their checksums; warn once."""
+        """Drop finished chunks whose results differ from their checksums; warn once.
+
+        They are removed from journal.done, and so computed again.
+
+        Args:
+            workers: Number of threads that compute checksums.
+        """
         if self.journal is None or self.targets is None or not self.journal.done:
             return
         done, changed = self.journal.done, []
@@ -414,7 +427,11 @@ class BatchRun:
         return on_threads(task, missing, min(workers, len(missing)))
 
     def _value(self) -> Any:
-        """Return the result arrays, or the value of the reduction."""
+        """Return the results of map_rows without status.
+
+        They are the array of one output, a named tuple of the arrays of several, or the
+        value of the reduction.
+        """
         if self.targets is None:
             return self._fold.value
         arrays = self.targets.arrays

@@ -130,9 +130,10 @@ def _digest(program: Program[Any]) -> str:
 
 
 def _algorithm(program: Program[Any]) -> str:
-    """Return a digest of the operations, or of the code if no Graph has them all.
+    """Return a digest of the Graph's operations.
 
-    Limits of the digest of code: see code_digest.
+    Without a Graph (engine plain), or if the Graph calls Programs, return the weaker
+    digest of the solver's code, see code_digest.
     """
     facts = getattr(program, "facts", None)
     if facts is not None:
