@@ -71,8 +71,8 @@ class Controller(Laws):
     def _prepare_reference(self) -> tuple[str, ...]:
         """Create sample checks and follower; return the names of wrapped joints.
 
-        The attributes wrapped, samples, limits and follower are set. Without the
-        setting `wrap`, the continuous joints are wrapped.
+        Sets the attributes wrapped, samples, limits and follower. Without the setting
+        `wrap`, the continuous joints are wrapped.
 
         Raises:
             SettingError: The setting state_bounds is invalid.
@@ -398,10 +398,9 @@ class Controller(Laws):
     def _take_over(self) -> None:
         """Start the reference at the robot's state when the law begins to act.
 
-        The reference of a robot slower than BRISK is at rest at its position; that of a
-        faster robot starts with its velocity and brakes, because a reference at rest
-        would brake the robot at full effort. No effect while a trajectory runs or
-        waits.
+        A robot slower than BRISK gets a reference at rest; a faster one a reference
+        that starts with its velocity and brakes, because a reference at rest would
+        brake the robot at full effort. No effect while a trajectory runs or waits.
         """
         follower = self.follower
         if follower.running is not None or follower.pending is not None:

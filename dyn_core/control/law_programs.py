@@ -37,8 +37,8 @@ def build_law(
 ) -> Any:
     """Return the prepared Program of a mode's control law.
 
-    Its inputs are those of computed_torque, joint_impedance or gravity_compensation,
-    then the time if the model has driven joints, then `paths`.
+    Its inputs are the inputs of the solver computed_torque, joint_impedance or
+    gravity_compensation, then the time if the model has driven joints, then `paths`.
 
     Args:
         model: Robot.

@@ -46,7 +46,7 @@ class Laws(ControllerSettings):
     def _build_laws(self, wrap: tuple[str, ...]) -> Callable[[Any, Any], Any]:
         """Build the Programs; return a function that builds a law with another solver.
 
-        The attributes robot, driven, law, weight, carrying and inertia are set. The
+        Sets the attributes robot, driven, law, weight, carrying and inertia. The
         function takes a solver of INVERSE_DYNAMICS and an engine, and returns a Program
         of the same mode.
 
@@ -170,8 +170,13 @@ class Laws(ControllerSettings):
     def _carry(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the effort of gravity compensation with braking, (nv,) [N·m | N].
 
-        The braking gain is kd where it acts before the inertia and is not zero, else
-        BRAKING.
+            tau = g(q) - H kd qd,   kd the gain kd; BRAKING where it is zero
+
+        In mode impedance kd is a joint damping, and BRAKING is used for all joints. The
+        payload counts; the effort is not limited.
+
+        Args:
+            q, qd: Joint position and velocity, (nv,).
         """
         acts = (self.kd > 0) & (not self.stiff)
         braking = np.where(acts, self.kd, BRAKING)
@@ -201,7 +206,7 @@ class Laws(ControllerSettings):
         return tau + self.follower.effort if self.feed_forward else tau
 
     def _more(self) -> tuple[Any, ...]:
-        """Return further inputs of a law: time if joints are driven, then the payload."""
+        """Return further inputs of a law: time, if joints are driven, and payload."""
         time = (self.now,) if self.driven else ()
         return (*time, *self.carried.values)
 

@@ -48,7 +48,8 @@ def with_missing_joints(
 
     Missing joints are appended after the given ones, with constant positions, and zero
     velocities, accelerations and efforts where the trajectory has any. A trajectory
-    that has all joints is returned unchanged.
+    that has all joints is returned unchanged; so is a quantity whose number of rows
+    differs from the number of times.
 
     Args:
         rows: Trajectory of some joints of the controller.

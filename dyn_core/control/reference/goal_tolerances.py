@@ -208,10 +208,15 @@ def checked_timeout(cmd_timeout: float, goal_time: float) -> float:
 def _by_joint(
     what: str, values: Mapping[str, float], joints: Sequence[str]
 ) -> np.ndarray:
-    """Return tolerances, given by joint name, in the order of the joints, (n,).
+    """Return tolerances in the order of the joints, (n,); 0 where none is given.
 
-    `what` (trajectory or goal) names the setting in messages. Raises SettingError for
-    an unknown joint or an invalid tolerance.
+    Args:
+        what: trajectory or goal, for messages.
+        values: Tolerances by joint name.
+        joints: Names.
+
+    Raises:
+        SettingError: A joint is unknown, or a tolerance is negative or not finite.
     """
     for name, value in values.items():
         if name not in joints:

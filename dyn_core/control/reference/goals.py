@@ -218,7 +218,12 @@ class GoalTracker:
     def _outcome(self, tracked: _Tracked, t: float) -> GoalOutcome | None:
         """Return the outcome of a goal in this cycle, or None if it continues.
 
-        If a tolerance is violated, the robot brakes, see `_aborted`.
+        If a tolerance is violated, the robot brakes, see `_aborted`. A canceled goal
+        has its outcome when the braking motion has ended.
+
+        Args:
+            tracked: Goal.
+            t: Time of receipt of the state, or time of the watchdog [s].
         """
         motion, c = tracked.motion, self.controller
         reason = self._interruption(tracked, t)
@@ -324,13 +329,24 @@ class GoalTracker:
         return self.last is not None and c.follower.pending is None and c.q is not None
 
     def _dropped(self, tracked: _Tracked, reason: str) -> GoalOutcome:
-        """Return the outcome "aborted" with the code INVALID_GOAL; no other effect."""
+        """Return the outcome "aborted" with the code INVALID_GOAL; no other effect.
+
+        Args:
+            tracked: Goal.
+            reason: Sentence of the outcome.
+        """
         return GoalOutcome(tracked.goal, "aborted", GoalCode.INVALID_GOAL, reason)
 
     def _interruption(self, tracked: _Tracked, t: float) -> str | None:
         """Return the reason why the controller does not follow a goal, or None.
 
-        None, too, while the goal waits, or after its trajectory has come to its end.
+        Reasons are a stop, a disabled controller, a stale state, a reset since the goal
+        was accepted, and a trajectory that was replaced or dropped. None, too, while
+        the goal waits, or after its trajectory has come to its end.
+
+        Args:
+            tracked: Goal.
+            t: Present time [s].
         """
         c, motion = self.controller, tracked.motion
         if c.stopped is not None:

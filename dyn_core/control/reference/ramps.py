@@ -54,7 +54,7 @@ def ramp(
 ) -> Trajectory | None:
     """Return a ramp at one end of a path of straight pieces, or None.
 
-    Times of the result are those of the path. The path is traversed at a varying rate
+    Times of the result are times of the path. The path is traversed at a varying rate
     (path time per time). A ramp at the beginning starts with the given rate, and joins
     the path at the path's own time and rate 1; one at the end does the reverse. None if
     no ramp is needed: the rate is 1, the path rests, or there is no time.

@@ -144,9 +144,12 @@ class Safety:
         return np.where(np.abs(self.good) >= self.limit, np.sign(self.good), 0.0)
 
     def carried(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Return the effort of gravity compensation with braking, within limits.
+        """Return the effort of gravity compensation with braking, within limits, (nv,).
 
-        Zeros if it cannot be computed or is not finite.
+        Zeros, and a count, if it cannot be computed or is not finite.
+
+        Args:
+            q, qd: Joint position and velocity, (nv,).
         """
         tau = self._finite(lambda: self.weight(q, qd))
         if tau is None:
@@ -310,7 +313,10 @@ class Safety:
         return None
 
     def _limited(self, tau: np.ndarray) -> np.ndarray:
-        """Return an effort clipped to the limits; count if it was clipped."""
+        """Return an effort, (nv,), clipped to [-limit, limit].
+
+        An effort that was clipped is counted.
+        """
         # For a few joints, lists are several times faster than arrays.
         for x, limit in zip(tau.tolist(), self.limit.tolist(), strict=True):
             if not -limit <= x <= limit:

@@ -103,8 +103,11 @@ def envelope_check(  # type: ignore[no-untyped-def]
 ):
     """Return the number of values outside their bounds, and the values.
 
-    A value is inside if |value| <= bound; NaN is outside. `bounds` has one number for
-    each value of envelope_values, in the same order; the other arguments are as there.
+    A value is inside if |value| <= bound; NaN is outside.
+
+    Args:
+        model, q, qd, tau, tau_before, error, rate, dt, frame: As in envelope_values.
+        bounds: One number for each value of envelope_values, in the same order.
     """
     values = envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame)
     pairs = zip(values, bounds, strict=True)

@@ -96,7 +96,7 @@ class Shadow:
 
 
 def check_apart(settings: ShadowSettings, solver: Any, law: Any, second: Any) -> None:
-    """Check that the shadow differs from the law: equal Programs would err alike.
+    """Check that the shadow differs from the law: equal Programs have equal errors.
 
     Args:
         settings: Settings of the shadow.

@@ -404,8 +404,9 @@ class Samples:
         self.good += 1
 
     def _measure(self, dt: float) -> None:
-        """Update the mean period with a time between two states.
+        """Update the mean period with a time dt between two states [s].
 
+        It is the mean of all times for the first MEAN states, then an exponential mean.
         Times above state_timeout are ignored: they are interruptions.
         """
         if dt > self.rules.state_timeout:
