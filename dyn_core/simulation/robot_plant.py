@@ -107,7 +107,7 @@ class RobotPlant(SimulatedPlant):
     def _prepare(self) -> None:
         """Check the initial state, and reset the robot to it.
 
-        q0, qd0, effort_limit, compensated and warnings are set. To be called after
+        Sets q0, qd0, effort_limit, compensated and warnings. To be called after
         `_check_settings`.
 
         Raises:

@@ -233,7 +233,14 @@ class Rollout:
         """Return joint forces (N, nv), step lengths (N,), and further inputs.
 
         The list of further inputs has the start time of each step, (N,), if there are
-        driven joints, else it is empty. Raises ShapeError for wrong shapes.
+        driven joints, else it is empty.
+
+        Args:
+            tau: Joint forces of each step, (N, nv) [N·m | N].
+            dt: Length of the steps, one number or (N,) [s].
+
+        Raises:
+            ShapeError: An array has the wrong shape.
         """
         wanted = f"shape (N, {self.model.nv})"
         tau = float_array("tau", tau, wanted)

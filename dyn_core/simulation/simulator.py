@@ -139,7 +139,7 @@ def control_law(controller: Any) -> ControlLaw:
 
 
 def _returning(law: ControlLaw) -> ControlLaw:
-    """Wrap a function so that a result of None raises a SettingError.
+    """Return a control law that raises a SettingError where `law` returns None.
 
     None is most often a forgotten `return`.
     """
