@@ -118,7 +118,11 @@ class ChainTask(Task):
         return [torque.get(i, 0.0) for i in range(self.system.n)]
 
     def directions(self, x: Matrix) -> list[Vector]:
-        """Return the vectors of the links over their nominal lengths, (n-1, 2)."""
+        """Return the vectors of the links over their nominal lengths, n-1 of (2,).
+
+        Args:
+            x: Positions of the joints, (n, 2) [m].
+        """
         rows = [Vector(row) for row in x.rows]
         return [
             (rows[i + 1] - rows[i]) * (1.0 / length)

@@ -102,7 +102,12 @@ class JointTargets:
         )
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv), for actions (n, joints); zero elsewhere."""
+        """Return joint forces, (n, nv) [N·m | N]; zero for all other joints.
+
+        Args:
+            rows: States.
+            action: Actions, (n, joints).
+        """
         error = self.home + self.scale * action - rows.q[:, self.positions]
         tau = self.kp * error - self.kd * rows.qd[:, self.velocities]
         forces = np.zeros((len(action), self.nv))
@@ -154,7 +159,12 @@ class JointTorques:
         return cls(model.nv, velocities, scale, _limits(model, velocities))
 
     def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
-        """Return joint forces, (n, nv), for actions (n, joints); zero elsewhere."""
+        """Return joint forces, (n, nv) [N·m | N]; zero for all other joints.
+
+        Args:
+            rows: Not used.
+            action: Actions, (n, joints).
+        """
         forces = np.zeros((len(action), self.nv))
         tau = np.clip(self.scale * action, -self.limit, self.limit)
         forces[:, self.velocities] = tau
@@ -162,6 +172,11 @@ class JointTorques:
 
 
 def _limits(model: Model, velocities: np.ndarray) -> np.ndarray:
-    """Return the effort limits at indices of qd; inf where the robot has none."""
+    """Return effort limits, (joints,); infinite where the robot has none.
+
+    Args:
+        model: Robot.
+        velocities: Indices of the joints in qd.
+    """
     limit = np.asarray(model.effort_limit, float)[velocities]
     return np.where(limit > 0, limit, np.inf)

@@ -306,7 +306,10 @@ class RobotTask:
         self._check_reward()
 
     def _check_reward(self) -> None:
-        """Call `reward` with two rows and check its result; errors as of `prepare`."""
+        """Call `reward` with two rows and check its result.
+
+        Raises ModelError and ShapeError as `prepare` does.
+        """
         rows = self.rows(self.start(np.random.default_rng(0), 2))
         try:
             reward = np.asarray(self.reward(rows, np.zeros((2, self.na)), rows), float)

@@ -165,14 +165,19 @@ class Task(System):
 
     @abstractmethod
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Return the reward of a step, from both states and the clipped action."""
+        """Return the reward of a step.
+
+        Args:
+            before, after: States before and after the step, (ns,).
+            action: Clipped action, (na,).
+        """
 
     def over(self, after: Any) -> Any:
         """Return 1 if a state ends the episode, else 0; by default 0."""
         return 0.0
 
     def settle(self, state: Any) -> Any:
-        """Return the state corrected after a step; by default unchanged."""
+        """Return the state that replaces a state after a step; by default unchanged."""
         return state
 
     @abstractmethod
@@ -235,7 +240,11 @@ class Task(System):
         return self.system.unit(path)
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> Task:
-        """Return the task with parameters of the system, by path, unchecked."""
+        """Return the task with other parameters of its system, which are not checked.
+
+        Args:
+            values: Numbers of each parameter, by path.
+        """
         return replace(self, system=self.system.with_values(values))
 
     def changed(self, **changes: Any) -> Task:

@@ -104,7 +104,7 @@ class Walker(ChainTask):
         return [*pose, *angles, *rates]
 
     def middle(self, state: Any) -> Any:
-        """Return the x coordinate of the trunk's middle [m]."""
+        """Return the x coordinate of the middle of the trunk in a state [m]."""
         x = self.parts(state)[0].rows
         return (x[self.REAR][0] + x[self.FRONT][0]) * 0.5
 
