@@ -25,8 +25,8 @@ class TaskEnv(EpisodeRules, gymnasium.Env[np.ndarray, Any]):
     Finite actions beyond their bounds are clipped. In an environment from
     gymnasium.make the wrapper TimeLimit truncates episodes; otherwise max_episode_steps
     does. A step after the end of an episode continues the motion. A motion that
-    diverges ends the episode: the observation is the one of the last valid state, the
-    reward is 0 and info["diverged"] is True.
+    diverges ends the episode with the observation of the last valid state, the reward 0
+    and info["diverged"] True.
 
     Attributes:
         task: The task.

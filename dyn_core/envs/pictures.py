@@ -192,7 +192,11 @@ class RobotPicture(TaskPicture):
         self._look(places)
 
     def _look(self, places: np.ndarray) -> None:
-        """Center the view on points, (k, 3) [m], and draw the floor grid about them."""
+        """Center the view on points and draw the floor grid about them.
+
+        Args:
+            places: Points, (k, 3) [m]; without any, the origin.
+        """
         if not len(places):
             places = np.zeros((1, 3))
         middle = (places.min(axis=0) + places.max(axis=0)) / 2

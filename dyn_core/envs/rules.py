@@ -162,11 +162,11 @@ def divergence_error(
 
 
 class EpisodeRules:
-    """What one environment and a vector of them do alike: all but resets and steps.
+    """Common base of TaskEnv and TaskVectorEnv: everything but resets and steps.
 
     Finite actions beyond their bounds are clipped. A motion that diverges ends the
-    episode: the observation is the one of the last valid state, the reward is 0 and
-    info["diverged"] is True.
+    episode with the observation of the last valid state, the reward 0 and
+    info["diverged"] True.
 
     Attributes:
         task: The task.

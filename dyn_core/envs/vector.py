@@ -37,9 +37,8 @@ class TaskVectorEnv(
     DISABLED (by reset(options={"reset_mask": rows}); until then a finished environment
     continues).
 
-    A row whose motion diverges is terminated, the others continue: its observation is
-    the one of its last valid state, its reward is 0, and info["diverged"] is True
-    there.
+    A row whose motion diverges is terminated, with the observation of its last valid
+    state, the reward 0 and info["diverged"] True; the others continue.
 
     Attributes:
         task: The task.
