@@ -249,10 +249,16 @@ def _error(
     state: np.ndarray,
     first: int,
 ) -> RowError:
-    """Return the RowError of the failed rows `bad` of a strip.
+    """Return the RowError of the failed rows of a strip, with indices in the batch.
 
-    `first` is added to its row indices, which are then relative to the batch. The
-    Program is called again without a status, since its own error also names the input.
+    The Program is called again without a status, since that error also names the input.
+
+    Args:
+        program: Program of the batch.
+        inputs: Inputs of the strip.
+        bad: Indices of the failed rows in the strip.
+        state: Status of each row of the strip.
+        first: Index of the strip's first row in the batch.
     """
     error = program.failure(int(state[bad[0]]), bad.tolist())
     try:

@@ -175,8 +175,12 @@ def _task(packed: bytes) -> ChunkTask:
 def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
     """Require that results of this worker have the bits of the others.
 
+    Args:
+        asked: Facts of the process that sent the task, see program_facts.
+        here: Facts of this worker.
+
     Raises:
-        BatchError: The facts differ; says where.
+        BatchError: The facts differ in a key of `asked`; says where.
     """
     titles = {key: title for key, title in TITLES.items() if key in asked}
     differences = list(fact_differences(here, asked, titles))
@@ -189,9 +193,14 @@ def _require_equal(asked: dict[str, str], here: dict[str, str]) -> None:
 
 
 def _source(facts: TaskFacts, k: int) -> Any:
-    """Return input k: a shared value, a file that this worker sees, or a SentSource.
+    """Return input k: a RowSource of a shared value or a file, or a SentSource.
 
-    A file must have the expected number of rows and fingerprint.
+    It is a SentSource if this worker does not see the file, or if the file has another
+    number of rows or fingerprint than expected.
+
+    Args:
+        facts: Task.
+        k: Index of the input.
     """
     port, where = facts.program.inputs[k], facts.references[k]
     if k in facts.values:
@@ -428,6 +437,14 @@ class _ClusterRun:
 
         None also if all rows share the value. Rows of a Dask array are returned as a
         future.
+
+        Args:
+            j: Index of the input.
+            source: Its RowSource.
+            first, last: Range of the rows, last excluded.
+
+        Raises:
+            BatchError: The scheduler does not answer.
         """
         if source.rows is None:
             return None

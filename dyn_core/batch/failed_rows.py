@@ -54,7 +54,12 @@ class FailedRows:
 
 
 def runs_of(rows: Sequence[int], reasons: Sequence[str]) -> list[Run]:
-    """Return ascending row indices, with one reason each, as runs."""
+    """Return failed rows as runs of adjacent rows with the same reason.
+
+    Args:
+        rows: Indices of the rows, ascending.
+        reasons: Reason of each row.
+    """
     return joined((row, row + 1, why) for row, why in zip(rows, reasons, strict=True))
 
 

@@ -143,7 +143,15 @@ class Journal:
             self._file.seek(end)
 
     def _take(self, number: int, line: bytes) -> None:
-        """Add the finished chunk of a line; raise BatchError if the line is damaged."""
+        """Add the finished chunk of a line to `done`.
+
+        Args:
+            number: Index of the line in the file, for the message.
+            line: The line.
+
+        Raises:
+            BatchError: The line is damaged or of another run.
+        """
         try:
             k, runs, value, sums = _content(line, self.header["token"])
             failed = tuple((a, b, str(why)) for a, b, why in runs)
@@ -206,13 +214,22 @@ def _writing(path: str) -> Iterator[None]:
 
 
 def _line(content: Any, mark: str) -> bytes:
-    """Return a line: JSON, and a checksum of it and of the run's token `mark`."""
+    """Return a line: JSON, and a checksum of it and of the run's token.
+
+    Args:
+        content: JSON data.
+        mark: Token of the run; empty for the header.
+    """
     text = json.dumps(content)
     return f"{text} {zlib.crc32((mark + text).encode()):08x}\n".encode()
 
 
 def _content(line: bytes, mark: str) -> Any:
     """Return the JSON content of a line.
+
+    Args:
+        line: Line of the journal.
+        mark: Token of the run; empty for the header.
 
     Raises:
         ValueError: The checksum differs: the line is damaged or of another run.
@@ -224,7 +241,12 @@ def _content(line: bytes, mark: str) -> Any:
 
 
 def _differences(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
-    """Iterate over the differences between two headers, in words."""
+    """Iterate over the differences between two headers, in words.
+
+    Args:
+        kept: Header of the existing journal ("there").
+        asked: Header of this run ("here").
+    """
     yield from fact_differences(kept, asked, HEADER_TITLES)
     inputs = kept.get("inputs", {}), asked.get("inputs", {})
     for name in {**inputs[0], **inputs[1]}:

@@ -78,9 +78,14 @@ def checked_workers(scheduler: Any, workers: Any, program: Program[Any]) -> int:
 
 
 def _whole(name: str, value: Any) -> int:
-    """Return a setting as int; 1e9 is accepted.
+    """Return a setting as int; a float such as 1e9 is accepted.
 
-    Raises SettingError if `value` is not a whole number of at least 1.
+    Args:
+        name: Name of the setting, for the message.
+        value: Value.
+
+    Raises:
+        SettingError: `value` is not a whole number of at least 1.
     """
     good = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if isinstance(value, float) and value.is_integer():

@@ -85,8 +85,9 @@ def release() -> str:
 def arithmetic(engine: str) -> str:
     """Return a description of the arithmetic of an engine on this machine.
 
-    It decides how numbers round. The code generator needs no mention: it is among the
-    source files of `release`.
+    It decides how numbers round: releases of LLVM and use of fused multiply-add for
+    "native", else the release of NumPy and a digest of results of its functions. The
+    code generator needs no mention: it is among the source files of `release`.
     """
     if engine != "native":
         return f"NumPy {np.__version__}, functions {_numpy_functions()}"

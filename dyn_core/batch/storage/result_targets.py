@@ -43,9 +43,11 @@ def is_url(path: str) -> bool:
 
 
 def checksums(arrays: Sequence[np.ndarray], before: Sequence[int]) -> tuple[int, ...]:
-    """Return the CRC-32 of each array, continued from the checksum `before`.
+    """Return the CRC-32 of each array, continued from an earlier checksum.
 
-    `before` has one number for each array, 0 to begin.
+    Args:
+        arrays: Arrays, such as the results of a strip.
+        before: One checksum for each array, 0 to begin.
     """
     return tuple(
         zlib.crc32(np.ascontiguousarray(x), crc)  # type: ignore[arg-type]
@@ -143,7 +145,10 @@ def targets_of(references: Sequence[Reference]) -> Targets:
 def in_memory(ports: Sequence[Port], count: int, dtype: np.dtype) -> Targets:
     """Return Targets of new, uninitialised arrays (count, *port.shape).
 
-    There is one array for each Port of an output; `count` is the number of rows.
+    Args:
+        ports: Output ports, one for each array.
+        count: Number of rows.
+        dtype: Type of the arrays.
     """
     return Targets([np.empty((count, *port.shape), dtype) for port in ports])
 
@@ -286,7 +291,13 @@ class ResultFiles:
     ) -> Targets:
         """Create zarr arrays whose files have the rows of one chunk each.
 
-        Raises BatchError if zarr cannot create them.
+        Args:
+            shapes: Shape of each array.
+            dtype: Type of the arrays.
+            chunk_rows: Number of rows of a chunk.
+
+        Raises:
+            BatchError: zarr cannot create them.
         """
         zarr = library("zarr", _PURPOSE)
         try:
