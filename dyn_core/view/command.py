@@ -126,6 +126,11 @@ def robot_of_run(arguments: argparse.Namespace) -> Model:
 def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None) -> int:
     """Show a scene in a browser until Ctrl-C, and play its run; return 0.
 
+    Args:
+        arguments: host, port and speed of `dyn view`.
+        scene: Scene.
+        run: Run of the scene, or None.
+
     Raises:
         UnsupportedError: viser is not installed, or its version is not supported.
         SettingError: The port is in use, or port or host are not valid.

@@ -81,7 +81,10 @@ class Picture3D:
 def colors_of_bodies(
     scene: VisualScene, shares: np.ndarray | None
 ) -> dict[int, colors.Color]:
-    """Return the colour of each body with a joint, by its largest joint force.
+    """Return the colour of each body with a joint, by its joint force.
+
+    Of a joint with several coordinates the entry with the largest absolute value
+    counts. See torque_color for the colour of an entry.
 
     Args:
         scene: Scene of the bodies.
@@ -99,7 +102,9 @@ def colors_of_bodies(
 
 
 def frame_times(duration: float, fps: float, speed: float) -> np.ndarray:
-    """Return the times of the frames of a run [s].
+    """Return the times of the frames of a run, 0, speed / fps, ... [s].
+
+    The last one is at most `duration`.
 
     Args:
         duration: Duration of the run [s].

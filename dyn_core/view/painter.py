@@ -66,7 +66,11 @@ class _Lens:
     def floor(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the floor point seen by each subpixel, (h, w, 2) [m], and its depth.
 
-        The depth is infinite above the horizon, where the point is meaningless.
+        The depth, (h, w) [m], is infinite above the horizon, where the point is
+        meaningless.
+
+        Args:
+            level: Height of the floor [m].
         """
         x = (np.arange(self.width) + 0.5 - self.width / 2) / self.focus
         y = (self.height / 2 - np.arange(self.height) - 0.5) / self.focus
@@ -186,9 +190,15 @@ def _by_size(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
     """Yield groups of triangles with bounding boxes of similar size.
 
-    Each group has indices of triangles, first columns and rows, and the sides of its
-    boxes [subpixels], which are powers of two. Triangles outside of the picture, or
-    with a corner behind the camera, are left out.
+    Each group has indices of triangles (k,), first columns and rows of their boxes
+    (k, 2), and the sides of all boxes (width, height) [subpixels], which are powers of
+    two. Triangles outside of the picture, or with a corner behind the camera, are left
+    out.
+
+    Args:
+        lens: Projection.
+        projected: Column, row and depth of the corners, (n, 3).
+        faces: Indices of the corners of each triangle, (m, 3).
     """
     finite = np.isfinite(projected).all(axis=1)
     members = np.flatnonzero(

@@ -74,7 +74,7 @@ class PlanarScene(VisualScene):
         return parts
 
     def _pin(self) -> solids.Triangles:
-        """Return the drum of a joint, whose axis is normal to the plane."""
+        """Return the cylinder of a joint at the origin, with its axis along y."""
         axis = np.array([0.0, 0.02 * self.size, 0.0])
         drum = solids.cylinder(0.024 * self.size, 0.04 * self.size)
         return drum.moved(solids.along(-axis, axis, 0.5))
@@ -94,9 +94,13 @@ class PlanarScene(VisualScene):
         return part.name.startswith("ground/")
 
     def _floor(self, lowest: float, size: float) -> float:
-        """Return the height of the highest level ground.
+        """Return the height of the highest level ground [m].
 
-        Else just below `lowest` [m].
+        Without level ground it is `lowest` - 0.02 `size`.
+
+        Args:
+            lowest: Height of the lowest point of the parts [m].
+            size: Diagonal of the scene [m].
         """
         levels = [_level(plane) for plane in self.ground]
         flat = [level for level in levels if level is not None]

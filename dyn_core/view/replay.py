@@ -84,9 +84,11 @@ class Replay:
         return self.scene.poses(self.state(time))
 
     def shares(self, time: float) -> np.ndarray | None:
-        """Return joint forces relative to their maxima at a time since the start [s].
+        """Return tau / largest_forces at a time since the start [s], (nv,).
 
-        The shape is (nv,), and values may exceed 1; None if joint forces are unknown.
+        The joint forces are signed and not interpolated: the row is the last one at or
+        before the time. Beyond an effort limit the absolute value exceeds 1. None if
+        joint forces are unknown.
         """
         if self.tau is None:
             return None

@@ -112,7 +112,10 @@ def _piece(path: Path, mesh: Any) -> MeshPiece:
 
 
 def _unit(path: Path, mesh: Any) -> float:
-    """Return the length unit of a file [m]; it is 1 for formats other than .dae."""
+    """Return the length unit of a mesh file [m].
+
+    It is 1 for formats other than .dae.
+    """
     if path.suffix.lower() != ".dae":
         return 1.0
     return float(mesh.metadata.get("units", "1.0").split()[0].replace("meters", "1.0"))
@@ -166,9 +169,10 @@ class RobotParts:
         return any(item.shape == "mesh" for link in links for item in link.geometry)
 
     def visual(self) -> list[Part]:
-        """Return the visuals.
+        """Return the visuals of the links.
 
-        Without any, collision shapes, with rods if these are few.
+        Without any visuals they are the collision shapes; if fewer than half of the
+        bodies have one, rods with the small collision shapes; without any shapes, rods.
         """
         visuals = list(self._visuals())
         if visuals:
@@ -385,7 +389,11 @@ def primitive(kind: str, size: tuple[float, ...]) -> Triangles:
 
 
 def extent(model: Model) -> float:
-    """Return the approximate reach of a robot, 1 if it has no extent [m]."""
+    """Return the approximate reach of a robot [m].
+
+    It is the largest sum of the distances between joints from the base to a body, or
+    the longest rod of the skeleton if longer; 1 if both are zero.
+    """
     steps = [float(np.linalg.norm(end)) for body in _ends(model, 0.0) for end in body]
     longest = np.zeros(model.nb + 1)
     for i in model.bodies:

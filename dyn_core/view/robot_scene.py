@@ -107,7 +107,10 @@ class RobotScene(VisualScene):
         return made
 
     def start(self) -> np.ndarray:
-        """Return the initial position: zero, clipped to limits, with loops closed."""
+        """Return the initial position: zero, clipped to the limits, with loops closed.
+
+        Loops that cannot be closed stay open. A floating base stands on the ground.
+        """
         return self._start.copy()
 
     def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
@@ -141,7 +144,11 @@ class RobotScene(VisualScene):
         return close_loops(model, q, fixed=fixed, tolerance=1e-9)
 
     def values(self, state: np.ndarray) -> np.ndarray:
-        """Return the values of the sliders at a position."""
+        """Return the value of each slider at a position.
+
+        Args:
+            state: Position, (nq,).
+        """
         standing: list[float] = []
         for knob in self._knobs:
             x = np.asarray(state, float)[self.model.q_slices[knob.body]]
@@ -308,12 +315,15 @@ def _turns(name: str) -> list[Slider]:
 
 
 def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
-    """Return sliders of the coordinates of joint i, within their limits.
+    """Return a slider for each entry of a joint's position, within its limits.
+
+    An entry without a limit has the range -3.14..3.14 rad if it turns, else
+    -size..size.
 
     Args:
         model: Robot.
-        i: Index of the joint.
-        x: Its initial position.
+        i: Index of the joint's body.
+        x: Initial position of the joint, (nq,).
         size: Range of positions without limits [m].
     """
     joint, name, v = model.joint[i], model.names[i], model.v_slices[i]

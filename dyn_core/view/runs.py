@@ -75,7 +75,9 @@ def episode(name: str, duration: float = 10.0, seed: int = 0) -> Replay:
 def sweep(scene: VisualScene) -> Replay:
     """Return a run in which each slider moves through its range, one after another.
 
-    Where a loop cannot be closed, the state does not change.
+    A slider moves from its start to its upper end, its lower end and back, as a sine;
+    the others rest at their start. Where a loop cannot be closed, the state does not
+    change.
     """
     count = max(1, len(scene.sliders))
     rows = max(8, round(min(SWEEP, LONGEST_SWEEP / count) * PER_SECOND))

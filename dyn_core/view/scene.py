@@ -100,9 +100,10 @@ class VisualScene(ABC):
         self._parts: dict[str, tuple[Part, ...]] = {}
 
     def parts(self, role: str = VISUAL) -> tuple[Part, ...]:
-        """Return the surfaces of a role, made on first use.
+        """Return the surfaces of a role, made on first use and then stored.
 
-        `role`: one of ROLES.
+        Args:
+            role: One of ROLES.
         """
         if role not in self._parts:
             self._parts[role] = tuple(self._make(role))
@@ -201,7 +202,11 @@ class VisualScene(ABC):
     def _floor(self, lowest: float, size: float) -> float:
         """Return the height of the grid below the scene [m].
 
-        `lowest`: lowest point; `size`: diagonal of the scene [m].
+        It is 0, or `lowest` if that is below -0.02 size.
+
+        Args:
+            lowest: Height of the lowest point of the parts [m].
+            size: Diagonal of the scene [m].
         """
         return 0.0 if lowest > -0.02 * size else lowest
 

@@ -91,9 +91,12 @@ def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
-    """Return a capsule about z, centred at the origin [m].
+    """Return a capsule about z, centred at the origin.
 
-    `length` is without the caps, `around` the number of corners of a circle.
+    Args:
+        radius: Radius of cylinder and caps [m].
+        length: Length of the cylinder, without the caps [m].
+        around: Number of corners of a circle.
     """
     top = _arc(radius, 0.0, np.pi / 2, around // 4) + (0.0, length / 2)
     bottom = _arc(radius, np.pi / 2, np.pi, around // 4) - (0.0, length / 2)
@@ -111,18 +114,26 @@ def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
 
 
 def rod(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
-    """Return a capsule between two points, (3,) [m].
+    """Return a capsule between two points.
 
     The points are the ends of its cylinder; both caps extend `radius` beyond them.
+
+    Args:
+        start, end: Points, (3,) [m].
+        radius: Radius [m].
     """
     length = float(np.linalg.norm(np.subtract(end, start)))
     return capsule(radius, length).moved(along(start, end, 0.5))
 
 
 def arrow(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
-    """Return an arrow between two points [m]; `radius`: of its shaft.
+    """Return an arrow between two points.
 
     The head is 6 radii long, but at most half of the arrow.
+
+    Args:
+        start, end: Points, (3,) [m].
+        radius: Radius of the shaft [m].
     """
     length = float(np.linalg.norm(np.subtract(end, start)))
     head = min(6.0 * radius, 0.5 * length)
@@ -158,19 +169,25 @@ def along(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
 
 
 def _arc(radius: float, start: float, end: float, pieces: int) -> np.ndarray:
-    """Return points (r, z) of an arc about the origin, (pieces + 1, 2).
+    """Return points (r, z) of an arc about the origin, (pieces + 1, 2) [m].
 
-    `start`, `end`: angles from the z axis [rad].
+    Args:
+        radius: Radius [m].
+        start, end: Angles from the z axis [rad].
+        pieces: Number of straight pieces.
     """
     angle = np.linspace(start, end, pieces + 1)
     return radius * np.column_stack([np.sin(angle), np.cos(angle)])
 
 
 def _turned(profile: np.ndarray, around: int) -> Triangles:
-    """Return the surface of revolution of a profile (r, z) about z.
+    """Return the surface of revolution of a profile about z.
 
-    The profile runs from top to bottom. Triangles without area, at the poles, are left
-    out.
+    Triangles without area, at the poles, are left out.
+
+    Args:
+        profile: Points (r, z) from top to bottom, (n, 2) [m].
+        around: Number of corners of a circle.
     """
     angle = np.linspace(0.0, 2 * np.pi, around, endpoint=False)
     r, z = profile.T

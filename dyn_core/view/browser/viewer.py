@@ -233,7 +233,11 @@ class Viewer:
                 self.curves = Curves(gui, self.replay)
 
     def _switchable(self) -> list[str]:
-        """Return the layers that are not empty."""
+        """Return the layers that can be shown.
+
+        Left out are the centre of mass without masses, contact forces without a run
+        that has some, and collision shapes and inertias of planar systems.
+        """
         poses = self.scene.poses(self.state)
         lacking = {
             "centre of mass": self.scene.mass_centre(poses) is None,
