@@ -144,7 +144,12 @@ def _sections(code: bytes) -> list[_Section]:
 
 
 def _symbols(code: bytes, parts: Sequence[_Section]) -> list[tuple[str, int, int]]:
-    """Return name, section and offset of each symbol of an ELF object."""
+    """Return name, section index and offset in it of each symbol of an ELF object.
+
+    Args:
+        code: Bytes of the ELF object.
+        parts: Its sections.
+    """
     (table,) = (part for part in parts if part.kind == 2)  # SHT_SYMTAB
     rows = struct.iter_unpack("<IBBHQQ", table.data(code))
     names = parts[table.link].offset
@@ -154,7 +159,13 @@ def _symbols(code: bytes, parts: Sequence[_Section]) -> list[tuple[str, int, int
 def _references(
     code: bytes, parts: Sequence[_Section], text: int
 ) -> list[tuple[int, int, int]]:
-    """Return the relocations of a section: offset, symbol index and addend."""
+    """Return the relocations of a section: offset in it, symbol index and addend.
+
+    Args:
+        code: Bytes of the ELF object.
+        parts: Its sections.
+        text: Index of the section.
+    """
     rows = [
         row
         for part in parts
@@ -310,7 +321,10 @@ def efforts(
 def _measured(
     controller: Controller, states: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> tuple[float, float]:
-    """Return the time of a cycle with and without the shadow [s]: best of five."""
+    """Return the processor time of a cycle with the shadow, and without it [s].
+
+    Each is the best of five runs through all states. The shadow is restored afterwards.
+    """
     shadow, times = controller.safety.shadow, []
     for part in (shadow, None):
         controller.safety.shadow = part
@@ -375,7 +389,18 @@ def _work(
     bit: int,
     out: int,
 ) -> None:
-    """Flip the bit, run the controller, write efforts to `out`; end this process."""
+    """Flip a bit, run the controller on all states, and end this process.
+
+    Each effort is written before the next state, preceded by the number of `_cause`, as
+    1 + nv floats. The exit code is 0 if all states were processed; signals end a
+    process that hangs or crashes.
+
+    Args:
+        controller: Controller with a shadow.
+        states: Positions and velocities, one pair for each cycle.
+        address, bit: Byte in memory, and bit 0..7.
+        out: File descriptor of the pipe to the parent.
+    """
     code = 1
     try:
         faulthandler.disable()

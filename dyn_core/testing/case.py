@@ -105,7 +105,12 @@ class SystemCase:
     def build(self, solver: Solver, **choices: Any) -> Program:
         """Return the Program of a solver for this system, cached by its options.
 
-        The option `engine` is dropped if it is "array" or the solver has no algorithm.
+        `options` are added to the choices. The choice `engine` is dropped if it is
+        "array" or the solver has no algorithm.
+
+        Args:
+            solver: Solver.
+            choices: Options of its build.
         """
         solver = solver.for_model(self.model)
         if choices.get("engine") == "array" or not hasattr(solver, "algorithm"):

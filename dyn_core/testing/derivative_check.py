@@ -91,7 +91,14 @@ def _solver_of(column: str) -> str:
 
 
 def _ordered(problem: str, results: Any) -> list[np.ndarray]:
-    """Return the tensors as arrays, the last one by q and then by qdd or tau."""
+    """Return second derivatives as four arrays, with the index order of complex_slopes.
+
+    For problem "id" the last two indices of the fourth tensor are exchanged.
+
+    Args:
+        problem: "id" or "fd".
+        results: The four outputs of the solver.
+    """
     tensors = [np.asarray(x) for x in results]
     if problem == "id":
         tensors[3] = tensors[3].transpose(0, 2, 1)
@@ -105,7 +112,9 @@ def _note(
     results: list[np.ndarray],
     expected: list[np.ndarray],
 ) -> None:
-    """Store the largest error of each joint, by the last index, in `worst`.
+    """Update `worst` with the largest error of each joint, by the tensors' last index.
+
+    Errors are relative to max(1, largest entry of a tensor); NaN counts as infinity.
 
     Args:
         model: Robot.
@@ -235,7 +244,11 @@ class _Methods:
         return solver(name).build(self.model, **choices)
 
     def errors(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return the error of each coordinate by column, at one random state."""
+        """Return the errors {column of COLUMNS: (nv,)} at one random state.
+
+        Entry j is the largest error of the derivatives by coordinate j. Errors are
+        relative to max(1, largest entry of the block), and infinity for NaN.
+        """
         model = self.model
         q, nv = model.random(rng), model.nv
         qd, last = rng.normal(size=(2, nv))
@@ -261,7 +274,11 @@ class _Methods:
         return errors
 
     def _steps(self, q: Any, qd: Any, tau: Any, tail: list[Any]) -> np.ndarray:
-        """Return the errors of a step's derivatives by position, velocity and force.
+        """Return by coordinate the largest error of a step's derivatives, (nv,).
+
+        The columns of the derivatives of (q, qd) after one step by position, velocity
+        and joint force are compared with complex steps. Each error is relative to
+        max(1, largest entry of the block); it is infinity for NaN.
 
         Args:
             q, qd, tau: State and joint forces.
@@ -287,12 +304,14 @@ class _Methods:
     def _by_complex_step(
         self, name: str, q: Any, qd: Any, last: Any, tail: list[Any]
     ) -> list[np.ndarray]:
-        """Return the Jacobians by q, qd and the last input, by complex steps.
+        """Return the Jacobians by q, qd and the third input, (nv, nv) each.
+
+        They are computed by complex steps through the algorithm.
 
         Args:
             name: Solver, rnea or aba.
             q, qd: State.
-            last: Its third input.
+            last: Third input of the solver: qdd of rnea, tau of aba, (nv,).
             tail: The time of driven joints, or nothing.
         """
         program = self.plain[name]
@@ -307,7 +326,10 @@ class _Methods:
     def _by_differences(
         self, name: str, q: Any, qd: Any, last: Any, tail: list[Any]
     ) -> list[np.ndarray]:
-        """Return the Jacobians of `_by_complex_step` by eighth-order differences."""
+        """Return the Jacobians of `_by_complex_step` by eighth-order differences.
+
+        Arguments as in `_by_complex_step`.
+        """
         program, integrate = self.programs[name], self.model.integrate
 
         def along(dq: Any, dqd: Any, dlast: Any) -> np.ndarray:
@@ -340,7 +362,11 @@ class _Methods:
         weight: Any,
         steps: Any,
     ) -> np.ndarray:
-        """Return the errors of directional derivatives along scaled unit directions.
+        """Return the largest error of directional derivatives by direction, (nv,).
+
+        In direction j all three inputs change, in coordinate j alone, by random scales.
+        The analytic derivative is compared with forward mode and with the Jacobians by
+        complex steps; errors as in `errors`.
 
         Args:
             problem: "id" or "fd".
@@ -367,7 +393,10 @@ class _Methods:
 
 
 def _by_columns(result: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return each column's largest difference, relative to the block; inf for NaN."""
+    """Return each column's largest difference, (columns,).
+
+    It is relative to max(1, largest entry of `expected`), and infinity for NaN.
+    """
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
     error = (
         np.abs(np.asarray(result, float) - expected).max(axis=0, initial=0.0) / scale
@@ -381,7 +410,12 @@ def _passes(errors: dict[str, dict[str, float]]) -> bool:
 
 
 def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
-    """Return the lines of a table of the errors by joint, and a verdict."""
+    """Return the lines of a table of the errors by joint, and a verdict.
+
+    Args:
+        model: Robot.
+        errors: {joint: {column: error}}, see `examine`.
+    """
     columns = next(iter(errors.values()), dict.fromkeys(COLUMNS, 0.0))
     rows: list[tuple[str, ...]] = [("joint", "kind", *columns)]
     for name, row in errors.items():

@@ -86,7 +86,12 @@ def random_inertia(rng: np.random.Generator, scale: float = 1.0) -> RigidInertia
 
 
 def chain(n: int, seed: int = 0) -> Model:
-    """Return an unbranched chain of n equal revolute joints in general position."""
+    """Return an unbranched chain of n equal revolute joints in general position.
+
+    Args:
+        n: Number of joints.
+        seed: Seed of the link's inertia and of the placement of the joints.
+    """
     rng = np.random.default_rng(seed)
     inertia, (xyz, rpy) = random_inertia(rng), _placement(rng)
     axis = (1 / 3, 2 / 3, 2 / 3)
@@ -159,7 +164,15 @@ def _joint(
 
 
 def _shape(rng: np.random.Generator, bare: JointSpec) -> dict[str, Any]:
-    """Return random pitch, axes or factors of a joint kind; {} for other kinds."""
+    """Return random options of JointSpec for a kind of joint.
+
+    They are "pitch" of helical, "axes" of every second universal, "factors" of product;
+    {} for other kinds.
+
+    Args:
+        rng: Random generator.
+        bare: Joint with its kind and names.
+    """
     if bare.kind == "helical":
         return {"pitch": float(rng.uniform(-0.2, 0.2))}
     if bare.kind == "universal" and rng.uniform() < 0.5:

@@ -85,9 +85,13 @@ def flat_program(
 
 
 def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
-    """Return the errors in units in the last place, by entry.
+    """Return the errors in units in the last place of float64, by entry.
 
     0 where both are equal or NaN, NaN where one alone is NaN.
+
+    Args:
+        values: Results.
+        expected: Exact numbers; they may have a higher precision than float64.
     """
     rounded = np.asarray(expected).astype(float)
     with np.errstate(all="ignore"):

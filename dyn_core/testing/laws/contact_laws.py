@@ -85,7 +85,7 @@ class LayoutTrial(SystemCase):
 
 
 def velocities_are_answers(case: LayoutTrial) -> Pairs:
-    """velocity = G impulse + b;  residuals are those of law_residuals"""
+    """velocity = G impulse + b;  residuals equal law_residuals"""
     result, inputs = case.solve(), case.inputs
     yield result.velocity, inputs["G"] @ result.impulse + inputs["b"]
     again = law_residuals(
@@ -333,7 +333,7 @@ def free_steps_are_forward_dynamics(case: Case) -> Pairs:
 
 
 def rows_are_rates_of_gaps(case: Case) -> Pairs:
-    """rows qd = d gaps/dt,  the last rows are those of loops, such as a rod"""
+    """rows qd = d gaps/dt;  the last rows belong to loops, such as a rod"""
     for robot in (case, with_rod(case)):
         program = robot.program()
 

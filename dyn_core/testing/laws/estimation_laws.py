@@ -16,7 +16,15 @@ DT = 1e-3
 
 
 def _sample(case: Case, q: np.ndarray, qd: np.ndarray, **choices: Any) -> Any:
-    """Return the momentum and its rate, from a first call."""
+    """Return p_next and beta_next of the first call of the observer, (nv,) each.
+
+    p is the momentum, beta its rate without joint forces: dp/dt = tau + beta.
+
+    Args:
+        case: Model and solver.
+        q, qd: State.
+        choices: Options of the build.
+    """
     zero = np.zeros(case.model.nv)
     program = case.program(**choices)
     return program(q, qd, zero, DT, zero, zero, zero, zero)[1:]
@@ -109,14 +117,22 @@ class _RandomMotion:
         return case.model.random(case.rng), case.rng.normal(size=case.model.nv)
 
     def momentum(self, q: np.ndarray, qd: np.ndarray, payload: np.ndarray) -> Any:
-        """Return momentum and its rate at a state with a payload, ten numbers."""
+        """Return p and beta of a state with a payload, (nv,) each.
+
+        p is the momentum, beta its rate without joint forces.
+
+        Args:
+            q, qd: State.
+            payload: Ten inertial parameters.
+        """
         none = np.zeros(self.case.model.nv)
         return self.observer(q, qd, none, 1e-3, none, none, none, none, payload)[1:]
 
     def move(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Move to a random state; return q, qd, and the efforts for it in a time dt.
+        """Move to a random state; return q, qd and the joint forces, (nv,) each but q.
 
-        The next call starts there: `last` is replaced.
+        The constant joint forces lead from `last` to this state in a time dt [s], by
+        the observer's rule. `last` is replaced by the new state.
         """
         p, beta = self.momentum(*self.last, self.payload)
         self.last = self.state()

@@ -162,7 +162,7 @@ MOMENTUM_LAWS: dict[Signature, tuple[Law, ...]] = {
 
 
 def regressor_gives_joint_forces(case: Case) -> Pairs:
-    """Y pi = ID(q, qd, qdd);  columns of joints come after those of bodies"""
+    """Y pi = ID(q, qd, qdd);  columns of bodies come first, then columns of joints"""
     tau = case.other("rnea")(case.q, case.qd, case.qdd)
     Y = case.program(rotors=True)(case.q, case.qd, case.qdd)
     yield Y @ parameters_of(case.model, rotors=True), tau
@@ -170,7 +170,7 @@ def regressor_gives_joint_forces(case: Case) -> Pairs:
 
 
 def regressor_has_joint_friction(case: Case) -> Pairs:
-    """Y pi = ID with joint_friction, but for how much directions of it differ"""
+    """Y pi = ID with joint_friction, with the mean friction of both directions"""
     tau = case.other("rnea", joint_friction=True)(case.q, case.qd, case.qdd)
     qd, mean = Vector(case.qd.tolist()), with_equal_directions(case.model)
     more = friction_force(case.model, qd) - friction_force(mean, qd)
@@ -284,7 +284,11 @@ def external_forces_work_through_jacobians(case: Case) -> Pairs:
 
 
 def _pushed(case: Case) -> np.ndarray:
-    """Return sum_i J_i.T f_ext_i, J_i from the frame of a link at body i's origin."""
+    """Return sum_i J_i.T f_ext_i, (nv,).
+
+    J_i is the Jacobian of a link whose frame equals the frame of body i; each body must
+    have exactly one such link.
+    """
     push = np.zeros(case.model.nv)
     for name, frame in case.model.frames.items():
         at_origin = np.allclose(np.asarray(frame.X), np.eye(6))
@@ -346,7 +350,7 @@ def _body_velocity(model: Model, u: np.ndarray, rate: np.ndarray) -> np.ndarray:
 
 
 def joint_friction_adds(case: Case) -> Pairs:
-    """joint_friction=True adds friction_force: that of damping and dry friction"""
+    """joint_friction=True adds friction_force(qd): damping and dry friction"""
     rough = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
     smooth = case.program()(case.q, case.qd, case.qdd)
     yield rough, smooth + _friction(case)

@@ -111,7 +111,7 @@ def loops_obey_the_kkt_system(case: Case) -> Pairs:
 
 
 def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
-    """tau_u and lambda cause qdd_u; all of it fulfils H qdd + C = tau + A.T lambda"""
+    """H qdd + C = tau + A.T lambda,  A qdd + bias = 0,  with results tau_u, qdd_v"""
     case = closed_rates(with_rod(case))
     H, C, f, A, bias = _system(case)
     yield f, np.zeros(len(f))
@@ -180,7 +180,10 @@ def friction_enters_loops(case: Case) -> Pairs:
 
 
 def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
-    """qdd, lambda of forward dynamics;  f those of the tree pushed by the loops"""
+    """qdd and lambda equal forward dynamics;  |force of f_loop| = |lambda|;  tau = ID
+
+    ID is the inverse dynamics of the open tree with the loop's force as external force.
+    """
     case = closed_rates(with_rod(case))
     _, _, f, A, _ = _system(case)
     yield f, np.zeros(len(f))

@@ -21,7 +21,10 @@ def _pose(case: Case, q: Any) -> np.ndarray:
 
 
 def _errors(case: Case, q: Any, pose: np.ndarray) -> tuple[float, float]:
-    """Return rotation error (chord) and distance of the frame at q to a pose."""
+    """Return rotation error and distance [m] of the frame at q to a pose.
+
+    The rotation error is |R - R_pose| / sqrt(2), in the Frobenius norm.
+    """
     here = _pose(case, q)
     chord = np.linalg.norm(here[:3, :3] - pose[:3, :3]) / np.sqrt(2)
     return float(chord), float(np.linalg.norm(here[:3, 3] - pose[:3, 3]))
@@ -56,7 +59,7 @@ def the_error_leads_to_the_pose(case: Case) -> Pairs:
 
 
 def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
-    """lower <= q_reached <= upper;  e.e <= that of the start, also a second time"""
+    """lower <= q_reached <= upper;  |error| does not grow, nor in a second call"""
     program, model = case.program(), case.model
     for pose in (_pose(case, model.random(case.rng)), _far(case)):
         q = program(case.q, pose).q_reached
@@ -74,7 +77,7 @@ def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
 
 
 def fixed_joints_stay(case: Case) -> Pairs:
-    """Joints that are fixed, and those that do not carry the frame, stay"""
+    """Joints that are fixed, and joints that do not carry the frame, stay"""
     model = case.model
     name = case.rng.choice(model.joint_names)
     q = case.program(fixed=[str(name)])(case.q, _far(case)).q_reached
@@ -90,7 +93,7 @@ def fixed_joints_stay(case: Case) -> Pairs:
 
 
 def a_part_of_a_pose_is_less(case: Case) -> Pairs:
-    """part: what is not asked for does not count"""
+    """With `part` the error of this part does not grow, and is 0 for status 0."""
     q, pose = case.arguments(case.program())
     for part, which in (("orientation", 0), ("position", 1)):
         result = case.program(part=part)(q, pose)
@@ -136,7 +139,7 @@ def bodies_move_as_jacobians_say(case: Case) -> Pairs:
 
 
 def bodies_are_where_frames_are(case: Case) -> Pairs:
-    """Poses of bodies are those of forward_kinematics, for links at a body's frame."""
+    """Poses of bodies equal forward_kinematics of the links at the bodies' frames."""
     poses, _ = case.program()(case.q)
     frames = case.other("forward_kinematics")(case.q)
     for name, pose in zip(case.model.frame_names, frames, strict=True):
@@ -179,7 +182,7 @@ def frames_accelerate_with_their_bodies(case: Case) -> Pairs:
 
 
 def reactions_work_like_joint_forces(case: Case) -> Pairs:
-    """S_i.T f_i + armature qdd = tau_i, so that J-wise sums give ID"""
+    """S_i.T f_i + armature qdd, added over the joints of a coordinate, is ID"""
     f, _ = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     tau = case.other("rnea", inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
     yield _power_by_joint(case, f) + _rotor_forces(case), tau

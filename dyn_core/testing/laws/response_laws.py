@@ -49,7 +49,14 @@ def _partitions(case: Case) -> list[np.ndarray]:
 
 
 def _names(case: Case, mask: np.ndarray) -> list[Any]:
-    """Return the coordinates of a partition as the option `prescribed`."""
+    """Return the coordinates of a partition as the option `prescribed`.
+
+    The result is a list of pairs (joint name, index of the coordinate in the joint).
+
+    Args:
+        case: Robot and state.
+        mask: Whether each coordinate is prescribed, nv booleans.
+    """
     model, names = case.model, []
     for name in model.joint_names:
         columns = model.v_slice(name)
@@ -75,7 +82,13 @@ def hybrid_is_dense_algebra(case: Case) -> Pairs:
 
 
 def _work(case: Case, result: Any, expected: Any, mask: np.ndarray) -> np.ndarray:
-    """Return H_vv times the error of the accelerations `result` against `expected`."""
+    """Return H_vv (result - expected), for the coordinates that are not prescribed.
+
+    Args:
+        case: Robot and state.
+        result, expected: Accelerations qdd_v.
+        mask: Whether each coordinate is prescribed, nv booleans.
+    """
     free = np.flatnonzero(~mask)
     H = case.other("crba")(case.q)[np.ix_(free, free)]
     return H @ (np.asarray(result) - expected)

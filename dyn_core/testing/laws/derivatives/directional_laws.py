@@ -26,7 +26,7 @@ _PASSIVE = {"joint_friction": True, "joint_springs": True}  # parameters of both
 
 
 def is_forward_mode(case: Case) -> Pairs:
-    """Analytic derivatives are those of forward mode through the algorithms"""
+    """Analytic derivatives equal forward mode through the algorithms"""
     choices = {"inputs": ["f_ext", "df_ext"], "joint_friction": True}
     yield from _agree_with_forward_mode(case, choices)
 
@@ -61,9 +61,9 @@ def _agree_with_forward_mode(case: Case, choices: dict[str, Any]) -> Pairs:
 
 
 def _drawn_paths(case: Case) -> list[str]:
-    """Return parameter paths: gravity, a random one of the last link, and of a joint.
+    """Return random parameter paths: of a joint or spring, gravity, of the last link.
 
-    The third is a random joint or spring parameter, if the robot has one.
+    The first is left out if the robot has no joint or spring parameter.
     """
     model, paths = case.model, ["gravity"]
     every = {
@@ -82,7 +82,7 @@ def _drawn_paths(case: Case) -> list[str]:
 
 
 def is_difference(case: Case) -> Pairs:
-    """d f(q (+) eps dq, qd + eps dqd, ...) / d eps at eps = 0, backward through H"""
+    """Results are f, and d f(q (+) eps dq, qd + eps dqd, ...) / d eps at eps = 0"""
     program = case.program()
     q, qd, *rest = case.arguments(program)
     result = program(q, qd, *rest)

@@ -106,7 +106,7 @@ class Balance:
     def pairs(
         self, changes: Changes, paths: tuple[str, ...], friction: bool = False
     ) -> Pairs:
-        """Yield both sides of both equations by each variable.
+        """Yield both sides of both equations of the module, scaled, by each variable.
 
         Args:
             changes: By variable: dqdd, dlambda and dtau, a column for each of its

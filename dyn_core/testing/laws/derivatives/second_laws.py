@@ -65,7 +65,10 @@ def _results(case: Case) -> tuple[list[np.ndarray], list[np.ndarray], Any]:
 
 
 def tensors_are_slopes(case: Case) -> Pairs:
-    """d(dtau_dq) = d2tau_dqdq dq + d2tau_dqdqd dqd, by the complex step; so of all"""
+    """d(dtau_dq) = d2tau_dqdq dq + d2tau_dqdqd dqd, and all other tensors alike
+
+    The reference is a complex step of the first derivatives.
+    """
     state, expected, f_ext = _results(case)
     weight = np.eye(case.model.nv)
     if _problem(case) == "fd":
@@ -78,7 +81,7 @@ def tensors_are_slopes(case: Case) -> Pairs:
 
 
 def contractions_are_slopes(case: Case) -> Pairs:
-    """sum_i weights_i d2tau_i / (dx dy), by the complex step; alike that of qdd"""
+    """sum_i weights_i d2tau_i / (dx dy), or of qdd, by a complex step"""
     state, expected, f_ext = _results(case)
     weights = case.rng.normal(size=case.model.nv)
     if _problem(case) == "fd":
@@ -94,7 +97,7 @@ def _times(weight: np.ndarray, tensor: Any) -> np.ndarray:
 
 
 def tensors_are_symmetric(case: Case) -> Pairs:
-    """By qd and qd, and of H in its own indices; by q and q but for the bracket
+    """Tensors by qd and qd, and H by q, are symmetric; by q and q up to the bracket
 
     d2tau_dqdq[i, j, k] - d2tau_dqdq[i, k, j] = sum_l c_kjl dtau_dq[i, l]
     """
