@@ -176,13 +176,16 @@ class Controller(Laws):
 
     @property
     def trajectory(self) -> Trajectory | LedTrajectory | None:
-        """Trajectory that the reference follows, or will follow; None at rest."""
+        """Trajectory of the running motion, else of the pending one; None at rest.
+
+        A braking motion counts as a running one.
+        """
         motion = self.follower.running or self.follower.pending
         return None if motion is None else motion.trajectory
 
     @property
     def stopped(self) -> Stop | None:
-        """Stop in force, with its reason; None while the control law acts."""
+        """Stop in force, with its reason; None without a stop."""
         return self.safety.running
 
     def begin(self) -> None:

@@ -272,7 +272,7 @@ class PayloadEstimator:
         """Interrupt the motion: the next state begins a new period.
 
         The estimate is retained, and the efforts of the unfinished period are dropped.
-        To be called where something other than the efforts
+        To be called if forces other than the reported efforts, such as brakes, have
         held the robot.
         """
         self.time: float | None = None

@@ -281,7 +281,10 @@ class GoalTracker:
         c.stop(why)
 
     def _drop_waiting(self, reason: str) -> None:
-        """Record the reason why the pending goal will not begin."""
+        """Record in the pending goal the reason why it will not begin.
+
+        Nothing happens if no goal is pending.
+        """
         for tracked in self.tracked:
             if tracked.motion is self.controller.follower.pending:
                 tracked.reason = reason
@@ -316,7 +319,11 @@ class GoalTracker:
         return [GoalOutcome(x.goal, "aborted", code, sentence) for x in waiting]
 
     def _ended(self) -> bool:
-        """Return whether the robot holds the end of a trajectory; update `last`."""
+        """Return whether the robot holds the end of a trajectory, and none is pending.
+
+        `last` is updated: it becomes the running trajectory, and None for a braking
+        motion or if the robot no longer holds its end.
+        """
         c = self.controller
         running, last = c.follower.running, self.last
         if running is not None:

@@ -23,7 +23,10 @@ BLOCK = 1000  # number of pieces computed at once, so that they fit in the cache
 
 
 def power_rows(s: float) -> np.ndarray:
-    """Return the powers 0 to 5 of s with their first and second derivatives, (3, 6)."""
+    """Return rows of powers of s for a polynomial's value and derivatives, (3, 6).
+
+    Row 0 has s^0 to s^5, rows 1 and 2 have their first and second derivatives.
+    """
     s2 = s * s
     s3, s4 = s2 * s, s2 * s2
     return np.array(
@@ -340,7 +343,7 @@ def _times(times: Any) -> np.ndarray:
 
 
 def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Return the column index of each joint.
+    """Return the index in `names` of each joint, in the order of `joints`.
 
     Raises:
         TrajectoryError: `names` has unknown, missing or repeated joints.
@@ -364,7 +367,7 @@ def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
 def _listed(names: Sequence[str]) -> str:
     """Return the first SHOWN names joined by commas.
 
-    With their number if there are more.
+    If there are more names, their number is added.
     """
     more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

@@ -100,7 +100,10 @@ class Safety:
         self.gate.close()
 
     def reset(self) -> None:
-        """End a stop; to be called only on a person's request."""
+        """End a stop; to be called only on a person's request.
+
+        Earlier efforts, and efforts being computed, are discarded.
+        """
         self.running = None
         self.gate.close()
         self.restart()

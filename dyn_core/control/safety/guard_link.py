@@ -117,7 +117,8 @@ class GuardLink:
     def _end(self, guard: KnownGuard) -> None:
         """Process the last beat of a guard: no further one is expected.
 
-        If a guard is required and no other is left, this is a fault.
+        The guard is forgotten unless its stop is in force. If a guard is required and
+        all others have ended or fallen silent, this is a fault.
         """
         guard.confirmed = True
         if guard.latch is None:
@@ -203,7 +204,7 @@ class GuardLink:
 
     @property
     def latch(self) -> str | None:
-        """Sentence on a guard whose stop is in force, or None."""
+        """Sentence on the first guard whose stop is in force; None without one."""
         for guard in self.guards.values():
             if guard.latch is not None:
                 why = f" ({guard.beat.reason})" if guard.beat.reason else ""
@@ -212,7 +213,10 @@ class GuardLink:
 
     @property
     def waits(self) -> bool:
-        """Whether a guard was not heard since this process was suspended."""
+        """Whether a guard was not heard since this process was suspended.
+
+        Guards that have fallen silent do not count.
+        """
         return any(not (x.confirmed or x.lost) for x in self.guards.values())
 
     def conditions(self, t: float) -> list[Condition]:

@@ -310,9 +310,10 @@ class Samples:
         """Return the reason why a state does not continue the previous ones, or None.
 
         BACK: the stamp or `now` is before the last one. STALE: the last state is stale,
-        and the clock is not paused. JUMPED: `now` has advanced by more than
-        LONGEST_STEP + state_timeout. MOVED: a position has changed by more than
-        max_jump. The first that applies is returned; nothing is changed.
+        and the clock is not paused; reported once. JUMPED: `now` has advanced by more
+        than LONGEST_STEP + state_timeout. MOVED: a position has changed by more than
+        max_jump, or the raw position of a wrapped joint by more than MOST_TURNS. The
+        first that applies is returned.
 
         Args:
             t: Time of receipt [s].
