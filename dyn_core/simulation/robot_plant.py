@@ -284,7 +284,11 @@ class RobotPlant(SimulatedPlant):
 
     @property
     def effort(self) -> np.ndarray:
-        """Joint forces, (nv,) [N·m | N]: command, weight, prescribed motion."""
+        """Joint forces that act, (nv,) [N·m | N].
+
+        They are the command, or with compensates_gravity or prescribed joints the
+        applied_effort of the last step.
+        """
         more = self.prescribed or self.compensates_gravity
         return self.applied_effort if more else self.tau
 

@@ -293,9 +293,14 @@ def sweep(
 
 
 def _of_kind(name: Any, *signatures: Signature) -> Any:
-    """Return a solver by name or object; SignatureError if it solves another problem.
+    """Return a solver by name or object.
 
-    `signatures`: the problems that are accepted.
+    Args:
+        name: Name or solver.
+        signatures: Problems that are accepted.
+
+    Raises:
+        SignatureError: The solver solves another problem.
     """
     what = solver(name, signatures[0])
     if what.signature not in signatures:

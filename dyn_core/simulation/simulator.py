@@ -299,7 +299,7 @@ class Simulator(RobotPlant):
         return q_next, qd_next
 
     def steps(self) -> RunSteps:
-        """Return all steps in `history`, which must be a list, as arrays."""
+        """Return all steps in `history` as RunSteps; `history` must be a list."""
         assert self.history is not None
         nq, nv = self.model.nq, self.model.nv
         q, qd, effort = (
