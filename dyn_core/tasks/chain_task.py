@@ -113,7 +113,11 @@ class ChainTask(Task):
         )
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Return the torques at all joints for the torques of the motors [N·m]."""
+        """Return the torque at each joint, n [N·m]; zero without a motor.
+
+        Args:
+            action: Torques of the motors, in the order of `motors` [N·m].
+        """
         torque = dict(zip(self.motors, action, strict=True))
         return [torque.get(i, 0.0) for i in range(self.system.n)]
 
@@ -159,9 +163,12 @@ class ChainTask(Task):
         return height - self.effort_cost * self.cost(action)
 
     def placed(self, theta: np.ndarray) -> np.ndarray:
-        """Return the positions of joint 0, (rows, 2) [m], for joint angles (rows, n-1).
+        """Return the positions of joint 0 at the start of episodes, (rows, 2) [m].
 
-        The origin, unless a subclass says otherwise.
+        Here the origin.
+
+        Args:
+            theta: Joint angles, (rows, n-1) [rad].
         """
         return np.zeros((len(theta), 2))
 
