@@ -403,7 +403,14 @@ class _ClusterRun:
         return outcome
 
     def _fill(self, completed: Any) -> None:
-        """Submit chunks until each thread of the workers has several of them."""
+        """Submit chunks until each thread of the workers has AHEAD chunks in flight.
+
+        Args:
+            completed: Iterator of finished futures, which the new ones are added to.
+
+        Raises:
+            BatchError: The scheduler does not answer.
+        """
         now = time.monotonic()
         if now - self.counted > COUNT:
             with _heard():
@@ -420,6 +427,13 @@ class _ClusterRun:
         """Submit a chunk, with the rows that workers cannot read themselves.
 
         The rows are part of the task: if a worker dies, the next one gets them.
+
+        Args:
+            chunk: Index and range of rows of the chunk.
+            completed: Iterator of finished futures, which the new one is added to.
+
+        Raises:
+            BatchError: The scheduler does not answer.
         """
         _, first, last = chunk
         sources = enumerate(self.task.rows.sources)

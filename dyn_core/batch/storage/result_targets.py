@@ -110,9 +110,10 @@ class Targets:
         return checksums(rows, (0,) * len(rows))
 
     def references(self) -> list[Reference] | None:
-        """Return a reference of each array; None if another process misses one.
+        """Return a reference of each array for other processes.
 
-        None also without arrays.
+        None without arrays, or if an array is not in a file made here or in a zarr
+        store outside of this process.
         """
         found_by: list[Reference | None] = []
         for k, x in enumerate(self.arrays):
@@ -157,6 +158,12 @@ def given_arrays(
     out: Any, ports: Sequence[Port], count: int, dtype: np.dtype
 ) -> Targets:
     """Return Targets of the arrays passed as `out`.
+
+    Args:
+        out: Array of one output, or a tuple or list with one array for each output.
+        ports: Output ports.
+        count: Number of rows of the batch.
+        dtype: Type that the arrays must have.
 
     Raises:
         ShapeError: Number, shape or dtype of the arrays does not match the outputs.
