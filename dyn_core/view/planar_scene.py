@@ -80,7 +80,11 @@ class PlanarScene(VisualScene):
         return drum.moved(solids.along(-axis, axis, 0.5))
 
     def _slab(self, plane: HalfPlane) -> solids.Triangles:
-        """Return a slab whose upper side is the edge of a half-plane."""
+        """Return a slab whose upper side is the edge of a half-plane.
+
+        Args:
+            plane: Half-plane, with its normal z and a point z0 of its edge.
+        """
         across, thick = 6.0 * self.size, 0.04 * self.size
         nx, ny = (float(x) for x in plane.z)
         pose = np.eye(4)

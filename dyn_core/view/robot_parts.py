@@ -171,8 +171,9 @@ class RobotParts:
     def visual(self) -> list[Part]:
         """Return the visuals of the links.
 
-        Without any visuals they are the collision shapes; if fewer than half of the
-        bodies have one, rods with the small collision shapes; without any shapes, rods.
+        Without visuals, return the collision shapes. If fewer than half of the bodies
+        have a collision shape, return rods between joints, and the small collision
+        shapes.
         """
         visuals = list(self._visuals())
         if visuals:
@@ -253,7 +254,13 @@ class RobotParts:
             yield Part(f"{where}/{k}", body, surface, color, opacity, piece.flat)
 
     def _stand_in(self, link: str) -> Iterator[Part]:
-        """Yield replacements of a link whose mesh is missing: primitives, or a ball."""
+        """Yield replacements of a link whose mesh is missing.
+
+        They are its collision shapes without meshes, or a ball if there are none.
+
+        Args:
+            link: Name of the link.
+        """
         frame, shown = self.model.frame(link), False
         for part in self._collisions(1.0, colors.MARKER, link, meshes=False):
             shown = True

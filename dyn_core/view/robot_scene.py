@@ -109,7 +109,8 @@ class RobotScene(VisualScene):
     def start(self) -> np.ndarray:
         """Return the initial position: zero, clipped to the limits, with loops closed.
 
-        Loops that cannot be closed stay open. A floating base stands on the ground.
+        Loops that cannot be closed stay open. The floating base of a robot without
+        loops stands on the ground.
         """
         return self._start.copy()
 
@@ -318,7 +319,7 @@ def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
     """Return a slider for each entry of a joint's position, within its limits.
 
     An entry without a limit has the range -3.14..3.14 rad if it turns, else
-    -size..size.
+    -size..size, extended to the initial position.
 
     Args:
         model: Robot.

@@ -26,7 +26,10 @@ PER_SECOND = 25  # rows of a generated run per second
 
 
 def is_chain(name: str) -> bool:
-    """Return whether a name is a planar chain: shipped, or a YAML file."""
+    """Return whether a name is a planar chain: a shipped chain, or a YAML file.
+
+    Shipped robots are no chains, and files of other types neither.
+    """
     if name in robots.names() or Path(name).is_file():
         return Path(name).suffix in CHAINS
     return name in robots.chains() or Path(name).suffix in CHAINS

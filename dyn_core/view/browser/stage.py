@@ -103,7 +103,10 @@ class Stage:
         )
 
     def _add(self, layer: str) -> None:
-        """Add the surfaces of a layer, if it has any and they are missing."""
+        """Add the surfaces of a layer as nodes, unless they were added before.
+
+        Layers without surfaces of their own, such as frames, are ignored.
+        """
         if layer in self._meshes or layer not in (VISUAL, COLLISION, INERTIA):
             return
         parts = self._visual if layer == VISUAL else self.scene.parts(layer)
@@ -165,7 +168,11 @@ class Stage:
             self._paint(colors_of_bodies(self.scene, shares))
 
     def _point(self, forces: Arrows | None) -> None:
-        """Draw the arrows of contact forces, or hide them."""
+        """Draw the arrows of contact forces; hide them without forces or if not shown.
+
+        Args:
+            forces: Points and forces, (k, 2, 3) [m], [N]; None: no forces.
+        """
         ends = arrow_ends(self.scene, self.camera.size, forces)
         shown = bool(ends) and self.layers["contact forces"]
         if shown:
