@@ -129,7 +129,7 @@ class _RandomMotion:
         return self.observer(q, qd, none, 1e-3, none, none, none, none, payload)[1:]
 
     def move(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Move to a random state; return q, qd and the joint forces, (nv,) each but q.
+        """Move to a random state; return q (nq,), qd (nv,) and the joint forces (nv,).
 
         The constant joint forces lead from `last` to this state in a time dt [s], by
         the observer's rule. `last` is replaced by the new state.
