@@ -57,7 +57,10 @@ class ConstraintBlock:
 
     @cached_property
     def coefficients(self) -> tuple[int, ...]:
-        """Index of each tangent row's friction coefficient; empty if no contact."""
+        """Index in the problem's `mu` of each tangent row's friction coefficient.
+
+        In the order of `tangent`; empty for a block that is no contact or has one row.
+        """
         groups = GROUPS[self.rows] if self.kind == "contact" else ()
         return tuple(self.first + g for g, n in enumerate(groups) for _ in range(n))
 

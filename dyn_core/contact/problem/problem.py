@@ -122,6 +122,8 @@ class ConstraintProblem:
     ) -> ConstraintProblem:
         """Return a problem of arrays that have the right sizes, without any check.
 
+        The arrays are stored without a copy; names and diagonal are None.
+
         Args:
             layout, G, mu, lo, hi, compliance, ids: As in ConstraintProblem, all arrays
                 full.
@@ -175,7 +177,8 @@ class ConstraintProblem:
         """Return initial impulses for a warm start, (m,), matched to blocks by id.
 
         Blocks without an earlier impulse, or with another number of rows, start at
-        zero; so do all blocks of a problem without ids.
+        zero; so do all blocks of a problem without ids. An array (m,) of floats is
+        returned without a copy.
 
         Args:
             earlier: A ContactSolution, a mapping from id to the impulses of a block, or
@@ -249,8 +252,8 @@ class ConstraintProblem:
     def coefficients(self) -> np.ndarray:
         """Friction coefficient of each contact's circular cone, (contacts,).
 
-        The largest coefficient of each entry of layout.contacts: contacts of one row
-        have none.
+        The largest coefficient of each block in layout.contacts, in their order.
+        Contacts of one row have no entry.
         """
         blocks = self.layout.contacts
         return np.array([weights(b, self.mu.tolist())[0] for b in blocks], float)

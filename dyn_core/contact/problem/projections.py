@@ -30,9 +30,14 @@ def near_disc(radius: float, size: float) -> float:
 
 @machine_code
 def near_bounded(bound: float, n: float, size: float) -> tuple[float, float]:
-    """Return the point of n >= 0, |t| <= bound nearest to (n, t): n, a factor of t.
+    """Return the point of n >= 0, |t| <= bound nearest to (n, t).
 
-    `size` is |t|.
+    Args:
+        bound: Largest length of t.
+        n, size: Normal entry, and length of the tangent vector, |t|.
+
+    Returns:
+        max(n, 0), and the factor of t, see near_disc.
     """
     return maximum(n, 0.0), near_disc(bound, size)
 
@@ -73,6 +78,8 @@ def relative_step(step: float, size: float, response: float, speed: float) -> fl
 
         response step / (speed + 1e-9 response size)
 
+    A denominator of 0 counts as 1.
+
     Args:
         step, size: Lengths of the step and of the impulses of the block [N·s].
         response: Response of the block [(m/s)/(N·s)].
@@ -86,7 +93,9 @@ def relative_step(step: float, size: float, response: float, speed: float) -> fl
 def best_part(power: float, square: float) -> float:
     """Return the scale s of impulses, from 0 to 1, that minimises the energy they add.
 
-        s power + s² square / 2
+        s power + s² square / 2,   s = min(1, max(0, -power / square))
+
+    A `square` of 0 counts as 1.
 
     Args:
         power: b . lambda, with the free velocity b [J].

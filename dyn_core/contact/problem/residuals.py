@@ -138,20 +138,26 @@ def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
 def cone_projection(c: Any, n: Any, t: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Return the point of the cone |t| <= c n, n >= 0 nearest to (n, t).
 
-    Its normal entry, and the list of its tangent entries; see near_cone.
+    Args:
+        c: Coefficient of friction.
+        n, t: Normal entry, and tangent entries.
+
+    Returns:
+        Normal entry, and the list of the tangent entries; see near_cone.
     """
     normal, factor = near_cone(c, n, norm(t))
     return normal, [factor * x for x in t]
 
 
 def disc_projection(radius: Any, y: Sequence[Any], d: Sequence[Any]) -> list[Any]:
-    """Return the point of |z| <= radius nearest to y, in lengths scaled by 1/sqrt(d).
+    """Return the point z of the disc |z| <= radius nearest to y, a list.
 
-        z_i = y_i / (1 + nu d_i),   |z| = radius
+        minimise sum (z_i - y_i)² / d_i:   z_i = y_i / (1 + nu d_i),   |z| = radius
 
-    nu by NEWTON Newton steps on 1 / |z|, which converge from below; none if all d are
-    the same object: then the scaled y is exact. y itself is returned inside the disc,
-    zeros for a radius of zero or less outside it.
+    nu is the result of NEWTON Newton steps on 1 / |z|, which converge from below; then
+    z is scaled to |z| = radius. If all d are the same object, no steps are needed: z is
+    the scaled y. Inside the disc z is y itself; outside a disc whose radius is 0 or
+    less, z is zero.
 
     Args:
         radius: Radius of the disc.

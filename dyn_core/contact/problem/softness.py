@@ -103,16 +103,19 @@ def soft_rows(
         a_ref = -b velocity - k gap,   b = 2 / (d1 t),   k = d / (d1² t² z²),
         R = (1 - d) / d response,   bias = -velocity - h a_ref
 
+    gap, velocity and response are numbers or arrays that broadcast.
+
     Args:
         solref: Time constant t [s] and damping ratio z, both above zero.
-        solimp: Parameters of `impedance`.
-        gap: Signed violation of the row, negative inside [m].
+        solimp: Parameters of `impedance`, which returns d at the gap.
+        gap: Distance to the limit of the row, negative if it is violated [m].
         velocity: Velocity of the row before the step [m/s].
-        response: Diagonal of G.
+        response: Diagonal of G [(m/s)/(N·s)].
         h: Step [s].
 
     Returns:
-        Compliance and bias of a ConstraintProblem whose b is velocity + h a_0.
+        R [(m/s)/(N·s)] and bias [m/s], for a ConstraintProblem whose b is velocity + h
+        a_0, with the acceleration a_0 of the rows without impulses.
 
     Raises:
         ModelError: t, z or h is not above zero, or solimp is out of range.

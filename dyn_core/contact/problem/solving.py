@@ -105,11 +105,21 @@ class ContactSolver(ArraySolver):
         return solution
 
     def outputs(self, model: Any, *inputs: Any, **options: Any) -> tuple[Any, ...]:
-        """Return the outputs of CONTACT_SOLVE from its inputs; `model` is the layout.
+        """Return the outputs of CONTACT_SOLVE from its inputs.
 
-        Impulses, velocities, the five residuals, iterations, and the index of the
-        status in STATUSES. Raises ModelError for invalid inputs, and the errors of
-        `checked_solution`.
+        Args:
+            model: The ConstraintLayout.
+            inputs: G, b, mu, lo, hi, compliance and warm, in this order; see
+                ConstraintProblem.
+            options: A value of each option of `solve`.
+
+        Returns:
+            Impulses and velocities G lambda + b, (m,) each; the residuals, (5,); the
+            number of iterations; and the index of the status in STATUSES, as a float.
+
+        Raises:
+            ModelError: An input is invalid. The errors of `checked_solution` pass
+                through.
         """
         *numbers, warm = inputs
         problem = ConstraintProblem(model, *numbers)
