@@ -190,7 +190,12 @@ def _right_side(m: int, scaled: Scaled, iterates: Iterates) -> None:
 def _project(
     rows: Rows, blocks: int, scaled: Scaled, iterates: Iterates
 ) -> tuple[float, float, float]:
-    """Update x, y, z and s from the solution dx, with r = Y Y.T dx.
+    """Update x, p, y, z and s after the linear system of an iteration is solved.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        iterates: Reads dx, the solution, and r = Y Y.T dx; changes x, p, y, z and s,
+            and overwrites r.
 
     Returns:
         The primal residual |x - y|, the dual residual (velocities), and |y|; the

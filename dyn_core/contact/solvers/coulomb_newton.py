@@ -188,13 +188,15 @@ def _alternate(
 
     Args:
         rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
-            Impulses are overwritten.
-        work: Work arrays; newton.gamma is the start, and then the result.
-        report: Overwritten, (8,).
+            rows.impulse becomes the impulses of the last sweeps, not the result.
+        work: Work arrays; newton.gamma has the scaled impulses of the start, then of
+            the result. work.best and best_law are updated.
+        report: Overwritten by the report of the last sweeps, (8,).
         tolerance: Tolerance of `natural_step`.
 
     Returns:
-        `natural_step` of the result, and the number of iterations.
+        `natural_step` of the result, above `tolerance` if it is not solved after ROUNDS
+        rounds; and the number of sweeps and Newton steps.
     """
     missing, count, rounds = math.inf, 0.0, 0
     while not missing <= tolerance and rounds < ROUNDS:
@@ -225,11 +227,15 @@ def _relax(
 
     Args:
         rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
+            rows.impulse is the start, and then the result.
         work: Work arrays.
         report: Set to the report of the last method, (8,).
         sweeps: Largest number of sweeps.
         tolerance: Tolerance of both methods.
         splittings: Three times the largest number of iterations of `split`.
+
+    Returns:
+        Sum of the iterations of both methods.
     """
     sweep(rows, blocks, m, nv, work, report, sweeps, tolerance, BEYOND)
     count = report[ITERATIONS]

@@ -154,8 +154,10 @@ def proximal_rounds(
 ) -> int:
     """Iterate Newton steps and rounds of `newton` on the scaled problem.
 
-    Arguments as of `newton`; work.scaled and the start work.newton.gamma, u and
-    work.system.w = Y.T gamma are set. report[5:] is set.
+    Before the call, the caller must fill work.scaled, the start work.newton.gamma, its
+    velocities work.newton.u = Y Y.T gamma, and work.system.w = Y.T gamma. The function
+    changes gamma to the result and sets report[5:]; rows.impulse is not changed. Other
+    arguments as of `newton`.
 
     heaviest: Largest weight of a scaled velocity, from `scale`.
 

@@ -109,7 +109,15 @@ def natural_step(
 def _bounded_step(
     rows: Rows, scaled: Scaled, k: int, y: FloatArray, z: FloatArray
 ) -> float:
-    """Return the `natural_step` of block k, whose friction has a fixed bound."""
+    """Return the `natural_step` of block k, whose friction has a fixed bound.
+
+    The largest weighted entry of |Pi(y + z) - y| or, if larger, the work of the block,
+    see _work.
+
+    Args:
+        rows, scaled, k: Problem, scaled problem, index of the block.
+        y, z: Scaled impulses, and minus the scaled velocities, (rows,).
+    """
     first, squares = rows.start[k], 0.0
     last = first + rows.count[k]
     for i in range(first + 1, last):
@@ -124,11 +132,16 @@ def _bounded_step(
 
 @machine_code
 def _work(rows: Rows, scaled: Scaled, k: int, y: FloatArray, z: FloatArray) -> float:
-    """Return the work that block k generates, as a step of an impulse, in `weight`.
+    """Return the relative work that block k generates; 0 if it dissipates energy.
 
         max(0, lambda . u) / (|lambda| + speed / response)
 
-    Arguments as of `natural_step`.
+    This is the length of a step of impulses, multiplied by `weight` like the other
+    terms of `natural_step`, so that the result is a number [1].
+
+    Args:
+        rows, scaled, k: Problem, scaled problem, index of the block.
+        y, z: Scaled impulses, and minus the scaled velocities, (rows,).
     """
     first, work, squares = rows.start[k], 0.0, 0.0
     for i in range(first, first + rows.count[k]):
@@ -156,8 +169,8 @@ def proves_infeasible(
     Args:
         rows, blocks, m, nv, scaled: Problem, numbers of blocks, rows and coordinates in
             use, scaled problem.
-        d: Direction, scaled, (rows,).
-        z, q: Work arrays, (nv,), (rows,).
+        d: Direction, scaled, (rows,); not changed.
+        z, q: Work arrays, (nv,), (rows,); overwritten.
         exact: True: Coulomb's law; False: its convex relaxation.
     """
     largest, power = 0.0, 0.0

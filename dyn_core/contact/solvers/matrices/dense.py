@@ -16,9 +16,13 @@ def product(
     A: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
     columns: int, column: int,
 ) -> None:  # fmt: skip
-    """Set the columns of `to` from `column` on to A B.
+    """Set to[:rows, column : column + columns] to A B.
 
-    rows, inner, columns: Leading size of A (rows, inner) and of B (inner, columns).
+    Args:
+        A, B: Matrices; A[:rows, :inner] and B[:inner, :columns] are read.
+        to: Result; must not share memory with A or B.
+        rows, inner, columns: Sizes of the product.
+        column: First column of `to` that is written.
     """
     if columns < TILE:
         for i in range(rows):
@@ -96,9 +100,13 @@ def add_sparse(
     S: FloatArray2, B: FloatArray2, to: FloatArray2, rows: int, inner: int,
     columns: int, column: int,
 ) -> None:  # fmt: skip
-    """Add S B to the columns of `to` from `column` on; S has few non-zero entries.
+    """Add S B to to[:rows, column : column + columns]; S has few non-zero entries.
 
-    rows, inner, columns: Leading size of S (rows, inner) and of B (inner, columns).
+    Args:
+        S, B: Matrices; S[:rows, :inner] and B[:inner, :columns] are read.
+        to: Result; must not share memory with S or B.
+        rows, inner, columns: Sizes of the product.
+        column: First column of `to` that is changed.
     """
     for i in range(rows):
         for k in range(inner):
@@ -113,9 +121,13 @@ def add_by_sparse(
     A: FloatArray2, S: FloatArray2, to: FloatArray2, rows: int, inner: int,
     columns: int, column: int,
 ) -> None:  # fmt: skip
-    """Add A S to the columns of `to` from `column` on; S has few non-zero entries.
+    """Add A S to to[:rows, column : column + columns]; S has few non-zero entries.
 
-    rows, inner, columns: Leading size of A (rows, inner) and of S (inner, columns).
+    Args:
+        A, S: Matrices; A[:rows, :inner] and S[:inner, :columns] are read.
+        to: Result; must not share memory with A or S.
+        rows, inner, columns: Sizes of the product.
+        column: First column of `to` that is changed.
     """
     for k in range(inner):
         for j in range(columns):
@@ -127,7 +139,7 @@ def add_by_sparse(
 
 @machine_code
 def add(a: FloatArray2, to: FloatArray2, rows: int, columns: int) -> None:
-    """Add the leading `rows` x `columns` of a to those of `to`."""
+    """Add a[:rows, :columns] to to[:rows, :columns]."""
     for i in range(rows):
         for j in range(columns):
             to[i, j] += a[i, j]
