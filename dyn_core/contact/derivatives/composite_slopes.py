@@ -356,19 +356,21 @@ def take_slopes(
 
     Args:
         scene: Robot, world and rule.
-        step: Problem with its impulses and results; qd_next and impulses are
-            overwritten if positions were corrected.
+        step: Problem with its impulses and results, of state 0; qd_next and impulses
+            are overwritten if positions were corrected.
         room: Work arrays of contact_slopes.
-        kernels: Bound programs.
-        slopes: Work arrays.
-        ends: Results, with the modes of the velocities, and work arrays.
+        kernels: Programs, bound to the arrays of step, slopes and ends.
+        slopes: Work arrays; overwritten.
+        ends: Sets A, B, by_mu and modes, the modes of the velocities; other arrays are
+            overwritten. dense must be filled if the step has loops or limits of ball
+            joints.
         blocks, contacts: Numbers of blocks and contacts.
         corrected: Whether the step had a position correction.
 
     Returns:
         SMOOTH; GAP_ZERO: a pressing contact or limit is at gap 0; AT_BOUNDARY: a block
-        is between two modes, or dependent rows slip or contradict each other; or
-        REFUSED (-1): a Program failed, and the results are incomplete.
+            is between two modes, or dependent rows slip or contradict each other; or
+            REFUSED (-1): a Program failed, and the results are incomplete.
     """
     n, slips = len(scene.tables.coordinate), False
     for j in range(n):
@@ -477,7 +479,11 @@ def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -
 def write_ends(blocks: int, n: int, slopes: SlopeArrays, ends: EndSlopes) -> None:
     """Set ends.middle, B and by_mu from the derivatives of the velocity in `slopes`.
 
-    blocks, n: Numbers of blocks and of velocity coordinates.
+    Args:
+        blocks, n: Numbers of blocks and of velocity coordinates.
+        slopes: Reads mode and the results of solve_slopes.
+        ends: Reads by_q and by_u, from moved_state_slopes; sets middle, B, by_mu and
+            slipped.
     """
     for i in range(2 * n):
         for j in range(n):

@@ -184,7 +184,9 @@ class DifferentiableStep:
     ) -> StepDerivatives:
         """Take a step from a state, and return it with its derivatives.
 
-        The impulses of the previous call are the warm start of the solver.
+        The impulses of the previous call are the warm start of the solver. Points
+        without a derivative are no error: see StepDerivatives.not_differentiable;
+        dx_dmu is NaN if fast bodies meet.
 
         Args:
             q, qd: State, (nq,), (nv,) [rad | m], [rad/s | m/s].
@@ -193,8 +195,8 @@ class DifferentiableStep:
 
         Raises:
             ShapeError: An argument has another shape.
-            NonFiniteError: The state, the step, A or B is not finite. Other errors of
-                the step pass through.
+            NonFiniteError: The state, the step, or a derivative of its dynamics is not
+                finite. Other errors of the step pass through.
         """
         steps, model = self._step, self._step.of.model
         q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
@@ -317,7 +319,7 @@ class DifferentiableStep:
         return self._tied
 
     def _fill_dense(self, tied: _Tied, record: StepRecord) -> None:
-        """Fill the derivatives of the rows of loops and limits of ball joints by q.
+        """Set tied.ends.dense, derivatives by q of the rows of loops and ball limits.
 
         Nothing is done if the step has no such block.
         """
@@ -391,10 +393,11 @@ def step_derivatives(
         h: Step [s].
 
     Raises:
-        UnsupportedError: Steps of this World have no derivatives.
-        ShapeError: q or qd has another length.
-        NonFiniteError: The state, the step or its derivatives are not finite. Other
-            errors of the step pass through.
+        UnsupportedError: Steps of this World have no derivatives; see
+            DifferentiableStep.
+        ShapeError: q, qd or tau has another shape.
+        NonFiniteError: The state, the step or a derivative of its dynamics is not
+            finite. Other errors of the step pass through.
 
     Source: LCP-22.
     """

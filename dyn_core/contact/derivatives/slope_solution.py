@@ -38,14 +38,15 @@ SLOW = 1e-3  # smallest scale of it: slope of a velocity by a position [1/s]
 def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) -> int:
     """Collect the active rows, and add the drag of slip; return their number.
 
-    Active are all rows that fix a velocity: all blocks but separate and free ones;
-    slipping contacts have their normal row alone.
+    Active are all rows that fix a velocity: all blocks but separate and free ones. Of a
+    slipping contact, only the normal row is active.
 
     Args:
         scene, step, blocks: Robot and world, problem with its impulses, and number of
-            blocks; find_modes and fill_turned must have run.
-        slopes: Sets A, C, c_q, c_qd, soft and by_mu; adds the gyroscopic change and the
-            drag to the equation of motion (inertia, by_q, by_qd, by_tau).
+            blocks. find_modes and fill_turned must have run.
+        slopes: Sets A, C, c_q, c_qd, soft, by_tau and the columns of slipping blocks in
+            by_mu. Adds inertia times the derivatives of the gyroscopic change to by_q
+            and by_qd, and the drag of slip to inertia and by_q.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count = len(scene.tables.coordinate), 0
@@ -108,8 +109,9 @@ def hold_corrections(
 
     Args:
         scene, step, blocks: Robot and world, problem of the correction, and number of
-            blocks; find_corrections must have set the modes.
-        slopes: A, C, c_q, c_qd and soft are set.
+            blocks.
+        slopes: Reads the modes of find_corrections, which must have run, and J, turned
+            and before; sets A, C, c_q, c_qd and soft.
     """
     rows, facts, rule = step.rows, step.blocks, scene.rule
     n, count, time = len(scene.tables.coordinate), 0, scene.rule.remaining
@@ -236,10 +238,11 @@ def solve_slopes(
     Args:
         dt: Step [s].
         blocks: Number of blocks.
-        m: Number of active rows.
+        m: Number of active rows, from hold_rows.
         slips: Whether any block slips.
-        slopes: Equation of motion and active rows; du_dq, du_dqd, du_dtau and the
-            columns of slipping blocks in du_dmu are set; `inertia` becomes its inverse.
+        slopes: Reads the equation of motion and the active rows of hold_rows. Sets
+            du_dq, du_dqd, du_dtau and the columns of slipping blocks in du_dmu;
+            `inertia` becomes its inverse.
 
     Returns:
         Number of rows that depend on others, and whether dependent rows contradict each
@@ -266,11 +269,18 @@ def solve_slopes(
 def solve_corrections(m: int, slips: bool, slopes: SlopeArrays) -> None:
     """Solve for the derivative of the position correction by q.
 
+        du_dq = M^-1 by_q + Z W (c_q - A M^-1 by_q),   Z and W of _respond
+
+    Sets slopes.du_dq to the derivative of the correcting velocity by q, (nv, nv).
+    Dependent rows are ignored.
+
     Args:
         m: Number of active rows of the correction.
-        slips: Whether any block slips in the step. If so, slopes.inertia is the inertia
-            without drag, not yet inverted; else its inverse from solve_slopes.
-        slopes: Active rows from hold_corrections; du_dq is set.
+        slips: Whether any block slips in the step. If so, slopes.inertia must be the
+            inertia without drag, and becomes its inverse; else it must be the inverse
+            from solve_slopes.
+        slopes: by_q of the correction, and active rows from hold_corrections; c_q is
+            overwritten.
     """
     n = slopes.inertia.shape[0]
     if slips:

@@ -231,16 +231,18 @@ def find_corrections(
     It has the form of a step with the velocity c and the impulses p.
 
     Args:
-        scene, step: Robot and world, and the problem, whose qd_next is the correction;
-            the impulses of its rows become p.
+        scene, step: Robot and world, and the problem, whose qd_next must be the
+            correction c. The impulses of step.rows are overwritten by p, which is zero
+            in blocks and rows that are not corrected.
         blocks: Number of blocks.
         pushes: Force of contacts on each body, body coordinates, (nb, 6); p / dt is
             added.
-        slopes: Reads modes of velocities and sides, from find_modes; sets mode,
-            pressed, columns and motions.
+        slopes: Reads the results of find_modes: `mode`, the modes of the velocities,
+            and `above`. Sets `mode` to CLOSED for corrected blocks, else SEPARATE, and
+            sets pressed, columns and motions.
 
     Returns:
-        AT_BOUNDARY if a block that separates is corrected, else SMOOTH.
+        AT_BOUNDARY if a block is corrected that separates in the step, else SMOOTH.
     """
     rows, facts, normals, flag, row = step.rows, step.blocks, step.normals, SMOOTH, 0
     for body in range(len(slopes.known)):
