@@ -40,6 +40,9 @@ def gap_rule(
         free, approach: Velocity of the gap after a step without constraints, and before
             the step [m/s | rad/s].
         restitution: e.
+
+    Returns:
+        Three values as of contact_biases.stewart_trinkle; biases [m/s | rad/s].
     """
     threshold, erp, push = rule.threshold, rule.erp, rule.push
     if rule.scheme == STEWART_TRINKLE:
@@ -53,7 +56,11 @@ def gap_rule(
 
 @machine_code
 def begin(rows: Rows, blocks: BlockFacts, block: int, row: int, count: int) -> None:
-    """Start a block: set its first row and indices, and clear bias, bounds and mu.
+    """Start a block behind the previous one, which must be complete.
+
+    Sets start, count, support_start and y_start of the block. Clears its b, compliance,
+    mu, bias and rebound, and makes its bounds infinite. Kind, support, y and impulses
+    are not set.
 
     Args:
         rows, blocks: Arrays, written.
@@ -163,11 +170,15 @@ def finish(
 ) -> None:
     """Fill b and y of a block from its rows of J, by Y L = J.
 
+    b becomes the velocity of the rows after a free step, without bias; approach becomes
+    the velocity of the first row before the step.
+
     Args:
         tables: Tree.
         factor: Packed L with inverse diagonal; see Terms.
         rows, blocks, block: Block, with its support; b, y and approach are written.
-        work: J of the block along its support, which is overwritten, and velocities.
+        work: Reads J of the block along its support, the velocities free and qd, and
+            `where`, from `locate`; J is overwritten.
     """
     nv, n = len(tables.coordinate), rows.support_count[block]
     first, row = rows.support_start[block], rows.start[block]
@@ -202,13 +213,14 @@ def finish(
 def close(rule: Rule, rows: Rows, blocks: BlockFacts, block: int) -> None:
     """Add the bias of a gap that may close, by the rule of the scheme.
 
-    A block that bounces meets at the start of the step, is rigid, and opens at least at
-    its speed of rebound, e times its speed of approach.
+    If the block bounces, its compliance is zero, and `rebound` becomes the smallest
+    velocity of the gap after the step, e times the speed of approach. Otherwise it has
+    the compliance of the rule, and `rebound` is zero.
 
     Args:
         rule: Scheme and its settings.
-        rows, blocks, block: Block behind `finish`; b, compliance, bias and rebound are
-            changed.
+        rows, blocks, block: Block after `finish` or contact_rows, with its gap and
+            restitution; b, compliance, bias and rebound of its first row are changed.
 
     Source: LCP-4, LCP-10, LCP-11.
     """

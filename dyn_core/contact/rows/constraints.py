@@ -185,10 +185,9 @@ class JointConstraints:
         self._gears = [self._gear(*gear) for gear in gears]
 
     def ball_limits(self, q: np.ndarray) -> list[Constraint]:
-        """Return the limits of swing and twist of all limited ball joints.
+        """Return all limits of swing and twist of limited ball joints, with their gaps.
 
-        Args:
-            q: Joint positions, (nq,); limits far from their gap are returned, too.
+        q: Joint positions, (nq,). Limits are returned whether q is near them or not.
         """
         return [
             c for i in limited_balls(self.model) for c in _ball_limits(self.model, i, q)
@@ -197,7 +196,11 @@ class JointConstraints:
     def linear_limits(self) -> list[LinearConstraint]:
         """Return the finite limits of joints of one coordinate, with their gaps.
 
-        Joints that follow another one have none. Gaps are linear functions of q.
+        Joints that follow another one have none.
+
+        Returns:
+            For each limit its Constraint, a list with one pair (index in q, factor),
+                and a constant: gap = factor q[index] + constant [rad | m].
         """
         return [
             (block, [(index, sign)], -sign * stop)
@@ -205,7 +208,12 @@ class JointConstraints:
         ]
 
     def linear_gears(self) -> list[LinearConstraint]:
-        """Return the gears, with their position errors as linear functions of q."""
+        """Return the gears, with their position errors as linear functions of q.
+
+        Returns:
+            For each gear its Constraint, a list of two pairs (index in q, factor), and
+                a constant: error = sum of factor q[index], plus the constant [rad | m].
+        """
         constraints = []
         for block, (a, b), ratio, offset in self._gears:
             terms = [(a[0], ratio * a[1]), (b[0], -b[1])]

@@ -23,18 +23,20 @@ def fill_body(
     body: int,
     work: StepMemory,
 ) -> None:
-    """Fill C L^-1 of a body and its velocities, unless work.known says that they are.
+    """Compute C L^-1 of a body and its velocities, once in a step.
 
-    Row i is the velocity [angular; linear] of the point at the world's origin for place
-    i of the body's list Structure.moved, from T L = C. Two more rows are the body's
-    velocity in a step without contacts, and before the step.
+    Sets work.columns[body]: row i is the velocity [angular; linear] of the point at the
+    world's origin for place i of the body's list Structure.moved, from T L = C. Two
+    more rows are the body's velocity in a step without contacts, and before the step.
+    Nothing is done if work.known[body] is not 0.
 
     Args:
         tables: Tree.
         columns: Columns of the joints in the world, (nc, 6).
         factor: Packed L with inverse diagonal; see Terms.
-        body: Number of the body.
-        work: `columns` and `known` of the body are written.
+        body: Number of the body; 0 is the world.
+        work: Reads the velocities `free` and `qd` by place; sets `columns` of the body,
+            and its `known` to 1; overwrites `where`.
     """
     if work.known[body] != 0:
         return
@@ -133,8 +135,11 @@ def contact_rows(
         tables: Coordinates and bodies.
         contacts, c: Contacts, and index of the contact; `fill_body` was called for its
             bodies.
-        rows, blocks, block: Its block, with support; b, y and approach are written.
-        work: `where` has the index of each place in the support of the block.
+        rows, blocks, block: Its block, with support, and with b cleared by `begin`. The
+            free velocities of the rows are added to b; y, and the normal velocity
+            before the step, approach, are written.
+        work: Reads `columns` of the bodies, and `where`, the index of each place in the
+            support of the block, from `locate`.
 
     Source: LCP-2, LCP-16.
     """

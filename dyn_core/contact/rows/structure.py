@@ -66,7 +66,8 @@ class Structure(NamedTuple):
 def columns_of(tree: Tree) -> list[tuple[int, int]]:
     """Return the columns of Structure as (body, index of the coordinate in its joint).
 
-    They are sorted by body, from 1 on.
+    They are sorted by body, from 1 on. A follower has one column for each coordinate of
+    its leader, so there may be more than nv columns.
     """
     return [
         (i, k)
@@ -125,9 +126,14 @@ def _structure(
 
 
 def _behind_one_another(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the start of each list in the concatenated lists, and these.
+    """Return the starts of lists in their concatenation, and the concatenation.
 
-    The starts have one entry more than there are lists: the total length.
+    Args:
+        lists: Lists of indices.
+
+    Returns:
+        Index of the first entry of each list, then the total length, (lists + 1,); and
+        the entries of all lists.
     """
     starts = np.cumsum([0, *map(len, lists)])
     entries = [x for part in lists for x in part]
