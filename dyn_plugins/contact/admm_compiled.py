@@ -143,14 +143,14 @@ def _scales(layout, A, mu):
 
 
 def _projected(layout, y, mu, lo, hi, impulse_unit):
-    """Return the projection of scaled impulses on bounds and cones.
+    """Return the projection of scaled impulses on bounds and cones, a new list, m.
 
     Args:
         layout: Blocks.
         y: Scaled impulses, m.
         mu: Friction coefficients, k.
         lo, hi: Bounds of boxes, m [N·s | N·m·s].
-        impulse_unit: Impulse per scaled impulse, m.
+        impulse_unit: Impulse per scaled impulse, m, without the weights of tangents.
     """
     y = list(y)
     for block in layout.blocks:
@@ -170,6 +170,13 @@ def _projected(layout, y, mu, lo, hi, impulse_unit):
 def _correction(layout, z, mu):
     """Return De Saxce's correction, m: mu |z_T| on normal rows, zero on others.
 
+    mu is the largest friction coefficient of the block.
+
+    Args:
+        layout: Blocks.
+        z: Scaled multipliers of the splitting, m.
+        mu: Friction coefficients, k.
+
     Source: LCP-12.
     """
     s = [0.0] * layout.m
@@ -180,9 +187,15 @@ def _correction(layout, z, mu):
 
 
 def _factored(A, shift):
-    """Return L and 1 / D of A + shift 1 = L D L.T, as lists; no pivoting.
+    """Return the factors L and 1 / D of A + shift 1 = L D L.T, without pivoting.
 
-    L has its entries below the diagonal only; the unit diagonal is not stored.
+    Args:
+        A: Symmetric matrix, n lists of n; not changed.
+        shift: Number added to its diagonal.
+
+    Returns:
+        L, n lists of n with the entries below the diagonal (the unit diagonal is stored
+        as zeros, like the upper part); and 1 / D, n.
     """
     n = len(A)
     L, inverse_scale = [[0.0] * n for _ in range(n)], [0.0] * n

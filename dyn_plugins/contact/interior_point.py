@@ -33,10 +33,13 @@ class InteriorPoint(ContactSolver):
         return "sliding contacts separate" if layout.contacts else ""
 
     def build(self, model, **choices):
-        """Return a Program for a model, with the choices of ContactSolver.build.
+        """Return a Program for the ConstraintLayout `model`.
+
+        choices: Options of ContactSolver.build.
 
         Raises:
-            UnsupportedError: clarabel is not installed, or see ContactSolver.build.
+            UnsupportedError: clarabel or scipy is not installed. The errors of
+                ContactSolver.build pass through.
         """
         conic_libraries()
         return super().build(model, **choices)

@@ -32,8 +32,10 @@ def lemke(M, q, max_iterations):
             than 100 + 20 n.
 
     Returns:
-        z, the number of pivots of all attempts, and the status: CONVERGED; or RAY or
-        MAX_ITERATIONS of the first attempt, with the z of the smallest residual.
+        z, (n,): the first with a residual up to SMALL_LAW, else the z of all attempts
+            with the smallest residual; the number of pivots of all attempts; and the
+            status: CONVERGED if the residual of z is at most GOOD_LAW, else RAY or
+            MAX_ITERATIONS, by which the first attempt ended.
 
     Source: LCP-5.
     """
@@ -70,7 +72,8 @@ def pivoted(M, q, change, max_iterations):
         w = M z + q + 1 z0,   z0 enters, then the complement of the leaving variable
 
     Ties of the ratio test are broken lexicographically by the rows of the inverse of
-    the basis, so that no basis is repeated.
+    the basis, so that no basis is repeated. If q >= 0, z is zero without a pivot,
+    whatever `change` is.
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,).
@@ -78,7 +81,8 @@ def pivoted(M, q, change, max_iterations):
         max_iterations: Largest number of pivots.
 
     Returns:
-        z, the number of pivots, and CONVERGED, RAY or MAX_ITERATIONS.
+        z >= 0 of the last basis, (n,), solved for q with negative values set to 0, also
+        after a ray; the number of pivots; and CONVERGED, RAY or MAX_ITERATIONS.
 
     Source: LCP-5.
     """
@@ -106,7 +110,10 @@ def pivoted(M, q, change, max_iterations):
 
 
 def _pivot(table, row, column):
-    """Solve row `row` of the tableau for the variable of `column`, in place."""
+    """Pivot on table[row, column], in place.
+
+    The row is divided by this entry, and the column is eliminated from all other rows.
+    """
     table[row] /= table[row, column]
     factors = table[:, column].copy()
     factors[row] = 0.0
@@ -147,9 +154,16 @@ def _leaving(table, column, basis, n):
 
 
 def _values(initial, basis, n):
-    """Return z >= 0 of a basis, solved from the initial tableau.
+    """Return z >= 0 of a basis, (n,), solved from the initial tableau.
 
-    A singular basis is solved by least squares; negative values become 0.
+    A singular basis is solved by least squares; negative values become 0. Variables
+    that are not in the basis are 0.
+
+    Args:
+        initial: Tableau before the first pivot, (n, 2 n + 2), with q as its last
+            column.
+        basis: Variable of each row, as in _leaving.
+        n: Number of rows.
     """
     try:
         x = np.linalg.solve(initial[:, basis], initial[:, -1])
@@ -167,16 +181,18 @@ def polyhedral(problem, facets):
 
         lambda = T z + start,   w = T.T u + the coupling of y, beta and gamma
 
-    A unilateral row has z = lambda; a bounded one z = lambda - lo and, between two
-    bounds, y of w_y = hi - lo - z; a contact has lambda_n, beta >= 0 along the facet
-    directions D, and gamma: w_beta = D.T u + gamma, w_gamma = lambda_n - sum(beta).
+    A unilateral row has z = lambda. A box row has z = lambda - lo, or z = hi - lambda
+    if only hi is finite, and between two bounds also y with w_y = hi - lo - z. A
+    contact has lambda_n, beta >= 0 along the facet directions D, and gamma: w_beta =
+    D.T u + gamma, w_gamma = lambda_n - sum(beta).
 
     Args:
-        problem: The problem, (m) rows.
+        problem: ConstraintProblem without free rows, m rows.
         facets: Number of friction directions for two tangent rows, even.
 
     Returns:
-        M, (n, n), and q, (n,), scaled to unit responses; T, (m, n), and start, (m,).
+        M, (n, n), and q, (n,), scaled to unit responses; T, (m, n), and start, (m,),
+        which is the finite bound of each box row and zero elsewhere [N·s | N·m·s].
 
     Source: LCP-5.
     """
