@@ -225,11 +225,12 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
 
 
 def active_contacts(model, solved, placed, V, dt, world, links):
-    """Return the ActiveContacts of a step.
+    """Return the ActiveContacts of a step, in the order of solved.touching.
 
     Args:
         model: Robot.
-        solved: SolvedContacts of the step.
+        solved: SolvedContacts of the step, in which all points have rows
+            (deepest=False).
         placed: The Placed at the step's position.
         V: Motion of each body after the step, in the coordinates of `placed`.
         dt: Step [s].

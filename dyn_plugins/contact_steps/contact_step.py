@@ -96,7 +96,7 @@ class DeepestPoints:
         ]
 
     def of_half(self, lists):
-        """Select from lists for all points the lists of the deeper half, in order.
+        """Return the lists of the deeper half, in the order of the points.
 
         Args:
             lists: One list of numbers for each point of the shape, in their order.
@@ -151,17 +151,21 @@ def points_by_shape(touching, deepest):
 
 
 def impulses_of_half(shapes, impulses):
-    """Return the impulses of points with rows from the impulses of all points.
+    """Return the impulses of the points with rows, a Vector, three for each point.
 
-    Three impulses for each point; shapes: DeepestPoints, in the order of the points.
+    Args:
+        shapes: DeepestPoints, in the order of the points.
+        impulses: Impulses of all points, three for each.
     """
     return _by_shape([(x.of_half, x.count) for x in shapes], impulses)
 
 
 def impulses_of_all(shapes, impulses):
-    """Return the impulses of all points from the impulses of points with rows.
+    """Return the impulses of all points, a Vector, three for each; zero without rows.
 
-    Three impulses for each point; shapes: DeepestPoints, in the order of the points.
+    Args:
+        shapes: DeepestPoints, in the order of the points.
+        impulses: Impulses of the points with rows, three for each.
     """
     return _by_shape([(x.of_all, len(x.points)) for x in shapes], impulses)
 
@@ -341,18 +345,21 @@ class StepParts(NamedTuple):
 
 
 class SolvedContacts(NamedTuple):
-    """Contacts of a step and its solution; lists have one entry for each contact.
+    """Contacts of a step and its solution.
+
+    The lists have one entry for each point with rows, see DeepestPoints.
 
     Attributes:
         velocity: Velocity after the step along the initial axes, nv [rad/s | m/s].
         touching: ContactCandidates with rows.
-        motions: Motion of its body before the step, and after it without contacts, body
-            coordinates.
+        motions: Pairs of the motion of its body before the step, and after it without
+            contacts, body coordinates.
         active: Whether it takes part in the step: a condition, or True.
         bias: Bias of the normal velocity [m/s].
-        G: Delassus matrix, m x m.
+        G: Delassus matrix of the points with rows, three rows for each.
         mean: Arguments force, dt and remaining of gyroscopic_change.
-        outputs: Impulses, gaps, residuals, iterations and status of CONTACT_STEP.
+        outputs: Impulses and gaps of all points, residuals, iterations and status of
+            CONTACT_STEP.
     """
 
     velocity: Vector
@@ -375,8 +382,12 @@ def solved_contacts(rule, inputs, parts, deepest=False):
         deepest: Whether only the DeepestPoints have rows; else all points do.
 
     Returns:
-        The SolvedContacts; without contacts, lists and G are empty, and the outputs
-        zero.
+        The SolvedContacts. If no shape can touch a half-space: lists, G, impulses and
+            gaps are empty, residuals, iterations and status zero, and the velocity is
+            the one without contacts.
+
+    Raises:
+        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
 
     Source: LCP-3, LCP-4.
     """
@@ -604,6 +615,9 @@ def sizes(model, options):
     Args:
         model: Robot.
         options: Options of the solver; `world` and `links` select the contacts.
+
+    Raises:
+        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
     """
     count = 0
     for half, placed in pairs(model, options["world"], options["links"]):
@@ -620,7 +634,9 @@ class ContactStep(TracedSolver):
     def _adapter(self, model, common, chosen):
         """Return the adapter of a model, after a check of solver_options.
 
-        Wrong options of the contact solver thus fail when the step is built.
+        Raises:
+            UnsupportedError: An option of the contact solver is unknown or invalid. The
+                errors of TracedSolver._adapter pass through.
         """
         adapter = super()._adapter(model, common, chosen)
         solver = adapter.slots["contact_solver"].solver

@@ -50,6 +50,10 @@ def contact_term_slopes(
         derivatives: Slot of ID_DERIVATIVES.
         bias: Slot of BIAS_FORCE, for C.
 
+    Returns:
+        inertia, by_q, by_qd, change_q, change_qd, change_tau, nv x nv each; and the
+        rates of all columns at the velocity u and at qd, nc x 6 each.
+
     Source: chain rule over contact_terms; KIM-4.1 for the rates.
     """
     still, mean = Vector.zeros(model.nv), (tau - bias(q, qd, f_ext[1:]), dt, remaining)
@@ -101,6 +105,9 @@ def moved_state_slopes(model, q, u, dt, correction):
         dx_next = by_q dq + by_u du + by_correction dcorrection
 
     Inputs and outputs: those of MOVED_STATE_SLOPES.
+
+    Returns:
+        by_q, by_u and by_correction, 2 nv x nv each.
 
     Source: LCP-4, by the chain rule.
     """

@@ -164,8 +164,9 @@ def _solve(tables, L, over, b):
 def _sizes(model, options):
     """Return the sizes of the Ports, a mapping from name to number.
 
-    Names: "nr" rows of loops and ball limits, "poses" nb + 1, "nc" motion columns, "nl"
-    entries of the factor.
+    "nr": rows of loops and, with the option ball_limits, of the finite limits of ball
+    joints. "poses": nb + 1. "nc": columns of Structure, nv or more, as a follower has
+    columns of its own. "nl": entries of the factor, with its diagonal.
     """
     tables = structure(model)
     balls = limited_balls(model) if options["ball_limits"] else ()
