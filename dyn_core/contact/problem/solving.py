@@ -195,6 +195,10 @@ def _traced(
         chosen, problem: Solver and problem.
         start: Initial impulses, (m,).
         options: Options as sorted pairs, hashable for the cache of Programs.
+
+    Raises:
+        UnsupportedError: The solver does not serve the layout, or an option is invalid.
+            Other errors of `build` and of the Program pass through.
     """
     program, n = _program(chosen, problem.layout, options), problem
     impulse, velocity, law_values, iterations, status = program(
@@ -249,6 +253,10 @@ def contact_solver(name: str | Solver) -> Solver:
 
 def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that belong to the solver, without the options of `build`.
+
+    Args:
+        chosen: Solver.
+        options: Options of the solver and of `build`, by name; not changed.
 
     Raises:
         UnsupportedError: An option is unknown, or its value is invalid; the message
