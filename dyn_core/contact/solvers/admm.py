@@ -167,6 +167,11 @@ def _penalties(
     """Set iterates.rho to rho, or SOFT for free rows, and system.D to R + iterates.rho.
 
     The multipliers iterates.z of free rows are set to zero.
+
+    Args:
+        rows, blocks, scaled: Problem, its number of blocks, scaled problem.
+        iterates, system: Arrays, written.
+        rho: Penalty of rows that are not free.
     """
     for k in range(blocks):
         penalty = SOFT if scaled.law[k] == FREE else rho

@@ -112,7 +112,12 @@ def freeze_friction(
 
 @machine_code
 def _bound_friction(rows: Rows, blocks: int, work: SolverWork) -> None:
-    """Change each CONE to FROZEN, with the bound c max(0, gamma_n) of its friction."""
+    """Change each CONE to FROZEN, with the bound c max(0, gamma_n) of its friction.
+
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Reads newton.gamma, the scaled impulses; changes scaled.law and scaled.c.
+    """
     scaled, gamma = work.scaled, work.newton.gamma
     for k in range(blocks):
         if scaled.law[k] == CONE:

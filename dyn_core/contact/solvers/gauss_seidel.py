@@ -274,8 +274,14 @@ def _stick(c: float, first: int, count: int, work: SolverWork) -> bool:
 def _slide(c: float, first: int, count: int, work: SolverWork) -> None:
     """Update normal and tangents of a sliding cone in turn, up to LOCAL times.
 
-    Arguments as of _stick. The iteration ends when no impulse changes by more than 1e-3
-    of the largest.
+    The iteration ends when no impulse changes by more than 1e-3 of the largest.
+
+    Args:
+        c: Coefficient of the circular cone.
+        first, count: First row and number of rows of the block.
+        work: Work arrays; iterates.y is set from the start iterates.x, the velocities
+            iterates.p, the rates iterates.rho and block_matrix; iterates.r is
+            overwritten.
     """
     x, start, u, rate = (
         work.iterates.y, work.iterates.x, work.iterates.p, work.iterates.rho,
@@ -325,8 +331,12 @@ def _velocity(
 def _follow(rows: Rows, scaled: Scaled, k: int, work: SolverWork) -> None:
     """Update the rows of block k, not a cone, by their laws, one after the other.
 
-    Sets iterates.y from the impulses iterates.x and velocities iterates.p before the
-    update; the velocities are not changed.
+    Args:
+        rows, scaled: Problem, scaled problem.
+        k: Index of the block.
+        work: Reads the impulses iterates.x and the velocities iterates.p before the
+            update, and the rates iterates.rho; sets iterates.y in the rows of the
+            block.
     """
     x, u, start = work.iterates.y, work.iterates.p, work.iterates.x
     first, count, width = rows.start[k], rows.count[k], rows.support_count[k]

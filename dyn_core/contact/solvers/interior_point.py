@@ -94,7 +94,7 @@ def _products(
     first: int, count: int, c: float, k: int, point: ConeSlacks, x: FloatArray,
     dx: FloatArray, aim: float, second: bool, missing: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
-    """Return the residuals aim - product of s n, and of mu n eta + v . t.
+    """Return the residuals of a cone's complementarity products.
 
     Args:
         first, count: First row and number of rows of the block.
@@ -105,6 +105,9 @@ def _products(
         aim: Target e of the products.
         second: Whether the products of the changes are subtracted (second order).
         missing: Set to the residuals of mu n v + eta t = 0 at the tangents, (rows,).
+
+    Returns:
+        aim - s n, and aim - (mu n eta + v . t).
     """
     n, eta = x[first], point.eta[k]
     lacks_n, lacks_eta = aim - n * point.slack[first], aim - c * n * eta
@@ -355,6 +358,11 @@ def interior(
 def _start(rows: Rows, blocks: int, work: SolverWork) -> int:
     """Set impulses and slacks inside of all cones and bounds.
 
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Reads scaled; sets iterates.x (impulses) and interior.slack, other and
+            eta.
+
     Returns:
         Number of complementarity products; rows with equal bounds have none.
     """
@@ -393,6 +401,12 @@ def _velocities(
     rows: Rows, blocks: int, m: int, work: SolverWork, unknowns: int
 ) -> float:
     """Set work.newton.u to the velocities minus their slacks, and all changes to zero.
+
+    Args:
+        rows, blocks, m: Problem, numbers of blocks and rows in use.
+        work: Reads impulses iterates.x and slacks; sets newton.u and z, iterates.dx,
+            slack_step, other_step and eta_step.
+        unknowns: Number of coordinates in the envelope.
 
     Returns:
         Sum of all complementarity products.
@@ -489,7 +503,12 @@ def _slack_steps(
 ) -> None:
     """Set dx to work.newton.center, and the changes of the slacks that follow from dx.
 
-    Arguments as of _linearise.
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Reads newton.center, du, u and slopes; changes iterates.dx and, in
+            interior, slack_step, other_step and eta_step.
+        aim: Target e of the complementarity products.
+        second: Whether the products of the predictor's changes are subtracted.
     """
     scaled, point, newton = work.scaled, work.interior, work.newton
     x, dx = work.iterates.x, work.iterates.dx
@@ -518,7 +537,11 @@ def _slack_steps(
 def _room(rows: Rows, blocks: int, work: SolverWork) -> float:
     """Return the step length at which an impulse or a slack reaches its boundary.
 
-    At most 10.
+    The result is at most 10, also if no boundary is ahead.
+
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Reads impulses, slacks and their changes.
     """
     scaled, point, least = work.scaled, work.interior, 10.0
     x, dx = work.iterates.x, work.iterates.dx
@@ -551,7 +574,13 @@ def _nearer(least: float, room: float, step: float) -> float:
 
 @machine_code
 def _move(rows: Rows, blocks: int, m: int, work: SolverWork, step: float) -> None:
-    """Add `step` times their changes to impulses and slacks."""
+    """Add `step` times their changes to impulses and slacks, in place.
+
+    Args:
+        rows, blocks, m: Problem, numbers of blocks and rows in use.
+        work: Changes iterates.x and, in interior, slack, other and eta.
+        step: Step length.
+    """
     point, x, dx = work.interior, work.iterates.x, work.iterates.dx
     for i in range(m):
         x[i] += step * dx[i]

@@ -109,6 +109,11 @@ def newton_on_modes(
 def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> float:
     """Set work.newton.u to the velocities for the impulses gamma.
 
+    Args:
+        rows, blocks, m, nv: Problem, numbers of blocks, rows and coordinates in use.
+        work: Reads newton.gamma; sets newton.u, without De Saxce's correction;
+            overwrites system.w and iterates.p, z and s.
+
     Returns:
         `natural_step` of gamma; inf if a velocity is not finite.
     """
@@ -199,6 +204,13 @@ def _linearise_cone(
         x_t = mu x_n,   (1 - eta) x + eta u = 0 across t
 
     A sticking cone is left unchanged, with the S and d of free rows.
+
+    Args:
+        rows, scaled: Problem, scaled problem.
+        work: Reads gamma (x) and u; changes slopes (S) and center (d), which must have
+            the values of free rows.
+        k: Index of the block.
+        firm: Compliance of a step.
     """
     slopes, x, u, d = work.slopes, work.gamma, work.u, work.center
     first, count, c = rows.start[k], rows.count[k], scaled.c[k]
@@ -236,6 +248,10 @@ def find_used(rows: Rows, blocks: int, work: SolverWork) -> None:
     """Set work.envelope.used to 1 for blocks with non-zero S, d or impulses, else 0.
 
     The step does not depend on the other blocks.
+
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Reads newton.slopes.diagonal, newton.center (d) and newton.gamma.
     """
     # Blocks whose impulses stay the same count, too: rounding hides that they do.
     diagonal, d = work.newton.slopes.diagonal, work.newton.center

@@ -255,7 +255,14 @@ def proximal_rounds(
 
 @machine_code
 def _move(m: int, work: NewtonWork, unknowns: int, step: float) -> None:
-    """Add `step` times their changes to z and u, of `unknowns` and m entries."""
+    """Add `step` times dz to z, and `step` times du to u, in place.
+
+    Args:
+        m: Number of rows.
+        work: Work arrays of Newton's method.
+        unknowns: Number of entries of z in use.
+        step: Step length.
+    """
     for j in range(unknowns):
         work.z[j] += step * work.dz[j]
     for i in range(m):
@@ -320,6 +327,11 @@ def _recenter(
     rows: Rows, blocks: int, work: SolverWork, epsilon: float
 ) -> tuple[float, float]:
     """Start a round: set work.newton.center to gamma, and du to the change of center.
+
+    Args:
+        rows, blocks: Problem, and its number of blocks.
+        work: Work arrays; newton.center and du are changed.
+        epsilon: Compliance of the round that has ended.
 
     Returns:
         The largest change of the velocity offsets epsilon center, relative to the free

@@ -30,8 +30,8 @@ def row_coefficient(rows: Rows, k: int, row: int) -> float:
 def cone_coefficient(rows: Rows, k: int) -> float:
     """Return the largest friction coefficient c of block k, a contact.
 
-    With c, the scaled impulses y of T y = lambda lie in a circular cone; T is
-    `row_weight`. The result is 0 for a contact without tangent rows.
+    With the weights T of `row_weight`, the scaled impulses y = lambda / T lie in the
+    circular cone |y_T| <= c y_n. The result is 0 for a contact without tangent rows.
     """
     c = rows.mu[k, 0] if rows.count[k] > 1 else 0.0
     if rows.count[k] > TORSION:

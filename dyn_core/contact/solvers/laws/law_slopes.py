@@ -191,6 +191,11 @@ def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool
     """Set work.slope_y to S Y of block k; return whether S is not zero.
 
     A cone with S = 0 leaves slope_y unchanged. In lanes, True if one lane has S != 0.
+
+    Args:
+        rows, scaled: Problem, scaled problem with Y.
+        work: Reads slopes; slope_y is written.
+        k: Index of the block.
     """
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     width, a = rows.support_count[k], rows.y_start[k]
@@ -261,7 +266,14 @@ def follow_slopes(
 def stick_slope(
     rows: Rows, scaled: Scaled, slopes: Slopes, k: int, epsilon: float
 ) -> None:
-    """Set S of block k to 1 / (R + epsilon) on the diagonal, as for free rows."""
+    """Set S of block k to 1 / (R + epsilon) on the diagonal, without couplings.
+
+    Args:
+        rows, scaled: Problem, scaled problem with R.
+        slopes: S; all its arrays are set in the rows of the block.
+        k: Index of the block.
+        epsilon: Compliance added to R.
+    """
     for i in range(rows.start[k], rows.start[k] + rows.count[k]):
         slopes.diagonal[i] = 1.0 / (scaled.R[i] + epsilon)
         slopes.tilt[i], slopes.lean[i] = 0.0, 0.0

@@ -152,7 +152,13 @@ def to_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
 
 @machine_code
 def from_scaled(rows: Rows, blocks: int, scaled: Scaled, x: FloatArray) -> None:
-    """Set rows.impulse to T x, from the scaled impulses x, (rows,)."""
+    """Set rows.impulse to T x.
+
+    Args:
+        rows, blocks, scaled: Problem, whose impulses are overwritten, its number of
+            blocks, and the scaled problem with T.
+        x: Scaled impulses, (rows,).
+    """
     for k in range(blocks):
         for row in range(rows.count[k]):
             i = rows.start[k] + row
@@ -164,6 +170,11 @@ def project(rows: Rows, scaled: Scaled, k: int, x: FloatArray) -> None:
     """Project the scaled impulses of block k on its bounds or its cone, in place.
 
     Blocks with the law FREE or FROZEN stay unchanged.
+
+    Args:
+        rows, scaled: Problem, scaled problem.
+        k: Index of the block.
+        x: Scaled impulses of all rows, (rows,); changed in the rows of the block.
     """
     first, count = rows.start[k], rows.count[k]
     if scaled.law[k] == INTERVALS:

@@ -80,7 +80,14 @@ def _lay_out_rows(
 ) -> None:  # fmt: skip
     """Set system.gram to Y Y.T, and the envelope to the layout of a full matrix.
 
-    count: Number of coordinates that `order` numbered.
+    The cached order of the envelope becomes invalid.
+
+    Args:
+        rows, blocks, m: Problem, numbers of blocks and rows in use.
+        scaled: Scaled problem with Y.
+        envelope: Reads `local` from `order`; first, begin and kept[0] are overwritten.
+        system: gram is set; w and g are overwritten.
+        count: Number of coordinates that `order` numbered.
     """
     w = system.w
     for v in range(count):

@@ -228,7 +228,12 @@ def _visit(rows: Rows, nv: int, envelope: Skyline) -> int:
 def lay_out(count: int, envelope: Skyline) -> int:
     """Set envelope.begin from envelope.first; return the number of entries.
 
-    count: Number of rows of the matrix.
+    Args:
+        count: Number of rows of the matrix.
+        envelope: Layout; begin is set for these rows.
+
+    Returns:
+        Number of entries of the envelope, with the diagonal.
     """
     entries = 0
     for i in range(count):
@@ -258,10 +263,14 @@ def dot(a: FloatArray, i: int, b: FloatArray, j: int, n: int) -> float:
 def factorise(count: int, envelope: Skyline) -> bool:
     """Replace the matrix A in envelope.values by its factor L, A = L L.T.
 
-    Entries below the diagonal become L; inverses of L's diagonal go to
-    envelope.inverse. Returns False at the first pivot that is not positive, else True.
+    Args:
+        count: Number of rows of the matrix.
+        envelope: Layout and entries of A. Entries below the diagonal become L; the
+            inverses of L's diagonal are written to envelope.inverse.
 
-    count: Number of rows of the matrix.
+    Returns:
+        False at the first pivot that is not positive, with an incomplete factor; else
+        True.
 
     Source: A. George and J. Liu 1981, chapter 4 (envelope methods).
     """
