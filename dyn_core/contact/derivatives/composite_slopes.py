@@ -455,8 +455,12 @@ def move_rows(
 def move_dense(step: StepArrays, k: int, slopes: SlopeArrays, ends: EndSlopes) -> None:
     """Add the derivatives by q of block k, a loop or the limit of a ball joint.
 
-    Sets slopes.turned and before of its rows, from ends.dense, and adds the derivative
-    of its forces to slopes.by_q.
+    Args:
+        step: Problem with its impulses, of state 0.
+        k: Index of the block.
+        slopes: Sets turned and before of the rows of the block; the derivative of its
+            impulses on the joints is added to by_q.
+        ends: Reads dense.
     """
     n, u, qd = len(ends.u), step.qd_next[0], step.terms.qd[0]
     for r in range(step.rows.count[k]):

@@ -342,10 +342,17 @@ class DifferentiableStep:
         return _differences(rows, model.nv)
 
     def _named(self, step: StepArrays, record: StepRecord) -> tuple[list[str], Any]:
-        """Return the names of the blocks, and the indices of the used coefficients.
+        """Return the names of the blocks, and the used columns of ends.by_mu.
 
-        The indices refer to three friction coefficients for each block. The result is
+        ends.by_mu has three columns for each block; see _coefficients. The result is
         cached for steps with the same blocks.
+
+        Args:
+            step: Arrays of the step.
+            record: Record of the step, with the numbers of its constraints.
+
+        Returns:
+            List of names, (blocks,), and indices of columns, (k,).
         """
         key = record.ids.tobytes()
         if self._known[0] != key:
@@ -354,7 +361,15 @@ class DifferentiableStep:
         return self._known[1], self._known[2]
 
     def _block_names(self, step: StepArrays, record: StepRecord) -> list[str]:
-        """Return the names of the blocks in reports, from their persistent ids."""
+        """Return the names of the blocks in reports, (blocks,).
+
+        Names are cached by the numbers of the constraints, record.ids, which are
+        negative for constraints of joints.
+
+        Args:
+            step: Arrays of the step, with the contacts of the blocks.
+            record: Record of the step.
+        """
         for k, number in enumerate(record.ids.tolist()):
             if number < 0 and number not in self._names:
                 self._names[number] = self._step.constraint_name(number)
@@ -365,9 +380,14 @@ class DifferentiableStep:
 
 
 def _coefficients(step: StepArrays, blocks: int) -> list[int]:
-    """Return the indices of the friction coefficients in use, three for each block.
+    """Return the indices of the used friction coefficients, of three for each block.
 
-    A contact with 3, 4 or 6 rows uses 1, 2 or 3 of them; other blocks use none.
+    Coefficient i of block k has the index 3 k + i. A contact with 1, 3, 4 or 6 rows
+    uses 0, 1, 2 or 3 coefficients; other blocks use none.
+
+    Args:
+        step: Arrays of the step.
+        blocks: Number of blocks.
     """
     kinds, counts = (x[:blocks].tolist() for x in (step.rows.kind, step.rows.count))
     pairs = enumerate(zip(kinds, counts, strict=True))

@@ -78,9 +78,15 @@ def hold_rows(scene: Scene, step: StepArrays, blocks: int, slopes: SlopeArrays) 
 
 @machine_code
 def _add_changes(n: int, slopes: SlopeArrays) -> None:
-    """Add inertia times the slopes of the gyroscopic change to by_q, by_qd, by_tau.
+    """Set by_tau, and add to by_q and by_qd: inertia times the gyroscopic change.
 
-    n: Number of velocity coordinates.
+        by_q += inertia change_q,  by_qd += inertia change_qd
+        by_tau = inertia change_tau
+
+    Args:
+        n: Number of velocity coordinates.
+        slopes: Reads inertia, change_q, change_qd and change_tau; changes by_q, by_qd
+            and by_tau.
     """
     by_q, by_qd, by_tau = slopes.by_q, slopes.by_qd, slopes.by_tau
     for i in range(n):
@@ -347,7 +353,10 @@ def _follow(
 def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
     """Set slopes.du_dtau = E (dt + by_tau), with E in slopes.applied.
 
-    dt: Step [s]; n: number of velocity coordinates.
+    Args:
+        dt: Step [s]; times the identity in the formula.
+        n: Number of velocity coordinates.
+        slopes: Reads applied and by_tau; sets du_dtau.
     """
     # The gyroscopic change, and so by_tau, depends on forces at root joints alone.
     E = slopes.applied
@@ -365,9 +374,13 @@ def _by_forces(dt: float, n: int, slopes: SlopeArrays) -> None:
 
 @machine_code
 def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
-    """Set the columns of slopes.du_dmu of slipping blocks; others stay unchanged.
+    """Set the columns of slopes.du_dmu of slipping blocks: E by_mu.
 
-    blocks, n: Numbers of blocks and of velocity coordinates.
+    The columns of other blocks stay unchanged.
+
+    Args:
+        blocks, n: Numbers of blocks and of velocity coordinates.
+        slopes: Reads mode, by_mu, and E in `applied`; sets du_dmu.
     """
     for k in range(blocks):
         if slopes.mode[k] == SLIP:
@@ -383,7 +396,11 @@ def _by_coefficients(blocks: int, n: int, slopes: SlopeArrays) -> None:
 def _disagree(slopes: SlopeArrays, m: int, n: int) -> bool:
     """Return whether du_dq violates a rigid active row for one displacement of q.
 
-    m, n: Numbers of active rows and coordinates. Rows with a compliance are left out.
+    Rows with a compliance are left out.
+
+    Args:
+        slopes: Reads du_dq, A, c_q and soft; pivots is overwritten.
+        m, n: Numbers of active rows and of velocity coordinates.
     """
     # A fixed, irregular displacement stands for all of them.
     change, left, size = slopes.pivots[0], 0.0, 0.0

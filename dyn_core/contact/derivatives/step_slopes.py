@@ -280,7 +280,17 @@ def find_corrections(
 
 @machine_code
 def _fill_rows(scene: Scene, step: StepArrays, k: int, slopes: SlopeArrays) -> None:
-    """Set J, sigma and weight of the rows of block k; clear turned, before, along."""
+    """Set J, sigma and weight of the rows of block k; clear turned, before, along.
+
+    weight is the friction coefficient of a contact's tangent rows, and zero in all
+    other rows.
+
+    Args:
+        scene, step: Robot and world, problem; step.qd_next is the velocity for sigma.
+        k: Index of the block.
+        slopes: Arrays, written; of a contact also columns and motions of its bodies,
+            and axes and wrench.
+    """
     rows, facts, tables = step.rows, step.blocks, scene.tables
     first, count, joints = rows.start[k], rows.count[k], scene.joints
     n, velocity = len(tables.coordinate), step.qd_next[0]
@@ -315,9 +325,13 @@ def _fill_rows(scene: Scene, step: StepArrays, k: int, slopes: SlopeArrays) -> N
 def fill_columns(
     scene: Scene, step: StepArrays, body: int, slopes: SlopeArrays
 ) -> None:
-    """Set columns, motion and motion_before of a body, unless it is marked as known.
+    """Set columns, motion and motion_before of a body; nothing if it is known.
 
-    body: Index of the body, 0: world.
+    Args:
+        scene, step: Robot and world, problem; step.qd_next is the velocity for
+            `motion`.
+        body: Index of the body, 0: world.
+        slopes: Arrays, written; known[body] becomes 1.
     """
     if slopes.known[body] != 0:
         return
@@ -347,7 +361,16 @@ def fill_columns(
 
 @machine_code
 def fill_axes(step: StepArrays, k: int, slopes: SlopeArrays) -> None:
-    """Set slopes.axes and wrench to the axes of block k, a contact, and its impulse."""
+    """Set slopes.axes and wrench of a contact.
+
+    axes become its normal and two tangents; wrench becomes the force at its point, and
+    the moment of torsion and rolling, from its impulses.
+
+    Args:
+        step: Problem with its impulses.
+        k: Index of the contact's block.
+        slopes: axes and wrench are written.
+    """
     rows, c = step.rows, step.blocks.source[k]
     N, axes = step.contacts.normal[c], slopes.axes
     x, y, z = tangent(N[0], N[1], N[2])
@@ -394,13 +417,17 @@ def _contact_rows(
 def _mode(
     step: StepArrays, rule: Rule, k: int, tiny: float, slopes: SlopeArrays
 ) -> tuple[bool, int]:
-    """Return whether block k is at the boundary of two modes, and its mode.
+    """Determine the mode of block k.
 
     Args:
         step, rule: Problem with its impulses, and rule of gaps.
         k: Index of the block.
         tiny: Velocity that counts as zero [m/s | rad/s].
         slopes: Reads sigma and weight; sets `along` of a slipping contact.
+
+    Returns:
+        Whether the block is at the boundary of two modes; and its mode, an index in
+        MODES.
     """
     rows, role, first = step.rows, step.blocks.role[k], step.rows.start[k]
     x, sigma, response = rows.impulse[first], slopes.sigma[first], 0.0
@@ -438,7 +465,14 @@ def _mode(
 def _side(step: StepArrays, blocks: int, k: int, slopes: SlopeArrays) -> bool:
     """Set slopes.above of block k; return whether it presses at gap 0.
 
-    All contacts of two bodies at gap 0 get the side of the lowest of them.
+    `above` is 1 for a gap above 0, else 0. If the block presses at gap 0 (up to
+    AT_ZERO), it is 1 only if the gap is larger than ROUNDING. All such contacts of the
+    same two bodies get the side of the lowest of them.
+
+    Args:
+        step, blocks: Problem, and its number of blocks.
+        k: Index of the block.
+        slopes: Reads the modes of all blocks; sets above[k].
     """
     # Dependent rows, as of a box's four corners, cannot have different slopes.
     facts, contacts = step.blocks, step.contacts
