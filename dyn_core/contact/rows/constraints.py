@@ -283,9 +283,14 @@ class JointConstraints:
 
 
 def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
-    """Return the row that selects the k-th velocity coordinate of body i, (nv,).
+    """Return the row whose product with qd is a rate of the joint of body i, (nv,).
 
-    For a joint that follows another one it has the ratio to that one's velocity.
+    For a follower it has the ratio to the leader's velocity, else a single 1.
+
+    Args:
+        model: Robot.
+        i: Number of the body.
+        k: Index of the rate in the joint.
     """
     row, ratio = np.zeros(model.nv), model.leader[i].ratio
     columns = model.v_slices[i]

@@ -109,6 +109,10 @@ def read_velocities(scene: Scene, step: StepArrays, state: int) -> None:
     """Write the velocity of a state and of its free step to work.qd and work.free.
 
     Both are in the order of elimination.
+
+    Args:
+        scene, step: Tables, and arrays with qd and free in step.terms; work is written.
+        state: Index of the state.
     """
     tables, work = scene.tables, step.work
     for k in range(len(tables.coordinate)):
@@ -270,13 +274,16 @@ def dense_blocks(
     row: int,
     last: int,
 ) -> tuple[int, int]:
-    """Add near limits of balls, and loops; return numbers of blocks and rows.
+    """Add the blocks of near limits of ball joints, and of loops.
 
     Args:
         scene, step, state: Tables, arrays and index of the state.
         within: Maximum gap of a limit that gets a block [rad].
         block, row, last: Numbers of blocks and rows so far, and the index at which the
             search for the next earlier impulse begins.
+
+    Returns:
+        Numbers of blocks and rows after these.
     """
     tables, dense, rule, work = scene.tables, scene.dense, scene.rule, step.work
     rows, blocks = step.rows, step.blocks

@@ -89,7 +89,15 @@ def _structure(
     independent: tuple[int, ...],
     nv: int,
 ) -> Structure:
-    """Return the tables of a tree from hashable arguments, cached; see `structure`."""
+    """Return the tables of a tree from hashable arguments, cached; see `structure`.
+
+    Args:
+        parent: Number of the parent of each body, body 0 (the base) first.
+        columns: First and end index of each body's velocity coordinates; a follower has
+            the coordinates of its leader.
+        independent: Numbers of the bodies that are no followers.
+        nv: Number of velocity coordinates.
+    """
     bodies = range(1, len(parent))
     order = [k for i in sorted(independent) for k in range(*columns[i])]
     place = {k: n for n, k in enumerate(order)}
