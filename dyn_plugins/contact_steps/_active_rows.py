@@ -342,8 +342,15 @@ class _ImpulseLoad(NamedTuple):
 def _rolling(model, solved, world, links):
     """Return for each contact the derivative of its point by a rotation of the body.
 
-    A 3 x 3 Matrix in body coordinates, for points that move along the rim of a
-    cylinder; None for points fixed to the body.
+    Args:
+        model: Robot.
+        solved: SolvedContacts, in which all points have rows.
+        world, links: Half-spaces, and names of the links whose shapes touch; None: all.
+
+    Returns:
+        List in the order of solved.touching: a 3 x 3 Matrix in body coordinates for
+            points that move along the rim of a cylinder; None for points fixed to the
+            body.
     """
     turns, normals = [], iter(contact.forces[0].lin for contact in solved.touching)
     for half, placed in pairs(model, world, links):

@@ -154,7 +154,12 @@ def inside_by_others(contacts, T):
 
 
 def _combined(rows, weights):
-    """Return the weighted sum of Rows, as a Row."""
+    """Return the weighted sum of Rows, as a Row.
+
+    Args:
+        rows: Rows.
+        weights: One number for each row.
+    """
     parts = zip(*rows, strict=True)
     return Row(
         *(total(x * w for x, w in zip(part, weights, strict=True)) for part in parts)
@@ -296,8 +301,12 @@ class MovingContacts:
     def _blocks(self, M, K):
         """Return the blocks of J.T (M J + K Psi), and the lower blocks of J.T K J.
 
-        Both are dicts (body, body) -> Matrix. M, K: six columns of each body, or None;
-        the columns of children are added to their parents, in place.
+        Args:
+            M, K: Six columns of each body, by body, or None for zero. The columns of
+                children are added to the entries of their parents, in place.
+
+        Returns:
+            Two dicts (body, body) -> Matrix; blocks without an entry are zero.
         """
         model, S, Psi = self.model, self.placed.S, self.Psi
         by_q, drag = {}, {}
@@ -440,7 +449,12 @@ def _applied(columns, motion):
 
 
 def _loads(S, Psi, M, K):
-    """Return the columns of M S + K Psi and of K S."""
+    """Return the columns of M S + K Psi and of K S, two lists of Forces.
+
+    Args:
+        S, Psi: Motion subspace of a joint, and its rates.
+        M, K: 6 x 6 matrices, each as a list of six columns, which are Forces.
+    """
     pairs = list(zip(S, Psi, strict=True))
     load = [_applied(M, s) + _applied(K, psi) for s, psi in pairs]
     return load, [_applied(K, s) for s in S]
@@ -495,7 +509,14 @@ def constrained(inverse, momentum, moving):
 
 
 def _disagree(moving, by_q):
-    """Return the condition that a row is violated along one displacement of q."""
+    """Return the condition that an active row is violated by the derivatives by q.
+
+    One fixed displacement of q is tested.
+
+    Args:
+        moving: The MovingContacts, with the rows A and right sides c_q.
+        by_q: Derivative of u by q, nv x nv.
+    """
     # A fixed, irregular displacement stands for all of them.
     along = Vector(math.cos(1.0 + j) for j in range(moving.model.nv))
     change, left, size = by_q @ along, 0.0, 0.0

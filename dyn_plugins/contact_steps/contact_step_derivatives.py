@@ -86,13 +86,20 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
     else of an overlap. They hold for changes that stay on that side.
 
     With the step's own impulses as warm start, the contact solver only confirms them.
-
-    Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
+    All points of a shape have rows, not only the deeper half as in contact_euler.
 
     Args:
-        parts: Slots forward_dynamics, contact_solver, derivatives and by_parameters
-            (of inverse dynamics), the options of contact_euler, and paths: parameter
-            paths of dp, one after another, without paths of the robot's geometry.
+        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
+        parts: The slots and options of contact_euler; the slots derivatives and
+            by_parameters of inverse dynamics; and the option paths: parameter paths of
+            dp, one after another, without paths of the robot's geometry.
+
+    Returns:
+        q_next, nq; qd_next, nv; A, 2 nv x 2 nv; B, 2 nv x nv; dx_dp, 2 nv x parameters;
+            dx_dmu and dx_dgap, 2 nv x c, by friction coefficient and gap of each
+            contact; impulses, 3 c [N·s], and gaps before the step, c [m]; modes of the
+            contacts, c (0 separate, 1 stick, 2 slip); status of the contact solver; and
+            not_differentiable: 0, 1 or 2.
 
     Source: LCP-22.
     """
@@ -107,10 +114,13 @@ def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **par
 
     The set of touching contacts is taken as constant.
 
-    Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
-
     Args:
+        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
         parts: As in contact_euler_derivatives.
+
+    Returns:
+        State after the step, derivatives, impulses, gaps, modes, status and
+        not_differentiable, in the order of contact_euler_derivatives.
 
     Source: LCP-22.
     """
@@ -126,10 +136,14 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
 
     The set of touching contacts is taken as constant; gaps refer to the midpoint.
 
-    Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
-
     Args:
+        model, q, qd, tau, dt, warm, f_ext: As in contact_euler.
         parts: As in contact_euler_derivatives.
+
+    Returns:
+        State after the step, derivatives (the first is A), impulses, gaps at the
+        midpoint, modes, status and not_differentiable, in the order of
+        contact_euler_derivatives.
 
     Source: LCP-22.
     """
@@ -146,6 +160,11 @@ def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts)
 
 def _advance_slopes(model, q, u, dt):
     """Return the derivatives of the state after moving for dt at the velocity u.
+
+    Args:
+        model: Robot.
+        q, u: Joint positions, nq, and velocity along their axes, nv.
+        dt: Time [s].
 
     Returns:
         Two pairs of JointBlocks, by q and by u: derivatives of position and velocity.
@@ -164,8 +183,12 @@ def _of_step(rule, inputs, parts):
 
     Args:
         rule: Function of contact_biases.py: which contacts are active, and their bias.
-        inputs: StepInputs.
+        inputs: StepInputs; q is moved by inputs.remaining of the step.
         parts: As in contact_euler_derivatives.
+
+    Returns:
+        The outputs in the order of contact_euler_derivatives; A is by the state
+        `inputs`.
     """
     solved, modes, flag, slopes = _velocity_slopes(rule, inputs, **parts)
     model, q, duration = inputs.model, inputs.q, inputs.dt * inputs.remaining
@@ -190,9 +213,17 @@ def _of_step(rule, inputs, parts):
 def _velocity_slopes(rule, inputs, derivatives, by_parameters, paths, **parts):
     """Return SolvedContacts, modes, not_differentiable, and derivatives of u.
 
-    The derivatives are by q, qd, tau, parameters, friction coefficients and gaps.
-    Arguments as of _of_step, with the slots derivatives and by_parameters of inverse
-    dynamics, and the parameter paths.
+    Args:
+        rule, inputs: As in _of_step.
+        derivatives, by_parameters: Slots of inverse dynamics.
+        paths: Parameter paths of dp; empty: the derivative by parameters has no
+            columns.
+        parts: The slots and options of contact_euler.
+
+    Returns:
+        SolvedContacts; modes of the contacts; not_differentiable, 0.0, 1.0 or 2.0; and
+        a tuple of the derivatives of u by q, qd, tau, parameters, friction coefficients
+        and gaps, nv rows each.
     """
     parts = StepParts.of(**parts)
     solved = solved_contacts(rule, inputs, parts)

@@ -43,9 +43,14 @@ def contact_term_slopes(
     with inertia = H + dt B, B the slope of joint friction; C, the gyroscopic change and
     the columns s_k of contact_terms; f_ext and pushes fixed to the bodies.
 
-    Inputs and outputs: those of CONTACT_TERM_SLOPES.
-
     Args:
+        model: Robot.
+        q, qd, tau: Positions, nq, and velocities, nv, before the step; joint forces,
+            nv.
+        u: Velocity after the step along the axes of q, nv [rad/s | m/s].
+        dt: Step [s].
+        pushes, f_ext: Forces of contacts, and other forces, on each body, body
+            coordinates, nb + 1; entry 0, the base's, is not read [N·m; N].
         remaining: Part of the step that follows q, as in contact_terms.
         derivatives: Slot of ID_DERIVATIVES.
         bias: Slot of BIAS_FORCE, for C.
@@ -104,7 +109,10 @@ def moved_state_slopes(model, q, u, dt, correction):
 
         dx_next = by_q dq + by_u du + by_correction dcorrection
 
-    Inputs and outputs: those of MOVED_STATE_SLOPES.
+    Args:
+        model: Robot.
+        q, u, dt: Positions, nq; velocity, nv; and time [s], as in moved_state.
+        correction: Velocity that is added for the position alone, nv; not None.
 
     Returns:
         by_q, by_u and by_correction, 2 nv x nv each.

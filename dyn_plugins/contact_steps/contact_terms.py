@@ -84,7 +84,16 @@ def contact_terms(
 
 
 def _ball_limits(model, q):
-    """Return the row, nv, and the gap [rad] of each limit of the ball joints, pairs."""
+    """Return the limits of all limited ball joints, a list of pairs (row, gap).
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+
+    Returns:
+        For each finite limit: derivative of the gap by the velocity, nv; and the gap,
+            negative beyond the limit [rad].
+    """
     limits = []
     for i in limited_balls(model):
         for _, part, gap in ball_limit_rows(model, i, q[model.q_slices[i]]):
@@ -95,10 +104,16 @@ def _ball_limits(model, q):
 
 
 def _geometry(model, q):
-    """Return the pose of each body, 12 numbers, the world's first, and all columns.
+    """Return the poses of all bodies and all motion columns.
 
-    A pose is the rotation to the world, row by row, and the origin; a column has six
-    numbers, [angular; linear] of the point at the world's origin.
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+
+    Returns:
+        Poses, (nb + 1) x 12, the world's first: rotation to the world, row by row, and
+            origin; and columns, nc x 6, in the order of columns_of, [angular; linear]
+            of the point at the world's origin.
     """
     q = split_q(model, q)
     X_0 = transforms(model, q)
@@ -147,7 +162,10 @@ def _factor(model, tables, A):
 def _solve(tables, L, over, b):
     """Return x of L.T L x = b, nv numbers in the order of elimination.
 
-    tables, L, over: Structure, and result of _factor.
+    Args:
+        tables: Structure of the coordinates.
+        L, over: Result of _factor.
+        b: Right side, nv numbers in the order of elimination; not changed.
     """
     x = list(b)
     for k in reversed(range(len(x))):
