@@ -146,8 +146,20 @@ def split_and_polish(
     """Solve by `split`; after SLOW iterations, try `newton_on_modes` from its result.
 
     If the Newton steps do not converge, `split` continues from its own result up to
-    max_iterations, with the penalty rho again. Arguments and result as of `split`; the
-    iterations in `report` are the sum of all methods.
+    max_iterations, with the penalty rho again.
+
+    Args:
+        rows: Problem; its impulses are the start, and then the solution.
+        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
+        work: Work arrays.
+        report: Set to the five residuals, the iterations of all methods, and penalty
+            and factorisations of the last method, (8,).
+        max_iterations: Largest number of iterations of `split`.
+        tolerance: Relative tolerance of the residuals.
+        rho: Initial penalty, relative to the response of a block.
+
+    Returns:
+        CONVERGED, MAX_ITERATIONS, INFEASIBLE or NO_BUFFER, as of `split`.
     """
     first = min(max_iterations, SLOW)
     status = split(rows, blocks, m, nv, work, report, first, tolerance, rho)
@@ -254,8 +266,22 @@ def _rounds(
 
     Newton steps start from the impulses of `rows`, then from zero with a smaller
     epsilon, then from the result of a splitting from zero, three times as long in each
-    round. Arguments and result as of solve_coulomb; on MAX_ITERATIONS, the impulses
-    with the smallest residual so far are in work.best.
+    round.
+
+    Args:
+        rows: Problem; its impulses are the start, and then the result of the last
+            method.
+        blocks, m, nv: Numbers of blocks, rows and coordinates in use.
+        work: Work arrays; work.best and best_law are updated.
+        report: Set to the report of the last method, with the iterations of all, (8,).
+        max_iterations: Largest number of Newton steps from each start.
+        tolerance: Tolerance of all methods.
+        splittings: Largest number of iterations of the last splitting; 0: only Newton
+            steps from the impulses of `rows`.
+
+    Returns:
+        CONVERGED; MAX_ITERATIONS: work.best has the impulses with the smallest residual
+            so far; INFEASIBLE; or NO_BUFFER.
     """
     status = newton(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, NEAR, True

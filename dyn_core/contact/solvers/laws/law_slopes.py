@@ -329,6 +329,13 @@ def _slip_slope(
     Coulomb's law:   S_nn = 1 / R_n,   S_Tn = c t / R_n,   S_nT = 0,
     the relaxation:  S_nn = 1 / (R_n + c² R_t),   S_Tn = c t S_nn = S_nT.T,
     S_TT = c lambda_n / |y_T| (1 - t t.T) / R_t, and in the relaxation c² t t.T S_nn
+
+    Args:
+        rows, scaled: Problem, scaled problem.
+        work: Reads gamma, u, du and center; sets work.slopes in the rows of the block.
+        k: Index of the block.
+        epsilon: Compliance added to R; R_n and R_t are the sums.
+        exact: True: Coulomb's law; False: its convex relaxation.
     """
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     c = scaled.c[k]
@@ -346,7 +353,14 @@ def _across_slope(
 ) -> None:
     """Set S_TT of the sliding tangents of block k; slopes.right becomes t.
 
-    S_TT = eta (1 - t t.T),   eta = |gamma_T| / (|y_T| R_t),   t = gamma_T / |gamma_T|
+        S_TT = eta (1 - t t.T),  eta = |gamma_T| / (|y_T| R_t),  t = gamma_T / |gamma_T|
+
+    Args:
+        rows, scaled: Problem, scaled problem.
+        work: Reads gamma, and u, du and center for the targets y; sets diagonal, left
+            and right of work.slopes in the tangent rows.
+        k: Index of the block.
+        epsilon: Compliance added to R; R_t is the sum.
     """
     first, count, slopes = rows.start[k], rows.count[k], work.slopes
     length = tangent_length(first, count, work.gamma)

@@ -33,7 +33,16 @@ def add_transposed(
 def add_block(
     rows: Rows, index: IntArray, y: FloatArray, k: int, x: FloatArray, z: FloatArray
 ) -> None:
-    """Add Y.T x of the rows of block k to z; arguments as of add_transposed."""
+    """Add Y.T x of the rows of block k to z.
+
+    Args:
+        rows: Starts and counts of the blocks.
+        index: For each entry of the blocks' supports, its index in z.
+        y: Values of Y, indexed like rows.y.
+        k: Index of the block.
+        x: Vector of rows.
+        z: Vector of coordinates; changed.
+    """
     i, n = rows.start[k], rows.count[k]
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
     if n == 3:  # the usual contact, in one pass over z
@@ -57,7 +66,16 @@ def multiply(
     z: FloatArray,
     u: FloatArray,
 ) -> None:
-    """Set u to Y z; u: vector of rows. Other arguments as of add_transposed."""
+    """Set u to Y z.
+
+    Args:
+        rows: Starts and counts of the blocks.
+        index: For each entry of the blocks' supports, its index in z.
+        y: Values of Y, indexed like rows.y.
+        blocks: Number of blocks.
+        z: Vector of coordinates.
+        u: Vector of rows; overwritten in the rows of these blocks.
+    """
     for k in range(blocks):
         multiply_block(rows, index, y, k, z, u)
 
@@ -66,7 +84,16 @@ def multiply(
 def multiply_block(
     rows: Rows, index: IntArray, y: FloatArray, k: int, z: FloatArray, u: FloatArray
 ) -> None:
-    """Set the rows of block k of u to Y z; arguments as of `multiply`."""
+    """Set the rows of block k of u to Y z.
+
+    Args:
+        rows: Starts and counts of the blocks.
+        index: For each entry of the blocks' supports, its index in z.
+        y: Values of Y, indexed like rows.y.
+        k: Index of the block.
+        z: Vector of coordinates.
+        u: Vector of rows; overwritten in the rows of the block.
+    """
     i, n = rows.start[k], rows.count[k]
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
     if n == 3:  # the usual contact, in one pass over z
@@ -89,7 +116,13 @@ def multiply_block(
 
 @machine_code
 def row_response(rows: Rows, k: int, row: int) -> float:
-    """Return the response G_ii + R_i of row `row` of block k [(m/s)/(N·s)]."""
+    """Return the response G_ii + R_i of a row [(m/s)/(N·s)].
+
+    Args:
+        rows: Problem; y is read without scaling.
+        k: Index of the block.
+        row: Index of the row within the block.
+    """
     width = rows.support_count[k]
     a = rows.y_start[k] + row * width
     total = 0.0
