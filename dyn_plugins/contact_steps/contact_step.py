@@ -545,6 +545,9 @@ def contacts(model, X, world, links):
         List in the order of `pairs`, near and far points alike; its length does not
         depend on X.
 
+    Raises:
+        UnsupportedError: A shape is no sphere, capsule, box or cylinder.
+
     Source: LCP-2.
     """
     X_0, points = [None], []
@@ -578,9 +581,11 @@ def half_spaces(model, world):
 
 
 def linked_shapes(model, links):
-    """Raise UnsupportedError if `links` is not a list or None, or a link has no shape.
+    """Raise UnsupportedError if `links` has another type, or a link has no shape.
 
-    Without a model (None), only the type is checked.
+    Args:
+        model: Robot; None: only the type is checked.
+        links: List, tuple, set or frozenset of names of links, or None for all.
     """
     if links is not None and not isinstance(links, (list, tuple, set, frozenset)):
         raise UnsupportedError(f"links {shown(links)}; valid: a list of links, or None")
