@@ -24,7 +24,8 @@ def lemke(M, q, max_iterations):
     If rounding errors decide ties, as for a body at rest on many points, pivoting may
     end on a ray although there is a solution. Further attempts then perturb each row of
     q a little, and solve the resulting basis for the true q; the last attempts also add
-    a little to the diagonal of M.
+    a little to the diagonal of M. Attempts end when the residual of z (`shortfall`) is
+    at most SMALL_LAW, or PROVEN if the first attempt ends on a ray.
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,), scaled to about one.
@@ -32,10 +33,10 @@ def lemke(M, q, max_iterations):
             than 100 + 20 n.
 
     Returns:
-        z, (n,): the first with a residual up to SMALL_LAW, else the z of all attempts
-            with the smallest residual; the number of pivots of all attempts; and the
-            status: CONVERGED if the residual of z is at most GOOD_LAW, else RAY or
-            MAX_ITERATIONS, by which the first attempt ended.
+        z of the last attempt, or after all attempts the z with the smallest residual,
+            (n,); the number of pivots of all attempts; and the status: CONVERGED if the
+            residual of z is at most GOOD_LAW, else RAY or MAX_ITERATIONS, by which the
+            first attempt ended.
 
     Source: LCP-5.
     """
