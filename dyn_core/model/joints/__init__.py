@@ -39,6 +39,8 @@ KINDS: dict[str, type[Joint]] = {
 def make_joint(spec: JointSpec) -> Joint:
     """Return the Joint object of a specification; its kind must be a key of KINDS.
 
+    Placement, limits and forces of the specification are not used.
+
     Raises ModelError if the numbers do not make such a joint.
 
     Source: KIM-2.4 (the library of joints).

@@ -52,7 +52,11 @@ class Joint(ABC):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return a joint with this axis (3,); kinds without an axis ignore it."""
+        """Return a joint with this axis (3,); kinds without an axis ignore it.
+
+        Kinds with an axis normalise it, and raise ModelError unless it has three finite
+        numbers, not all zero.
+        """
         return cls()
 
     @classmethod
@@ -62,13 +66,20 @@ class Joint(ABC):
         Args:
             spec: Specification of this kind.
             factors: Joint objects of `spec.factors`; only products use them.
+
+        Raises:
+            ModelError: The numbers do not make such a joint.
         """
         return cls.about(spec.axis)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the numbers of the joint's axis, axes or pitch (`what`).
+        """Return numbers of the joint's geometry, in order.
 
-        The list is empty if the kind has no such number.
+        They are 3 for an axis, 6 for the axes of a universal joint, 1 for a pitch
+        [m/rad]; none if the kind has no such geometry.
+
+        Args:
+            what: axis, axes or pitch.
         """
         return []
 
@@ -80,8 +91,9 @@ class Joint(ABC):
             values: Numbers or symbols, as many as `geometry` returns.
 
         Raises:
-            ModelError: The kind has no such numbers, or another number of them.
-            SingularError: The length of a direction is zero.
+            ModelError: The kind has no such numbers, `values` has another number of
+                them, or a direction is not finite.
+            SingularError: The length of a direction is zero; not checked for symbols.
         """
         count = len(self.geometry(what))
         if not count:
@@ -92,27 +104,34 @@ class Joint(ABC):
         return self._with_geometry(what, values)
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with other numbers for which `geometry` is not empty.
+        """Return the joint with other numbers of its geometry.
 
-        Kinds with a geometry implement it; this class raises NotImplementedError.
+        Arguments are as in `with_geometry`, which checks their number before. Kinds
+        with a geometry implement it; this class raises NotImplementedError.
         """
         raise NotImplementedError
 
     @property
     def series(self) -> tuple[int, ...] | None:
-        """Order from the base in which the coordinates act; None: they act together."""
+        """Order from the base in which the coordinates act; None: they act together.
+
+        Entry 0 is the index of the coordinate next to the base.
+        """
         return tuple(range(self.nv))
 
     @abstractmethod
     def X(self, q: Vector) -> Transform:
-        """Return the transform from the frame before to the frame after the joint."""
+        """Return the transform from the frame before to the frame after the joint.
+
+        `q` are the coordinates of the joint, nq.
+        """
 
     @abstractmethod
     def S(self, q: Vector) -> MotionSubspace:
-        """Return the motion subspace, 6 x nv, in body coordinates."""
+        """Return the motion subspace at q (nq), 6 x nv, in body coordinates."""
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the velocity across the joint, S qd, in body coordinates."""
+        """Return the velocity across the joint, S(q) qd, in body coordinates."""
         return self.S(q) @ qd
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
@@ -120,16 +139,18 @@ class Joint(ABC):
         return Motion.zero()
 
     def S_slopes(self, q: Vector) -> list[MotionSubspace]:
-        """Return the derivative of S with respect to each coordinate, nv subspaces.
+        """Return the derivatives of S, a list of nv subspaces, one for each coordinate.
 
             dS_j/dq_k - dS_k/dq_j = S_j x S_k
+
+        Entry k is dS/dq_k.
 
         Source: KIM-2.4, by Taylor numbers.
         """
         return [_slope(self.S(moving)) for moving in _along_each(q)]
 
     def cJ_slopes(self, q: Vector, qd: Vector) -> MotionSubspace:
-        """Return the derivatives of cJ at constant qd, one column for each coordinate.
+        """Return the derivatives of cJ at constant qd; column k is dcJ/dq_k.
 
         Source: KIM-2.4, by Taylor numbers.
         """
@@ -152,15 +173,24 @@ class Joint(ABC):
         """
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Return the coordinates after the displacement dv (nv)."""
+        """Return the coordinates q (nq) after the displacement dv (nv).
+
+        dv is in the axes of qd: body axes for joints with a quaternion, else dv is
+        added to q.
+        """
         return q + dv
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """Return the displacement (nv) from q0 to q1."""
+        """Return the displacement dv (nv) with integrate(q0, dv) = q1."""
         return q1 - q0
 
     def rate(self, u: Vector, qd: Vector) -> Vector:
-        """Return the rate of a displacement u from a fixed start, at velocity qd."""
+        """Return du/dt (nv) of a displacement u(t) from a fixed start.
+
+        Args:
+            u: Displacement from the start, nv.
+            qd: Velocity at the displaced position, nv.
+        """
         return qd
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
@@ -177,7 +207,7 @@ class Joint(ABC):
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
         """Return the rate of the velocity in axes fixed at this instant, (nv,).
 
-        It is qdd unless the velocity `qd` is in body axes.
+        It is qdd unless qd has a linear velocity in body axes, see Floating.
         """
         return qdd
 
@@ -204,20 +234,29 @@ class Joint(ABC):
     ) -> tuple[Vector, Vector]:
         """Return coordinates after dt, and u in the axes of the new position.
 
+        Quaternions of the coordinates are normalised.
+
         Args:
-            q: Coordinates at the start.
-            u: Velocity in the axes of the start.
+            q: Coordinates at the start, nq.
+            u: Velocity in the axes of the start, nv.
             dt: Step [s].
-            way: Velocity that integrates the coordinates; None: u.
+            way: Velocity that integrates the coordinates, in the axes of the start, nv;
+                None: u.
         """
         return self.normalize(self.integrate(q, (u if way is None else way) * dt)), u
 
     def normalize(self, q: Vector) -> Vector:
-        """Return the coordinates with quaternions scaled to unit length."""
+        """Return the coordinates with quaternions scaled to unit length.
+
+        Kinds without a quaternion return q itself. A zero quaternion is not checked.
+        """
         return q
 
     def quaternions(self, q: Vector) -> tuple[Vector, ...]:
-        """Return the unit quaternions (x, y, z, w) among the coordinates, or ()."""
+        """Return the quaternions (x, y, z, w) among the coordinates q, or ().
+
+        Each has 4 entries of q, unchanged.
+        """
         return ()
 
     def __eq__(self, other: object) -> bool:
@@ -240,34 +279,41 @@ class GroupJoint(Joint):
         return None
 
     def S_slopes(self, q: Vector) -> list[MotionSubspace]:
-        """Return zeros: S is constant."""
+        """Return nv zero subspaces: S is constant."""
         return [MotionSubspace([Motion.zero()] * self.nv)] * self.nv
 
     def cJ_slopes(self, q: Vector, qd: Vector) -> MotionSubspace:
-        """Return zeros: S is constant."""
+        """Return nv zero columns: cJ is zero."""
         return MotionSubspace([Motion.zero()] * self.nv)
 
     @abstractmethod
     def motion(self, u: Vector) -> Motion:
-        """Return the displacement u (nv) as a Motion."""
+        """Return the displacement u (nv), in body axes, as a Motion."""
 
     def rate(self, u: Vector, qd: Vector) -> Vector:
-        """Return the rate of a displacement u from a fixed start, at velocity qd.
+        """Return du/dt (nv) of a displacement u(t) from a fixed start.
 
-        Accurate to fourth order in u (lie.tangent_rate).
+        Arguments are as in Joint.rate. Accurate to fourth order in u
+        (lie.tangent_rate).
         """
         six = tuple(tangent_rate(self.motion(u), self.motion(qd)))
         return Vector(six[: self.nv])
 
 
 def _along_each(q: Vector) -> Iterator[Vector]:
-    """Yield q as Taylor numbers, with each coordinate in turn as the variable."""
+    """Yield q as Taylor numbers, once for each coordinate.
+
+    Taylor numbers are with respect to this coordinate.
+    """
     for k in range(len(q)):
         yield Vector(variables(q, k))
 
 
 def _slope(columns: Iterable[Motion]) -> MotionSubspace:
-    """Return the derivatives of Taylor motions with respect to their variable."""
+    """Return the first derivatives of motions of Taylor numbers, one column for each.
+
+    They are with respect to the variable of `_along_each`.
+    """
     return MotionSubspace(
         Motion.of([derivatives(x, COORDINATE)[1] for x in column]) for column in columns
     )

@@ -47,14 +47,14 @@ class Driven(Joint):
         return Driven(self.pose, t)
 
     def _placement(self) -> MovingPose:
-        """Return rotation and position with their first and second time derivatives.
+        """Return rotation and position at time t with two time derivatives each.
 
         Raises ModelError if the user's function returns anything but (R, p).
         """
         return moving_pose(self.pose(Taylor(self.t, 1.0, 0.0, TIME)), "a drive")
 
     def X(self, q: Vector) -> Transform:
-        """Return the transform to the driven placement at time t."""
+        """Return the transform to the driven placement at time t; q is empty."""
         return self._placement().X
 
     def S(self, q: Vector) -> MotionSubspace:
@@ -62,19 +62,19 @@ class Driven(Joint):
         return MotionSubspace(())
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the velocity sigma of the placement."""
+        """Return the velocity sigma of the placement at time t, body coordinates."""
         return self._placement().velocity
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the time derivative of the components of sigma."""
+        """Return the time derivative of the components of sigma at time t."""
         return self._placement().acceleration
 
     def neutral(self) -> tuple[float, ...]:
-        """Return no coordinates."""
+        """Return an empty tuple: the joint has no coordinates."""
         return ()
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return no coordinates."""
+        """Return an empty tuple: the joint has no coordinates."""
         return ()
 
 
@@ -127,7 +127,11 @@ class Custom(Joint):
             self._check(q)
 
     def _check(self, q: tuple[float, ...]) -> None:
-        """Raise ModelError unless the pose at q is a rotation and a finite position."""
+        """Raise ModelError unless the pose is a rotation and a finite position.
+
+        R.T R may differ from the identity by 1e-6 in each entry. `q` are the
+        coordinates of the pose, nq.
+        """
         placed = self._along(Vector(q), Vector.zeros(self.nv))
         R = np.asarray(placed.R[0], float)
         off = np.abs(R.T @ R - np.eye(3)).max()
@@ -147,22 +151,25 @@ class Custom(Joint):
         return None
 
     def _along(self, q: Vector, qd: Vector) -> MovingPose:
-        """Return the pose at q with its time derivatives at constant qd."""
+        """Return the pose at q (nq) with two time derivatives, at constant qd (nv).
+
+        Raises ModelError if the user's function returns anything but (R, p).
+        """
         moving = Vector(Taylor(x, v, 0.0, TIME) for x, v in zip(q, qd, strict=True))
         return moving_pose(self.pose(moving), "a custom joint")
 
     def _columns(self, q: Vector) -> Iterator[Motion]:
-        """Yield the velocity across the joint at the unit rate of each coordinate."""
+        """Yield the nv columns of S at q: the velocities at unit rates."""
         for k in range(self.nv):
             unit = Vector(float(j == k) for j in range(self.nv))
             yield self._along(q, unit).velocity
 
     def X(self, q: Vector) -> Transform:
-        """Return the transform from the frame before the joint to the user's pose."""
+        """Return the transform from the frame before the joint to the pose at q."""
         return self._along(q, Vector.zeros(self.nv)).X
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Return the motion subspace: the velocities at unit rates."""
+        """Return the motion subspace at q: the velocities at unit rates."""
         return MotionSubspace(self._columns(q))
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
@@ -174,10 +181,10 @@ class Custom(Joint):
         return self._along(q, qd).acceleration
 
     def neutral(self) -> tuple[float, ...]:
-        """Return the initial coordinates of the constructor."""
+        """Return the initial coordinates (nq); X need not be the identity there."""
         return self.start
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return coordinates within the span around the initial ones."""
+        """Return coordinates (nq), each within `span` of its initial value."""
         drawn = rng.uniform(-self.span, self.span, self.nq)
         return tuple(float(x + d) for x, d in zip(self.start, drawn, strict=True))

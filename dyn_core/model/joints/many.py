@@ -21,11 +21,11 @@ def joint_transforms(
     """Return E (n, 3, 3) and r (n, 3) of joint.X for each joint at each position.
 
     The numbers are equal to `joint.X` to the last bit. Rows are joint by joint, and for
-    each joint position by position.
+    each joint position by position; n is the number of all positions.
 
     Args:
         joints: Joints.
-        places: Positions of each joint.
+        places: For each joint: its positions, Vectors of its nq coordinates.
     """
     pairs = [
         (joint, q)
@@ -59,7 +59,10 @@ def _columns(joints: OfOneAxis) -> tuple[list[int], np.ndarray, np.ndarray]:
 
 
 def motion_rows(joint: Joint, places: Places) -> list[list[tuple[float, ...]]]:
-    """Return the columns of S, six numbers each, at each position of a joint."""
+    """Return the nv columns of S, six numbers each, for each position of a joint.
+
+    `places` are the positions, Vectors of its nq coordinates.
+    """
     if isinstance(joint, Revolute) and type(joint).S is Revolute.S:
         return [[(*joint.axis, 0.0, 0.0, 0.0)]] * len(places)
     if isinstance(joint, Prismatic) and type(joint).S is Prismatic.S:

@@ -20,38 +20,49 @@ _IDENTITY = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 class MovingPose(NamedTuple):
-    """Rotation and position, each with its first and second time derivative."""
+    """Rotation and position, each with its first and second time derivative.
+
+    Attributes:
+        R: Rotation (3, 3) of the pose, dR/dt and d²R/dt².
+        p: Position (3,) of the pose [m], dp/dt and d²p/dt².
+    """
 
     R: tuple[Matrix, Matrix, Matrix]
     p: tuple[Vector, Vector, Vector]
 
     @property
     def X(self) -> Transform:
-        """The transform to the pose."""
+        """The transform from the frame in which R and p are given to the pose."""
         return Transform(self.R[0].T, self.p[0])
 
     @property
     def velocity(self) -> Motion:
-        """The body velocity vee(T^-1 dT/dt). Source: KIM-1.4."""
+        """The body velocity vee(T^-1 dT/dt), in the axes of the pose.
+
+        Source: KIM-1.4.
+        """
         E = self.R[0].T
         return Motion(_vee(E @ self.R[1]), E @ self.p[1])
 
     @property
     def acceleration(self) -> Motion:
-        """The time derivative of the components of the velocity."""
+        """The time derivative of the components of `velocity`."""
         E, Ed = self.R[0].T, self.R[1].T
         return Motion(_vee(E @ self.R[2]), Ed @ self.p[1] + E @ self.p[2])
 
 
 def moving_pose(pose: RotationPosition, source: str) -> MovingPose:
-    """Return a pose of Taylor numbers as values with their time derivatives.
+    """Return the values and time derivatives of a pose that consists of Taylor numbers.
 
     Args:
-        pose: Result (R, p) of a user's function.
+        pose: Result (R, p) of a user's function: three rows of three numbers, a Matrix
+            or None for no rotation; and three numbers. Plain numbers have zero
+            derivatives.
         source: Name of the function in error messages.
 
     Raises:
-        ModelError: The result is not (R, p) of the right sizes.
+        ModelError: The result is not (R, p) of the right sizes. Whether R is a rotation
+            is not checked.
     """
     try:
         R, p = pose
@@ -80,6 +91,9 @@ def _rows(R: Matrix | Rows | None) -> Rows:
 
 
 def _vee(W: Matrix) -> Vector:
-    """Return the vector w of the antisymmetric part [w] of a 3x3 matrix."""
+    """Return the vector w (3) of the antisymmetric part [w] of a 3x3 matrix W.
+
+    [w] = (W - W.T) / 2
+    """
     pairs = ((2, 1), (0, 2), (1, 0))
     return Vector((W[i, j] - W[j, i]) * 0.5 for i, j in pairs)

@@ -21,7 +21,7 @@ Axis = tuple[Scalar, ...]
 
 
 def unit(axis: Iterable[float]) -> Vector:
-    """Return an axis scaled to unit length.
+    """Return an axis scaled to unit length, a Vector (3,).
 
     Components that are 0 or ±1 up to rounding are set to these values. Raises
     ModelError unless it has three finite numbers, which are not all zero.
@@ -41,9 +41,10 @@ def _snapped(x: float) -> float:
 
 
 def direction(values: Sequence[Scalar]) -> Axis:
-    """Return an axis of floats or symbols scaled to unit length.
+    """Return an axis of floats or symbols scaled to unit length, a tuple of three.
 
-    Raises SingularError for floats of zero length.
+    Raises SingularError for floats of zero length, ModelError for floats that are not
+    finite. Symbols are not checked.
     """
     if all(isinstance(x, (int, float)) for x in values):
         if not any(values):
@@ -76,7 +77,11 @@ def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
 class _OneAxis(Joint):
     """A joint with one unit axis, the same in the frames before and after it.
 
-    The axis is normalised; a zero axis raises ModelError.
+    Args:
+        axis: Direction of the axis (3,), which is normalised.
+
+    Raises:
+        ModelError: The axis does not have three finite numbers, or all are zero.
     """
 
     entries: ClassVar[tuple[str, ...]] = ("axis",)
@@ -87,15 +92,26 @@ class _OneAxis(Joint):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis (3,), which is normalised."""
+        """Return the joint with this axis (3,), which is normalised.
+
+        Raises ModelError unless it has three finite numbers, not all zero.
+        """
         return cls(axis)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the axis (3 numbers); empty for other `what`."""
+        """Return the unit axis (3 numbers); an empty list for other `what`."""
         return list(self.axis) if what == "axis" else []
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis, which is normalised."""
+        """Return the joint with another axis, which is normalised.
+
+        Raises SingularError for floats of zero length, ModelError for floats that are
+        not finite. Symbols are not checked.
+
+        Args:
+            what: axis.
+            values: Direction of the axis, 3 floats or symbols.
+        """
         joint = copy(self)
         joint.axis = direction(values)
         return joint
@@ -105,7 +121,7 @@ class _OneAxis(Joint):
         return (0.0,)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return a coordinate in [-pi, pi], rad or m."""
+        """Return a coordinate in [-pi, pi]; limits are ignored [rad]."""
         return (float(rng.uniform(-math.pi, math.pi)),)
 
 
@@ -118,11 +134,11 @@ class Revolute(_OneAxis):
     kind = "revolute"
 
     def X(self, q: Vector) -> Transform:
-        """Return the rotation E = R.T, R by Rodrigues' formula."""
+        """Return the rotation by q about the axis: E = R.T, R by Rodrigues' formula."""
         return Transform(turned(self.axis, sin(q[0]), cos(q[0])), _ZERO)
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Return the motion subspace (a; 0)."""
+        """Return the motion subspace (a; 0), with unit axis a."""
         return MotionSubspace([Motion(self.axis, _ZERO)])
 
 
@@ -145,11 +161,11 @@ class Prismatic(_OneAxis):
         return Transform(Matrix.identity(3), Vector(a * q[0] for a in self.axis))
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Return the motion subspace (0; a)."""
+        """Return the motion subspace (0; a), with unit axis a."""
         return MotionSubspace([Motion(_ZERO, self.axis)])
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return a coordinate in [-1, 1] m."""
+        """Return a coordinate in [-1, 1]; limits are ignored [m]."""
         return (float(rng.uniform(-1.0, 1.0)),)
 
 
@@ -174,15 +190,22 @@ class Helical(_OneAxis):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint with the axis and pitch [m/rad] of `spec`."""
+        """Return the joint with the axis and pitch [m/rad] of `spec`.
+
+        `factors` are ignored. Raises ModelError unless the axis has three finite
+        numbers, not all zero.
+        """
         return cls(spec.axis, spec.pitch)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the axis (3 numbers) or the pitch; empty for other `what`."""
+        """Return the unit axis (3) or the pitch (1 number); [] for other `what`."""
         return [self.pitch] if what == "pitch" else super().geometry(what)
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis or pitch."""
+        """Return the joint with another axis (3 numbers) or pitch (1 number).
+
+        The axis is normalised, the pitch is in [m/rad]; errors are as in `direction`.
+        """
         if what == "axis":
             return super()._with_geometry(what, values)
         joint = copy(self)
@@ -190,11 +213,11 @@ class Helical(_OneAxis):
         return joint
 
     def X(self, q: Vector) -> Transform:
-        """Return the rotation about the axis with the shift along it."""
+        """Return the rotation by q about the axis, and the shift along it."""
         E = turned(self.axis, sin(q[0]), cos(q[0]))
         return Transform(E, Vector(a * (self.pitch * q[0]) for a in self.axis))
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Return the motion subspace (a; h a)."""
+        """Return the motion subspace (a; h a), with unit axis a and pitch h."""
         along = Vector(a * self.pitch for a in self.axis)
         return MotionSubspace([Motion(self.axis, along)])

@@ -64,14 +64,17 @@ class Product(Joint):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the product of these factors; `spec` is ignored."""
+        """Return the product of these factors; `spec` is ignored.
+
+        Raises ModelError if there is no factor, or one has a quaternion.
+        """
         return cls(factors)
 
     @property
     def series(self) -> tuple[int, ...] | None:
-        """Order from the base in which the coordinates act.
+        """Order from the base in which the coordinates act: indices in q.
 
-        None if a factor has none.
+        None if the coordinates of a factor act together.
         """
         orders = [factor.series for factor in self.factors]
         series: list[int] = []
@@ -87,7 +90,11 @@ class Product(Joint):
         return [self.places[a:b] for a, b in zip(ends, ends[1:], strict=False)]
 
     def _split(self, *values: Vector) -> list[tuple[Joint, list[Vector]]]:
-        """Return each factor with its coordinates of each of the Vectors."""
+        """Return each factor with its parts of the Vectors, from the base to the body.
+
+        Args:
+            values: Vectors in the order of q, nq entries each.
+        """
         return [
             (factor, [Vector(x[k] for k in places) for x in values])
             for factor, places in zip(self.factors, self._factor_places(), strict=True)
@@ -101,7 +108,7 @@ class Product(Joint):
         return X
 
     def S(self, q: Vector) -> MotionSubspace:
-        """Return the columns of the factors, transformed to the last frame."""
+        """Return the columns of the factors in body axes, in the order of q."""
         columns: list[Motion] = []
         for factor, (q_k,) in self._split(q):
             X = factor.X(q_k)
@@ -119,16 +126,19 @@ class Product(Joint):
         return c
 
     def _in_order(self, parts: Iterable[Sequence[float]]) -> tuple[float, ...]:
-        """Return numbers of the factors in the order of q."""
+        """Return the numbers of all factors in the order of q.
+
+        `parts` has the numbers of each factor, from the base to the body.
+        """
         flat = [x for part in parts for x in part]
         return tuple(flat[self.places.index(k)] for k in range(self.nq))
 
     def neutral(self) -> tuple[float, ...]:
-        """Return the neutral coordinates of the factors."""
+        """Return the neutral coordinates of the factors in the order of q."""
         return self._in_order(factor.neutral() for factor in self.factors)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return random coordinates of each factor."""
+        """Return random coordinates of each factor in the order of q."""
         return self._in_order(factor.random(rng) for factor in self.factors)
 
 
@@ -149,7 +159,15 @@ def plane_axes(normal: Iterable[float]) -> tuple[Vector, Vector]:
 
 
 class _OfAxis(Product):
-    """A product whose factors are determined by one axis."""
+    """A product whose factors are determined by one axis.
+
+    Args:
+        axis: Direction of the axis (3,), which is normalised.
+        factors: Factors for this axis, from the base to the body.
+
+    Raises:
+        ModelError: The axis does not have three finite numbers, or all are zero.
+    """
 
     entries: ClassVar[tuple[str, ...]] = ("axis",)
 
@@ -159,15 +177,26 @@ class _OfAxis(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint with the axis of `spec`; `factors` are ignored."""
+        """Return the joint with the axis of `spec`; `factors` are ignored.
+
+        Raises ModelError unless the axis has three finite numbers, not all zero.
+        """
         return cls.about(spec.axis)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the axis (3 numbers); empty for other `what`."""
+        """Return the unit axis (3 numbers); an empty list for other `what`."""
         return list(self.axis) if what == "axis" else []
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with another axis, which is normalised."""
+        """Return the joint with another axis, which is normalised.
+
+        Raises SingularError for floats of zero length, ModelError for floats that are
+        not finite. A planar joint raises SingularError for the axis -z, too.
+
+        Args:
+            what: axis.
+            values: Direction of the axis, 3 floats or symbols.
+        """
         joint = copy(self)
         joint.axis = direction(values)
         joint.factors = joint._about(joint.axis)
@@ -175,7 +204,10 @@ class _OfAxis(Product):
 
     @abstractmethod
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
-        """Return the factors for a unit axis, of numbers or symbols."""
+        """Return the factors for a unit axis of numbers or symbols.
+
+        They are in order from the base to the body.
+        """
 
 
 class Planar(_OfAxis):
@@ -197,14 +229,17 @@ class Planar(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this normal (3,), which is normalised."""
+        """Return the joint with this normal (3,), which is normalised.
+
+        Raises ModelError unless it has three finite numbers, not all zero.
+        """
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
         """Return slides along the axes of the plane, and a rotation about its normal.
 
-        The axes are as in `plane_axes`, for numbers or symbols. SingularError for the
-        normal -z, where they jump.
+        The axes are as in `plane_axes`, for numbers or symbols. Raises SingularError
+        for the normal -z, where they jump; with traced numbers the Program raises it.
         """
         x, y, z = axis
         item = "axis of a planar joint: at -z the axes of the plane jump"
@@ -236,11 +271,14 @@ class Cylindrical(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Return the joint with this axis (3,), which is normalised."""
+        """Return the joint with this axis (3,), which is normalised.
+
+        Raises ModelError unless it has three finite numbers, not all zero.
+        """
         return cls(axis)
 
     def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
-        """Return a rotation about and a slide along the axis."""
+        """Return a rotation about and a slide along the unit axis, two joints."""
         return tuple(
             kind().with_geometry("axis", axis) for kind in (Revolute, Prismatic)
         )
@@ -265,24 +303,36 @@ class Universal(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Return the joint with the axes of `spec`; `factors` are ignored."""
+        """Return the joint with the two axes of `spec`; `factors` are ignored.
+
+        Raises ModelError unless each axis has three finite numbers, not all zero.
+        Whether they are parallel is not checked.
+        """
         return cls(*spec.axes)
 
     def geometry(self, what: str) -> list[Scalar]:
-        """Return the first and second axis (6 numbers); empty for other `what`."""
+        """Return first and second unit axis (6 numbers); [] for other `what`."""
         if what != "axes":
             return []
         return [x for factor in self.factors for x in factor.geometry("axis")]
 
     def _with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
-        """Return the joint with other axes (6 numbers), each of which is normalised."""
+        """Return the joint with other axes (6 numbers), each of which is normalised.
+
+        Raises SingularError for an axis of floats of zero length, ModelError for floats
+        that are not finite. Whether the axes are parallel is not checked.
+        """
         joint, both = copy(self), (values[:3], values[3:])
         joint.factors = tuple(Revolute().with_geometry("axis", x) for x in both)
         return joint
 
 
 def _away_from_singular(rng: np.random.Generator) -> tuple[float, float, float]:
-    """Return three random angles, the second at least 0.2 rad from ±pi/2."""
+    """Return three random angles [rad].
+
+    The first and third are in [-pi, pi], the second is between -pi/2 and pi/2 and at
+    least 0.2 rad from both.
+    """
     x, z = rng.uniform(-math.pi, math.pi, 2)
     y = rng.uniform(0.2 - math.pi / 2, math.pi / 2 - 0.2)
     return float(x), float(y), float(z)
@@ -341,6 +391,6 @@ class FreeRPY(Product):
         return cls()
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return a position within 1 m in x, y, z; angles as in BallRPY."""
+        """Return a position within 1 m in x, y, z, then angles as in BallRPY."""
         x, y, z = (float(value) for value in rng.uniform(-1, 1, 3))
         return (x, y, z, *_away_from_singular(rng))

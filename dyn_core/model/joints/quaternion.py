@@ -69,7 +69,7 @@ class BallExp(Joint):
         return (0.0, 0.0, 0.0)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return a rotation vector about any axis, at most 2.5 rad long."""
+        """Return a rotation vector about a random axis, at most 2.5 rad long."""
         axis = rng.normal(size=3)
         axis *= rng.uniform(0, _LARGEST_TURN) / np.linalg.norm(axis)
         return tuple(float(x) for x in axis)
@@ -87,11 +87,16 @@ def _random_quaternion(rng: np.random.Generator) -> tuple[float, ...]:
 
 
 def _after_turn(u: Vector, w: Vector, dt: Scalar) -> Vector:
-    """Return a vector u in axes rotated by exp(w dt); exactly w if u is w.
+    """Return the components of a vector u in axes rotated by exp(w dt).
 
         exp(w dt).T u = u - dt sin t/t w x u + dt² (1 - cos t)/t² w x (w x u)
 
-    with t = |w dt|.
+    with t = |w dt|; exactly w if u is w.
+
+    Args:
+        u: Vector in the initial axes, (3,).
+        w: Angular velocity, constant, (3,) [rad/s].
+        dt: Time [s].
     """
     a, b, _ = sinc_terms(w @ w * (dt * dt))
     across = cross3(w, u)
@@ -99,9 +104,9 @@ def _after_turn(u: Vector, w: Vector, dt: Scalar) -> Vector:
 
 
 def _solve(A: Matrix, b: Vector) -> Vector:
-    """Return x of A x = b by Cramer's rule.
+    """Return x (3) of A x = b by Cramer's rule.
 
-    A is (3, 3), and not checked for singularity.
+    A is (3, 3), and not checked for singularity: it divides by its determinant.
     """
     p, q, r = (Vector(column) for column in A.T.rows)
     minors = cross3(q, r), cross3(r, p), cross3(p, q)
@@ -109,7 +114,12 @@ def _solve(A: Matrix, b: Vector) -> Vector:
 
 
 def _gyroscopic_moment(I: Matrix, w: Vector) -> Vector:
-    """Return w x I w, in a form that is exactly zero for equal moments of inertia."""
+    """Return w x I w, (3,), exactly zero for equal moments of inertia.
+
+    Args:
+        I: Inertia, symmetric (3, 3) [kg·m²].
+        w: Angular velocity in the same axes, (3,) [rad/s].
+    """
     x, y, z = w
     return Vector(
         (
@@ -131,8 +141,9 @@ def _turn_at_mean(
         explicit   I (u - w) = dt moment,                   moment = n - w x I w
         mean       I (u - w) = dt (n - m x I m),            m = (w + u) / 2
 
-    The second conserves the energy u.T I u and the momentum |I u| of a free body; the
-    first does not. Newton's method solves it; its last equation, linear in m,
+    where u is the angular velocity after the step. The second conserves the
+    energy u.T I u and the momentum |I u| of a free body; the first does not. Newton's
+    method solves it in NEWTON_STEPS + 1 steps; its last equation, linear in m,
 
         I (m - w) = dt / 2 (n - m x I y),                   y the previous iterate
 
@@ -140,12 +151,13 @@ def _turn_at_mean(
 
     Args:
         I: Inertia about the centre of mass or a fixed point, (3, 3) [kg·m²].
-        w: Angular velocity before the step [rad/s].
-        moment: Moment about the same point minus w x I w [N·m].
+        w: Angular velocity before the step, (3,) [rad/s].
+        moment: Moment about the same point minus w x I w, (3,) [N·m].
         dt: Step [s].
 
     Returns:
-        u of `mean` minus u of `explicit`, and the acceleration of `explicit`.
+        u of `mean` minus u of `explicit` [rad/s], and the acceleration of `explicit`
+        [rad/s²].
     """
     rate, change = _solve(I, moment), Vector.zeros(3)
     start = I, w, rate, dt * 0.5
@@ -210,11 +222,11 @@ class Spherical(GroupJoint):
         return _random_quaternion(rng)
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Return the quaternion of R exp(dv)."""
+        """Return the quaternion of R(q) exp(dv), dv in body axes [rad]."""
         return quat_product(q, quat_exp(dv))
 
     def difference(self, q0: Vector, q1: Vector) -> Vector:
-        """Return the rotation vector log(R0.T R1)."""
+        """Return the rotation vector log(R0.T R1), in body axes [rad]."""
         return quat_log(quat_product(quat_conjugate(q0), q1))
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
@@ -222,7 +234,10 @@ class Spherical(GroupJoint):
         return quat_product(q, Vector((*(qd * 0.5), 0.0)))
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
-        """Return the angular velocity: twice the vector part of q* dq/dt."""
+        """Return the angular velocity in body axes at which q changes at `rate`.
+
+        w = 2 (q* rate), the vector part of the product
+        """
         return quat_product(quat_conjugate(q), rate)[:3] * 2.0
 
     def gyroscopic_change(
@@ -237,7 +252,10 @@ class Spherical(GroupJoint):
     def advance(
         self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
     ) -> tuple[Vector, Vector]:
-        """Return q rotated by exp(way dt), and u in the rotated axes."""
+        """Return q rotated by exp(way dt), normalised, and u in the rotated axes.
+
+        Arguments are as in Joint.advance; with way None, u stays as it is.
+        """
         q_next, _ = super().advance(q, u, dt, way)
         return q_next, u if way is None else _after_turn(u, way, dt)
 
@@ -284,7 +302,7 @@ class Floating(GroupJoint):
         return shift + _random_quaternion(rng)
 
     def integrate(self, q: Vector, dv: Vector) -> Vector:
-        """Return the coordinates of T exp(dv)."""
+        """Return the coordinates of T(q) exp(dv), dv [angular; linear]."""
         w, v = dv[:3], dv[3:]
         p = q[:3] + quat_matrix(q[3:]) @ (dexp3(w) @ v)
         return Vector((*p, *quat_product(q[3:], quat_exp(w))))
@@ -296,17 +314,26 @@ class Floating(GroupJoint):
         return Vector((*w, *(dexp3_inverse(w) @ shift)))
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
-        """Return the rates of position, R v, and of quaternion, q (w/2, 0)."""
+        """Return the rates of position, R v, and of the quaternion, q (w/2, 0), (7,).
+
+        w and v are the angular and linear part of qd.
+        """
         turn = quat_product(q[3:], Vector((*(qd[:3] * 0.5), 0.0)))
         return Vector((*(quat_matrix(q[3:]) @ qd[3:]), *turn))
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
-        """Return the twist: angular from the quaternion's rate, linear R.T dp/dt."""
+        """Return the body twist (6,) at which q changes at `rate` (7,).
+
+        The angular part comes from the quaternion's rate, the linear part is R.T dp/dt.
+        """
         w = quat_product(quat_conjugate(q[3:]), rate[3:])[:3] * 2.0
         return Vector((*w, *(quat_matrix(q[3:]).T @ rate[:3])))
 
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
-        """Return the rate of the velocity in fixed axes: w', and v' + w x v."""
+        """Return the rate of the velocity in fixed axes: w', and v' + w x v.
+
+        w, v are the parts of qd, w', v' of qdd, all in body axes at this instant.
+        """
         return Vector((*qdd[:3], *(qdd[3:] + cross3(qd[:3], qd[3:]))))
 
     def gyroscopic_change(
@@ -335,6 +362,9 @@ class Floating(GroupJoint):
         self, q: Vector, u: Vector, dt: Scalar, way: Vector | None = None
     ) -> tuple[Vector, Vector]:
         """Return q moved straight and rotated by exp(w dt), and u in the rotated axes.
+
+        w is the angular part of `way`, or of u if way is None; arguments are as in
+        Joint.advance. The quaternion is normalised.
 
         A free body keeps its velocity in the world: stepping in body axes without
         rotating them would speed up a spinning body by the factor (1 + (w dt)²)^(1/2) a
