@@ -11,7 +11,10 @@ from dyn_core.spatial import Vector, swing_twist, swing_twist_rows
 
 
 def limited_balls(model: Model) -> list[int]:
-    """Return the bodies of ball joints that have limits and follow no other joint."""
+    """Return the bodies of ball joints that have limits and follow no other joint.
+
+    They are in ascending order.
+    """
     return [i for i in model.ball_limits if model.leader[i].body == i]
 
 

@@ -17,7 +17,7 @@ Blocks = Mapping[tuple[int, int], Matrix]  # by (body of rows, body of columns)
 def split_q(tree: Tree, q: Vector) -> list[Vector]:
     """Return the position of each joint, by body; a follower's is ratio q + offset.
 
-    Entry 0 is empty.
+    `q` has nq entries; entry 0 of the result is empty.
     """
     parts = [NOTHING]
     for i in tree.bodies:
@@ -30,7 +30,7 @@ def split_q(tree: Tree, q: Vector) -> list[Vector]:
 def split_v(tree: Tree, v: Vector) -> list[Vector]:
     """Return each joint's velocity or acceleration by body; a follower's is ratio v.
 
-    Entry 0 is empty.
+    `v` has nv entries; entry 0 of the result is empty.
     """
     parts = [NOTHING]
     for i in tree.bodies:
@@ -41,7 +41,7 @@ def split_v(tree: Tree, v: Vector) -> list[Vector]:
 
 
 def join_v(tree: Tree, parts: Sequence[Vector]) -> Vector:
-    """Return the parts of the independent joints as one Vector (nv,).
+    """Return the parts of the independent joints as one Vector (nv,), in order of qd.
 
     `parts` is indexed by body; the parts of followers are ignored.
     """
@@ -62,9 +62,16 @@ def join_force(tree: Tree, parts: Sequence[Vector]) -> Vector:
 
 
 def join_matrix(tree: Tree, blocks: Blocks) -> Matrix:
-    """Return the symmetric matrix (nv, nv) of blocks (i, j), j = i or an ancestor of i.
+    """Return a symmetric matrix (nv, nv) from blocks of its lower triangle.
 
-    Blocks of followers are contracted by their ratios and added.
+    Blocks of followers are contracted by their ratios and added to their leaders'
+    blocks.
+
+    Args:
+        tree: Robot.
+        blocks: By (i, j), where body j is i or an ancestor of i: block of rows of joint
+            i and columns of joint j. Absent blocks are zero; block (j, i) is added as
+            the transpose.
     """
     nv = tree.nv
     H = [[0.0] * nv for _ in range(nv)]
@@ -81,9 +88,15 @@ def join_matrix(tree: Tree, blocks: Blocks) -> Matrix:
 
 
 def join_slopes(tree: Tree, blocks: Blocks) -> Matrix:
-    """Return the unsymmetric matrix (nv, nv) of blocks (i, j) of any bodies.
+    """Return a matrix (nv, nv), not symmetric in general, from blocks.
 
-    Blocks of followers are contracted by their ratios and added.
+    Blocks of followers are contracted by their ratios and added to their leaders'
+    blocks.
+
+    Args:
+        tree: Robot.
+        blocks: By (i, j), any bodies: block of rows of joint i and columns of joint j.
+            Absent blocks are zero.
     """
     nv = tree.nv
     M = [[0.0] * nv for _ in range(nv)]
@@ -96,16 +109,27 @@ def join_slopes(tree: Tree, blocks: Blocks) -> Matrix:
 
 
 def _contracted(tree: Tree, i: int, j: int, block: Matrix) -> Matrix:
-    """Return block (i, j) with respect to the coordinates of the leaders of i and j."""
+    """Return a block in terms of the coordinates of the leaders of joints i and j.
+
+        ratio_i.T block ratio_j
+
+    A ratio is the identity for an independent joint.
+    """
     left, right = tree.leader[i].ratio, tree.leader[j].ratio
     block = block if left is None else left.T @ block
     return block if right is None else block @ right
 
 
 def join_columns(tree: Tree, parts: Mapping[int, MotionSubspace]) -> Matrix:
-    """Return a Jacobian (6, nv) from columns by body; columns of other bodies are zero.
+    """Return a Jacobian (6, nv) from columns by body.
 
-    Columns of followers are contracted by their ratios and added.
+    Columns of followers are multiplied by their ratios and added to their leaders'
+    columns.
+
+    Args:
+        tree: Robot.
+        parts: By body: columns of its joint's coordinates. Columns of other bodies are
+            zero.
     """
     columns = [Motion.zero()] * tree.nv
     for i, subspace in parts.items():

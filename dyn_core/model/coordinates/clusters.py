@@ -28,7 +28,8 @@ class Cluster:
         parent: Body that carries the cluster; 0 is the base.
         bodies: Bodies of the cluster, parents first.
         independent: Bodies of the cluster whose joints follow no other.
-        kind: single, series (one after the other), parallel (siblings) or general.
+        kind: single (one body), series (one after the other, one leader), parallel
+            (siblings with one leader) or general.
     """
 
     parent: int
@@ -105,9 +106,14 @@ def find_clusters(tree: Tree) -> tuple[Cluster, ...]:
 
 
 def _path(parent: Sequence[int], i: int, j: int) -> list[int]:
-    """Return the bodies between i and j, which must be in one cluster with them.
+    """Return the bodies on the path from i to j in the tree, both included.
 
-    Their common ancestor is included only if it is i or j.
+    Their common ancestor is included only if it is i or j. The bodies must be in one
+    cluster.
+
+    Args:
+        parent: By body: its parent.
+        i, j: Follower and leader.
     """
     above_i, above_j = _ancestors(parent, i), _ancestors(parent, j)
     common = max(set(above_i) & set(above_j))
@@ -125,7 +131,7 @@ def _ancestors(parent: Sequence[int], i: int) -> list[int]:
 
 
 def _kind(parent: Sequence[int], leader: Sequence[int], group: list[int]) -> str:
-    """Return the kind of a cluster: single, series, parallel or general.
+    """Return the kind of a cluster: single, series, parallel or general (see Cluster).
 
     Args:
         parent: By body: its parent.
@@ -212,15 +218,17 @@ def _cluster_joint(
 
 
 def _columns(S: MotionSubspace, R: Matrix, width: int) -> MotionSubspace:
-    """Return S R, (6, width), for a motion subspace S.
+    """Return S R for a motion subspace S (6, n) and R (n, width), with width columns.
 
-    Zero columns if R has no rows.
+    The columns are zero if R has no rows.
     """
     return S @ R if R.rows else MotionSubspace([Motion.zero()] * width)
 
 
 def _spread(tree: Tree, i: int, columns: Mapping[int, int], width: int) -> Matrix:
     """Return the Jacobian of the velocity of joint i, (nv of joint i, width).
+
+    A joint without coordinates has no rows.
 
     Args:
         tree: Robot.

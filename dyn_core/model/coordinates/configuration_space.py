@@ -35,10 +35,10 @@ def neutral(tree: Tree) -> np.ndarray:
 
 
 def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
-    """Return a random position (nq,).
+    """Return a random position (nq,), drawn by the generator `rng`.
 
-    A joint of one coordinate is uniform within its limits if both are finite. All
-    other joints ignore limits: they draw angles up to a half turn either way, away from
+    A joint of one coordinate is uniform within its limits if both are finite. All other
+    joints ignore limits: they draw angles up to a half turn either way, away from
     singularities, and lengths mostly within 1 m of zero. Loops are not closed.
     """
     q = np.zeros(tree.nq)
@@ -65,8 +65,12 @@ def integrate(tree: Tree, q: Vector, dv: Vector) -> Vector:
 def rate_in_initial_axes(tree: Tree, qd: Vector, qdd: Vector) -> Vector:
     """Return the rate of the velocities in axes fixed at this instant, (nv,).
 
-    It differs from qdd for joints whose velocity is in body axes, such as floating
-    ones.
+    It differs from qdd for joints whose velocity is in body axes and has a linear part,
+    such as floating ones: v' + w x v.
+
+    Args:
+        tree: Robot.
+        qd, qdd: Velocity and acceleration in body axes, nv.
     """
     values: list[Scalar] = []
     for i in tree.independent:
@@ -134,7 +138,10 @@ def advance(
 
 
 def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
-    """Return the displacement dv (nv) with integrate(q0, dv) = q1."""
+    """Return the displacement dv (nv) with integrate(q0, dv) = q1.
+
+    q0 and q1 are positions (nq).
+    """
     values: list[Scalar] = []
     for i in tree.independent:
         columns = tree.q_slices[i]
@@ -143,9 +150,14 @@ def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
 
 
 def tangent_rate(tree: Tree, u: Vector, v: Vector) -> Vector:
-    """Return the rate (nv) of the displacement u from a fixed start, at velocity v.
+    """Return du/dt (nv) of a displacement u(t) from a fixed position.
 
-    u and v have nv numbers. Joints with quaternions: accurate to fourth order in u.
+    For joints with quaternions it is accurate to fourth order in u.
+
+    Args:
+        tree: Robot.
+        u: Displacement, nv.
+        v: Joint velocity at the displaced position, nv.
     """
     values: list[Scalar] = []
     for i in tree.independent:
@@ -164,10 +176,10 @@ def position_rate(tree: Tree, q: Vector, v: Vector) -> Vector:
 
 
 def velocity_of(tree: Tree, q: Vector, rate: Vector) -> Vector:
-    """Return the velocity (nv,) at which q changes at `rate` = dq/dt (nq,).
+    """Return the velocity (nv,) at which the position q (nq,) changes at `rate`.
 
-    Inverse of position_rate; components of `rate` that no velocity produces are
-    ignored.
+    It is the inverse of position_rate; components of `rate` = dq/dt (nq,) that no
+    velocity produces are ignored.
     """
     values: list[Scalar] = []
     for i in tree.independent:
@@ -177,7 +189,10 @@ def velocity_of(tree: Tree, q: Vector, rate: Vector) -> Vector:
 
 
 def normalize(tree: Tree, q: Vector) -> Vector:
-    """Return the position with its quaternions scaled to unit length."""
+    """Return the position (nq) with its quaternions scaled to unit length.
+
+    Quaternions must not be zero, which is not checked here.
+    """
     values: list[Scalar] = []
     for i in tree.independent:
         values += tree.joint[i].normalize(q[tree.q_slices[i]])
@@ -205,9 +220,9 @@ def quaternion_joints(tree: Tree) -> tuple[str, ...]:
 
 
 def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
-    """Return the lengths of quaternions off 1 by more than UNIT_TOLERANCE, by joint.
+    """Return the lengths of quaternions that differ from 1 by more than UNIT_TOLERANCE.
 
-    `q` is one position (nq,).
+    The lengths are by name of the joint. `q` is one position (nq,).
     """
     lengths = {
         tree.names[i]: float(np.sqrt(part @ part))
@@ -218,9 +233,10 @@ def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
 
 
 def require_unit_quaternions(tree: Tree, q: Vector) -> None:
-    """Require unit quaternions within UNIT_TOLERANCE; else QuaternionError.
+    """Require that the quaternions in q (nq) have unit length within UNIT_TOLERANCE.
 
-    With traced numbers the Program checks this when it runs.
+    Raises QuaternionError, with the name of the joint, if one does not; with traced
+    numbers the Program raises it when it runs.
     """
     low, high = (1 - UNIT_TOLERANCE) ** 2, (1 + UNIT_TOLERANCE) ** 2
     for i in tree.independent:

@@ -24,11 +24,14 @@ _OF_TREE = ("joint_matrix", "joint_slopes", "joint_stiffness", "joint_damping")
 
 
 def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
-    """Return rows and columns of the stored entries; None if all are stored.
+    """Return rows and columns of the stored entries of a matrix, in order of storage.
+
+    None if all entries are stored, as in a dense matrix.
 
     Args:
         tree: Robot.
-        kind: Kind of the matrix as in its Port: joint_matrix, symmetric, ...
+        kind: Kind of the matrix as in its Port: joint_matrix, symmetric, ... Only the
+            kinds in _SYMMETRIC and _OF_TREE have other forms than dense.
         form: dense, packed or sparse.
     """
     if form == "sparse" and kind in _OF_TREE:
@@ -43,7 +46,12 @@ def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
 
 
 def changes_some(form: str, kinds: Sequence[str]) -> bool:
-    """Return whether `form` is dense, or omits entries of one of the matrix kinds."""
+    """Return whether a form is dense, or omits entries of at least one of the matrices.
+
+    Args:
+        form: dense, packed or sparse.
+        kinds: Kinds of the matrices, as in their Ports.
+    """
     reached = {"packed": _SYMMETRIC, "sparse": (*_SYMMETRIC, *_OF_TREE)}
     return form == "dense" or any(kind in reached[form] for kind in kinds)
 
@@ -53,11 +61,13 @@ def dense(
 ) -> np.ndarray:
     """Return matrices (..., nv, nv) from their stored entries (..., n).
 
+    Other entries are zero, except for the upper triangle of symmetric kinds.
+
     Args:
         tree: Robot.
-        kind: Kind of the matrix; symmetric kinds get both triangles.
-        places: Result of kept_places; None: `values` is returned as it is.
-        values: Stored entries.
+        kind: Kind of the matrix as in its Port, which tells whether it is symmetric.
+        places: Result of kept_places; None: `values` is returned as floats.
+        values: Stored entries in the order of `places`.
     """
     entries = np.asarray(values, float)
     if places is None:
@@ -71,10 +81,10 @@ def dense(
 
 
 def _tree_places(tree: Tree) -> list[tuple[int, int]]:
-    """Return rows and columns of H that are not zero by structure, sorted.
+    """Return (row, column) of all entries of H that are not zero by structure, sorted.
 
     H[a, b] is not zero if one of the bodies moved by coordinates a and b carries the
-    other.
+    other. The coordinates of a follower's body are its leader's.
     """
     pairs, nv = set(), tree.nv
     for i in tree.bodies:

@@ -21,14 +21,14 @@ Slices = tuple[slice, ...]
 def coordinate_slices(
     joint: Sequence[Joint], leader: Sequence[Lead], order: Iterable[int]
 ) -> tuple[Slices, Slices]:
-    """Return by body the slices of a joint's coordinates in q, and in qd.
+    """Return two tuples by body: slices of its joint's coordinates in q, and in qd.
 
     A follower has the slices of its leader; bodies not in `order`, and the base, have
     empty slices.
 
     Args:
         joint: By body: its joint.
-        leader: By body: the body whose coordinates it has.
+        leader: By body: the leader of its joint.
         order: Bodies with independent coordinates, in the order of the coordinates.
     """
     nq = nv = 0
@@ -45,8 +45,11 @@ def coordinate_slices(
 def reordered(tree: AnyTree, names: Sequence[str]) -> AnyTree:
     """Return the same robot with its coordinates in the order of `names`.
 
+    Slices and limits are reordered; numbers of bodies do not change.
+
     Raises:
-        ModelError: `names` is not a permutation of the independent joints.
+        ModelError: `names` is no list of names, or no permutation of the independent
+            joints.
     """
     names = ListOf(Name()).read("reorder: names", names)
     if sorted(names) != sorted(tree.joint_names):

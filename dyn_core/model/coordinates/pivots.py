@@ -16,7 +16,8 @@ LONG = 8  # maximum number of coordinates in a block
 def pivot_tolerances(tree: Tree) -> tuple[tuple[float, ...], ...]:
     """Return by body and coordinate the largest pivot that means a singular joint.
 
-    It is tree.pivot * inertia_scale, plus ratio² times the same of each follower.
+    It is tree.pivot * inertia_scale, plus for each follower ratio² times its own such
+    product, at the coordinates of the leader. Entry 0 has no meaning.
     """
     rows = [[tree.pivot * x for x in row] for row in tree.inertia_scale]
     for i in tree.bodies:
@@ -29,7 +30,10 @@ def pivot_tolerances(tree: Tree) -> tuple[tuple[float, ...], ...]:
 
 
 def coordinate_pivots(tree: Tree) -> tuple[list[float], list[str]]:
-    """Return the pivot tolerance and the joint's name for errors, by coordinate."""
+    """Return two lists in the order of qd, nv: pivot tolerances, and names for errors.
+
+    The name of a coordinate is "joint NAME".
+    """
     tolerances, names = [0.0] * tree.nv, [""] * tree.nv
     by_body = pivot_tolerances(tree)
     for i in tree.independent:
@@ -42,8 +46,9 @@ def coordinate_pivots(tree: Tree) -> tuple[list[float], list[str]]:
 def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
     """Return the factors of a joint-space inertia H (nv, nv).
 
-    Raises SingularError with the name of the joint if a pivot is at or below its
-    tolerance; with traced numbers the Program raises it.
+    They are Factored for fewer than MANY coordinates, else BlockFactored. Raises
+    SingularError with the name of the joint if a pivot is at or below its tolerance;
+    with traced numbers the Program raises it.
     """
     tolerances, names = coordinate_pivots(tree)
     if tree.nv < MANY:
@@ -72,7 +77,10 @@ def _branch_blocks(tree: Tree) -> list[list[int]]:
 
 
 def _moving_parent(tree: Tree, i: int, moving: set[int]) -> int:
-    """Return the nearest ancestor in `moving` (bodies with own coordinates), or 0."""
+    """Return the nearest ancestor of body i that is in `moving`, or 0.
+
+    `moving` are the bodies with own coordinates.
+    """
     p = tree.parent[i]
     while p and p not in moving:
         p = tree.parent[p]
