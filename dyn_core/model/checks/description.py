@@ -20,7 +20,8 @@ _SHOWN = 12  # maximum number of names listed in an error
 def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
     """Check a Description; return its root link and its moving joints' Joint objects.
 
-    The objects are a dict by joint name, without fixed joints.
+    The objects are a dict by joint name, without fixed joints. Followers, inertias and
+    loops are not checked here.
 
     Raises:
         ModelError: Links and joints do not form one tree, a name is missing or used
@@ -62,7 +63,7 @@ def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first _SHOWN names, and the total number if there are more."""
+    """Return the first _SHOWN names as text, and the total number if there are more."""
     more = f", ... ({len(names)} in all)" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -82,7 +83,10 @@ def check_unique(what: str, names: Sequence[str]) -> None:
 
 
 def _no_cycle(description: Description, roots: Sequence[str]) -> None:
-    """Raise ModelError if a link is not below one of `roots`: it is in a cycle."""
+    """Raise ModelError if a link is not below one of `roots`: it is in a cycle.
+
+    `roots` are the links that are no joint's child.
+    """
     below: dict[str, list[str]] = {}
     for joint in description.joints:
         below.setdefault(joint.parent, []).append(joint.child)
@@ -101,10 +105,11 @@ def _no_cycle(description: Description, roots: Sequence[str]) -> None:
 
 
 def _check_joint(joint: JointSpec) -> Joint | None:
-    """Check one joint; return its Joint object, None if it is fixed.
+    """Check one joint and its factors; return its Joint object, None if it is fixed.
 
     Raises:
-        ModelError: Unknown type, a number that is not valid, or factors missing.
+        ModelError: Unknown type, a number, limit, axis or spring that is not valid, or
+            a product without factors.
     """
     name, kind = joint.name, joint.kind
     if kind != "fixed" and kind not in KINDS:
@@ -161,7 +166,13 @@ def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> 
 
 
 def _check_limits(joint: JointSpec) -> None:
-    """Raise ModelError for invalid limits, damping, friction, swing or twist."""
+    """Check the limits and resistances of a joint.
+
+    Raises:
+        ModelError: A limit, damping, friction or armature is negative, in one direction
+            for friction; friction_speed or stribeck_speed is not positive; lower >
+            upper; swing or twist is not valid, or belongs to a joint that is no ball.
+    """
     name, kind = joint.name, joint.kind
     for what in (
         "damping", "friction", "armature", "effort", "velocity", "acceleration",
@@ -208,7 +219,10 @@ _WITH_AXIS = (
 
 
 def _check_axes(joint: JointSpec) -> None:
-    """Raise ModelError for a zero axis, or parallel axes of a universal joint."""
+    """Raise ModelError for a zero axis, or parallel axes of a universal joint.
+
+    Kinds without an axis pass.
+    """
     axes = {"universal": joint.axes}.get(joint.kind, (joint.axis,))
     if joint.kind not in (*_WITH_AXIS, "universal"):
         return
@@ -233,7 +247,8 @@ def _check_numbers(joint: JointSpec) -> Joint:
     """Return the Joint object of a specification, after checks of its spring.
 
     Raises:
-        ModelError: The joint cannot be created, or its stiffness or rest is not valid.
+        ModelError: The joint cannot be created, its stiffness or rest is not valid, or
+            it has a spring and quaternions.
     """
     name = joint.name
     try:
@@ -282,9 +297,9 @@ def check_choices(check: Any, lock: Any) -> None:
 
 
 def check_gravity(gravity: Any) -> tuple[float, ...]:
-    """Return a gravity acceleration (3,) as floats.
+    """Return a gravity acceleration (3,) [m/s²] as a tuple of floats.
 
-    Raise ModelError if it is not valid.
+    Raises ModelError unless it is three finite numbers.
     """
     try:
         g = () if isinstance(gravity, str) else tuple(float(x) for x in gravity)

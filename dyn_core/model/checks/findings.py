@@ -32,7 +32,7 @@ class Findings:
             self.note("", "", warning, isinstance(warning, Hint))
 
     def note(self, kind: str, name: str, what: str, hint: bool = False) -> None:
-        """Add a warning.
+        """Add a warning; it never raises an error.
 
         Args:
             kind: link, joint or another noun; empty if it concerns the whole robot.
@@ -47,7 +47,7 @@ class Findings:
 
         Args:
             kind, name, what: Noun and name of the element, and finding, as in `note`.
-            instead: Action taken where the check is not strict.
+            instead: Action taken where the check is not strict; empty: none is named.
         """
         if self.strict:
             owner = f"{kind} '{name}': " if kind else ""
@@ -55,9 +55,11 @@ class Findings:
         self.note(kind, name, f"{what}; {instead}" if instead else what)
 
     def doubtful(self, error: ModelError, instead: str) -> None:
-        """Raise a ModelError again where the check is strict, else add it as a warning.
+        """Add an error as a warning, or raise a ModelError if the check is strict.
 
-        `instead` is the action taken where the check is not strict.
+        Args:
+            error: The error.
+            instead: Action taken where the check is not strict.
         """
         if self.strict:
             raise ModelError(f"{error}; {PASS}", error.element) from error
@@ -65,7 +67,11 @@ class Findings:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings and hints; equal ones about several elements are merged."""
+        """All warnings and hints, in the order of their first occurrence.
+
+        Equal findings about several elements of one kind are one warning with their
+        names.
+        """
         return tuple(
             (Hint if hint else str)(one_line(_sentence(kind, what, names)))
             for (kind, what, hint), names in self._owners.items()
@@ -87,7 +93,10 @@ def _sentence(kind: str, what: str, names: list[str]) -> str:
 
 
 def short_list(names: Iterable[str], shown: int = SHOWN) -> str:
-    """Return the first names in quotes, and the number of the others."""
+    """Return the first `shown` names in quotes, and the number of the others.
+
+    The result is one text, such as "'a', 'b', 'c' and 4 more".
+    """
     quoted = [f"'{name}'" for name in names]
     more = len(quoted) - shown
     return ", ".join(quoted[:shown]) + (f" and {more} more" if more > 0 else "")
@@ -99,7 +108,8 @@ def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
     Args:
         robot: Name of the robot.
         warnings: Warnings; hints are left out.
-        stacklevel: As in warnings.warn, counted from the caller.
+        stacklevel: Stack level of the warning as in warnings.warn; 1 is the caller's
+            line.
     """
     doubts = [x for x in warnings if not isinstance(x, Hint)]
     more = len(doubts) - SHOWN

@@ -18,12 +18,13 @@ def bounded_range(
         [max(lower, low_1, ...), min(upper, high_1, ...)]
 
     A follower is ignored, with a warning, if its limits leave the leader an empty range
-    or a single point. If followers do so only in combination, all of them are ignored.
+    or a single point. If only the combination of followers does so, all of them are
+    ignored.
 
     Args:
         leader: Joint that is followed.
-        followers: Each follower, and the range of the leader within its limits [rad |
-            m].
+        followers: Each follower, and the range (low, high) of the leader within the
+            follower's limits [rad | m].
     """
     limits, warnings = (leader.lower, leader.upper), list[str]()
     if not followers:
@@ -46,7 +47,13 @@ def _common(ranges: Sequence[Range]) -> Range:
 
 
 def _leaves_range(bounded: Range, limits: Range) -> bool:
-    """Return whether a range has an interior, or equals the leader's own limits."""
+    """Return whether the leader keeps a range.
+
+    Args:
+        bounded: Limits of the leader, bounded by followers.
+        limits: Its own limits; if `bounded` equals them, the result is true even for a
+            single point.
+    """
     low, high = bounded
     if bounded == limits:
         return True
@@ -54,7 +61,10 @@ def _leaves_range(bounded: Range, limits: Range) -> bool:
 
 
 def _warning(leader: JointSpec, followers: Sequence[tuple[JointSpec, Range]]) -> str:
-    """Return the warning about followers whose limits are ignored."""
+    """Return the warning about followers whose limits are ignored.
+
+    Arguments are as in `bounded_range`.
+    """
     parts = [
         f"'{joint.name}' [{joint.lower:g}, {joint.upper:g}] (for the leader"
         f" [{low + 0.0:g}, {high + 0.0:g}])"  # no -0

@@ -31,8 +31,8 @@ def check_inertias(description: Description, findings: Findings) -> None:
     Inertias that no mass distribution has are findings.
 
     Raises:
-        ModelError: A number is not finite, a mass is negative or too small for full
-            precision; or a finding where the check is strict.
+        ModelError: A number is not finite, a mass is negative or above 0 but below
+            SMALLEST; or a finding where the check is strict.
     """
     links = description.links
     parameters = [link.inertia.parameters for link in links]
@@ -54,8 +54,12 @@ def check_inertias(description: Description, findings: Findings) -> None:
 def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
     """Yield the index of each link with an unphysical inertia, and the reason.
 
+    A negative principal moment about the centre of mass is reported before a violated
+    triangle inequality; each link is yielded at most once.
+
     Args:
-        table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin.
+        table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin,
+            all finite, m >= 0.
     """
     m, h = table[:, 0], table[:, 1:4]
     c = np.divide(h, m[:, None], out=np.zeros_like(h), where=m[:, None] > 0)
@@ -90,9 +94,12 @@ def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
 def with_inertia_scales(tree: AnyTree) -> AnyTree:
     """Return the tree with inertia_scale and without_inertia computed.
 
-    A joint is in without_inertia if it and each of its followers have a coordinate
-    along which there is no armature and, in POSITIONS positions, no carried body has
-    inertia.
+        inertia_scale = armature + inertia along the coordinate, largest of POSITIONS
+
+    The positions are the neutral one and random ones, the same in each call. An
+    independent joint is in without_inertia if it and each of its followers have a
+    coordinate whose inertia_scale is at most 1e-12 of the size of the inertia that the
+    joint carries.
     """
     along, reach = _inertias_along(tree)
     largest = [[0.0] * joint.nv for joint in tree.joint]
@@ -114,9 +121,10 @@ def with_inertia_scales(tree: AnyTree) -> AnyTree:
 def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
     """Return by body the inertias along its joint, and the size of the carried inertia.
 
-    The first is the largest over POSITIONS positions, by coordinate, without armature;
-    the second is the largest moment, or mass, of the composite inertia. Entry 0 is []
-    in the first list and 0.0 in the second.
+    The first is a list of floats, one for each coordinate: the largest in POSITIONS
+    positions, without armature [kg·m² | kg]. The second is the largest moment or, if
+    larger, the mass of the composite inertia. Entry 0 is [] in the first list and 0.0
+    in the second.
     """
     rng = np.random.default_rng(0)
     states = [neutral(tree), *(random(tree, rng) for _ in range(POSITIONS - 1))]
@@ -149,7 +157,10 @@ def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
 
 
 def _inertia_matrices(inertias: Sequence[RigidInertia]) -> np.ndarray:
-    """Return inertias as matrices (n, 6, 6): [[I, [h]], [[h].T, m]]."""
+    """Return inertias as matrices (n, 6, 6), [[I, [h]], [[h].T, m]], h = m c.
+
+    Moments and h are about the origin of the inertia's frame.
+    """
     ten = np.array([body.parameters for body in inertias], float).reshape(-1, 10)
     M = np.zeros((len(ten), 6, 6))
     M[:, :3, :3] = ten[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
@@ -160,7 +171,12 @@ def _inertia_matrices(inertias: Sequence[RigidInertia]) -> np.ndarray:
 
 
 def _matrices(E: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Return transforms E (n, 3, 3), r (n, 3) as matrices (n, 6, 6) for motions."""
+    """Return transforms as matrices (n, 6, 6) for motions, [[E, 0], [-E [r], E]].
+
+    Args:
+        E: Coordinate rotations, (n, 3, 3).
+        r: Positions of the new origin in the old frame, (n, 3) [m].
+    """
     X = np.zeros((len(E), 6, 6))
     X[:, :3, :3] = X[:, 3:, 3:] = E
     X[:, 3:, :3] = -E @ _skew(r)
@@ -168,7 +184,7 @@ def _matrices(E: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 def _skew(r: np.ndarray) -> np.ndarray:
-    """Return matrices [r] (n, 3, 3) with [r] b = r x b."""
+    """Return matrices [r] (n, 3, 3) with [r] b = r x b, for r (n, 3)."""
     skew = np.zeros((len(r), 3, 3))
     skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0] = r.T
     skew -= skew.swapaxes(1, 2).copy()
@@ -178,8 +194,8 @@ def _skew(r: np.ndarray) -> np.ndarray:
 def check_inertia_along(tree: Tree, findings: Findings) -> None:
     """Add findings about joints without inertia along them.
 
-    Joints in loops are exempt: loop constraints may determine their motion. Raises
-    ModelError where the check is strict.
+    The names are taken from tree.without_inertia. Joints in loops are exempt: loop
+    constraints may determine their motion. Raises ModelError where the check is strict.
     """
     moved = joints_in_loops(tree)
     names = [name for name in tree.without_inertia if name not in moved]
@@ -199,12 +215,15 @@ def check_inertia_along(tree: Tree, findings: Findings) -> None:
 
 
 def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
-    """Return why forward dynamics of a robot is undefined, in words; None if it is not.
+    """Return why forward dynamics of a robot is undefined, or None if it is defined.
+
+    The reason names the first joint without inertia along it. Joints in loops are
+    exempt.
 
     Args:
         tree: Robot, or a system of another kind, for which the result is None.
-        options: Options of the solver; `prescribed` joints need no inertia. Joints in
-            loops are exempt.
+        options: Options of the solver. Joints in `prescribed` need no inertia; its
+            entries are names of joints, or pairs (name, coordinate of the joint).
     """
     lacking = getattr(tree, "without_inertia", ())
     if not lacking:
@@ -222,7 +241,10 @@ def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
 
 
 def joints_in_loops(tree: Tree) -> set[str]:
-    """Return the joints between the links of a loop, and the joints of couplings."""
+    """Return the names of joints between the links of a loop, and joints of couplings.
+
+    Joints between a loop's two links are the ones that carry exactly one of them.
+    """
     names: set[str] = set()
     for loop in tree.build.constraints:
         if isinstance(loop, Loop):
@@ -234,7 +256,10 @@ def joints_in_loops(tree: Tree) -> set[str]:
 
 
 def _supports(tree: Tree, link: str | None) -> set[int]:
-    """Return the bodies from a link to the base, without the base; None is the base."""
+    """Return the bodies from a link's body to the base, without the base.
+
+    The set is empty for a link of the base, and for None, the base itself.
+    """
     i, bodies = 0 if link is None else tree.frame(link).body, set()
     while i:
         bodies.add(i)

@@ -17,7 +17,8 @@ def without_lost_rules(
 ) -> tuple[JointSpec, ...]:
     """Return the joints without <mimic> elements that lead nowhere or in a circle.
 
-    Each is a finding, or a ModelError where the check is strict.
+    Each such element is a finding, or a ModelError where the check is strict. Of a
+    circle, only the first joint in order loses its rule: the others then follow it.
     """
     specs = {joint.name: joint for joint in joints}
     lost = set()
@@ -34,8 +35,12 @@ def without_lost_rules(
 def _lost(name: str, specs: Mapping[str, JointSpec]) -> str | None:
     """Return why the rule of a joint leads nowhere, in words; None if it is fine.
 
-    It is also None for a joint without a rule, and for one that is not itself on the
-    circle to which its leaders lead. `specs` are all joints by name.
+    It leads nowhere if its leader does not exist or is fixed, or if the leaders form a
+    circle through the joint itself. The result is None for a joint without a rule.
+
+    Args:
+        name: Name of the joint.
+        specs: All joints by name.
     """
     rule = specs[name].mimic
     if rule is None:
@@ -63,7 +68,8 @@ def check_mimics(description: Description, replaced: Mapping[str, Joint]) -> Non
 
     Raises:
         ModelError: A rule is not finite, names an unknown joint, leads in a circle, or
-            does not fit the two joints.
+            does not fit the sizes of follower and leader; or one of these two is fixed
+            or has quaternions.
     """
     joints = {joint.name: joint for joint in description.joints}
     good: set[str] = set()  # joints that lead to an independent one
@@ -92,7 +98,13 @@ def _check_rule(
 ) -> JointSpec:
     """Return the leader of a follower.
 
-    Raise ModelError if rule or leader is not valid.
+    Args:
+        follower: Joint with the rule.
+        rule: Rule of the follower.
+        joints: All joints by name.
+
+    Raises:
+        ModelError: Ratio or offset is not finite, or the leader does not exist.
     """
     numbers = [x for row in rule.ratio.rows for x in row] + list(rule.shift)
     if not all(math.isfinite(x) for x in numbers):
@@ -110,9 +122,15 @@ def _check_rule(
 def _check_ratio(
     follower: JointSpec, rule: Mimic, leader: JointSpec, replaced: Mapping[str, Joint]
 ) -> None:
-    """Raise ModelError if ratio or offset of a rule do not fit its two joints.
+    """Check that a rule fits its two joints.
 
-    `replaced` has joint objects of the user by name.
+    Args:
+        follower, rule, leader: Follower, its rule, and the joint that the rule names.
+        replaced: Joint objects of the user by name.
+
+    Raises:
+        ModelError: One of the joints is fixed or has quaternions, or ratio or offset
+            have another size than (nv of the follower, nv of the leader) and nv.
     """
     sizes = []
     for joint in (follower, leader):

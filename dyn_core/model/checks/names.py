@@ -20,8 +20,9 @@ from dyn_core.validation import mended_name
 def with_mended_names(build: Build) -> Build:
     """Return a Build whose names have an underscore for each invisible character.
 
-    Names in the choices of the caller (root, tip, lock, ...) are changed alike, so the
-    original names still match. Each changed name is a warning of the description.
+    Names in the choices of the caller (root, tip, lock, drives, joints, loops) are
+    changed alike, so that the original names still match. Each changed name is a
+    warning of the description. A Build without such names is returned unchanged.
     """
     names = list(_names(build.description))
     if all(name.isprintable() for _, name in names):
@@ -44,7 +45,10 @@ def with_mended_names(build: Build) -> Build:
 
 
 def _names(description: Description) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of every named element of a description."""
+    """Yield kind and name of every named element of a description.
+
+    The kind is robot, link, joint, loop or spring.
+    """
     yield "robot", description.name
     for link in description.links:
         yield "link", link.name
@@ -57,7 +61,10 @@ def _names(description: Description) -> Iterator[tuple[str, str]]:
 
 
 def _mended(description: Description, warnings: tuple[str, ...]) -> Description:
-    """Return the description with invisible characters replaced in all names."""
+    """Return the description with invisible characters replaced in all names.
+
+    `warnings` replaces its warnings.
+    """
     pairs, mended = description.pairs, {}
     for rule in ("allow", "deny"):
         sets = getattr(pairs, rule)

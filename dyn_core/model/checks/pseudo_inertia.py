@@ -48,7 +48,10 @@ def pseudo_inertia(ten: ArrayLike) -> np.ndarray:
 
 
 def parameters_of_pseudo(J: ArrayLike) -> np.ndarray:
-    """Return the ten parameters (..., 10) of pseudo-inertias J (..., 4, 4)."""
+    """Return the ten parameters (..., 10) of pseudo-inertias J (..., 4, 4).
+
+    They are in the order of `pseudo_inertia`, whose inverse this is.
+    """
     J = np.asarray(J, float)
     return J.reshape(*J.shape[:-2], 16) @ _BACK.T
 
@@ -56,7 +59,8 @@ def parameters_of_pseudo(J: ArrayLike) -> np.ndarray:
 def least_eigenvalue(ten: ArrayLike) -> float:
     """Return the smallest eigenvalue of J of one body's ten parameters, (10,).
 
-    It is positive for a physical body that is not on a plane or a line.
+    It is positive for a physical body whose mass is not all on a plane or a line, zero
+    up to rounding if it is, and negative if no mass distribution has the parameters.
     """
     return float(np.linalg.eigvalsh(pseudo_inertia(ten))[0])
 
@@ -64,7 +68,8 @@ def least_eigenvalue(ten: ArrayLike) -> float:
 def is_consistent(ten: ArrayLike, slack: float = 0.0) -> bool:
     """Return whether some mass distribution has ten parameters, (10,).
 
-    The smallest eigenvalue of J must be at least -slack times its largest entry.
+    The smallest eigenvalue of J must be at least -slack times the largest absolute
+    entry of J. With slack 0, rounding may exclude masses on a plane or a line.
     """
     J = pseudo_inertia(ten)
     return bool(np.linalg.eigvalsh(J)[0] >= -slack * max(np.abs(J).max(), 1e-300))

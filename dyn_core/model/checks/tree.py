@@ -13,7 +13,7 @@ def check_loops(tree: Tree) -> None:
 
     Raises:
         ModelError: Unknown link or joint, name missing or used twice, both frames on
-            one link, or a coupling of joints with several coordinates.
+            one link, or a coupling of a joint that is fixed or has several coordinates.
     """
     constraints = tree.build.constraints
     check_unique("loop", [loop.name for loop in constraints])
@@ -40,7 +40,11 @@ def check_loops(tree: Tree) -> None:
 
 
 def check_point_springs(tree: Tree) -> None:
-    """Raise ModelError for unknown links, and missing or repeated names, of springs."""
+    """Check the point springs of a tree's description.
+
+    Raises:
+        ModelError: Unknown link, or name missing or used twice.
+    """
     springs = tree.build.description.point_springs
     check_unique("point spring", [spring.name for spring in springs])
     for spring in springs:
