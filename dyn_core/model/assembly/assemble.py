@@ -46,7 +46,7 @@ def assemble_tree(build: Build) -> Tree:
 
     Invisible characters in names are replaced by underscores. Joints are numbered depth
     first, siblings in document order. Fixed and locked joints are merged exactly; their
-    links remain as frames.
+    links remain as frames. No Python warning is issued.
 
     Raises:
         ModelError: The description or a choice of the Build is not valid, or doubtful
@@ -74,9 +74,15 @@ def assemble_tree(build: Build) -> Tree:
 def _chain(
     description: Description, root: str, tip: str | None
 ) -> tuple[str, Sequence[JointSpec]]:
-    """Return the root link and the joints from `root` to `tip`; tip None: all joints.
+    """Return the root link and the joints of a sub-chain, in the order of the file.
 
-    The joints are in the order of the file.
+    The joints are the ones on the path from `root` to `tip`. Without tip they are all
+    joints of the description.
+
+    Args:
+        description: Robot.
+        root: First link.
+        tip: Last link, or None.
 
     Raises:
         ModelError: Unknown link, or `tip` is not below `root`.
@@ -100,12 +106,21 @@ def _chain(
 class _Walk:
     """Depth-first numbering of the tree, with one growing list per attribute of Tree.
 
+    Use: `start` once, then `tree`.
+
     Args:
         description: Robot.
         joints: Joints of the description that belong to the tree.
         made: Joint objects of the description by name.
         build: Choices.
         findings: Collects warnings.
+
+    Attributes:
+        parent, X, joint, specs, joint_mounts: By body, as in `append`; entry 0 is the
+            base.
+        frames: Frames by link.
+        locked: Names in build.lock that occurred so far.
+        waiting: Stack of joints to be passed: arguments of `pass_joint`.
     """
 
     def __init__(
@@ -132,10 +147,12 @@ class _Walk:
         self.waiting: list[tuple[JointSpec, int, Transform]] = []
 
     def start(self, root: str) -> None:
-        """Number all bodies below the root link.
+        """Number the root link and all bodies below it.
 
-        Raises ModelError for an invalid root_joint, or a lock of a joint that does not
-        exist or is fixed.
+        Raises:
+            ModelError: root_joint is neither fixed nor floating; a lock names no moving
+                joint of the tree, is not nq finite numbers, or contradicts the lock of
+                the joint's leader.
         """
         kind = self.build.root_joint
         if not isinstance(kind, str) or kind not in ("fixed", "floating"):
@@ -165,9 +182,12 @@ class _Walk:
         return name
 
     def place(self, link: str, body: int, X: Transform) -> None:
-        """Fix a link to a body, and queue the joints below it.
+        """Fix a link to a body, and push the joints below the link on `waiting`.
 
-        X is the transform from the body's frame to the link's.
+        Args:
+            link: Name of the link.
+            body: Number of the body; 0 is the base.
+            X: Transform from the body's frame to the link's.
         """
         self.frames[link] = Frame(body, X, self.links[link].inertia)
         # `waiting` is a stack: reversed, the first joint of the file is numbered first.
@@ -175,12 +195,14 @@ class _Walk:
         self.waiting += [(spec, body, X) for spec in below]
 
     def pass_joint(self, spec: JointSpec, body: int, X: Transform) -> None:
-        """Merge a fixed joint, or add a moving one with its body.
+        """Merge a fixed or locked joint, or add a moving one with its body.
 
         Args:
             spec: Joint.
             body: Number of the body of its parent link.
             X: Transform from this body to the parent link.
+
+        Raises ModelError for an invalid lock, as `fixed_transform`.
         """
         XJ = self.fixed_transform(spec)
         if XJ is not None:
@@ -193,11 +215,14 @@ class _Walk:
             self.add(spec, body, X)
 
     def fixed_transform(self, spec: JointSpec) -> Transform | None:
-        """Return the transform of a fixed or locked joint; None if the joint moves.
+        """Return the transform across a fixed or locked joint; None if the joint moves.
 
-        A follower of a locked leader is locked, too. The names in build.lock that
-        occur are added to `locked`. Raises ModelError for a lock position that is not
-        valid, or contradicts the locked leader.
+        It is from the frame before to the frame after the joint. A follower of a locked
+        leader is locked, too; a fixed joint that is replaced by the user's joint moves.
+        A name in build.lock is added to `locked`.
+
+        Raises ModelError for a lock position that is not valid, or contradicts the
+        locked leader.
         """
         if spec.kind == "fixed" and spec.name not in self.build.joints:
             return Transform.identity()
@@ -213,7 +238,10 @@ class _Walk:
         return joint.X(position)
 
     def joint_of(self, spec: JointSpec) -> Joint:
-        """Return the joint of a specification, or the user's joint of the same name."""
+        """Return the Joint object of a specification.
+
+        It is the user's joint of the same name (build.joints) if there is one.
+        """
         replacement = self.build.joints.get(spec.name)
         if replacement is not None:
             return replacement
@@ -231,10 +259,11 @@ class _Walk:
         return origin(spec.xyz, spec.rpy) @ mount
 
     def position_by_lock(self, spec: JointSpec) -> np.ndarray | None:
-        """Return the position of a follower by the lock of its nearest locked leader.
+        """Return a follower's position by the lock of its nearest locked leader, (nq,).
 
-        None if the joint follows no locked joint. Raises ModelError for an invalid lock
-        position of the leader.
+        None if the joint follows no locked joint.
+
+        Raises ModelError if the lock position of the leader is not nq finite numbers.
         """
         for leader, ratio, offset in self.rules(spec) if self.build.lock else ():
             if leader in self.build.lock:
@@ -244,9 +273,12 @@ class _Walk:
         return None
 
     def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
-        """Yield name, total ratio and total offset of each leader, nearest first.
+        """Yield name, ratio and offset of each leader of a joint, nearest first.
 
-        Nothing is yielded for a joint that follows no other.
+            q = ratio q_leader + offset
+
+        holds for the whole chain of rules up to this leader. Nothing is yielded for a
+        joint that follows no other.
         """
         rule = spec.mimic
         ratio: Matrix | None = None
@@ -300,7 +332,10 @@ class _Walk:
     def tree(self) -> Tree:
         """Return the Tree, with inertia_scale and warnings still empty.
 
-        Raises ModelError if a leader is outside the sub-chain or fixed.
+        `start` must have run. Position limits of followers that do not fit are
+        findings.
+
+        Raises ModelError if a leader is outside the sub-chain, fixed or locked.
         """
         leader = self.leaders()
         specs = self.specs[1:]
@@ -357,7 +392,7 @@ class _Walk:
     def rests(self) -> tuple[Vector, ...]:
         """Return by body the coordinates at which the joint's spring is slack.
 
-        There are nv numbers for each joint; entry 0 is empty.
+        Each Vector has nv numbers [rad | m], followers included; entry 0 is empty.
         """
         rows = []
         for spec, joint in zip(self.specs[1:], self.joint[1:], strict=True):
@@ -398,11 +433,12 @@ class _Walk:
         """Return (lower, upper, velocity, effort) of each coordinate of a joint.
 
         If it has one coordinate, position and velocity limits of its followers bound
-        its own; position limits of followers that do not fit are warnings. If it has
-        several, its position limits are infinite.
+        its own; position limits of followers that leave no range are ignored and become
+        findings. If it has several coordinates, its position limits are infinite, and
+        followers are ignored.
 
         Args:
-            i: Body that the joint carries.
+            i: Body that the joint carries; the joint is independent.
             leader: By body: leader and rule of its joint.
             numbers: Bodies whose joints follow it.
         """
@@ -425,9 +461,10 @@ class _Walk:
 
 
 def _placed(joints: Sequence[JointSpec]) -> dict[str, Transform]:
-    """Return by joint name the transform from the parent link to the joint.
+    """Return by joint name the transform from the parent link to the joint's socket.
 
-    Joints with symbolic numbers are left out.
+    Joints whose placement has numbers that are not floats, such as symbols, are left
+    out.
     """
     numbers = {joint.name: (*joint.xyz, *joint.rpy) for joint in joints}
     plain = {k: x for k, x in numbers.items() if all(type(y) is float for y in x)}
@@ -436,7 +473,12 @@ def _placed(joints: Sequence[JointSpec]) -> dict[str, Transform]:
 
 
 def _lead_behind(rule: Mimic, lead: Lead) -> Lead:
-    """Return the Lead of a joint with a rule, from the Lead of its direct leader."""
+    """Return the Lead of a follower.
+
+    Args:
+        rule: Rule of the follower.
+        lead: Lead of the joint that the rule names.
+    """
     if lead.ratio is None:
         return Lead(lead.body, rule.ratio, rule.shift)
     offset = rule.ratio @ lead.offset + rule.shift
@@ -454,7 +496,11 @@ def plug(spec: JointSpec) -> Transform:
 
 
 def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vector:
-    """Return a user's position `value` of a joint as a Vector, nq, normalised.
+    """Return a user's lock position of a joint as a Vector, nq, quaternions normalised.
+
+    Args:
+        spec, joint: Joint that is locked.
+        value: Position of the user.
 
     Raises:
         ModelError: It does not have nq finite numbers.
@@ -476,11 +522,11 @@ def _check_rule(spec: JointSpec, position: Vector, ruled: np.ndarray | None) -> 
 
     Args:
         spec: Follower.
-        position: Its locked position.
-        ruled: Position by its rule; None if its leader is not locked.
+        position: Its locked position, nq.
+        ruled: Position by its rule, (nq,); None if its leader is not locked.
 
     Raises:
-        ModelError: They differ.
+        ModelError: They differ by more than 1e-6, absolute plus relative.
     """
     if ruled is None or np.allclose(np.array(list(position)), ruled, 1e-6, 1e-6):
         return

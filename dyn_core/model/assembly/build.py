@@ -34,7 +34,7 @@ class ForceOfPotential:
         return getattr(self.force, "__name__", repr(self.force))
 
     def __call__(self, *state: object) -> list[Scalar]:
-        """Return the joint forces of (model, q, qd), nv."""
+        """Return the joint forces, nv; `state` is (model, q, qd)."""
         return self.force(*state)
 
 

@@ -26,9 +26,9 @@ AnyTree = TypeVar("AnyTree", bound=Tree)
 def regroup(tree: AnyTree) -> AnyTree:
     """Return the robot with inertia moved towards the base where that leaves zeros.
 
-    Only prismatic joints, and revolute joints about a coordinate axis, are regrouped.
-    A body with symbolic numbers gives nothing to its parent. Inertia that reaches the
-    base is dropped: it has no effect on the joints.
+    Only prismatic joints, and revolute joints about a coordinate axis, are regrouped. A
+    body with symbols in its inertia or placement keeps its inertia. Inertia that
+    reaches the base is dropped: it has no effect on the joints. Frames are not changed.
     """
     inertias = list(tree.I)
     for i in reversed(tree.bodies):

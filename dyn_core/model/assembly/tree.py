@@ -98,12 +98,12 @@ class Tree:
 
     @property
     def nq(self) -> int:
-        """Number of independent position coordinates."""
+        """Number of independent position coordinates; followers have none."""
         return sum(self.joint[i].nq for i in self.independent)
 
     @property
     def nv(self) -> int:
-        """Number of independent velocity coordinates."""
+        """Number of independent velocity coordinates; followers have none."""
         return sum(self.joint[i].nv for i in self.independent)
 
     @property
@@ -121,7 +121,7 @@ class Tree:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of joints with independent coordinates, in the order of q."""
+        """Names of joints with independent coordinates, in the order of q and qd."""
         return tuple(self.names[i] for i in self.independent)
 
     @property
@@ -131,7 +131,7 @@ class Tree:
 
     @property
     def frame_names(self) -> tuple[str, ...]:
-        """Names of all links, including links merged into a body."""
+        """Names of all links, including links merged into a body or the base."""
         return tuple(self.frames)
 
     @property
@@ -168,20 +168,20 @@ class Tree:
     def joint_kind(self, name: str) -> str:
         """Return the kind of a moving joint: revolute, continuous, prismatic, ...
 
-        Raises ModelError for an unknown name.
+        Raises ModelError for an unknown name and for a fixed or locked joint.
         """
         return self.joint[self.body_of_joint(name)].kind
 
     def q_slice(self, name: str) -> slice:
         """Return the slice of a joint's position in q; for a follower, its leader's.
 
-        Raises ModelError for an unknown name.
+        Raises ModelError for an unknown name and for a fixed or locked joint.
         """
         return self.q_slices[self.body_of_joint(name)]
 
     def v_slice(self, name: str) -> slice:
         """Return the slice of a joint in qd and tau; for a follower, its leader's.
 
-        Raises ModelError for an unknown name.
+        Raises ModelError for an unknown name and for a fixed or locked joint.
         """
         return self.v_slices[self.body_of_joint(name)]
