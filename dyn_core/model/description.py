@@ -30,13 +30,13 @@ class Mimic:
 
     @property
     def ratio(self) -> Matrix:
-        """The multiplier as a matrix: rows of the follower, columns of the leader."""
+        """The multiplier as a Matrix (nv of the follower, nv of the leader)."""
         m = self.multiplier
         return Matrix(m if isinstance(m, tuple) else ((m,),))
 
     @property
     def shift(self) -> Vector:
-        """The offset as a Vector."""
+        """The offset as a Vector, one number for each coordinate of the follower."""
         return Vector(self.offset if isinstance(self.offset, tuple) else (self.offset,))
 
 
@@ -47,10 +47,10 @@ class Geometry:
     Attributes:
         role: visual or collision.
         shape: box, sphere, cylinder, capsule or mesh.
-        size: Sides of a box [m], radius of a sphere [m], radius and length [m], or the
-            three scale factors of a mesh.
+        size: Three sides of a box [m], radius of a sphere [m], radius and length of a
+            cylinder or capsule [m], or three scale factors of a mesh.
         mesh: Path or package:// address of a mesh, unresolved; None for other shapes.
-        pose: Rotation (3, 3) and position (3,) [m] in the link.
+        pose: Rotation (3, 3) and position (3,) [m] of the shape in the link's frame.
         color: Red, green, blue, alpha of a visual, 0..1; None: the file gives none.
     """
 
@@ -84,7 +84,14 @@ class JointSpec:
 
     Attributes:
         kind: fixed, or a key of joints.KINDS.
+        parent, child: Names of the links.
         xyz, rpy: Placement of the socket in the parent link [m], [rad].
+        axis: Direction of the axis in the socket's frame; kinds without an axis ignore
+            it.
+        lower, upper: Position limits [rad | m]; infinite: none.
+        velocity: Velocity limit [rad/s | m/s]; infinite: none.
+        damping: Viscous friction [N·m·s | N·s/m].
+        armature: Inertia of the drive, reflected to the joint [kg·m² | kg].
         plug_xyz, plug_rpy: Placement of the plug in the child link [m], [rad]; zero in
             a URDF, whose link frames are the plugs.
         effort: Effort limit; 0.0 where the file gives none [N·m | N].

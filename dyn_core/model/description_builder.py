@@ -55,11 +55,12 @@ class DescriptionBuilder:
 
     Args:
         name: Name of the robot.
-        findings: Collects doubtful elements, with what is done about each. None: each
-            is a ModelError, and links and joints must be known when they are named.
+        findings: Collects doubtful elements, with the action taken for each. None: each
+            doubtful element raises a ModelError.
 
     Attributes:
         name, findings: As the arguments.
+        shapes: Collision shapes by name of the link.
         loops, point_springs, materials, pairs: As in the Description.
     """
 
@@ -69,13 +70,19 @@ class DescriptionBuilder:
 
     @classmethod
     def of(cls, description: Description) -> DescriptionBuilder:
-        """Return a builder that changes a description; doubts are errors."""
+        """Return a builder with the content of a description, which it may change.
+
+        The builder has no findings: doubtful elements raise ModelError.
+        """
         builder = cls(description.name, None)
         builder._start(description)
         return builder
 
     def _start(self, description: Description) -> None:
-        """Set the content to that of a description."""
+        """Replace the builder's content by the content of a description.
+
+        Name and findings stay; no name is reserved.
+        """
         self._before = description
         self._links = [(x.name, x.geometry) for x in description.links]
         self._inertias: list[RigidInertia | Inertial | None] = [
@@ -95,12 +102,17 @@ class DescriptionBuilder:
 
         Args:
             kind: link or joint.
-            names: Names.
+            names: Names to reserve.
         """
         self._taken[kind].update(names)
 
     def unused(self, kind: str, name: str) -> str:
-        """Return a name for a link or joint (`kind`) that the file does not have."""
+        """Return a name that is not reserved, and reserve it.
+
+        Args:
+            kind: link or joint.
+            name: Proposed name; underscores are appended to it as needed.
+        """
         return unused_name(name, self._taken[kind])
 
     def link(
@@ -109,20 +121,21 @@ class DescriptionBuilder:
         inertial: Inertial | None = None,
         geometry: tuple[Geometry, ...] = (),
     ) -> None:
-        """Add a link.
+        """Add a link; it is checked when a Model is assembled.
 
         Args:
-            name: Name.
-            inertial: Its inertia; None: it has none. Links with one Inertial share an
-                object.
-            geometry: Visual and collision shapes as in the file.
+            name: Name of the link.
+            inertial: Inertia of the link; None: zero. Links added with the same
+                Inertial object share one RigidInertia.
+            geometry: Visual and collision shapes as in the file. They add no collision
+                shapes, see `shape`.
         """
         self._links.append((name, geometry))
         self._inertias.append(inertial)
 
     @property
     def link_names(self) -> list[str]:
-        """Names of the links, in their order."""
+        """Names of the links, in the order in which they were added."""
         return [name for name, _ in self._links]
 
     def shape(
@@ -134,18 +147,22 @@ class DescriptionBuilder:
         X: Transform,
         mesh: str | None = None,
     ) -> None:
-        """Add a collision shape to a link; an invalid one is left out with a finding.
+        """Add a collision shape to a link.
+
+        An invalid shape is left out with a finding; whether the link exists is not
+        checked.
 
         Args:
             where: Name of the shape in messages.
             link: Name of the link.
             kind: sphere, box, cylinder, capsule or mesh.
             size: Sizes of the kind as in Geometry [m]; scale factors of a mesh.
-            X: Transform from the link's frame.
+            X: Transform from the link's frame to the shape's.
             mesh: File of a mesh, else None.
 
         Raises:
-            ModelError: The shape is invalid and the check is strict.
+            ModelError: The shape is invalid, and the builder has no findings or strict
+                ones.
         """
         try:
             shape = _shape(where, link, kind, size, X, mesh)
@@ -165,16 +182,17 @@ class DescriptionBuilder:
         limits: tuple[float, float] | None = None,
         **values: Any,
     ) -> None:
-        """Add a joint.
+        """Add a joint; except for its limits, it is checked when a Model is assembled.
 
         Args:
             name, kind, parent, child: As in JointSpec.
-            limits: Lower and upper position limit; None: it has none. Limits that
-                contradict each other are left out, with a finding.
-            values: Other attributes of JointSpec; None: the default.
+            limits: Lower and upper position limit [rad | m]; None: none. Limits with
+                lower > upper are left out, with a finding.
+            values: Other attributes of JointSpec by name; None: the default.
 
         Raises:
-            ModelError: The limits contradict each other and the check is strict.
+            ModelError: Lower limit above the upper one, and the builder has no findings
+                or strict ones.
         """
         low, high = (-math.inf, math.inf) if limits is None else limits
         if low > high or low == math.inf or high == -math.inf:
@@ -191,32 +209,37 @@ class DescriptionBuilder:
 
     @property
     def joints(self) -> tuple[JointSpec, ...]:
-        """The joints, in their order."""
+        """The joints, in the order in which they were added."""
         return tuple(self._joints)
 
     def joint_of(self, name: str, where: str) -> JointSpec:
-        """Return a joint.
+        """Return the joint called `name`.
 
-        Raise ModelError for an unknown name; the message begins with `where`.
+        Raises ModelError for an unknown name; `where` names the source in the message.
         """
         known_name(where, "joint", name, self._places)
         return self._joints[self._places[name]]
 
     def change(self, name: str, **values: Any) -> None:
-        """Replace attributes of a joint."""
+        """Replace attributes of a joint.
+
+        Args:
+            name: Name of a joint of this builder; an unknown one is a KeyError.
+            values: New values by name of the attribute of JointSpec.
+        """
         k = self._places[name]
         self._joints[k] = replace(self._joints[k], **values)
 
     def follow(self, name: str, rule: Mimic, where: str) -> None:
-        """Let a joint follow another one.
+        """Make a joint follow another one.
 
         Args:
-            name: Follower.
-            rule: Its rule.
+            name: Name of the follower.
+            rule: Rule of the follower, with the name of its leader.
             where: Name of the source in messages.
 
         Raises:
-            ModelError: It already follows another joint, or a name is unknown.
+            ModelError: The joint already follows another one, or a name is unknown.
         """
         leader = self.joint_of(rule.joint, where)
         mimic = self.joint_of(name, where).mimic
@@ -229,11 +252,12 @@ class DescriptionBuilder:
         self.change(name, mimic=rule)
 
     def description(self) -> Description:
-        """Return the Description, with the warnings of `findings`.
+        """Return the Description.
 
-        Rules of followers that lead nowhere or in a circle are left out with a finding,
-        or a ModelError where the check is strict. Without findings they stay, to be
-        refused when a Model is assembled.
+        With findings, it gets the warnings of `findings`, and rules of followers that
+        lead nowhere or in a circle are left out with a finding, or raise a ModelError
+        if the findings are strict. Without findings, the warnings of the initial
+        description and all rules stay; a Model with such a rule cannot be assembled.
         """
         joints, warnings = self.joints, self._before.warnings
         if self.findings is not None:
@@ -271,9 +295,13 @@ def unused_name(name: str, taken: set[str]) -> str:
 def _about_frames(
     inertias: Sequence[RigidInertia | Inertial | None],
 ) -> list[RigidInertia]:
-    """Return inertias about the origins of the links' frames; None: zero inertia.
+    """Return the inertia of each link about the origin of its frame, in order.
 
-    I = Ic - m [c][c]; equal Inertial objects give equal objects.
+        I = Ic - m [c][c]
+
+    None becomes a zero inertia, a RigidInertia is returned as it is. Entries that are
+    the same Inertial object share one result. Numbers that are not finite are no error
+    here.
     """
     distinct = {id(x): x for x in inertias if isinstance(x, Inertial)}
     rows = [(x.mass, *x.com, *x.moments) for x in distinct.values()]

@@ -47,7 +47,7 @@ class Frame:
 
 
 def _short(x: Any) -> str:
-    """Return a number as text with four digits.
+    """Return a number as text with four significant digits.
 
     For other objects, such as symbols, return the name of their type.
     """
@@ -86,12 +86,19 @@ class Follower:
 
 
 def gravity(g: Sequence[Scalar]) -> Motion:
-    """Return gravity g (3,) [m/s²] as the spatial acceleration [0; g]."""
+    """Return gravity g (3,) [m/s²] as a spatial acceleration, the Motion [0; g]."""
     return Motion((0.0, 0.0, 0.0), tuple(g))
 
 
 def sum_inertias(frames: Mapping[str, Frame], count: int) -> tuple[RigidInertia, ...]:
-    """Return by body (0 to count - 1) the total inertia of the links fixed to it."""
+    """Return the total inertia of the links fixed to each body, by body.
+
+    Inertias are in the body's frame, about its origin; zero for a body without links.
+
+    Args:
+        frames: Frames of all links by name.
+        count: Number of bodies, with the base.
+    """
     sums: list[RigidInertia | None] = [None] * count
     fixed = [frame for frame in frames.values() if not _is_nothing(frame.inertia)]
     for frame, moved in zip(fixed, _moved_to_bodies(fixed), strict=True):
@@ -101,11 +108,12 @@ def sum_inertias(frames: Mapping[str, Frame], count: int) -> tuple[RigidInertia,
 
 
 def _moved_to_bodies(frames: Sequence[Frame]) -> Sequence[RigidInertia]:
-    """Return each link's inertia in the frame of its body.
+    """Return each link's inertia in the frame of its body, in the order of `frames`.
 
         h_body = R h + m r,   I_body = R I R.T - [r][Rh] - [Rh][r] - m [r][r]
 
-    Floats are computed as arrays, all at once; other numbers link by link.
+    with rotation R and position r of the link's frame in the body's frame. Floats are
+    computed as arrays, all at once; other numbers link by link.
     """
     identity = Transform.identity()
     placed = [frame for frame in frames if frame.X is not identity]
@@ -172,16 +180,16 @@ def roll_pitch_yaw(R: Matrix) -> tuple[Scalar, Scalar, Scalar]:
 def rpy_of(quaternion: tuple[float, ...], where: str, element: str) -> tuple:
     """Return roll, pitch and yaw [rad] of a quaternion (x, y, z, w) of any length.
 
-    R = Rz(yaw) Ry(pitch) Rx(roll). At a pitch of a quarter turn, only roll and yaw
-    together are determined; roll is computed for the yaw found.
+    R = Rz(yaw) Ry(pitch) Rx(roll). At a pitch of a quarter turn, where only roll and
+    yaw together are determined, both may be nonzero; they still give R.
 
     Args:
-        quaternion: Quaternion.
+        quaternion: Quaternion (x, y, z, w), of any length above 1e-9.
         where: Element and attribute, for errors.
-        element: Name of the link or joint.
+        element: Name of the link or joint, for errors.
 
     Raises:
-        ModelError: The quaternion has length zero.
+        ModelError: The quaternion is shorter than 1e-9.
     """
     length = math.hypot(*quaternion)
     if length < 1e-9:
@@ -211,9 +219,9 @@ def rotations(rpy: np.ndarray) -> Matrix:
 
 
 def on_links(xyz: np.ndarray, rpy: np.ndarray) -> list[Transform]:
-    """Return `origin(xyz, rpy) @ Transform.identity()` of many frames.
+    """Return the Transform of each frame, `origin(xyz, rpy) @ Transform.identity()`.
 
-    The results are equal to the last bit.
+    The results are equal to the last bit, in the order of the rows.
 
     Args:
         xyz: Positions, (n, 3) [m].
@@ -245,9 +253,10 @@ def _rotation(roll: SineCosine, pitch: SineCosine, yaw: SineCosine) -> Matrix:
 
 
 def _sine_cosine(angle: Scalar) -> tuple[Scalar, Scalar]:
-    """Return sine and cosine of an angle.
+    """Return sine and cosine of an angle [rad].
 
-    They are exact for floats within 1e-14 quarter turns of a multiple of one.
+    They are exactly 0, 1 or -1 for floats within 1e-14 quarter turns of a whole number
+    of quarter turns.
     """
     if isinstance(angle, float):
         turns = angle / (math.pi / 2)

@@ -16,15 +16,16 @@ def seldom_collected() -> Iterator[None]:
     """Raise the thresholds of the garbage collector inside a `with` block.
 
     Otherwise it scans all objects of the process repeatedly while many long-lived
-    objects are created. The thresholds apply to all threads; they are restored at the
-    end unless they have been changed meanwhile.
+    objects are created. The thresholds apply to all threads. When the last of nested or
+    concurrent blocks ends, they are restored, unless they have been changed meanwhile.
+    A disabled collector stays disabled.
     """
     with _SELDOM:
         yield
 
 
 def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """Raise the thresholds; return the previous and the new ones.
+    """Raise the thresholds; return the previous and the new ones, three each.
 
     A disabled collector (first threshold 0) stays disabled.
     """
@@ -37,7 +38,10 @@ def _raise_thresholds() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
 def _put_back(
     thresholds: tuple[tuple[int, int, int], tuple[int, int, int]],
 ) -> None:
-    """Restore the previous thresholds, unless they were changed meanwhile."""
+    """Restore the previous thresholds, unless they were changed meanwhile.
+
+    `thresholds` is the result of _raise_thresholds.
+    """
     before, raised = thresholds
     if gc.get_threshold() == raised:
         gc.set_threshold(*before)

@@ -42,7 +42,11 @@ MOST = 60  # maximum number of joints shown
 
 
 def html_table(tree: Tree) -> str:
-    """Return name, sizes and joints of a robot as HTML; at most MOST joints."""
+    """Return a robot's name, sizes and table of joints as HTML.
+
+    The sizes are the number of moving bodies, nq and nv. The table has one row for each
+    of the first MOST moving bodies; the number of further bodies is written below it.
+    """
     rows = [_cells(tree, i) for i in tree.bodies][:MOST]
     more = f"<p>and {tree.nb - MOST} more</p>" if tree.nb > MOST else ""
     return (
@@ -52,7 +56,12 @@ def html_table(tree: Tree) -> str:
 
 
 def _cells(tree: Tree, i: int) -> tuple[str, ...]:
-    """Return the cells of a body's joint; empty for limits that do not exist."""
+    """Return the row of body i in the table: one text for each name in _HEADER.
+
+    Limits are empty if they are infinite, for followers and for joints that do not have
+    exactly one coordinate; an effort limit of 0 counts as infinite. The mass is empty
+    if it is a symbol.
+    """
     leader, k = tree.leader[i].body, tree.v_slices[i].start
     kind, limits = tree.joint[i].kind, [""] * 4
     if leader != i:
@@ -74,10 +83,11 @@ Values = TypeVar("Values", Vector, np.ndarray)
 
 
 def assemble(build: Build) -> Model:
-    """Return the Model assembled from a Build.
+    """Return the Model assembled from a Build, with its warnings.
 
     Raises:
-        ModelError: The description or a choice of the Build is not valid.
+        ModelError: The description or a choice of the Build is not valid, or doubtful
+            and the Build is strict.
     """
     tree = assemble_tree(build)
     return Model(**{field.name: getattr(tree, field.name) for field in fields(tree)})
@@ -122,16 +132,16 @@ class Model(Tree, System):
         return {"nq": self.nq, "nv": self.nv, "nb": self.nb}
 
     def parameter(self, path: str) -> list[Scalar]:
-        """Return the numbers of a parameter path, flat (model/parameter_paths).
+        """Return the numbers of a parameter path as a flat list of floats or symbols.
 
-        Raises ModelError for an unknown path.
+        Raises ModelError for an unknown path, see model/parameter_paths.
         """
         return parameter_paths.numbers(self, path)
 
     def unit(self, path: str) -> str:
-        """Return the SI unit of a parameter path.
+        """Return the SI unit of a parameter path, such as "kg" or "N·m | N".
 
-        Raise ModelError for an unknown one.
+        Raises ModelError for an unknown path.
         """
         return parameter_paths.kind_of(self, path).unit
 
@@ -152,28 +162,32 @@ class Model(Tree, System):
         return parameter_paths.with_values(self, values)
 
     def resisting(self, friction: bool, springs: bool) -> Model:
-        """Return the robot with joint friction and springs only if asked for.
+        """Return the robot without its joint friction, its springs, or both.
 
         Args:
-            friction: Whether damping and dry friction act.
-            springs: Whether springs and the user's passive forces act.
+            friction: Whether damping and dry friction remain.
+            springs: Whether joint springs, point springs and the user's passive forces
+                remain.
         """
         robot = self if springs else passive_forces.without_springs(self)
         return robot if friction else robot.without_friction()
 
     def require_position(self, q: Sequence[Scalar]) -> Sequence[Scalar]:
-        """Return `q` unchanged, after requiring unit length of its quaternions.
+        """Return `q` (nq) unchanged, after requiring unit quaternions in it.
 
-        QuaternionError is raised for lengths off by more than 1e-3: at once for plain
-        numbers, by the running Program for traced ones.
+        A quaternion's length may differ from 1 by 1e-3. Otherwise QuaternionError is
+        raised: at once for plain numbers, by the running Program for traced ones.
         """
         space.require_unit_quaternions(self, Vector(q))
         return q
 
     def missing(self, inputs: Sequence[str]) -> str | None:
-        """Return why the inputs do not suffice: driven joints without `time`.
+        """Return why a Program with these inputs cannot be built, or None if it can.
 
-        Else None.
+        The only reason is a driven joint (Model.drive) without the input `time`.
+
+        Args:
+            inputs: Names of the additional inputs, as in the build option `inputs`.
         """
         if not self.driven or "time" in inputs:
             return None
@@ -191,22 +205,29 @@ class Model(Tree, System):
 
     @property
     def driven(self) -> tuple[str, ...]:
-        """Names of joints whose placement is a function of time (Model.drive)."""
+        """Names of joints whose placement is a function of time (Model.drive).
+
+        They are in the order of the bodies.
+        """
         suffix = len(".drive")
         names = [self.names[i] for i in self.bodies if self.joint[i].kind == "driven"]
         return tuple(name[:-suffix] for name in names)
 
     @property
     def quaternion_joints(self) -> tuple[str, ...]:
-        """Names of independent joints with a unit quaternion (x, y, z, w) in q."""
+        """Names of independent joints with a unit quaternion (x, y, z, w) in q.
+
+        They are in the order of q.
+        """
         return space.quaternion_joints(self)
 
     @property
     def ball_limits(self) -> dict[int, tuple[float, tuple[float, float]]]:
-        """Limits of ball joints by body: largest swing, (lower, upper) twist [rad].
+        """Swing and twist limits of ball joints by number of the body [rad].
 
-        Bodies of joints without such limits are absent; a limit that is not set is
-        infinite.
+        Each entry is (largest swing, (lower, upper) twist); the swing is the angle
+        between the joint's two z axes. A limit that is not set is infinite; bodies
+        whose joint has no finite limit are absent.
 
         Source: TAZZ-4.7.
         """
@@ -235,9 +256,14 @@ class Model(Tree, System):
         return self._limit("jerk")
 
     def _limit(self, what: str) -> np.ndarray:
-        """Return the limits `what` of JointSpec, (nv,).
+        """Return an attribute of JointSpec for each velocity coordinate, (nv,).
 
-        Infinite where there is none.
+        All coordinates of a joint have the same value; it is infinite where the file
+        has no limit, and for joints that are not in the file, such as the floating
+        root's.
+
+        Args:
+            what: acceleration, deceleration or jerk.
         """
         specs = {joint.name: joint for joint in self.build.description.joints}
         limits = np.full(self.nv, np.inf)
@@ -248,9 +274,11 @@ class Model(Tree, System):
 
     @property
     def active_joints(self) -> tuple[str, ...]:
-        """Names of joints that have independent coordinates and a motor.
+        """Names of joints that have independent coordinates and a motor, in order of q.
 
-        A floating base has no motor unless the file says `passive: false`.
+        `passive` of a joint in the file tells whether it has no motor. Without it,
+        floating and free_rpy joints, such as a floating base, have none, and all other
+        joints have one.
         """
         passive = {j.name: j.passive for j in self.build.description.joints}
         for i in self.independent:
@@ -262,7 +290,8 @@ class Model(Tree, System):
     def followers(self) -> dict[str, Follower]:
         """Rules of mimic and geared joints by name of the follower.
 
-        Each refers to the independent joint at the end of its chain of leaders.
+        Each rule refers to the independent joint at the end of the chain of leaders;
+        multiplier and offset are of the whole chain. Locked followers are absent.
         """
         rules: dict[str, Follower] = {}
         for i in self.bodies:
@@ -282,7 +311,7 @@ class Model(Tree, System):
     def child_links(self) -> tuple[str, ...]:
         """By body: name of the link that its joint carries.
 
-        Empty for the base and drives.
+        It is empty for the base (entry 0) and for the bodies that Model.drive inserts.
         """
         child = {j.name: j.child for j in self.build.description.joints}
         if self.nb and self.names[1] not in child:
@@ -297,8 +326,9 @@ class Model(Tree, System):
     def material(self, link: str) -> Material:
         """Return the surface material of a link.
 
-        Without an own material it is the robot's `default`, else a default Material; an
-        unknown link is no error.
+        A link without its own material has the robot's `default` material, or
+        Material() if there is none. This is also the result for an unknown link and for
+        None.
         """
         materials = self.build.description.materials
         default = materials.get("default", Material())
@@ -314,15 +344,20 @@ class Model(Tree, System):
 
     @property
     def pivot_tolerances(self) -> tuple[tuple[float, ...], ...]:
-        """By body and coordinate: largest pivot that means a singular joint."""
+        """By body and coordinate: largest pivot that means a singular joint.
+
+        Followers of a joint are included in its tolerances. Entry 0 has no meaning.
+        """
         return pivots.pivot_tolerances(self)
 
     def flat(self, what: str) -> np.ndarray:
-        """Return a per-joint attribute as an array (nv,), without followers.
+        """Return an attribute of Tree as an array in the order of qd, (nv,).
+
+        Values of followers are omitted.
 
         Args:
-            what: Name of an attribute of Tree by body and coordinate, such as
-                "armature".
+            what: Name of an attribute with one number for each body and coordinate,
+                such as "armature".
         """
         result = np.zeros(self.nv)
         for i in self.independent:
@@ -351,27 +386,37 @@ class Model(Tree, System):
         return space.random(self, np.random.default_rng(rng))
 
     def integrate(self, q: Values, dv: Values) -> Values:
-        """Return the position q displaced by dv, (nq,); batches (n, nq) too.
+        """Return the position q displaced by dv, (nq,); batches too.
 
             integrate(q0, difference(q0, q1)) = q1
 
-        dv (nv,) is a displacement in the tangent space at q. Raises ShapeError for
-        arrays of other sizes.
+        Args:
+            q: Position (nq,), or positions (n, nq).
+            dv: Displacement in the tangent space at q, (nv,) or (n, nv).
+
+        Raises ShapeError for arrays of other shapes.
         """
         return space.on_arrays(self, space.integrate, "q", q=q, dv=dv)
 
     def difference(self, q0: Values, q1: Values) -> Values:
-        """Return the displacement (nv,) from q0 to q1, tangent at q0; batches too.
+        """Return the displacement dv (nv,) from q0 to q1; batches too.
 
-        Raises ShapeError for arrays of other sizes.
+        It lies in the tangent space at q0: integrate(q0, dv) = q1.
+
+        Args:
+            q0, q1: Positions (nq,) or (n, nq).
+
+        Raises ShapeError for arrays of other shapes.
         """
         return space.on_arrays(self, space.difference, "v", q0=q0, q1=q1)
 
     def normalize(self, q: Values) -> Values:
-        """Return the position with its quaternions scaled to unit length; batches too.
+        """Return the position with its quaternions scaled to unit length, (nq,).
+
+        Batches (n, nq) are valid, too.
 
         Raises:
-            ShapeError: `q` does not have nq numbers.
+            ShapeError: `q` has another shape.
             NonFiniteError: A quaternion is zero; not checked if `q` is a Vector.
         """
         if not isinstance(q, Vector):
@@ -381,22 +426,28 @@ class Model(Tree, System):
     def position_rate(self, q: Values, qd: Values) -> Values:
         """Return the rate of the coordinates, dq/dt = Q(q) qd, (nq,); batches too.
 
-        Raises ShapeError for arrays of other sizes.
+        Args:
+            q: Position (nq,) or (n, nq).
+            qd: Joint velocity (nv,) or (n, nv).
+
+        Raises ShapeError for arrays of other shapes.
 
         Source: RBD5-3.4 (quasi-velocities).
         """
         return space.on_arrays(self, space.position_rate, "q", q=q, v=qd)
 
     def tangent_rate(self, u: Values, qd: Values) -> Values:
-        """Return the rate (nv,) of the displacement u(t) from a fixed start.
+        """Return du/dt (nv,) of a displacement u(t) from a fixed position.
+
+            u = difference(q0, q(t)),   q moves with velocity qd
 
         For joints with quaternions it is accurate to fourth order in u.
 
         Args:
-            u: Displacement (nv,) from the start; batches (n, nv) too.
-            qd: Joint velocity (nv,) at the displaced position.
+            u: Displacement from q0, (nv,) or (n, nv).
+            qd: Joint velocity at the displaced position, (nv,) or (n, nv).
 
-        Raises ShapeError for arrays of other sizes.
+        Raises ShapeError for arrays of other shapes.
         """
         return space.on_arrays(self, space.tangent_rate, "v", u=u, v=qd)
 
@@ -445,7 +496,7 @@ class Model(Tree, System):
         Coordinates keep their order; new ones come last.
 
         Args:
-            changes: Fields of Build by name.
+            changes: New values of fields of Build, by the field's name.
 
         Raises:
             ModelError: The changed Build is not valid, or numbers of this robot were
@@ -475,16 +526,18 @@ class Model(Tree, System):
         """Return the robot with the placement of a joint driven as a function of time.
 
         A body without mass is inserted between the joint and its parent. Programs then
-        need `inputs=["time"]`.
+        need `inputs=["time"]`. An earlier function of the same joint is replaced.
 
         Args:
-            joint: Name of the joint.
-            pose: Function of t [s] that returns (R, p): the placement relative to that
-                in the file, R as three rows or None, p as three numbers [m]. It must
-                use the functions of dyn_core.authoring, such as its sin, not NumPy's.
+            joint: Name of a moving joint.
+            pose: Function of t [s] that returns (R, p): rotation and position of the
+                moved placement, relative to the placement in the file; R as three rows
+                or None for no rotation, p as three numbers [m]. It must use the
+                functions of dyn_core.authoring, such as its sin, not NumPy's.
 
         Raises:
-            ModelError: Unknown joint, `pose` is not callable, or as in `rebuilt`.
+            ModelError: The joint is unknown, fixed or locked, `pose` is not callable,
+                or as in `rebuilt`. What `pose` returns is not checked here.
 
         Source: RBD5-3.4 (time-dependent joints).
         """
@@ -524,7 +577,8 @@ class Model(Tree, System):
         """Return the robot with further passive forces, see model/passive_forces.py.
 
         Args:
-            function: (model, q, qd) -> joint forces, nv [N·m | N].
+            function: (model, q, qd) -> joint forces, nv [N·m | N]. It is not called
+                here; a wrong result raises ModelError in Programs.
             potential: (model, q) -> potential energy of these forces [J]; None: they
                 have none, and `energy` raises an error.
 
@@ -539,6 +593,8 @@ class Model(Tree, System):
 
     def reorder(self, names: Sequence[str]) -> Model:
         """Return the same robot with its coordinates in the order of `names`.
+
+        Limits and slices are reordered alike; numbers of bodies do not change.
 
         Raises:
             ModelError: `names` is not a permutation of joint_names.

@@ -31,7 +31,10 @@ ROTORS = ("armature",)
 
 
 def check_switch(name: str, value: object) -> None:
-    """Raise SettingError if a value is not a boolean; the string "no" would be true."""
+    """Raise SettingError if a value is not a boolean; the string "no" would be true.
+
+    `name` is the argument's name for the message.
+    """
     if not isinstance(value, (bool, np.bool_)):
         raise SettingError(f"{name} is {value!r}; valid: True, False", name)
 
@@ -96,7 +99,7 @@ class Layout:
 
     @property
     def values(self) -> np.ndarray:
-        """The robot's values, in the order of `names`."""
+        """The robot's present values, in the order of `names`, (n,)."""
         model = self.model
         numbers = [x for i in model.bodies for x in model.I[i].parameters]
         for group in self.groups:
@@ -104,9 +107,10 @@ class Layout:
         return np.array(numbers, float)
 
     def checked(self, name: str, values: ArrayLike) -> np.ndarray:
-        """Return values as floats.
+        """Return `values` as an array of floats, (n,), one for each of `names`.
 
-        Raise ShapeError if they are not one for each name.
+        Raises ShapeError, with `name` for the argument, if they are not numeric or have
+        another shape. Values may be infinite or NaN.
         """
         wanted = f"shape ({len(self.kinds)},)"
         numbers = float_array(name, values, wanted)
@@ -115,7 +119,9 @@ class Layout:
         return numbers
 
     def of_joints(self, values: np.ndarray) -> Iterator[tuple[str, list[Vector]]]:
-        """Yield each joint group with its values by body; the base has no values.
+        """Yield the name of each joint group, and its values as a list by body.
+
+        Entry 0, of the base, is an empty Vector.
 
         Args:
             values: Values of all parameters, in the order of `names`.
@@ -157,9 +163,9 @@ def parameter_names(
 def parameters_of(
     model: Model, friction: bool = False, rotors: bool = False
 ) -> np.ndarray:
-    """Return a robot's values in the order of `parameter_names`: pi in tau = Y pi.
+    """Return a robot's parameter values pi, with tau = Y pi, (n,).
 
-    Arguments and errors are as in `parameter_names`.
+    They are in the order of `parameter_names`, whose arguments and errors apply.
     """
     return Layout.of(model, friction, rotors).values
 
@@ -170,20 +176,21 @@ def with_linear_parameters(
 ) -> Model:
     """Return the robot with other values of `parameter_names`.
 
-    A change of a body is added to the link that its joint carries. If this link alone
-    would then be unphysical, it gets the inertia of the whole body, and the links fixed
-    to it get none.
+    A change of a body's inertia is added to the link that its joint carries. If this
+    link alone would then be unphysical, it gets the inertia of the whole body, and the
+    other links fixed to the body get none.
 
     Args:
         model: Robot.
-        values: Values in the order of `parameter_names`.
+        values: Values in the order of `parameter_names`, (n,).
         friction: Whether damping and dry friction of the joints are included.
         rotors: Whether rotor inertias (armature) are included.
 
     Raises:
         ShapeError: Wrong number of values, or not numeric.
-        ModelError: A value is not finite, a joint parameter is negative, a body is
-            unphysical, or changes of the robot would be lost (Model.rebuilt).
+        ModelError: A value is not finite, a joint parameter is negative, a changed body
+            is unphysical or has no link, or changes of the robot would be lost
+            (Model.rebuilt).
         UnsupportedError: `model` is not a robot.
         SettingError: A flag is not a boolean, or a keyword is unknown.
     """
@@ -217,9 +224,18 @@ def with_linear_parameters(
 
 
 def _links_of(model: Model, i: int, ten: np.ndarray) -> dict[str, RigidInertia]:
-    """Return by name the changed inertias of links that give body i ten parameters.
+    """Return the changed inertias of links, by name, that give body i ten parameters.
 
-    Raises ModelError if no mass distribution has them, or no link carries them.
+    Inertias are about the origin of the link's frame.
+
+    Args:
+        model: Robot.
+        i: Number of the body.
+        ten: New parameters of the body, as INERTIAL, about the body's origin.
+
+    Raises:
+        ModelError: No mass distribution has these parameters, or the joint of the body
+            carries no link.
     """
     carrier, name = model.child_links[i], model.names[i]
     # The slack admits masses on a plane or line, where J is only semidefinite.
@@ -249,18 +265,25 @@ def _described(
     links: dict[str, RigidInertia],
     joints: dict[str, list[Vector]],
 ) -> Description:
-    """Return the description with changed link inertias and joint parameters.
+    """Return the model's description with changed link inertias and joint parameters.
 
     Args:
         model: Robot.
-        links: Inertias by link.
-        joints: By group: values by body; a joint gets the mean over its coordinates.
+        links: New inertias by name of the link; other links keep theirs.
+        joints: For each group such as damping: values by body. A joint gets the mean
+            over its coordinates; fixed and locked joints keep their values.
     """
     old = model.build.description
     number = {name: i for i, name in enumerate(model.names) if i}
 
     def mean(rows: Sequence[Vector], name: str, before: float) -> float:
-        """Return the mean value of a joint, or `before` if it has no coordinates."""
+        """Return a joint's mean value.
+
+        Args:
+            rows: Values by body.
+            name: Name of the joint.
+            before: Result for a joint that is fixed or has no coordinates.
+        """
         x = list(rows[number[name]]) if name in number else []
         return float(np.mean(x)) if x else before
 

@@ -43,7 +43,10 @@ def resistance(
         q: Joint positions, nq [rad | m].
         qd: Joint velocities, nv [rad/s | m/s].
         friction: Whether damping and dry friction act.
-        springs: Whether springs and the user's forces act.
+        springs: Whether springs, point springs and the user's forces act.
+
+    Raises:
+        ModelError: A user's function does not return nv numbers.
 
     Source: KIM-S2.
     """
@@ -106,15 +109,22 @@ def friction_force(tree: Tree, qd: Vector) -> Vector:
 
 
 def friction_direction(tree: Tree, i: int, v: Vector) -> Vector:
-    """Return the smooth sign tanh(v / friction_speed) of the rates of a joint.
+    """Return tanh(v / friction_speed), the smooth sign of a joint's rates, Vector (n,).
 
-    `i` is the body that the joint carries, `v` its rates, nv of it.
+    Args:
+        tree: Robot.
+        i: Number of the body that the joint carries.
+        v: Rates of this joint's n coordinates [rad/s | m/s].
     """
     return Vector(tanh(x / s) for x, s in zip(v, tree.friction_speed[i], strict=True))
 
 
 def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
-    """Return d friction_force / d qd, nv x nv; diagonal except with matrix gears."""
+    """Return the matrix d friction_force / d qd, nv x nv.
+
+    It is diagonal, except for followers whose ratio is a matrix. `qd` are the
+    velocities of the independent coordinates, nv [rad/s | m/s].
+    """
     blocks = {}
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
         slopes = []
@@ -133,7 +143,10 @@ def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
 
 
 def friction_slope(tree: Tree, qd: Vector) -> Vector:
-    """Return the diagonal of friction_slope_matrix as a Vector, nv."""
+    """Return the diagonal of friction_slope_matrix as a Vector, nv.
+
+    Its unit is [N·m·s/rad | N·s/m].
+    """
     slopes = friction_slope_matrix(tree, qd)
     return Vector(slopes[k, k] for k in range(tree.nv))
 
@@ -141,7 +154,7 @@ def friction_slope(tree: Tree, qd: Vector) -> Vector:
 def friction_slope_matrix(tree: Tree, qd: Vector) -> Matrix:
     """Return friction_slopes without asymmetry and Stribeck effect, nv x nv.
 
-    It is never negative, so that implicit steps may add it to the inertia.
+    It is positive semidefinite, so that implicit steps may add it to the inertia.
     """
     return friction_slopes(with_equal_directions(tree), qd)
 
@@ -155,7 +168,8 @@ def with_equal_directions(tree: AnyTree) -> AnyTree:
 def spring_force(tree: Tree, q: Vector) -> Vector:
     """Return the joint force that extends the springs, stiffness (q - rest), (nv,).
 
-    Zero for joints with quaternions.
+    Springs of followers act on their leaders. Joints with quaternions have no spring
+    force. Point springs and forces of the user are not included.
 
     Source: KIM-S2.
     """
@@ -171,7 +185,7 @@ def spring_energy(tree: Tree, q: Vector) -> Scalar:
 
         sum of stiffness (q - rest)² / 2, and of the potentials of the user's forces
 
-    User's forces without a potential are not counted.
+    Point springs are included; user's forces without a potential are not counted.
 
     Source: KIM-S2.
     """
@@ -189,16 +203,16 @@ def spring_energy(tree: Tree, q: Vector) -> Scalar:
 
 
 def forces_without_potential(tree: Tree) -> tuple[str, ...]:
-    """Return the names of the user's forces that have no potential."""
+    """Return the names of the functions in tree.forces that have no potential."""
     bare = [f for f in tree.forces if getattr(f, "potential", None) is None]
     return tuple(getattr(f, "__name__", repr(f)) for f in bare)
 
 
 def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
-    """Return the derivative of the spring part of the resistance, nv x nv.
+    """Return the derivative of the `resistance` by a displacement of q, nv x nv.
 
-    It is the derivative with respect to a displacement of q, of springs and the user's
-    forces.
+    It has the springs and the user's forces; friction does not depend on q. Column k is
+    the derivative by the displacement of velocity coordinate k, see `integrate`.
 
     Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
     """
@@ -213,11 +227,11 @@ def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
 def damping_matrix(
     tree: Tree, q: Vector, qd: Vector, friction: bool, springs: bool
 ) -> Matrix:
-    """Return the derivative of the resistance with respect to qd, nv x nv.
+    """Return the derivative of the `resistance` with respect to qd, nv x nv.
 
     Args:
         tree: Robot.
-        q, qd: Joint positions and velocities.
+        q, qd: Joint positions, nq, and velocities, nv.
         friction: Whether damping and dry friction act.
         springs: Whether springs and the user's forces act.
 
@@ -240,7 +254,8 @@ def _without_slopes_of_user(
     Args:
         tree: Robot.
         slopes: Matrix, nv x nv.
-        along: (function, u) -> forces at the small displacement u of q or qd.
+        along: (function, u) -> force of the function, nv, after a small change u (nv)
+            of q or of qd. The derivatives are with respect to u at u = 0.
     """
     for function in tree.forces:
         columns = []
@@ -252,9 +267,9 @@ def _without_slopes_of_user(
 
 
 def _user_force(tree: Tree, function: ForceFunction, q: Vector, qd: Vector) -> Vector:
-    """Return the force of a user's function.
+    """Return the force of a user's function at (q, qd) as a Vector, nv.
 
-    Raise ModelError unless it has nv numbers.
+    Raises ModelError unless the function returns nv numbers.
     """
     result: Sequence[Scalar] = function(tree, q, qd)
     try:

@@ -87,7 +87,7 @@ class PayloadInput:
         self.attach(None)
 
     def check(self, payload: Payload | None) -> None:
-        """Raise SettingError for a payload if no link carries it; None is valid."""
+        """Raise SettingError for a payload if `link` is empty; None is always valid."""
         if payload is not None and not self.link:
             raise SettingError(
                 "a payload needs the link that carries it: set payload_link",
@@ -97,12 +97,16 @@ class PayloadInput:
     def attach(self, payload: Payload | None, duration: float = 0.0) -> None:
         """Replace the present payload; None: remove it.
 
+        Updates `payload`, and `values` immediately or, with a duration, by `advance`. A
+        transition that is under way continues from its present values to the new
+        payload.
+
         Args:
             payload: New payload.
             duration: Blending time, from the next `advance` on; 0: immediately [s].
 
         Raises:
-            SettingError: There is a payload, but no link for it.
+            SettingError: There is a payload, but no link for it; nothing is changed.
         """
         self.check(payload)
         self.payload = payload
@@ -117,7 +121,10 @@ class PayloadInput:
             self.values = (ten,)
 
     def advance(self, t: float) -> None:
-        """Update `values` for the time t [s] while a payload is blended in."""
+        """Update `values` for the time t [s] while a payload is blended in.
+
+        Otherwise nothing happens.
+        """
         blend = self._blend  # a watchdog's thread may ask, too
         if blend is not None:
             self.values = (blend.parameters(t),)
@@ -128,8 +135,13 @@ class PayloadInput:
 class _Blend:
     """Linear transition between the ten parameters of two payloads.
 
+    Args:
+        before, after: Parameters at start and end, (10,).
+        duration: Duration [s], above 0.
+
     Attributes:
-        over: Whether the end was reached.
+        start: Time of the first call of `parameters`, or None [s].
+        over: Whether the last call was at or after the end.
     """
 
     def __init__(self, before: np.ndarray, after: np.ndarray, duration: float) -> None:
@@ -138,11 +150,9 @@ class _Blend:
         self.over = False
 
     def parameters(self, t: float) -> np.ndarray:
-        """Return the ten parameters at time t [s].
+        """Return the ten parameters at time t [s], (10,); updates `start` and `over`.
 
-        The first call starts the transition.
-
-        A time before the start restarts it.
+        The first call starts the transition. A time before the start restarts it.
         """
         if self.start is None or t < self.start:
             self.start = t
@@ -156,7 +166,10 @@ class _Blend:
 
 
 def _row(name: str, values: Any, size: int) -> np.ndarray:
-    """Return `size` finite numbers as an array; raise SettingError for other values."""
+    """Return `size` finite numbers as an array, (size,).
+
+    Raises SettingError for other values; `name` is the field's name for the message.
+    """
     try:
         row = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):

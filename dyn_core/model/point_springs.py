@@ -42,7 +42,11 @@ class PointSprings:
         return ", ".join(spring.name for spring in self.springs)
 
     def __call__(self, tree: Tree, q: Vector, qd: Vector) -> list[Scalar]:
-        """Return the joint forces on the robot at (q, qd), nv [N·m | N]."""
+        """Return the joint forces on the robot at (q, qd), a list of nv [N·m | N].
+
+        Raises SingularError if the ends of a spring coincide that has damping or a rest
+        length; with traced numbers the Program raises it.
+        """
         X, v = _motion(tree, q, qd)
         f = [Force.zero()] * (tree.nb + 1)
         for spring in self.springs:
@@ -66,7 +70,7 @@ class PointSprings:
         Args:
             name: Name of the spring; unknown names change nothing.
             what: stiffness, rest_length or damping.
-            x: Number or symbol.
+            x: New value, a number or symbol.
         """
         changed = (
             replace(s, **{what: x}) if s.name == name else s for s in self.springs
@@ -89,9 +93,9 @@ class PointSprings:
 
 
 def _motion(tree: Tree, q: Vector, qd: Vector) -> tuple[list[Transform], list[Motion]]:
-    """Return by body its transform from the base and its velocity, body coordinates.
+    """Return transforms from the base and velocities of all bodies, two lists by body.
 
-    Entry 0 is the base: identity and zero.
+    Velocities are in body coordinates. Entry 0 is the base: identity and zero.
     """
     X, v = [Transform.identity()], [Motion.zero()]
     parts, rates = split_q(tree, q), split_v(tree, qd)
@@ -110,7 +114,7 @@ def _point(
     link: str | None,
     point: tuple[float, float, float],
 ) -> tuple[int, Vector, Vector]:
-    """Return the body of a point on a link, the point's position and velocity.
+    """Return the body of a point on a link, and the point's position and velocity.
 
     Args:
         tree: Robot.
@@ -132,14 +136,15 @@ def _point(
 
 
 def _pull(spring: PointSpring, d: Vector, rate: Vector) -> Vector:
-    """Return the force on the first point, positive towards the second [N].
+    """Return the force on the first point; it is along d if the spring pulls [N].
 
     Args:
         spring: Spring and damper.
-        d: Position of the second point minus the first [m].
-        rate: Time derivative of d [m/s].
+        d: Position of the second point minus position of the first, (3,) [m].
+        rate: Time derivative of d, (3,) [m/s].
 
-    Raises SingularError for |d| <= SMALL, if the spring has damping or a rest length.
+    Raises SingularError for |d| <= SMALL, if the spring has damping, or stiffness and a
+    rest length; with traced numbers the Program raises it.
     """
     k, c, rest = spring.stiffness, spring.damping, spring.rest_length
     force = d * k

@@ -24,7 +24,18 @@ GRAVITY = (0.0, 0.0, -9.81)  # of files that do not say [m/s²]
 class Choices:
     """The caller's arguments, as in load_urdf and load_mjcf; checked.
 
-    Raises ModelError for an invalid check, lock or gravity.
+    Attributes:
+        root_joint: Joint between world and root link; None: the file's or format's own.
+        lock: Joint positions at which joints are fixed, by name [rad | m]; None: none.
+        root, tip: First and last link of a sub-chain, or None.
+        extras: Sidecar of the caller, or None.
+        sidecar: Whether the sidecar beside the file is read.
+        check: warn or error.
+        gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: the file's, or
+            GRAVITY.
+
+    Raises ModelError for an invalid check, lock or gravity; the other arguments are
+    checked later.
     """
 
     root_joint: str | None
@@ -43,7 +54,7 @@ class Choices:
 
     @property
     def strict(self) -> bool:
-        """Whether doubtful elements raise a ModelError."""
+        """Whether doubtful elements raise a ModelError (check is "error")."""
         return self.check == "error"
 
 
@@ -62,13 +73,15 @@ def complete_model(
     Args:
         description: Content of the file.
         origin: Record of the source.
-        path: Path of the file, beside which the sidecar is searched, or None.
-        choices: Choices of the caller.
+        path: Path of the file, beside which the sidecar NAME.dyn.yaml is searched, or
+            None.
+        choices: Choices of the caller; its root_joint and gravity are not used.
         root_joint: Joint between world and root link: fixed or floating.
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
 
     Raises:
-        ModelError: The robot, its sidecar or a choice is not valid.
+        ModelError: The robot, its sidecar or a choice is not valid, or doubtful where
+            the check is strict.
     """
     beside = None if path is None else path.with_name(_stem(path) + ".dyn.yaml")
     description, origin = sidecar_file.complete(
@@ -93,7 +106,10 @@ def complete_model(
 
 
 def _stem(path: Path) -> str:
-    """Return the name of a file without .urdf, .xacro, .urdf.xacro or .xml.xacro."""
+    """Return the name of a file without its suffix.
+
+    The double suffixes .urdf.xacro and .xml.xacro are removed as a whole.
+    """
     inner = Path(path.stem)
     whole = path.suffix == ".xacro" and inner.suffix in (".urdf", ".xml")
     return inner.stem if whole else path.stem

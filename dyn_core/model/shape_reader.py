@@ -99,7 +99,12 @@ def place_shapes(
 ) -> tuple[PlacedShape, ...]:
     """Return the collision shapes of all links, with body and placement.
 
-    They are in the order of `frames`, link by link.
+    They are in the order of `frames`, and within a link in the order of its
+    description.
+
+    Args:
+        frames: Frames of links by name.
+        description: Description with the links' collision shapes.
     """
     links = {link.name: link for link in description.links if link.collisions}
     return tuple(
@@ -114,7 +119,7 @@ def add_to(builder: DescriptionBuilder, data: Entry, source: str) -> None:
     """Add a sidecar's collisions, pairs and materials to a robot.
 
     Args:
-        builder: Gets them.
+        builder: Its shapes, materials and pairs are changed.
         data: Content of the sidecar, checked by its Table.
         source: Name of the sidecar in messages.
 
@@ -158,9 +163,17 @@ def _pair_rules(
 
 
 def _add_shapes(where: str, builder: DescriptionBuilder, link: str, entry: Any) -> None:
-    """Add the shapes of an entry to a link, or replace the link's by them.
+    """Add the shapes of an entry to a link of the builder, or replace its shapes.
 
-    Raises ModelError unless a mapping has exactly one of add and replace.
+    Args:
+        where: Name of the entry in messages.
+        builder: Its shapes of the link are changed.
+        link: Name of the link.
+        entry: List of shapes to be added, or a mapping with `add` or `replace`.
+
+    Raises:
+        ModelError: A mapping does not have exactly one of add and replace, or a shape
+            is invalid.
     """
     if isinstance(entry, Mapping):
         if len(entry) != 1:
@@ -178,7 +191,7 @@ def _add_shapes(where: str, builder: DescriptionBuilder, link: str, entry: Any) 
 def _pairs(
     where: str, pairs: Sequence[Sequence[str]], names: list[str]
 ) -> frozenset[frozenset[str]]:
-    """Return pairs of links as sets.
+    """Return pairs of links as a set of sets; (`*`, `*`) becomes a set of one name.
 
     Args:
         where: Name of the list in messages.

@@ -146,13 +146,16 @@ class Material:
     restitution: float = 0.0
 
     def combined(self, other: Material | None) -> Material:
-        """Return the material of a contact of two surfaces; other None: this one.
+        """Return the material of a contact of this surface and another one.
 
             mu = sqrt(mu_a mu_b),   restitution = max(e_a, e_b)
 
-        Torsion and rolling combine like mu: a surface without friction makes the
-        contact frictionless, and two equal surfaces keep their values. Neither law is
-        derived from physics; both are common choices.
+        with the restitutions e of the surfaces. Torsion and rolling combine like mu: a
+        surface without friction makes the contact frictionless, and two equal surfaces
+        keep their values. Neither law is derived from physics; both are common choices.
+
+        Args:
+            other: Material of the other surface; None: the result is this material.
         """
         if other is None:
             return self
@@ -177,9 +180,15 @@ class PairRules:
     deny: frozenset[frozenset[str]] = frozenset()
 
     def decision(self, a: str, b: str) -> bool | None:
-        """Return whether two links (or a link and `world`) are tested; None: no rule.
+        """Return whether a pair is tested for contact; None: no rule applies.
 
-        `*` stands for links only: a link that meets no link may still meet the world.
+        A rule for (a, b) precedes rules for (a, `*`) and (b, `*`), which precede the
+        rule for (`*`, `*`). Of rules of equal rank, `deny` precedes `allow`. `*` stands
+        for links only: a link that meets no link may still meet the world; if one name
+        is `world`, only the rules for (a, b) and (`world`, `*`) apply.
+
+        Args:
+            a, b: Names of two links, or of a link and `world`.
         """
         named = [{a, b}]
         starred = [{WORLD, ANY}] if WORLD in (a, b) else [{a, ANY}, {b, ANY}]

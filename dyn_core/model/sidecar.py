@@ -143,12 +143,16 @@ SIDECAR = Table(
 def choose(
     beside: Path | None, extras: Extras | None, sidecar: bool
 ) -> tuple[Extras | None, tuple[str, ...]]:
-    """Return the sidecar to read, or None, and a warning if a file is not read.
+    """Return the sidecar to read, and a tuple of at most one warning.
+
+        extras given                 extras; a warning if `beside` is therefore not read
+        no extras, sidecar is True   beside if that file exists, else None
+        no extras, sidecar is False  None
 
     Args:
-        beside: Path of the sidecar beside the robot's file; None: there is no file.
-        extras: Sidecar of the caller (mapping, YAML or path), or None. It replaces the
+        beside: Path of the sidecar beside the robot's file; None: the robot has no
             file.
+        extras: Sidecar of the caller (mapping, YAML or path), or None.
         sidecar: Whether the file beside the robot's may be read.
 
     Raises:
@@ -202,10 +206,10 @@ def complete(
 
 
 def apply(description: Description, extras: Extras) -> Description:
-    """Return the Description with a sidecar applied, which joins its sources.
+    """Return the Description with a sidecar applied; it is appended to `sources`.
 
     Args:
-        description: Robot.
+        description: Robot; it is not changed.
         extras: Mapping, YAML text or path of a file.
 
     Raises:
@@ -246,9 +250,16 @@ def apply(description: Description, extras: Extras) -> Description:
 
 
 def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:
-    """Return a point spring; `name` is used if the entry has none.
+    """Return the point spring of an entry.
 
-    Raises ModelError for an entry without effect.
+    Args:
+        where: Name of the entry in messages.
+        name: Name of the spring if the entry has none.
+        entry: Attributes of PointSpring.
+
+    Raises:
+        ModelError: Stiffness and damping are 0, or there is a rest length without
+            stiffness.
     """
     spring = PointSpring(**{"name": name, **entry})
     if not spring.stiffness and not spring.damping:
@@ -266,9 +277,10 @@ def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:
 
 
 def _gear(where: str, entry: Entry) -> list[tuple[str, Mimic]]:
-    """Return each follower of a gear with its rule; the first joint is the leader.
+    """Return name and rule of each follower of a gear; the first joint is the leader.
 
-    Raises ModelError for repeated joints, or wrong numbers of ratios or offsets.
+    Raises ModelError for repeated joints, or wrong numbers of ratios or offsets;
+    `where` names the gear in the message. Whether the joints exist is not checked.
     """
     leader, *names = entry["joints"]
     if len({leader, *names}) <= len(names):
@@ -284,14 +296,14 @@ def _gear(where: str, entry: Entry) -> list[tuple[str, Mimic]]:
 def _one_each(
     where: str, entry: Entry, one: str, count: int, default: float
 ) -> list[Any]:
-    """Return one value for each follower.
+    """Return one ratio or offset for each follower of a gear, in order.
 
-    They come from the key `one`, which is shared, from the list `one`s, or are
-    `default`.
+    They come from the key `one`, which is shared, from the list with the key `one` +
+    "s", or are `default`.
 
     Args:
         where: Name of the gear in messages.
-        entry: The gear.
+        entry: Entry of the gear.
         one: ratio or offset.
         count: Number of followers.
         default: Value if the entry has neither key.
@@ -312,7 +324,10 @@ def _one_each(
 
 
 def _refuse_fixed(where: str, spec: JointSpec) -> None:
-    """Raise ModelError if a joint is fixed: the entry would have no effect."""
+    """Raise ModelError if a joint is fixed: the entry would have no effect.
+
+    `where` names the entry in the message.
+    """
     if spec.kind == "fixed":
         raise ModelError(
             f"{where}: joint '{spec.name}' is fixed, which this does not change;"
@@ -322,7 +337,11 @@ def _refuse_fixed(where: str, spec: JointSpec) -> None:
 
 
 def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
-    """Raise ModelError for geometry keys without effect on a joint.
+    """Raise ModelError for keys that have no effect on a joint of its kind.
+
+    A joint that is or becomes fixed may have no key but `type`. For other joints, each
+    of the keys axis, pitch, axes and factors must belong to the kind; other keys are
+    valid.
 
     Args:
         where: Name of the entry in messages.
@@ -345,9 +364,10 @@ def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
 
 
 def _changes(where: str, spec: JointSpec, entry: Entry) -> dict[str, Any]:
-    """Return the attributes of a joint that its entry changes.
+    """Return the attributes of JointSpec that an entry changes, with their new values.
 
-    A new type other than revolute, prismatic and helical removes the position limits.
+    `friction` also sets friction_asymmetry, `plug` sets plug_xyz and plug_rpy. A new
+    type other than revolute, prismatic and helical removes the position limits.
 
     Args:
         where: Name of the entry in messages.
@@ -355,7 +375,7 @@ def _changes(where: str, spec: JointSpec, entry: Entry) -> dict[str, Any]:
         entry: Changes, checked by the table JOINT or FACTOR.
 
     Raises:
-        ModelError: An entry has no effect on a joint of this kind.
+        ModelError: A key has no effect on a joint of this kind.
     """
     _refuse_geometry(where, spec, entry)
     changes = dict(entry)

@@ -85,10 +85,13 @@ def load_urdf(
 def read_urdf(robot: Element, origin: Origin, choices: Choices) -> Model:
     """Return the Model of a <robot> element.
 
+    Issues a ModelWarning about doubtful elements, as load_urdf.
+
     Args:
         robot: Element of the XML, which is emptied.
-        origin: Record of the source.
-        choices: Choices of the caller; without a root_joint it is fixed.
+        origin: Record of the source; the sidecar is searched beside its file.
+        choices: Choices of the caller. Without a root_joint it is fixed; without
+            gravity it is GRAVITY.
 
     Raises:
         ModelError: As load_urdf.
@@ -102,14 +105,14 @@ def read_urdf(robot: Element, origin: Origin, choices: Choices) -> Model:
 
 
 def describe(element: Element, strict: bool = False) -> Description:
-    """Return the Description of a <robot> element.
+    """Return the Description of a <robot> element, with warnings.
 
     Args:
         element: Element of the XML, which is emptied.
         strict: Whether doubtful elements raise a ModelError.
 
     Raises:
-        ModelError: An element is not valid.
+        ModelError: An element is not valid, or doubtful and `strict` is true.
     """
     findings = Findings(strict)
     clean = clean_robot(element, findings)
@@ -132,9 +135,9 @@ def describe(element: Element, strict: bool = False) -> Description:
 
 
 def parsed(clean: CleanRobot) -> Parsed:
-    """Return the robot object of urdf-parser-py.
+    """Return the robot object of urdf-parser-py for a cleaned <robot> element.
 
-    Raise ModelError if it refuses the XML.
+    Raises ModelError if the parser refuses the XML.
     """
     try:
         robot = parser.URDF.from_xml(clean.element, reflection.Path("robot"))
@@ -145,13 +148,16 @@ def parsed(clean: CleanRobot) -> Parsed:
 
 
 def _triple(values: Parsed) -> tuple[float, float, float]:
-    """Return three floats; zeros for None."""
+    """Return three values as floats; zeros for None."""
     numbers = (0.0, 0.0, 0.0) if values is None else tuple(map(float, values))
     return numbers  # type: ignore[return-value]
 
 
 def _pose(element: Parsed) -> tuple[tuple, tuple]:
-    """Return xyz and rpy of an <origin>; zeros if it is absent."""
+    """Return xyz [m] and rpy [rad] of an <origin>, three floats each.
+
+    They are zeros where the element, or one of its attributes, is None.
+    """
     if element is None:
         return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     return _triple(element.xyz), _triple(element.rpy)
@@ -160,7 +166,15 @@ def _pose(element: Parsed) -> tuple[tuple, tuple]:
 def _add_collisions(
     builder: DescriptionBuilder, link: str, geometry: Sequence[Geometry]
 ) -> None:
-    """Add the collision shapes of a link from its <collision> elements."""
+    """Add the collision shapes of a link to the builder.
+
+    An invalid shape is a finding, or a ModelError where the check is strict.
+
+    Args:
+        builder: Gets the shapes.
+        link: Name of the link.
+        geometry: Shapes of the link; visual ones are ignored.
+    """
     collisions = [item for item in geometry if item.role == "collision"]
     for k, item in enumerate(collisions, 1):
         where = f"link '{link}': <collision> {k}: <{item.shape}>"
@@ -169,10 +183,13 @@ def _add_collisions(
 
 
 def _inertials(parts: Sequence[Parsed]) -> list[Inertial | None]:
-    """Return the <inertial> of each link; links with the same one share an object.
+    """Return the Inertial of each link; None for a link without <inertial>.
+
+    Moments are rotated into the axes of the link's frame. Links with the same
+    <inertial> object share one result.
 
     Args:
-        parts: <inertial> of each link; None: it has none.
+        parts: <inertial> of each link, as read by urdf-parser-py, or None.
     """
     distinct = {id(part): part for part in parts if part is not None}
     rows = np.array([_inertia_row(part) for part in distinct.values()], float)
@@ -187,7 +204,11 @@ def _inertials(parts: Sequence[Parsed]) -> list[Inertial | None]:
 
 
 def _inertia_row(part: Parsed) -> tuple[float, ...]:
-    """Return mass, xyz, rpy and six moments (zeros if absent) of an <inertial>."""
+    """Return 13 numbers of an <inertial>: mass, xyz, rpy, moments; zeros if absent.
+
+    The moments are Ixx, Ixy, Ixz, Iyy, Iyz, Izz [kg·m²] in the axes of its <origin>.
+    The mass must be present.
+    """
     xyz, rpy = _pose(part.origin)
     I, six = part.inertia, (0.0,) * 6
     if I is not None:
@@ -201,14 +222,15 @@ def _add_joint(
     added: Mapping[str, float],
     findings: Findings,
 ) -> None:
-    """Add a joint, with defaults for omitted elements.
+    """Add a joint to the builder, with defaults for omitted elements.
 
-    Velocity and added limits of 0 mean none.
+    The default axis is x. A velocity or added limit of 0 means none. A revolute or
+    prismatic joint without <limit> has no limits, which is a warning.
 
     Args:
         builder: Gets the joint.
         joint: The <joint>, as read by urdf-parser-py.
-        added: Limits that URDF 1.2 added.
+        added: Limits of URDF 1.2 (acceleration, deceleration, jerk) by name.
         findings: Collects a warning for missing limits.
 
     Raises:
