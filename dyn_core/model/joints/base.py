@@ -135,7 +135,10 @@ class Joint(ABC):
         return self.S(q) @ qd
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the bias of the velocity: (dS/dt in body coordinates) qd."""
+        """Return the bias of the velocity: (dS/dt in body coordinates) qd.
+
+        dS/dt is the rate of S as q changes at velocity qd; zero where S is constant.
+        """
         return Motion.zero()
 
     def S_slopes(self, q: Vector) -> list[MotionSubspace]:
@@ -194,7 +197,10 @@ class Joint(ABC):
         return qd
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
-        """Return dq/dt = Q(q) qd; equal to qd except for quaternions."""
+        """Return dq/dt = Q(q) qd, (nq).
+
+        It is qd itself for kinds without a quaternion.
+        """
         return qd
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
@@ -220,9 +226,9 @@ class Joint(ABC):
 
         Args:
             H: Block of the joint-space inertia of this joint, nv x nv.
-            qd: Velocity of the joint, nv.
-            force: H_all times the acceleration without constraints, rows of this joint,
-                nv [N·m | N].
+            qd: Velocity of the joint before the step, nv.
+            force: Joint-space inertia of the robot times the acceleration without
+                constraints, rows of this joint, nv [N·m | N].
             dt: Step [s].
             remaining: Fraction of the step that the body moves on from the position
                 that belongs to qd.

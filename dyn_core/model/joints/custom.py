@@ -94,7 +94,7 @@ class Custom(Joint):
         nq: Number of coordinates, 1 to 6.
         neutral: Initial coordinates, by default zeros; X need not be the identity
             there.
-        span: Random coordinates differ from `neutral` by at most this.
+        span: Random coordinates differ from `neutral` by at most this each.
 
     Raises:
         ModelError: nq, neutral or span is not valid, or the function does not return a
@@ -173,11 +173,11 @@ class Custom(Joint):
         return MotionSubspace(self._columns(q))
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the velocity across the joint, S qd."""
+        """Return the velocity across the joint, S(q) qd, in body coordinates."""
         return self._along(q, qd).velocity
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
-        """Return the bias: the acceleration at constant qd."""
+        """Return the bias: time derivative of the components of S qd at constant qd."""
         return self._along(q, qd).acceleration
 
     def neutral(self) -> tuple[float, ...]:

@@ -85,7 +85,10 @@ class Product(Joint):
         return tuple(series)
 
     def _factor_places(self) -> list[tuple[int, ...]]:
-        """Return for each factor the indices of its coordinates in q."""
+        """Return for each factor the indices of its coordinates in q.
+
+        The order is from the base to the body.
+        """
         ends = np.cumsum([0, *(factor.nv for factor in self.factors)]).tolist()
         return [self.places[a:b] for a, b in zip(ends, ends[1:], strict=False)]
 
@@ -101,7 +104,7 @@ class Product(Joint):
         ]
 
     def X(self, q: Vector) -> Transform:
-        """Return the product of the transforms of the factors."""
+        """Return the product of the transforms of the factors, X_n ... X_1."""
         X = Transform.identity()
         for factor, (q_k,) in self._split(q):
             X = factor.X(q_k) @ X
@@ -251,7 +254,7 @@ class Planar(_OfAxis):
         return tuple(kind().with_geometry("axis", along) for kind, along in kinds)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return a position within 1 m in x and y, at any angle."""
+        """Return a position within 1 m in x and y, and an angle in [-pi, pi]."""
         x, y = rng.uniform(-1, 1, 2)
         return (float(x), float(y), float(rng.uniform(-math.pi, math.pi)))
 

@@ -177,6 +177,8 @@ def _mean_system(
 ) -> tuple[Matrix, Vector]:
     """Return the matrix and the residual of a Newton step for the mean velocity.
 
+    The step is change -= matrix^-1 residual; matrix (3, 3), residual (3,) [N·m·s].
+
     Args:
         I, w: Inertia and angular velocity before the step, as in _turn_at_mean.
         rate: Explicit acceleration [rad/s²].
@@ -230,7 +232,10 @@ class Spherical(GroupJoint):
         return quat_log(quat_product(quat_conjugate(q0), q1))
 
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
-        """Return the rate of the quaternion, q (w/2, 0)."""
+        """Return the rate of the quaternion, q (w/2, 0).
+
+        w = qd is the angular velocity in body axes.
+        """
         return quat_product(q, Vector((*(qd * 0.5), 0.0)))
 
     def velocity_of(self, q: Vector, rate: Vector) -> Vector:
@@ -243,7 +248,7 @@ class Spherical(GroupJoint):
     def gyroscopic_change(
         self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
     ) -> Vector:
-        """Return the correction for a body that rotates about a fixed point, 3 [rad/s].
+        """Return the correction of a body that rotates about a fixed point, 3 [rad/s].
 
         `remaining` is ignored; other arguments are as in Joint.gyroscopic_change.
         """
@@ -339,10 +344,11 @@ class Floating(GroupJoint):
     def gyroscopic_change(
         self, H: Matrix, qd: Vector, force: Vector, dt: Scalar, remaining: float
     ) -> Vector:
-        """Return the correction for a body that rotates about its centre of mass, 6.
+        """Return the correction of a body that rotates about its centre of mass, 6.
 
-        Arguments are as in Joint.gyroscopic_change.
-        The centre of mass, at c, keeps its velocity over the step: the origin gains
+        It is [angular; linear] in body axes; arguments are as in
+        Joint.gyroscopic_change. The centre of mass, at c, keeps its velocity over the
+        step: the origin gains
 
             R_start (w x c) - R_end (u x c),  explicit: -dt (a x c + w x (w x c))
         """
