@@ -34,15 +34,19 @@ def _refuse_several(tree: Tree, name: str, what: str) -> None:
 def coordinates_by_name(
     tree: Tree, values: Mapping[str, float], what: str, tolerance: float | None
 ) -> np.ndarray:
-    """Return q (nq,) or qd (nv,) from values by joint name; other joints are neutral.
+    """Return q (nq,) or qd (nv,) from values by joint name.
+
+    Other joints are neutral, or have zero velocity. Leaders of the named joints must
+    have one coordinate, which is not checked.
 
     Args:
         tree: Robot.
         values: Values by name, of joints with one coordinate; followers may be among
-            them.
+            them [rad | m], [rad/s | m/s].
         what: position or velocity.
-        tolerance: Allowed difference of a follower from its rule; None: any difference,
-            the result is the least-squares solution over all joints of `values`.
+        tolerance: Allowed difference of a follower from its rule, in units of `values`;
+            None: any difference, the result is the least-squares solution over all
+            joints of `values`.
 
     Raises:
         ModelError: `values` is no mapping, a joint is unknown or has several

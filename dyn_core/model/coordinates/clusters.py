@@ -74,13 +74,13 @@ class ClusterJoint:
 
 
 def find_clusters(tree: Tree) -> tuple[Cluster, ...]:
-    """Return the clusters of a tree, parents first."""
+    """Return the clusters of a tree, parents first; each moving body is in one."""
     parent, leader = tree.parent, [lead.body for lead in tree.leader]
     # Union-find: body -> a lower body of the same cluster; the root is the least one.
     member = list(range(len(parent)))
 
     def least_of(i: int) -> int:
-        """Return the least body of the cluster of body i."""
+        """Return the smallest number of a body in the cluster of body i."""
         while member[i] != i:
             i = member[i]
         return i

@@ -54,7 +54,10 @@ def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
 
 
 def integrate(tree: Tree, q: Vector, dv: Vector) -> Vector:
-    """Return the position q (nq) displaced by dv (nv) in its tangent space."""
+    """Return the position (nq) that the displacement dv (nv) leads to from q (nq).
+
+    dv is in the tangent space at q.
+    """
     values: list[Scalar] = []
     for i in tree.independent:
         joint = tree.joint[i]
@@ -84,15 +87,16 @@ def gyroscopic_change(
 ) -> Vector:
     """Return the correction of a step's velocity to mean gyroscopic moments, nv.
 
-    An explicit step uses the moments at its start, which speed up a body that spins
-    freely; the correction replaces them by the moments at the mean velocity. All bodies
-    carried by a floating or ball joint at the base are treated as one rigid body; other
-    joints get zero.
+    It is to be added to the velocity after an explicit step [rad/s | m/s]. Such a step
+    uses the moments at its start, which speed up a body that spins freely; the
+    correction replaces them by the moments at the mean velocity. All bodies carried by
+    a floating or ball joint at the base are treated as one rigid body; other joints get
+    zero.
 
     Args:
         tree: Robot.
         H: Joint-space inertia, indexed by two coordinates.
-        qd: Joint velocities, nv [rad/s | m/s].
+        qd: Joint velocities before the step, nv [rad/s | m/s].
         force: H times the acceleration without constraints, nv [N·m | N].
         dt: Step [s].
         remaining: Fraction of the step in which the body moves on from the position
@@ -167,7 +171,10 @@ def tangent_rate(tree: Tree, u: Vector, v: Vector) -> Vector:
 
 
 def position_rate(tree: Tree, q: Vector, v: Vector) -> Vector:
-    """Return the rate dq/dt (nq,) of the coordinates at the velocity v (nv,)."""
+    """Return the rate dq/dt (nq,) of the coordinates at q (nq,) and velocity v (nv,).
+
+    It is v except for joints with quaternions.
+    """
     values: list[Scalar] = []
     for i in tree.independent:
         position, velocity = q[tree.q_slices[i]], v[tree.v_slices[i]]
@@ -214,7 +221,10 @@ def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
 
 
 def quaternion_joints(tree: Tree) -> tuple[str, ...]:
-    """Return the names of the independent joints whose position has a quaternion."""
+    """Return the names of the independent joints whose position has a quaternion.
+
+    They are in the order of q.
+    """
     numbers = ((i, Vector([0.0] * tree.joint[i].nq)) for i in tree.independent)
     return tuple(tree.names[i] for i, q in numbers if tree.joint[i].quaternions(q))
 

@@ -59,8 +59,8 @@ def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
 def _branch_blocks(tree: Tree) -> list[list[int]]:
     """Return blocks of coordinates that are factored together, parents first.
 
-    A block is a piece of a branch without side branches, with at most LONG coordinates
-    unless a single joint has more.
+    Each block is a list of indices in qd. It is a piece of a branch without side
+    branches, with at most LONG coordinates unless a single joint has more.
     """
     columns = [range(tree.nv)[part] for part in tree.v_slices]
     moving = sorted(i for i in tree.independent if columns[i])  # parents first
