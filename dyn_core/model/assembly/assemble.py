@@ -349,9 +349,9 @@ class _Walk:
         columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
 
         def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
-            """Return `get` of each joint by body, once for each coordinate.
+            """Return `get` of each joint's specification by body, as Vectors.
 
-            Entry 0 is empty.
+            The value is repeated for each coordinate; entry 0 is empty.
             """
             joints = self.joint[1:]
             pairs = zip(specs, joints, strict=True)
@@ -487,6 +487,8 @@ def _lead_behind(rule: Mimic, lead: Lead) -> Lead:
 
 def plug(spec: JointSpec) -> Transform:
     """Return the transform from a child link's frame to the joint's plug in it.
+
+    It is the identity where the plug is the link's frame, as in a URDF.
 
     Source: TAZZ-2.1 (a joint is a socket in the parent and a plug in the child).
     """

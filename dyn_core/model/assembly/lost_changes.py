@@ -51,7 +51,10 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def _flat(value: Any) -> Iterator[float]:
-    """Yield all numbers in nested tuples, Vectors, transforms and inertias."""
+    """Yield all numbers in nested tuples, Vectors, transforms and inertias.
+
+    Raises TypeError for a symbol.
+    """
     if not isinstance(value, Vector):
         slots = (getattr(kind, "__slots__", ()) for kind in type(value).__mro__)
         value = [getattr(value, x) for names in slots for x in names] or value

@@ -24,10 +24,11 @@ class Tree:
 
     Attributes:
         name: The robot's name.
-        parent: Number of each body's parent.
+        parent: Number of each body's parent, which is less than the body's number.
         joint: Joint that carries each body.
         Xtree: Transform from the parent's frame to the frame before the joint [m].
-        I: Inertia of each body, with all links fixed to it.
+        I: Inertia of each body, with all links fixed to it, about the origin of its
+            frame.
         armature, damping, friction: By body and coordinate [kg·m² | kg], [N·m·s |
             N·s/m], [N·m | N]. `friction` is dry friction, the mean of both directions.
         friction_asymmetry: By body and coordinate: half the difference of dry friction
@@ -47,8 +48,9 @@ class Tree:
         inertia_scale: By body and coordinate: largest inertia along the joint in a few
             positions [kg·m² | kg].
         frames: Every link's frame, by name.
-        lower, upper, velocity_limit: (nv,) limits; infinite where none.
-        effort_limit: (nv,) effort limits; 0.0 where the file gives none.
+        lower, upper, velocity_limit: Position limits [rad | m] and velocity limits
+            [rad/s | m/s] in the order of qd, (nv,); infinite where none.
+        effort_limit: Effort limits, (nv,); 0.0 where the file gives none [N·m | N].
         joint_mounts: By body: transform from the parent to the link its joint is on.
         warnings: Warnings about the robot, each names a link or joint.
         build: The Build from which the tree was assembled.
@@ -143,7 +145,10 @@ class Tree:
         return sum(self.I[i].m for i in self.bodies)
 
     def frame(self, link: str) -> Frame:
-        """Return the frame of a link; raise ModelError for an unknown name."""
+        """Return the frame of a link.
+
+        Raises ModelError for an unknown name.
+        """
         if not isinstance(link, str) or link not in self.frames:
             raise ModelError(unknown_name("link", link, self.frames), str(link))
         return self.frames[link]
