@@ -461,14 +461,15 @@ class Model(Tree, System):
 
         Args:
             joints: Positions by name [rad | m], of joints with one coordinate;
-                followers may be among them.
+                followers may be among them, and determine their leader.
             tolerance: Allowed difference of a follower from its rule [rad | m].
-            project: Whether to accept any followers and return the least-squares
-                solution.
+            project: Whether to ignore the tolerance and return the least-squares
+                solution over the given joints of each leader.
 
         Raises:
-            ModelError: Unknown joint, joint of several coordinates, value that is not a
-                finite number, or follower off its rule by more than the tolerance.
+            ModelError: `joints` is no mapping, a joint is unknown or has several
+                coordinates, a value is not a finite number, or a follower is off its
+                rule by more than the tolerance.
 
         Source: TAZZ-5.1 (position level), TAZZ-5.3.
         """
@@ -604,7 +605,8 @@ class Model(Tree, System):
     def without_friction(self) -> Model:
         """Return the same robot with zero damping and dry friction.
 
-        `lock` and the like refuse such a robot: call them before (see `rebuilt`).
+        `lock`, `drive`, `with_joint` and `with_forces` refuse such a robot: call them
+        before (see `rebuilt`).
         """
         return passive_forces.without_friction(self)
 
@@ -615,7 +617,7 @@ class Model(Tree, System):
 
     @property
     def loop_rows(self) -> list[str]:
-        """Names of the constraint rows of all loops, for errors and reports."""
+        """Names of the constraint rows of all loops, in the order of the rows."""
         return row_names(self.loops)
 
     def without_loops(self) -> Model:
@@ -631,9 +633,12 @@ class Model(Tree, System):
     def with_loops(self, *loops: LoopConstraint) -> Model:
         """Return the robot with further loops (make_loop, user_loop, coupling).
 
+        The loops are appended to `loops`.
+
         Raises:
-            ModelError: Unknown link or joint, name used twice, both frames on one link,
-                or a coupling of joints with several coordinates.
+            ModelError: Unknown link or joint, name missing or used twice, both frames
+                on one link, or a coupling of joints that are fixed or have several
+                coordinates.
 
         Source: KIM-3.0.
         """

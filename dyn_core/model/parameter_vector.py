@@ -88,9 +88,9 @@ class Layout:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kind of each number: mass, moment, inertia, damping, friction or armature.
+        """Kind of each parameter, in the order of `names`.
 
-        They are in the order of `names`.
+        It is mass, moment, inertia, damping, friction or armature.
         """
         ten = ("mass", *["moment"] * 3, *["inertia"] * 6)
         coordinates = sum(self.model.joint[i].nv for i in self.model.bodies)

@@ -59,15 +59,18 @@ def resistance(
 
 
 def without_springs(tree: AnyTree) -> AnyTree:
-    """Return the same robot without springs, point springs and forces of the user."""
+    """Return the same robot without joint springs and functions in tree.forces.
+
+    The functions are point springs and forces of the user.
+    """
     slack = tuple(k * 0.0 for k in tree.stiffness)
     return replace(tree, stiffness=slack, forces=())
 
 
 def with_potentials(tree: AnyTree) -> AnyTree:
-    """Return the same robot without forces of the user that have no potential.
+    """Return the same robot without the user's forces that have no potential.
 
-    Springs and point springs stay.
+    Springs, point springs and forces with a potential stay.
     """
     kept = tuple(f for f in tree.forces if getattr(f, "potential", None) is not None)
     return replace(tree, forces=kept)
@@ -86,14 +89,15 @@ def without_dry_friction(tree: AnyTree) -> AnyTree:
 
 
 def friction_force(tree: Tree, qd: Vector) -> Vector:
-    """Return the joint force that overcomes damping and dry friction, (nv,).
+    """Return the joint force that overcomes damping and dry friction, (nv,) [N·m | N].
 
         damping qd + t (friction + friction_asymmetry t + stribeck e),
         t = tanh(qd / friction_speed),   e = exp(-(qd / stribeck_speed)²)
 
-    Far from rest dry friction is friction + friction_asymmetry in positive direction,
-    friction - friction_asymmetry in negative direction; near rest `stribeck` is added.
-    It is smooth and dissipative: its power is never negative.
+    Friction of followers acts on their leaders. Far from rest dry friction is friction
+    + friction_asymmetry in positive direction, friction - friction_asymmetry in
+    negative direction; near rest `stribeck` is added. It is smooth and dissipative: its
+    power is never negative.
 
     Source: design of this project; e: B. Armstrong-Helouvry, P. Dupont and C. Canudas
     de Wit, Automatica 30 (1994).

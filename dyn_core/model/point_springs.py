@@ -78,7 +78,10 @@ class PointSprings:
         return PointSprings(tuple(changed))
 
     def potential(self, tree: Tree, q: Vector) -> Scalar:
-        """Return the potential energy, the sum of k (l - l_rest)² / 2 [J]."""
+        """Return the potential energy at q (nq), the sum of k (l - l_rest)² / 2 [J].
+
+        l is the distance of a spring's two points.
+        """
         X, v = _motion(tree, q, Vector.zeros(tree.nv))
         energy: Scalar = 0.0
         for spring in self.springs:

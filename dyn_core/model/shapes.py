@@ -94,7 +94,7 @@ class Capsule(Shape):
 
 @dataclass(frozen=True)
 class Mesh(Shape):
-    """The convex hull of a mesh file; the file is read when it is first needed.
+    """The convex hull of a mesh file, which is read when it is first needed.
 
     Attributes:
         file: Path or package:// address, as in the robot's file.
@@ -172,8 +172,9 @@ class PairRules:
     """Explicit rules for the pairs of links that are tested for contact.
 
     Attributes:
-        allow, deny: Sets of one or two names: links, `*` for any link, `world` for any
-            half-space. A rule without `*` overrides a rule with it.
+        allow, deny: Sets of pairs that are tested, or are not. A pair is a set of two
+            names, of links, `*` for any link or `world` for any half-space; a set of
+            `*` alone is any two links. Precedence: see `decision`.
     """
 
     allow: frozenset[frozenset[str]] = frozenset()
