@@ -44,15 +44,18 @@ def read_pairs(
     joined: Sequence[str],
     findings: Findings,
 ) -> PairRules:
-    """Return rules for pairs, of links or of link and world, that are not the default.
+    """Return the pairs of links that MuJoCo tests for contact, as rules of a Model.
 
-    If no two links of the robot may touch, one rule (ANY) denies all pairs of links.
+    Pairs that a Model treats in the same way by default have no rule. A half-space of
+    the world counts as a link. If no two links of the robot may touch, one rule (ANY)
+    denies all pairs of links; rules of a link and the world are kept.
 
     Args:
         mjcf: The compiled file.
         shapes: Names of links that have collision shapes.
-        joined: Kind of the joint of each body (bodies.py, how_joined).
-        findings: Collects what cannot be represented.
+        joined: Kind of the joint of each body, from how_joined.
+        findings: Gets notes on <pair> elements, which have no counterpart, and on links
+            of which only some geoms may touch another link.
     """
     for k in range(mjcf.model.npair):
         what = "no part of a Model; its friction and margin are not kept"
@@ -101,7 +104,10 @@ class _Welds:
 
     @classmethod
     def of(cls, mjcf: Compiled, joined: Sequence[str]) -> _Welds:
-        """Return the groups of an MJCF; `joined` is the result of how_joined."""
+        """Return the groups of bodies that are fixed to each other.
+
+        `joined` is the kind of the joint of each body, from how_joined.
+        """
         parents = mjcf.model.body_parentid.tolist()
         weld: list[int] = [0]
         for body in range(1, len(parents)):
@@ -115,13 +121,21 @@ class _Welds:
         return cls(weld, above, frozenset(single), kept)
 
     def filters(self, a: int, b: int) -> bool:
-        """Return whether MuJoCo ignores a pair: parent and child that both move."""
+        """Return whether MuJoCo ignores a pair of bodies a, b as parent and child.
+
+        It does if the groups of a and b are one carried by the other, neither group is
+        fixed to the world, and the file does not disable this filter.
+        """
         if not (self.filter_parents and self.weld[a] and self.weld[b]):
             return False
         return self.weld[a] == self.above[b] or self.weld[b] == self.above[a]
 
     def neighbours(self, a: int, b: int) -> bool:
-        """Return whether a Model treats two bodies as neighbours: one joint apart."""
+        """Return whether a Model treats bodies a, b as neighbours.
+
+        Neighbours are bodies whose groups are connected by a single joint that is not
+        free. Their contacts are excluded by default.
+        """
         if self.weld[a] == self.above[b]:
             return self.weld[b] in self.single
         return self.weld[b] == self.above[a] and self.weld[a] in self.single
@@ -138,9 +152,10 @@ def _matches(a: frozenset[Bits], b: frozenset[Bits]) -> tuple[bool, bool]:
 
 
 def _bits(mjcf: Compiled, shapes: Container[str]) -> dict[int, frozenset[Bits]]:
-    """Return the distinct (contype, conaffinity) of geoms by body.
+    """Return the distinct (contype, conaffinity) of geoms, by index of the body.
 
-    Only bodies with shapes count, and planes of the world.
+    Geoms that cannot touch others are ignored. Included are bodies whose link is in
+    `shapes`, and the world (body 0) if it has a plane; other bodies have no entry.
     """
     m = mjcf.model
     bits: dict[int, set[Bits]] = {}
@@ -171,13 +186,14 @@ def touching(mjcf: Compiled, geom: int) -> bool:
 
 
 def add_shapes(mjcf: Compiled, builder: DescriptionBuilder, findings: Findings) -> None:
-    """Add the collision shapes of all links.
+    """Add the collision shapes of all links to `builder`.
 
-    Geoms that may touch others but are no shapes of a Model are findings; a plane is
-    always one.
+    Geoms that cannot touch others are skipped. A plane is left out with a note. Other
+    geoms that a Model cannot represent, such as ellipsoids or meshes without a readable
+    file, are left out as doubtful findings.
 
     Raises:
-        ModelError: A Model has no such shape and the check is strict.
+        ModelError: A finding is doubtful and the check is strict.
     """
     for geom in range(mjcf.model.ngeom):
         if not touching(mjcf, geom):
@@ -218,7 +234,8 @@ def _placement(mjcf: Compiled, owner: str, number: int) -> Transform:
 def _plane(mjcf: Compiled, geom: int, X: Transform) -> str:
     """Return the text of a finding about a plane geom.
 
-    X is the transform from its body. On the world it suggests a HalfSpace.
+    `geom` is its index, X the transform from its body's frame to its own. For a plane
+    of the world the text suggests a HalfSpace.
     """
     if mjcf.model.geom_bodyid[geom]:
         return "a plane on a body is no collision shape of a Model; it is left out"
@@ -234,19 +251,22 @@ def _plane(mjcf: Compiled, geom: int, X: Transform) -> str:
 def _mesh(
     mjcf: Compiled, geom: int, findings: Findings
 ) -> tuple[str, tuple[float, ...], Transform] | None:
-    """Return the mesh of a geom; None, with a finding, if it has no readable file.
+    """Return the mesh of a geom; None, with a finding, if it is not supported.
+
+    Supported are .obj and .stl files, without refpos and refquat. Whether the file
+    exists is not checked.
 
     Args:
         mjcf: The compiled file.
         geom: Index of the geom.
-        findings: Collects the finding.
+        findings: Gets the finding.
 
     Returns:
-        Its file, scale factors, and the transform from the axes of the file to its
-        centre and principal axes, to which MuJoCo moves meshes.
+        Path of the file, three scale factors, and the transform from the frame of the
+        file to the mesh's centre and principal axes, where MuJoCo puts its frame.
 
     Raises:
-        ModelError: There is no readable file and the check is strict.
+        ModelError: The mesh is not supported and the check is strict.
     """
     m, number = mjcf.model, int(mjcf.model.geom_dataid[geom])
     file = _mesh_file(mjcf, number)
@@ -268,9 +288,9 @@ def _mesh(
 
 
 def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
-    """Return the path of a mesh file as MuJoCo records it, not resolved.
+    """Return the path of a mesh's file as MuJoCo records it, not resolved.
 
-    None if the vertices are in the MJCF itself.
+    It is None if the vertices are in the MJCF itself. `mesh` is the mesh's index.
     """
     start = int(mjcf.model.mesh_pathadr[mesh])
     if start < 0:
@@ -282,9 +302,11 @@ def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
 def add_materials(
     mjcf: Compiled, builder: DescriptionBuilder, findings: Findings
 ) -> None:
-    """Add the friction of links that have shapes, or one `default` if all are equal.
+    """Set builder.materials to the friction of links that have shapes, by name.
 
-    A link whose geoms differ gets the largest coefficients, with a finding.
+    If all links have equal friction, it has one entry `default` instead. A link whose
+    geoms differ gets the largest of each coefficient, with a note in `findings`. The
+    shapes must have been added to `builder` before.
     """
     by_link: dict[str, list[Material]] = {}
     for geom in range(mjcf.model.ngeom):
@@ -307,7 +329,11 @@ def add_materials(
 
 
 def _material(mjcf: Compiled, geom: int) -> Material:
-    """Return the friction of a geom; coefficients that its condim ignores are zero."""
+    """Return the friction of a geom.
+
+    Sliding friction needs condim 3, torsional friction 4, rolling friction 6; otherwise
+    the coefficient is zero. A coefficient that is not finite is zero, too.
+    """
     slide, spin, roll = mjcf.model.geom_friction[geom].tolist()
     condim = int(mjcf.model.geom_condim[geom])
     mu, torsion, rolling = (
@@ -330,12 +356,14 @@ def add_links(
 ) -> None:
     """Add the links and joints of an MJCF, in the order of the file, sites last.
 
+    Only sites with names become links.
+
     Args:
         mjcf: The compiled file.
-        builder: Gets them.
+        builder: Gets the links and joints.
         drives: Quantities that actuators add to joints.
-        kinds: Kind of the joint of each body, by how_joined.
-        places: Positions at which joints are fixed, by name [rad | m].
+        kinds: Kind of the joint of each body, from how_joined.
+        places: Positions of joints that become fixed joints, by name [rad | m].
     """
     builder.reserve("link", (*mjcf.links, *mjcf.sites))
     builder.reserve("joint", mjcf.joints)
@@ -353,7 +381,11 @@ def add_links(
 
 
 def _inertials(mjcf: Compiled) -> list[Inertial | None]:
-    """Return the inertia of each body; None if it has none."""
+    """Return the inertia of each body; None for a body without mass and inertia.
+
+    It has the mass, the centre of mass in the body's frame, and the rotational inertia
+    about the centre of mass in the axes of the body's frame.
+    """
     m = mjcf.model
     R = rotation(quaternion_from_wxyz(m.body_iquat))
     Ic = (R * m.body_inertia[:, None, :]) @ R.swapaxes(1, 2)
@@ -380,17 +412,25 @@ class _Joined:
         self.kinds, self.places = kinds, places
 
     def add_fixed(self, parent: str, child: str, pose: tuple) -> None:
-        """Add a fixed joint at `pose` (position, quaternion), named by the child."""
+        """Add a fixed joint between two links, named CHILD_fixed.
+
+        `pose` is the pose of the child in the parent: position [m] and quaternion
+        (x, y, z, w). A name that is in use gets a suffix.
+        """
         name = self.builder.unused("joint", f"{child}_fixed")
         xyz, quaternion = pose
         rpy = rpy_of(quaternion, "", "")
         self.builder.joint(name, "fixed", parent, child, xyz=tuple(xyz), rpy=rpy)
 
     def add_chain(self, body: int) -> None:
-        """Add the joints between a body (index) and its parent, parent's first.
+        """Add the joints between a body and its parent, the parent's joint first.
 
-        A fixed body has one fixed joint, a free body one floating joint. Between the
-        joints of a body are links without mass.
+        A fixed body gets one fixed joint, a free body one floating joint at the
+        parent's origin. Between several joints of a body, links without mass are added;
+        the link of the body itself is not added here.
+
+        Args:
+            body: Index of the body, not 0.
         """
         m = self.mjcf.model
         parent = self.mjcf.links[int(m.body_parentid[body])]
@@ -416,12 +456,13 @@ class _Joined:
             parent, pose = below, _HERE
 
     def _add_moving(self, joint: int, parent: str, child: str, pose: tuple) -> None:
-        """Add a hinge, slide or ball joint; a fixed one if its position is fixed.
+        """Add a hinge, slide or ball joint; a fixed joint if it is in self.places.
 
         Args:
             joint: Index of the joint.
             parent, child: Names of the links.
-            pose: Position and quaternion (x, y, z, w) of the child in the parent.
+            pose: Pose of the child in the parent at the joint's initial position:
+                position [m] and quaternion (x, y, z, w).
         """
         m, kind = self.mjcf.model, self.mjcf.kind("jnt_type", joint)
         start, turn = Vector(pose[0]), Vector(pose[1])
@@ -465,7 +506,11 @@ class _Joined:
         )
 
     def _forces(self, joint: int) -> dict[str, Any]:
-        """Return damping, dry friction and armature of a joint, with its actuators'."""
+        """Return damping, friction (dry) and armature of a joint, by these keys.
+
+        Damping and armature include the joint's actuators. `joint` is the index; only
+        the first degree of freedom is read.
+        """
         m, place = self.mjcf.model, int(self.mjcf.model.jnt_dofadr[joint])
         drives = self.drives
         return {
@@ -478,16 +523,18 @@ class _Joined:
 def how_joined(mjcf: Compiled, root_joint: str | None) -> list[str]:
     """Return by body how it is joined to its parent.
 
-    The entry is hinge, slide, ball or free (its only joint), several, or "" if the body
-    is fixed; entry 0 is the world's.
+    The entry is hinge, slide, ball or free for a body with one joint, several for a
+    body with more joints, and "" for a fixed body; entry 0 is the world's, "".
 
     Args:
         mjcf: The compiled file.
         root_joint: fixed: free joints are fixed. floating: the only body that is fixed
-            to the world becomes free. None: as in the file.
+            to the world becomes free; a file with a free joint stays as it is. None: as
+            in the file.
 
     Raises:
-        ModelError: floating, but not exactly one body is fixed to the world.
+        ModelError: root_joint is floating, the file has no free joint, and not exactly
+            one body is fixed to the world.
     """
     m = mjcf.model
     floating = _floating_body(mjcf) if root_joint == "floating" else None
@@ -504,10 +551,13 @@ def how_joined(mjcf: Compiled, root_joint: str | None) -> list[str]:
 
 
 def _floating_body(mjcf: Compiled) -> int | None:
-    """Return the body that gets a free joint; None if the file has a free joint.
+    """Return the index of the only body that is fixed to the world.
+
+    It gets a free joint. The result is None if the file has a free joint already.
 
     Raises:
-        ModelError: Not exactly one body is fixed to the world.
+        ModelError: The file has no free joint, and not exactly one body is fixed to the
+            world.
     """
     m = mjcf.model
     if any(mjcf.kind("jnt_type", k) == "free" for k in range(m.njnt)):
@@ -525,9 +575,10 @@ def _floating_body(mjcf: Compiled) -> int | None:
 
 
 def initial_positions(mjcf: Compiled) -> Iterator[str]:
-    """Yield the names of joints whose initial position is not neutral.
+    """Yield the names of joints whose initial position (pos, ref) is not neutral.
 
-    Ball joints are not compared.
+    Neutral is 0, and for a free joint the identity pose. NaN is not neutral. Ball
+    joints are not compared.
     """
     m = mjcf.model
     for joint in range(m.njnt):

@@ -23,8 +23,10 @@ def run(
 ) -> tuple[dict[str, Any], bytes]:
     """Compile an MJCF and return (facts, binary model).
 
-    The facts have name, remarks, turned_meshes and mesh_folder. If MuJoCo cannot
-    compile the file, they have only `refused`, the reason, and the binary is empty.
+    The facts are `name` of the model, `remarks` (MuJoCo's warnings), `turned_meshes`
+    (indices of meshes with refpos or refquat) and `mesh_folder` (meshdir; empty: none).
+    If MuJoCo cannot compile the file, or `data` is not UTF-8, the only fact is
+    `refused`, the reason, and the binary is empty.
 
     Args:
         request: `path`: file that MuJoCo reads; None if `data` has the XML.

@@ -40,9 +40,10 @@ class _Count:
         self.elements = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Count an element with its copies.
+        """Count the start of an element, as often as its ancestors are copied.
 
-        Raise _TooLarge beyond DEPTH or ELEMENTS.
+        Signature of expat's StartElementHandler. Raises _TooLarge beyond DEPTH or
+        ELEMENTS.
         """
         if len(self.copies) > DEPTH:
             raise _TooLarge(f"elements nest more than {DEPTH} deep")
@@ -55,14 +56,14 @@ class _Count:
             raise _TooLarge(f"it has more than {ELEMENTS} elements, copies counted")
 
     def end(self, name: str) -> None:
-        """Count the end of an element."""
+        """Close the innermost open element; `name` is not used."""
         self.copies.pop()
 
 
 def _copies(count: str) -> int:
-    """Return the product of the integers in a `count` attribute.
+    """Return the product of the integers in a `count` attribute, at least 1.
 
-    1 if it is not valid.
+    It is 1 if the attribute is empty or not valid.
     """
     try:
         return max(1, math.prod(map(int, count.split())))
@@ -72,6 +73,9 @@ def _copies(count: str) -> int:
 
 def check_extent(content: bytes, where: str) -> None:
     """Check that an MJCF does not exceed SIZE, DEPTH and ELEMENTS.
+
+    XML that expat cannot read is counted up to its first error only, and is no error
+    here. Included files are not counted.
 
     Args:
         content: The file.
@@ -138,7 +142,8 @@ class Compiled:
     def kind(self, array: str, number: int) -> str:
         """Return the lower-case name of an element's type: free, sphere, connect, ...
 
-        `array` is a key of _KINDS, `number` the index of the element.
+        `array` is the array of mjModel with the types, a key of _KINDS; `number` is the
+        index of the element.
         """
         codes = getattr(self.mujoco, _KINDS[array])
         code = int(getattr(self.model, array)[number])
@@ -161,7 +166,10 @@ class Compiled:
 
     @cached_property
     def links(self) -> tuple[str, ...]:
-        """Names of bodies as links; body 0 is `world`, unnamed bodies are numbered."""
+        """Name of the link of each body; body 0 is `world`.
+
+        An unnamed body k is called bodyK, with a suffix if that name is in use.
+        """
         names = self._named("body", self.model.nbody)
         taken = set(names)
         return tuple(
@@ -170,7 +178,11 @@ class Compiled:
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
-        """Names of joints; an unnamed joint gets the name of its body and a suffix."""
+        """Name of each joint.
+
+        An unnamed joint is called LINK_joint, or LINK_joint1, LINK_joint2, ... if its
+        body has several joints, with a suffix if that name is in use.
+        """
         names = self._named("joint", self.model.njnt)
         taken = set(names)
         result = []
@@ -185,7 +197,10 @@ class Compiled:
 
     @cached_property
     def sites(self) -> tuple[str, ...]:
-        """Names of sites as links, "" for unnamed ones; none equals a body's name."""
+        """Name of the link of each site; "" for a site without a name.
+
+        A site with the name of a body is called NAME_site.
+        """
         names = self._named("site", self.model.nsite)
         taken = set(self.links)
         return tuple(
@@ -270,9 +285,10 @@ def is_path(source: Source) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def _content(source: Source) -> tuple[bytes, Path | None]:
-    """Return the bytes of a source and its path; None if it has no path.
+    """Return the bytes of a source, and its path or None.
 
-    Raises ModelError if the file cannot be opened or the source has another type.
+    The path is None for XML and for an open file. Text is encoded in UTF-8. Raises
+    ModelError if the file cannot be opened or the source has another type.
     """
     if isinstance(source, bytes):
         return source, None
@@ -309,7 +325,7 @@ def _text(content: bytes, where: str) -> str:
 
 
 def _check_root(content: bytes, where: str) -> None:
-    """Raise ModelError unless the root element is <mujoco>.
+    """Raise ModelError for an empty file or another root element than <mujoco>.
 
     MuJoCo checks the rest of the file. `where` names the file in the error.
     """
@@ -332,10 +348,11 @@ def _check_root(content: bytes, where: str) -> None:
 
 
 def first_element(content: bytes) -> tuple[str, str]:
-    """Return (name of the first element, ""); without one, ("", reason).
+    """Return (name of the root element, "") of XML; ("", reason) if it has none.
 
-    The rest of the file is not parsed: MuJoCo accepts some files that are not
-    well-formed XML, such as comments with two hyphens.
+    The reason is an error of the XML before the element, an unusable encoding, or that
+    there is no element. The rest of the file is not parsed: MuJoCo accepts some files
+    that are not well-formed XML, such as comments with two hyphens.
     """
     names: list[str] = []
 

@@ -32,9 +32,13 @@ class Drives:
 
 
 def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
-    """Return effort limits, armature, damping and driven joints.
+    """Return effort limits, armature, damping and driven joints of an MJCF.
 
-    All other properties of actuators are lost; each actuator is a finding.
+    The effort limit of a hinge or slide is the smallest of the actuatorfrcrange of the
+    joint and, if exactly one actuator acts on the joint directly, the actuator's
+    limits; joints without limits have no entry. A range that is not symmetric counts
+    with its larger side. All other properties of actuators are lost. `findings` gets a
+    note on each actuator, and on each joint with a range that is not symmetric.
     """
     m = mjcf.model
     count = len(m.actuator_trntype)
@@ -70,7 +74,7 @@ def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
 
 
 def _gear(mjcf: Compiled, actuator: int) -> float:
-    """Return the ratio of joint force to actuator force."""
+    """Return the ratio of joint force to actuator force; `actuator` is an index."""
     first = getattr(mjcf.model, "actuator_outadr", None)  # since outputs may be many
     row = actuator if first is None else int(first[actuator])
     return float(mjcf.model.actuator_gear[row, 0])
@@ -79,8 +83,9 @@ def _gear(mjcf: Compiled, actuator: int) -> float:
 def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
     """Return ranges [lower, upper] of the joint force of actuator k.
 
-    They come from its force range and, if its force is proportional to the control,
-    from its control range; an empty list if it has neither.
+    They are its force range and, if its force is proportional to the control, its
+    control range, both converted by gain and gear [N·m | N]. Ranges that are not
+    limited are omitted; the list may be empty.
     """
     m = mjcf.model
     gear, ranges = _gear(mjcf, k), []
@@ -101,8 +106,9 @@ def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
 def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | None:
     """Return the indices of joints with a motor, directly or through fixed tendons.
 
-    It is None if an actuator acts on another element. `by_joint` has the actuators that
-    act on each joint directly.
+    It is None if an actuator acts on another element, such as a site or a spatial
+    tendon. `by_joint` has the indices of actuators that act directly on a joint, by
+    index of the joint.
     """
     m = mjcf.model
     joints = set(by_joint)

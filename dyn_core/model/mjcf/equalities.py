@@ -46,9 +46,10 @@ class Equalities:
     tendons: set[int] = field(default_factory=set)
 
     def add_to(self, builder: DescriptionBuilder) -> None:
-        """Add the rules of followers, and the loops, to a robot with all its joints.
+        """Add the rules of followers, the loops and the couplings to `builder`.
 
-        If a joint in a chain of followers has a motor, its last leader gets one.
+        The joints must have been added before. If a joint in a chain of followers has a
+        motor, the last leader of the chain is no longer passive.
         """
         driven = {spec.name for spec in builder.joints if not spec.passive}
         for name, rule in self.rules.items():
@@ -104,9 +105,10 @@ class _Relation:
         return not self.right.terms or not any(self.a[2:])
 
     def linear(self, places: Mapping[str, float]) -> tuple[dict[str, float], float]:
-        """Return c by joint and b of the linear relation c . q = b.
+        """Return c by joint name, and b, of the relation in the form c . q = b.
 
-        Fixed joints (`places`: position by name) are moved to b.
+        Only valid if `is_linear`. Terms of fixed joints (`places`: position by name)
+        are moved to b; joints with c = 0 are omitted.
         """
         terms = dict(self.left.terms)
         value = self.left.start + self.a[0]
@@ -119,10 +121,13 @@ class _Relation:
 
 
 def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
-    """Return the translated equality constraints.
+    """Return the translated equality constraints of an MJCF.
 
-    Inactive, unsupported and contradictory constraints are left out with a finding (a
-    ModelError where the check is strict).
+    Inactive constraints are left out with a note in `findings`. Unsupported constraints
+    and constraints that fixed joints contradict are left out as doubtful findings.
+
+    Raises:
+        ModelError: A finding is doubtful and the check is strict.
     """
     result, relations, taken = Equalities(), [], set[str]()
     for k in range(mjcf.model.neq):
@@ -147,8 +152,9 @@ def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
 def _loop(mjcf: Compiled, k: int, name: str) -> LoopConstraint:
     """Return the loop of equality constraint k, a connect or weld.
 
-    Frame A is on its first body or site, frame B on the second. A weld with torquescale
-    0 constrains positions only.
+    Frame A is on its first body or site, frame B on the second. A connect, and a weld
+    with torquescale 0, is a loop of kind point, any other weld one of kind weld. `name`
+    is the name of the loop.
     """
     m = mjcf.model
     data = m.eq_data[k].tolist()
@@ -179,8 +185,14 @@ def _placed(p: Sequence[float], quaternion: Sequence[float] = ()) -> Transform:
 def _relation(mjcf: Compiled, k: int, name: str, tendons: set[int]) -> _Relation | None:
     """Return the relation of equality constraint k of joints or tendons.
 
-    It is None for tendons that are not sums of joint positions. `tendons` gets the
-    indices of the tendons of the relation.
+    It is None, and `tendons` unchanged, if a tendon is not a sum of positions of hinges
+    and slides. A constraint of one element has a right-hand sum without terms.
+
+    Args:
+        mjcf: The compiled file.
+        k: Index of the constraint.
+        name: Name of the relation.
+        tendons: Gets the indices of the tendons of the relation.
     """
     m = mjcf.model
     ends = [int(x) for x in (m.eq_obj1id[k], m.eq_obj2id[k]) if x >= 0]
@@ -201,7 +213,10 @@ def _joint(mjcf: Compiled, joint: int) -> _Sum:
 
 
 def _tendon(mjcf: Compiled, tendon: int) -> _Sum | None:
-    """Return the length of a fixed tendon as a sum; None for any other tendon."""
+    """Return the length of a fixed tendon, by index, as a sum of joint positions.
+
+    It is None for a spatial tendon, and if a joint is neither a hinge nor a slide.
+    """
     m = mjcf.model
     first = int(m.tendon_adr[tendon])
     terms: dict[str, float] = {}
@@ -219,9 +234,15 @@ def _tendon(mjcf: Compiled, tendon: int) -> _Sum | None:
 def _solve(
     relations: Sequence[_Relation], result: Equalities, findings: Findings
 ) -> None:
-    """Add fixed joints, then followers and couplings, of relations to `result`.
+    """Add the fixed joints, followers and couplings of relations to `result`.
 
-    A relation that fixed joints contradict is a finding.
+    A linear relation of one joint fixes it; then the remaining relations become
+    followers (two joints) or couplings. A linear relation that fixed joints contradict
+    is a doubtful finding. Relations between fixed joints that are not linear are
+    skipped without a check.
+
+    Raises:
+        ModelError: A finding is doubtful and the check is strict.
     """
     places = result.places
     open_ones = [x for x in relations if x.is_linear]
@@ -249,13 +270,14 @@ def _solve(
 def _follow(terms: Mapping[str, float], value: float, result: Equalities) -> bool:
     """Add the follower of a linear relation of two joints to `result`.
 
-    Returns False, and adds nothing, if there are not two joints, the first already
-    follows another, or the rule would close a cycle.
+    The first joint follows the second. Returns whether the rule was added; it is not if
+    there are not two joints, the first joint already follows another, or the rule would
+    close a cycle.
 
     Args:
-        terms: Coefficient of each joint.
-        value: Right-hand side b.
-        result: Gets the rule of the first joint.
+        terms: Coefficients c by joint name, none of them zero.
+        value: Right-hand side b of c . q = b.
+        result: Gets the rule in `rules`.
     """
     if len(terms) != 2:
         return False
@@ -267,7 +289,10 @@ def _follow(terms: Mapping[str, float], value: float, result: Equalities) -> boo
 
 
 def _path(rules: Mapping[str, Mimic], joint: str) -> list[str]:
-    """Return the chain of leaders of a joint, the joint itself first."""
+    """Return the names in the chain of leaders of a joint, the joint itself first.
+
+    `rules` are rules of followers by name, without a cycle.
+    """
     path = [joint]
     while path[-1] in rules:
         path.append(rules[path[-1]].joint)
@@ -286,7 +311,10 @@ def _linear(name: str, terms: Mapping[str, float], value: float) -> LoopConstrai
 
 
 def _off(factors: Sequence[float], value: float, *q: Any) -> list[Any]:
-    """Return the residual c . q - b, with factors c, value b and positions q."""
+    """Return the residual c . q - b, a list of one number.
+
+    `factors` is c, `value` b; the positions q follow in the same order.
+    """
     products = [c * x for c, x in zip(factors, q, strict=True)]
     return [sum(products[1:], products[0]) - value]
 
@@ -306,7 +334,7 @@ def _curve(name: str, left: _Sum, right: _Sum, a: Sequence[float]) -> LoopConstr
 def _off_curve(
     joints: Sequence[str], left: _Sum, right: _Sum, a: Sequence[float], *positions: Any
 ) -> list[Any]:
-    """Return the residual of left = a(right), with the polynomial a.
+    """Return the residual left - a(right), a list of one number.
 
     Args:
         joints: Names of the joints, in the order of `positions`.

@@ -48,13 +48,17 @@ def note_what_is_left_out(
 ) -> None:
     """Add a finding for every element that a Model cannot represent.
 
-    Elements that change the motion of the robot are doubtful (a ModelError where the
-    check is strict); sensors, keyframes and the like are notes.
+    Elements that change the motion of the robot are doubtful findings; sensors,
+    keyframes, MuJoCo's warnings, initial positions and solver parameters are notes.
+    Actuators, equality constraints and shapes are not reported here.
 
     Args:
         mjcf: The compiled file.
-        kept_tendons: Indices of tendons that couplings replace.
-        findings: Collects the findings.
+        kept_tendons: Indices of tendons that followers or couplings replace.
+        findings: Gets the findings.
+
+    Raises:
+        ModelError: A finding is doubtful and the check is strict.
     """
     for remark in mjcf.remarks:
         findings.note("", "", f"MuJoCo warns: {' '.join(remark.split())}")
@@ -76,7 +80,11 @@ def note_what_is_left_out(
 
 
 def _note_options(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings about <option> and its flags."""
+    """Add findings about <option> and its flags.
+
+    A density or viscosity of a fluid is doubtful, flags are notes. Raises ModelError
+    for a doubtful finding if the check is strict.
+    """
     option, bits = mjcf.model.opt, mjcf.mujoco.mjtDisableBit
     if option.density or option.viscosity:
         what = f"density {option.density:g} and viscosity {option.viscosity:g}"
@@ -91,7 +99,12 @@ def _note_options(mjcf: Compiled, findings: Findings) -> None:
 
 
 def _note_joints(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings about springs, ranges and nonlinear forces of joints."""
+    """Add findings about springs, ranges and nonlinear forces of joints.
+
+    Doubtful are springs and ranges of free and ball joints, and nonlinear stiffness or
+    damping; armature and dry friction of a free joint is a note. Raises ModelError for
+    a doubtful finding if the check is strict.
+    """
     m = mjcf.model
     for joint, name in enumerate(mjcf.joints):
         dof, kind = int(m.jnt_dofadr[joint]), mjcf.kind("jnt_type", joint)
@@ -119,7 +132,12 @@ def _note_joints(mjcf: Compiled, findings: Findings) -> None:
 
 
 def _note_bodies(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings about bodies, flexible parts, plugins and special geoms."""
+    """Add findings about bodies, flexible parts, plugins and special geoms.
+
+    Mocap bodies are notes. Doubtful are gravcomp, flex elements, plugins, and geoms
+    with adhesion or a surface velocity. Raises ModelError for a doubtful finding if the
+    check is strict.
+    """
     m = mjcf.model
     for body, name in enumerate(mjcf.links):
         if m.body_gravcomp[body]:
@@ -139,9 +157,11 @@ def _note_bodies(mjcf: Compiled, findings: Findings) -> None:
 
 
 def _note_tendons(mjcf: Compiled, kept: Container[int], findings: Findings) -> None:
-    """Add findings about tendons; those that exert forces are doubtful.
+    """Add findings about tendons.
 
-    `kept` has the indices of tendons that couplings replace.
+    A tendon with a spring, damper, armature, friction or limit is doubtful; any other
+    tendon is a note, unless its index is in `kept` (tendons that followers or couplings
+    replace). Raises ModelError for a doubtful finding if the check is strict.
     """
     m = mjcf.model
     forces = {
@@ -164,7 +184,11 @@ def _note_tendons(mjcf: Compiled, kept: Container[int], findings: Findings) -> N
 
 
 def _note_softness(mjcf: Compiled, findings: Findings) -> None:
-    """Add findings for elements with solver parameters that are not the defaults."""
+    """Add notes on elements whose solref, solimp, margin or gap is not the default.
+
+    Checked are joints with limits, geoms that can touch others, and active equality
+    constraints; margin and gap count for geoms only.
+    """
     m = mjcf.model
     arrays = [
         ("joint", m.jnt_limited, m.jnt_solref, m.jnt_solimp),
@@ -235,8 +259,9 @@ def read_mjcf(source: Source, origin: Origin, choices: Choices) -> Model:
 
     Args:
         source: Path, XML or open file.
-        origin: Record of the source; files of a collection are trusted.
-        choices: Choices of the caller.
+        origin: Record of the source. If it names a collection, the file is trusted:
+            MuJoCo compiles it in this process.
+        choices: Arguments of load_mjcf.
 
     Raises:
         ModelError, UnsupportedError: As load_mjcf.
@@ -256,10 +281,18 @@ def read_mjcf(source: Source, origin: Origin, choices: Choices) -> Model:
 def described(
     mjcf: Compiled, root_joint: str | None, findings: Findings
 ) -> DescriptionBuilder:
-    """Return the content of an MJCF; warnings go to `findings`.
+    """Return a builder with the links, joints, shapes and loops of an MJCF.
 
-    Raises ModelError for an invalid root_joint, and for doubts where findings are
-    strict.
+    Gravity is not included.
+
+    Args:
+        mjcf: The compiled file.
+        root_joint: As in how_joined.
+        findings: Gets a finding for everything that is left out.
+
+    Raises:
+        ModelError: `root_joint` is floating, but the file has no body for it (see
+            how_joined); or a finding is doubtful and the check is strict.
     """
     builder = DescriptionBuilder(mjcf.name, findings)
     add_shapes(mjcf, builder, findings)
@@ -275,7 +308,10 @@ def described(
 
 
 def _gravity(mjcf: Compiled, findings: Findings) -> tuple[float, ...]:
-    """Return the gravity of the file [m/s²]; a finding if it is not (0, 0, -9.81)."""
+    """Return the gravity of the file, 3 numbers [m/s²]; zero if a flag disables it.
+
+    `findings` gets a note unless it is GRAVITY, (0, 0, -9.81).
+    """
     option = mjcf.model.opt
     g = tuple(option.gravity.tolist())
     if option.disableflags & int(mjcf.mujoco.mjtDisableBit.mjDSBL_GRAVITY):
