@@ -48,17 +48,19 @@ _SPACE = re.compile(r"[ \t\r\n]+")
 
 
 def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> Values:
-    """Return the known attributes of an element: names, and tuples of numbers.
+    """Return the known attributes of an element by key: names, and tuples of numbers.
 
-    Only numbers of <limit> may be infinite; those beyond 1e100 become infinite.
+    Unknown attributes are left out. Only numbers of <limit> may be infinite; numbers
+    beyond 1e100 become infinite there.
 
     Args:
-        findings: Collects unknown attributes.
+        findings: Gets notes on unknown attributes, and on limits beyond 1e100.
         owner: link or joint, and its name.
         element: An element with a tag in ATTRIBUTES.
 
     Raises:
-        ModelError: A number is not valid, or a value is an xacro expression.
+        ModelError: A number is not valid, there are too few or too many numbers, or a
+            value is an xacro expression.
     """
     known, tag = ATTRIBUTES[element.tag], element.tag
     values: Values = {}
@@ -81,7 +83,8 @@ def texts(
 ) -> dict[str, str]:
     """Return the known attributes of an element as checked text for the parser.
 
-    Arguments and errors are as in `attributes`.
+    The text is that of the file; infinite limits are "inf" or "-inf". Arguments,
+    findings and errors are as in `attributes`.
     """
     usual = _usual(element.tag, tuple(element.attrib))
     if usual is not None and usual.fullmatch("|".join(element.attrib.values())):
@@ -98,9 +101,10 @@ def texts(
 
 @lru_cache(maxsize=256)
 def _usual(tag: str, keys: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return the pattern of usual attribute values joined by |; None if one is unknown.
+    """Return the pattern of usual attribute values, joined by |.
 
-    Values that do not match need the slower check of `attributes`.
+    Values that do not match need the slower check of `attributes`. The result is None
+    if the element has an unknown attribute.
 
     Args:
         tag: Tag of the element.
@@ -119,7 +123,8 @@ def _usual(tag: str, keys: tuple[str, ...]) -> re.Pattern[str] | None:
 def _plain_numbers(value: str, count: int) -> tuple[float, ...] | None:
     """Return `count` numbers of an attribute; None if it needs the full check.
 
-    Numbers beyond 1e100, infinities and invalid text need it.
+    The full check, `_all_numbers`, is needed for numbers beyond 1e100, infinities,
+    invalid text, and another number of numbers. `value` is the text in the file.
     """
     if not _PLAIN.fullmatch(value):
         return None
@@ -193,7 +198,8 @@ def numbers(
 def _number(where: str, part: str, infinite: bool, element: str) -> float:
     """Return one decimal number; arguments and errors as in `numbers`.
 
-    If `infinite`, a number beyond LARGEST is returned as infinity, else refused.
+    `part` is its text. A number beyond LARGEST is returned as infinity with its sign if
+    `infinite`, else it is a ModelError.
     """
     if _NUMBER.fullmatch(part):
         number = float(part)

@@ -40,7 +40,10 @@ class CleanRobot:
     owners: dict[tuple[object, ...], Place] = field(default_factory=dict)
 
     def new(self, kind: str, **names: str) -> CleanPart:
-        """Add a link or joint (`kind`) with these attributes, and return it."""
+        """Add an empty link or joint to the robot's element, and return it.
+
+        `kind` is link or joint, `names` are its attributes, such as name and type.
+        """
         number = self.counts.get(kind, 0)
         self.counts[kind] = number + 1
         return CleanPart(self, (kind, number), SubElement(self.element, kind, names))
@@ -60,7 +63,9 @@ class CleanPart(NamedTuple):
     element: Element
 
     def add(self, tag: str, texts: Texts, inside: Sequence[Inside] = ()) -> None:
-        """Add an element, or record the link or joint that has an equal one in `equal`.
+        """Add a child element, unless a link or joint has an equal one already.
+
+        Then that link or joint is recorded in robot.equal instead.
 
         Args:
             tag: Tag of the element.

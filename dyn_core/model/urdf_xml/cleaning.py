@@ -159,9 +159,11 @@ def _note_unknown(
 
 
 def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
-    """Add a link: its inertia for the parser, its shapes to `clean.shapes`.
+    """Add a <link> to `clean`: its inertia for the parser, its shapes to clean.shapes.
 
-    Raises ModelError for invalid attributes.
+    Shapes are not checked. Unknown attributes and elements, and a missing <inertia>,
+    are notes in `findings`. Raises ModelError for an invalid attribute, and, if the
+    check is strict, for an <inertial> without <mass> or without a moment.
     """
     name = plain_name(element.get("name", ""))
     owner = ("link", name)
@@ -195,9 +197,10 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
 
 
 def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Texts:
-    """Return the six moments of <inertia>; missing ones are "0", with a finding.
+    """Return the six moments of <inertia> as text by name (ixx, ...).
 
-    Missing moments raise a ModelError where the check is strict.
+    Missing moments are "0", a doubtful finding: a ModelError if the check is strict.
+    ModelError also for an invalid number. `owner` is "link" and the link's name.
     """
     moments = texts(findings, owner, element)
     lacking = [key for key in ATTRIBUTES["inertia"] if key not in moments]
@@ -209,9 +212,14 @@ def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Te
 
 
 def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
-    """Add a joint with its parts.
+    """Add a <joint> with its parts to `clean`.
 
-    Raises ModelError for an unknown type, a missing link or an invalid attribute.
+    The <mimic> of a fixed joint is left out with a note; an invalid <axis>, <dynamics>
+    or <limit> of a fixed joint is left out as a doubtful finding.
+
+    Raises:
+        ModelError: The type is unknown, <parent> or <child> is missing, an attribute is
+            missing or invalid, or a finding is doubtful and the check is strict.
     """
     name, kind = plain_name(element.get("name", "")), element.get("type")
     owner = ("joint", name)
@@ -247,7 +255,10 @@ def _add_part(
 ) -> None:
     """Add an <axis>, <dynamics>, <limit> or <mimic> to a joint, checked.
 
-    Raises ModelError for a missing or invalid attribute.
+    Limits that the parser does not know (acceleration, deceleration, jerk) are stored
+    in joint.robot.limits. Missing limits of effort or velocity, and an infinite effort,
+    become 0, which means no limit. Raises ModelError for a missing or invalid
+    attribute. `owner` is "joint" and the joint's name.
     """
     values = texts(findings, owner, element)
     if element.tag == "axis":
@@ -284,7 +295,12 @@ def _demand(
 ) -> None:
     """Raise ModelError if an element lacks the attribute `key`, or it is empty.
 
-    `valid` is an example.
+    Args:
+        owner: link or joint, and its name, for the error.
+        element: The element, for the error.
+        values: Its attributes.
+        key: Name of the required attribute.
+        valid: Example of a valid element, for the error.
     """
     if not values.get(key):
         kind, name = owner
@@ -296,9 +312,10 @@ def _demand(
 def _origin(
     owner: tuple[str, str], element: Element, findings: Findings
 ) -> list[Inside]:
-    """Return an <origin> with xyz and rpy, computed from a quaternion if it has one.
+    """Return [("origin", attributes)] with xyz and rpy as text.
 
-    Zeros are omitted, as they are the parser's defaults; all zeros give an empty list.
+    rpy is computed from quat_xyzw if the element has it. An attribute of zeros alone is
+    omitted, as zeros are the parser's default; without attributes the list is empty.
     Raises ModelError for both rpy and quat_xyzw, or invalid numbers.
     """
     if "quat_xyzw" in element.attrib:

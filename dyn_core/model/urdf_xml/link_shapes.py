@@ -20,7 +20,11 @@ Color = tuple[float, ...]  # red, green, blue, alpha, 0..1
 
 
 def colors_by_name(materials: Iterable[Element]) -> dict[str, Color]:
-    """Return the colours of <material> elements that have a name and a colour."""
+    """Return the colours of <material> elements by name.
+
+    Elements without a name or a valid colour are left out; of equal names, the last
+    one counts.
+    """
     named = {x.get("name", ""): _rgba(x) for x in materials}
     return {name: color for name, color in named.items() if name and color}
 
@@ -58,9 +62,9 @@ def read_shapes(
 
 
 def _rgba(material: Element) -> Color | None:
-    """Return the colour of a <material>, clipped to 0..1.
+    """Return red, green, blue and alpha of a <material>, clipped to 0..1.
 
-    None if it has no valid one.
+    Without alpha it is 1. The result is None if there is no valid colour.
     """
     element = material.find("color")
     try:
@@ -80,7 +84,11 @@ def _shape(
     findings: Findings,
     color: Color | None = None,
 ) -> Geometry | None:
-    """Return a shape; None, with a finding, if its kind is unknown or missing.
+    """Return the shape of a <visual> or <collision>.
+
+    The result is None, with a note, if the kind of shape is unknown or missing. Of
+    several shapes the first known one is taken, with a note. A single scale of a mesh
+    is repeated for x, y and z, in `element` itself.
 
     Args:
         owner: "link" and the link's name.

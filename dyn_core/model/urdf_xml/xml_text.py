@@ -55,7 +55,10 @@ def read_source(source: Source) -> tuple[str, Path | None]:
 
 
 def _named_robot(path: Path) -> str:
-    """Return a hint at dyn.load if a path looks like the name of a robot; else ""."""
+    """Return a clause that suggests dyn.load, for an error about a missing file.
+
+    It is empty if the path has a folder or an extension and so is no robot's name.
+    """
     if path.suffix or str(path) != path.name:
         return ""
     return f"; dyn.load({str(path)!r}) takes names of robots"
@@ -70,7 +73,7 @@ def declared_encoding(content: bytes) -> str:
 def escapes(encoding: str) -> bool:
     """Return whether an encoding is one of Python's string escapes.
 
-    Decoding with them raises warnings.
+    Decoding with them raises warnings. False for an unknown encoding.
     """
     try:
         return "escape" in codecs.lookup(encoding).name
@@ -134,5 +137,8 @@ def parse_xml(text: str) -> ElementTree.Element:
 
 
 def _refuse_entities(*_: object) -> None:
-    """Raise ModelError: a document type could expand text or read files."""
+    """Raise ModelError: a document type could expand text or read files.
+
+    expat's StartDoctypeDeclHandler; its arguments are not used.
+    """
     raise ModelError("the URDF declares XML entities (DOCTYPE); remove them")
