@@ -49,7 +49,10 @@ class JobError(Exception):
 
 
 def _no_questions(question: str) -> Any:
-    """Raise JobError: this job may not ask questions."""
+    """Raise JobError, as the default of run_job's `ask`: no question is allowed.
+
+    `question` is named in the error.
+    """
     raise JobError(f"asks for {question}")
 
 
@@ -69,14 +72,18 @@ def run_job(
             import this package.
         request: JSON values.
         data: Binary data of the request.
-        ask: Function that answers questions of the running job, with JSON values.
+        ask: Function from a question (str) of the running job to the answer (a JSON
+            value); by default questions are a JobError.
         apart: Whether to use a separate process, if the system can start one; False
             only for trusted files.
         limit: CPU time of the job [s]; None: LIMIT.
 
+    Jobs of one file run one after another. In this process a job has no bounds.
+
     Raises:
-        JobError: The job took too long or too much memory, or its process ended. Errors
-            of the job itself pass through where it runs in this process.
+        JobError: The job took too long or too much memory, or its process ended, also
+            by an error of the job. In this process, errors of the job pass through.
+            Errors of `ask` always pass through.
     """
     server = _SERVERS.setdefault(job, _Server(job))
     with server.alone:
@@ -120,9 +127,10 @@ class _Server:
     ) -> JobResult:
         """Return the result of a job; start the server if it is not running.
 
-        Arguments are as in run_job. The server is ended if it does not answer in time
-        or `ask` raises an error. Raises JobError if the job does not finish within
-        `seconds` of CPU time, CLOCK times as much wall-clock time, and MEMORY.
+        `seconds` is the allowed CPU time [s]; other arguments are as in run_job. The
+        server is ended if it does not answer in time or `ask` raises an error, which
+        passes through. Raises JobError if the job does not finish within this CPU time,
+        CLOCK times as much wall-clock time, and MEMORY, or its process ends.
         """
         message = {
             "request": dict(request), "folder": _folder(), "seconds": seconds,
@@ -164,7 +172,7 @@ class _Server:
         return answer
 
     def _start(self) -> None:
-        """Start a new server, and end the previous one."""
+        """Start a new server, and end the previous one; do not wait for its answer."""
         self.end()
         single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # it forks
         self._process = subprocess.Popen(
@@ -223,7 +231,7 @@ class _Server:
 
 
 def _folder() -> str:
-    """Return the current folder; the root folder if it no longer exists."""
+    """Return the current folder; the root folder if the current one does not exist."""
     try:
         return os.getcwd()
     except OSError:
@@ -231,7 +239,11 @@ def _folder() -> str:
 
 
 def _how_it_ended(status: int, seconds: float) -> str:
-    """Return why a job ended, as a clause, from its exit status (negative: signal)."""
+    """Return why a job ended without a result, as a clause that begins with a verb.
+
+    `status` is the exit status of its process, negative for a signal; `seconds` is the
+    allowed CPU time [s].
+    """
     if status == -signal.SIGXCPU:
         return f"was stopped after {seconds:g} s of computing"
     if status == _NO_MEMORY:
@@ -247,6 +259,6 @@ if hasattr(os, "register_at_fork"):  # pipes and locks of a parent are the paren
 
 @atexit.register
 def _end_servers() -> None:
-    """End all servers when the interpreter exits."""
+    """Kill all servers and their jobs; atexit calls it when the interpreter exits."""
     for server in _SERVERS.values():
         server.end()

@@ -36,7 +36,11 @@ _LOADER = {
 
 
 def home() -> Path | None:
-    """Return the folder of example-robot-data's robots; None if not installed."""
+    """Return the folder of example-robot-data's robots; None if not installed.
+
+    Searched are cmeel wheels in sys.path, sys.prefix and AMENT_PREFIX_PATH, in this
+    order.
+    """
     wheels = [Path(place) / "cmeel.prefix" / _SHARE for place in sys.path]
     prefixes = [sys.prefix, *os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)]
     others = [Path(prefix) / _SHARE for prefix in prefixes if prefix]
@@ -46,8 +50,9 @@ def home() -> Path | None:
 def files() -> dict[str, list[Path]]:
     """Return the URDF files of example-robot-data by name of the robot.
 
-    A name with several files is ambiguous. The dict is empty if the package is not
-    installed.
+    Names are file names without .urdf, and the names in the package's own loader, which
+    have priority. A name with several files is ambiguous. The dict is empty if the
+    package is not installed.
     """
     folder = home()
     if folder is None:
@@ -81,9 +86,10 @@ def file(name: str) -> Path:
 
 
 def package_paths() -> tuple[Path, ...]:
-    """Return the folders at which package:// addresses of its URDF files start.
+    """Return the folders in which packages of package:// addresses are searched.
 
-    The tuple is empty if example-robot-data is not installed.
+    They are the folder share and its subfolder example-robot-data/robots. The tuple is
+    empty if example-robot-data is not installed.
     """
     folder = home()
     return () if folder is None else (folder.parents[1], folder)

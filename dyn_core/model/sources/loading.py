@@ -40,9 +40,9 @@ def uses_xacro(text: str) -> bool:
 
 
 def argument_values(arguments: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return arguments as strings for xacro; booleans become true and false.
+    """Return arguments as strings for xacro, by name; booleans become true and false.
 
-    None is an empty mapping.
+    The result is empty for None.
 
     Raises:
         ModelError: `arguments` is no mapping, a name is no string, or a value is
@@ -81,8 +81,9 @@ def expand(
         optional: Names of arguments that the file need not declare.
 
     Raises:
-        ModelError: xacro is not installed or cannot expand the file, a package is
-            missing, or the file has no such argument.
+        ModelError: xacro is not installed or cannot expand the file in time, a package
+            is missing, or the file does not declare an argument that is not in
+            `optional`.
     """
     where = "the xacro text" if file is None else str(file)
     if importlib.util.find_spec("xacro") is None:
@@ -200,8 +201,8 @@ def read_robot(
         xacro_arguments: Values of <xacro:arg>, by name.
 
     Raises:
-        ModelError: It cannot be read or expanded, is an SDF, or has arguments but
-            nothing to expand.
+        ModelError: The source cannot be read or expanded, is an SDF, an argument is not
+            valid, or `xacro_arguments` are given but there is nothing to expand.
     """
     text, _ = read_source(located.source)
     file, packages = located.file, located.packages
@@ -235,9 +236,13 @@ def read_robot(
 
 
 def _root(text: str, file: Path | None) -> Element:
-    """Return the root element; raise ModelError with the name of the file.
+    """Return the root element of XML.
 
-    An MJCF that is not well-formed XML becomes an empty <mujoco> element.
+    For an MJCF that is not well-formed it is an empty <mujoco> element. `file` is the
+    file of the text, for errors; None: none.
+
+    Raises:
+        ModelError: Any other text is not well-formed; names the file.
     """
     try:
         return parse_xml(text)

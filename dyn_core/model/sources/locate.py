@@ -45,15 +45,15 @@ class Located:
 
     @property
     def packages(self) -> Packages:
-        """A new search for the packages of the robot."""
+        """A new search for the packages of the robot, each time it is read."""
         return Packages(self.paths, self.file)
 
 
 def locate(source: Source, package_paths: Folders = ()) -> Located:
-    """Return the file or text of a source.
+    """Return the file or text of a source, which is not read yet.
 
-    An existing file has priority over a name, and shipped robots over robots of
-    installed collections.
+    An existing file has priority over a name. Names are searched in the shipped robots,
+    then in robot_descriptions, then in example-robot-data.
 
     Args:
         source: Path, name, package:// address, XML as str or bytes, or open file.
@@ -84,7 +84,7 @@ def locate(source: Source, package_paths: Folders = ()) -> Located:
 
 
 def _is_file(source: str | os.PathLike[str]) -> bool:
-    """Return whether a path exists and is not a folder."""
+    """Return whether a path exists and is not a folder; ~ is expanded."""
     path = os.path.expanduser(source)
     return os.path.exists(path) and not os.path.isdir(path)
 
@@ -103,7 +103,9 @@ def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
 
 
 def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
-    """Return a shipped robot, or one of an installed collection; None for neither.
+    """Return the robot of this name; None if no collection has one.
+
+    Searched are the shipped robots, robot_descriptions and example-robot-data.
 
     `paths` are the user's folders of packages, which are searched first. Raises
     ModelError if the collection cannot supply its robot.
@@ -125,7 +127,7 @@ def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
 
 
 def _unknown(name: str) -> ModelError:
-    """Return the ModelError of an unknown name."""
+    """Return (not raise) the ModelError of an unknown name."""
     every = [*robots.names(), *robot_descriptions.names(), *example_robots.files()]
     listed = "dyn.robots.names() has the shipped ones"
     message = unknown_name("robot", name, dict.fromkeys(every), listed_by=listed)
@@ -135,7 +137,11 @@ def _unknown(name: str) -> ModelError:
 
 
 def _near(path: Path) -> str:
-    """Return a suggestion of similar robot files in the folder of a missing path."""
+    """Return a clause for the error message about a path that cannot be read.
+
+    It suggests similar robot files in the folder, or says that the folder is missing;
+    it is empty if the path is a folder or no file is similar.
+    """
     if os.path.isdir(path):
         return ""
     try:
@@ -147,7 +153,10 @@ def _near(path: Path) -> str:
 
 
 def _tried() -> list[str]:
-    """Return the collections with the number of robots in each, for errors."""
+    """Return texts for errors: each collection with the number of its robots.
+
+    A collection that is not installed is named with the command to install it.
+    """
     counts = {
         example_robots.TITLE: len(example_robots.files()),
         robot_descriptions.TITLE: len(robot_descriptions.names()),
