@@ -52,18 +52,26 @@ _X, _Y, _Z = (Vector(float(i == j) for j in range(3)) for i in range(3))
 
 
 def _ball(radius: Scalar, item: str, R: Matrix) -> tuple[Vector, Vector, Vector]:
-    """Return a ball's contact point from its centre [m], and the axes x and y of A.
+    """Return the contact point of a ball relative to its centre [m], and x and y of A.
 
-    `item` and R are ignored: the arguments are those of `_disc`.
+    All are in A. `item` and R are ignored: the arguments are the same as of `_disc`.
     """
     return _Z * -radius, _X, _Y
 
 
 def _disc(radius: Scalar, item: str, R: Matrix) -> tuple[Vector, Vector, Vector]:
-    """Return the contact point of a disc from its centre, and two axes of the plane.
+    """Return the contact point of a disc relative to its centre, and two directions.
 
-    The axes are the rolling direction and the direction across, in A. SingularError
-    (`item`) if the disc lies flat.
+    The point [m] is the lowest of the disc. The directions are unit vectors in the
+    plane: the rolling direction and the direction across. All are in A.
+
+    Args:
+        radius: Radius of the disc [m].
+        item: Text of the error.
+        R: Rotation of B in A; the disc's axis is z of B.
+
+    Raises:
+        SingularError: The disc lies flat.
     """
     n = Vector(R[k, 2] for k in range(3))
     square = n[0] * n[0] + n[1] * n[1]
@@ -80,10 +88,19 @@ ROLLING = {"rolling_ball": _ball, "rolling_disc": _disc}
 def _height(
     radius: Scalar, kind: str, names: Sequence[str], name: str, R: Matrix, p: Vector
 ) -> list[Scalar]:
-    """Return the height of the lowest point above the plane [m], as a list.
+    """Return the height of the lowest point above the plane [m], a list of one number.
 
-    The list is empty if `names` has no z. `kind` is a key of ROLLING, R and p the pose
-    of B in A, and `name` the loop's name for errors.
+    The list is empty if `names` has no z.
+
+    Args:
+        radius: Radius [m].
+        kind: Key of ROLLING.
+        names: Rows of the loop, of x, y and z.
+        name: Name of the loop, for errors.
+        R, p: Pose of B in A.
+
+    Raises:
+        SingularError: A disc lies flat.
     """
     if "z" not in names:
         return []
@@ -94,10 +111,11 @@ def _height(
 def _directions(
     radius: Scalar, kind: str, names: Sequence[str], name: str, R: Matrix, p: Vector
 ) -> list[list[Scalar]]:
-    """Return the velocity rows along x and y, only those in `names`.
+    """Return the velocity rows of the contact point, first x, then y, if in `names`.
 
-    A row has six numbers: three for the angular, three for the linear velocity of B
-    relative to A, in the axes of A.
+    For a disc x is the rolling direction and y the direction across. A row has six
+    factors: three of the angular velocity of B relative to A, three of the linear
+    velocity of B's origin, in the axes of A. Arguments and errors as in `_height`.
     """
     c, x, y = ROLLING[kind](radius, _item(name), R)
     ways = [e for key, e in (("x", x), ("y", y)) if key in names]
@@ -111,6 +129,9 @@ def _item(name: str) -> str:
 
 def rolling_rows(kind: str, radius: Scalar, names: Sequence[str], name: str) -> Rows:
     """Return residual function, velocity row function, and number of velocity rows.
+
+    Both are functions of (R, p), the pose of B in A, and raise SingularError if a disc
+    lies flat. The residual is the height [m], if `names` has z.
 
     Args:
         kind: rolling_ball or rolling_disc.
@@ -175,7 +196,8 @@ class Loop:
         """Return the loop with another at_a, at_b, length or radius.
 
         Args:
-            what: at_a, at_b, length or radius; the kind must have it.
+            what: at_a, at_b, length or radius. The loop's kind must have a length or
+                radius; this is not checked.
             values: x y z roll pitch yaw, or one length [m, rad]; numbers or symbols.
         """
         if what in ("at_a", "at_b"):
@@ -232,9 +254,13 @@ def velocity_rows(loops: Sequence[LoopConstraint]) -> list[bool]:
 
 
 def _tilt(name: str, R: Matrix) -> tuple[Scalar, Scalar]:
-    """Return the tilt of B's z axis about A's x and y axes: 2 tan(angle / 2).
+    """Return two numbers, the tilt of B's z axis about A's x and y axes.
 
-    Zero where the axes agree; SingularError where they are opposite (a flipped hinge).
+    They are the components of a vector of length 2 tan(angle / 2), with the angle
+    between both z axes. `name` is the loop's name, R the rotation of B in A.
+
+    Raises:
+        SingularError: The axes are opposite: the hinge is flipped.
     """
     item = f"loop {name}: its axes are opposite, the hinge is flipped"
     require(logical_not(R[2, 2] <= _SMALL - 1.0), SingularError, item)
@@ -269,7 +295,8 @@ def _weld(R: Matrix, p: Vector) -> list[Scalar]:
 def _revolute(name: str, R: Matrix, p: Vector) -> list[Scalar]:
     """Return the residual of a hinge about the z axes of both frames.
 
-    Three numbers of position [m], two of tilt; `name` is for errors.
+    Three numbers of position [m], two of tilt (`_tilt`). `name` is the loop's name for
+    errors. SingularError if the z axes are opposite.
     """
     return [*p, *_tilt(name, R)]
 
@@ -277,7 +304,7 @@ def _revolute(name: str, R: Matrix, p: Vector) -> list[Scalar]:
 def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
     """Return some components of position [m] and rotation vector [rad] of B in A.
 
-    `names` are x, y, z, rx, ry, rz.
+    `names` are components among x, y, z, rx, ry, rz; the result has their order.
     """
     six = (*p, *log3(R)) if any(n.startswith("r") for n in names) else (*p, 0, 0, 0)
     return [six[_AXES.index(name)] for name in names]
@@ -484,7 +511,10 @@ def coupling(name: str, joints: Sequence[str], function: JointResidual) -> Coupl
 
 
 def _check_functions(where: str, *functions: Any) -> None:
-    """Raise ModelError for what is no function."""
+    """Raise ModelError for the first argument that is not callable.
+
+    `where` names the loop or coupling in the error.
+    """
     for function in functions:
         if not callable(function):
             message = f"{where}: {shown(function)} is no function of residuals"

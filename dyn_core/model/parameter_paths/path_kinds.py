@@ -12,7 +12,7 @@ class PathKind:
     Attributes:
         owner: robot, link, joint, spring (between points) or loop.
         name: Last component of the path.
-        size: Number of values, in words.
+        size: Number of values, as text such as "6" or "nv of it".
         unit: SI unit.
         meaning: Meaning, for the documentation.
         option: Build option that the parameter needs to have an effect; empty: none.
@@ -113,7 +113,7 @@ OWNERS = ("link", "joint", "spring", "loop")
 
 
 def named(owner: str) -> dict[str, PathKind]:
-    """Return the kinds of an owner, by the last component of their paths."""
+    """Return the kinds of an owner (robot, link, ...) by name, such as mass."""
     return {kind.name: kind for kind in KINDS if kind.owner == owner}
 
 

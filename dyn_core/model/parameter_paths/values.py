@@ -32,17 +32,20 @@ from dyn_core.validation import shown
 
 
 def specs_of(tree: Tree) -> dict[str, JointSpec]:
-    """Return the joint specifications of a robot's file by name, fixed ones too."""
+    """Return the joints of a robot's description by name, also fixed and locked ones."""
     return {spec.name: spec for spec in tree.build.description.joints}
 
 
 def replaced(row: Iterable[Any], i: int, entry: Any) -> tuple[Any, ...]:
-    """Return a per-body tuple with the entry of body i replaced."""
+    """Return a tuple with the entries of `row`, entry i replaced by `entry`."""
     return tuple(entry if k == i else x for k, x in enumerate(row))
 
 
 def _with_spec(tree: AnyTree, spec: JointSpec) -> AnyTree:
-    """Return the robot with a joint of its description replaced by `spec`."""
+    """Return the robot with the joint called spec.name replaced in its description.
+
+    Bodies, frames and inertias of the tree are not updated.
+    """
     description = tree.build.description
     joints = (spec if x.name == spec.name else x for x in description.joints)
     description = replace(description, joints=tuple(joints))
@@ -52,12 +55,12 @@ def _with_spec(tree: AnyTree, spec: JointSpec) -> AnyTree:
 def with_place(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another socket (origin) or plug of a joint.
 
-    Everything on the child link moves with it: links that are fixed to it, and the
-    joints on them.
+    The child link moves with it, and so do the links fixed to it and the joints on
+    them. The inertias of the bodies (tree.I) are not updated.
 
     Args:
         tree: Robot.
-        name: Name of the joint, which may be fixed.
+        name: Name of a joint in the robot's description; it may be fixed or locked.
         what: origin or plug.
         values: x y z roll pitch yaw in the parent (origin) or child (plug) link [m,
             rad].
@@ -89,8 +92,10 @@ def _plug(spec: JointSpec) -> Transform:
 def _place_in_body(tree: Tree, old: JointSpec, spec: JointSpec) -> Transform:
     """Return the transform from the body to the child link of a fixed or locked joint.
 
+    It is the transform after the change; a locked joint keeps its position.
+
     Args:
-        tree: Robot before the change.
+        tree: Robot with the frames before the change.
         old, spec: Joint before and after the change.
     """
     above, here = tree.frames[spec.parent].X, tree.frames[spec.child].X
@@ -101,9 +106,15 @@ def _place_in_body(tree: Tree, old: JointSpec, spec: JointSpec) -> Transform:
 
 
 def _rehung(tree: AnyTree, link: str, X: Transform) -> AnyTree:
-    """Return the robot with a link, and all links fixed to it, moved in its body.
+    """Return the robot with a link moved in its body.
 
-    `X` is the new transform from the body to the link.
+    The links fixed to it and the joints on these links move along; the inertia of the
+    body (tree.I) is not updated.
+
+    Args:
+        tree: Robot.
+        link: Name of the link.
+        X: New transform from the body to the link.
     """
     body, before = tree.frames[link].body, dict(tree.frames)
     frames: dict[str, Frame] = dict(before)
@@ -130,9 +141,10 @@ def _rehung(tree: AnyTree, link: str, X: Transform) -> AnyTree:
 
 
 def _carriers(tree: Tree) -> dict[str, int]:
-    """Return by joint the body whose Xtree has its placement.
+    """Return by joint name the index of the body whose Xtree places the joint.
 
-    It is the body of its drive if the joint is driven.
+    It is the joint's body, or for a driven joint NAME the body of NAME.drive. Fixed and
+    locked joints have no entry.
     """
     numbers = {tree.names[i]: i for i in tree.bodies}
     return {name: numbers.get(f"{name}.drive", i) for name, i in numbers.items()}
@@ -141,13 +153,14 @@ def _carriers(tree: Tree) -> dict[str, int]:
 def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another ratio or offset of a follower.
 
-    Joints that follow it change with it.
+    The leads of joints that follow it directly or in a chain are updated, too.
 
     Args:
         tree: Robot.
         name: Name of a joint with a rule.
         what: ratio or offset.
-        values: Entries of the ratio, row by row, or offsets [rad | m].
+        values: Entries of the ratio, row by row, or offsets of the joint's coordinates
+            [rad | m]; as many as before.
     """
     spec = specs_of(tree)[name]
     assert spec.mimic is not None
@@ -171,7 +184,10 @@ def with_rule(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
 
 
 def _follows(specs: Mapping[str, JointSpec], joint: str, name: str) -> bool:
-    """Return whether the rule of joint `name` is in the chain of rules of `joint`."""
+    """Return whether `joint` follows by the rule of joint `name`.
+
+    It does if `name`, which must have a rule, is `joint` or one of its leaders.
+    """
     while joint in specs and specs[joint].mimic is not None:
         if joint == name:
             return True
@@ -182,7 +198,10 @@ def _follows(specs: Mapping[str, JointSpec], joint: str, name: str) -> bool:
 def _lead(specs: Mapping[str, JointSpec], joint: str, lead: Lead) -> Lead:
     """Return the Lead of a follower, with total ratio and offset of its chain of rules.
 
-    `lead` gives the number of the independent body.
+    Args:
+        specs: Joints of the description by name.
+        joint: Name of the follower.
+        lead: Previous Lead, whose body (of the last leader) is kept.
     """
     rule = specs[joint].mimic
     assert rule is not None
@@ -203,7 +222,11 @@ Values = Sequence[Scalar]
 def kind_of(tree: Tree, path: str) -> PathKind:
     """Return the kind of a robot's parameter path.
 
-    Raise ModelError for an unknown path.
+    Whether the element has such a parameter is not checked.
+
+    Raises:
+        ModelError: `path` is not a string, its kind is unknown, or the robot has no
+            element of this name; suggests similar names.
     """
     if not isinstance(path, str):
         raise ModelError(f"{shown(path)} is no parameter path; valid: a name")
@@ -227,7 +250,10 @@ PLACES = ("origin", "plug")
 
 
 def _unknown(name: str, path: str) -> str:
-    """Return the error message for a path of an unknown kind."""
+    """Return the error message for a path of an unknown kind.
+
+    `name` is the path without its last component.
+    """
     parts = {k.path: f"{name}.{k.name}" if name else k.path for k in KINDS}
     whole = {k.name: k.name for k in ROBOT.values()}
     near = nearest(path, {**parts, **whole}.values(), 1)
@@ -261,7 +287,10 @@ def _springs(tree: Tree) -> list[PointSprings]:
 
 
 def paths(tree: Tree) -> tuple[str, ...]:
-    """Return every parameter path that a robot has, in the order of KINDS."""
+    """Return every parameter path with values in a robot, in the order of KINDS.
+
+    Paths of one kind are in the order of the robot's elements.
+    """
     known = {owner: _names(tree, owner) for owner in OWNERS}
     every = [
         k.name if k.owner == "robot" else f"{name}.{k.name}"
@@ -272,7 +301,10 @@ def paths(tree: Tree) -> tuple[str, ...]:
 
 
 def _exists(tree: Tree, path: str) -> bool:
-    """Return whether a path has values; `time` needs a driven joint."""
+    """Return whether a path has values, and for `time` whether a joint is driven.
+
+    False also for a path that the robot does not have.
+    """
     try:
         return bool(numbers(tree, path)) and (path != "time" or any(_driven(tree)))
     except ModelError:
@@ -280,7 +312,7 @@ def _exists(tree: Tree, path: str) -> bool:
 
 
 def _driven(tree: Tree) -> list[Driven]:
-    """Return the driven placements among a robot's joints."""
+    """Return the Driven joints of a robot, those prescribed as functions of time."""
     return [joint for joint in tree.joint if isinstance(joint, Driven)]
 
 
@@ -294,20 +326,25 @@ def acting(tree: Tree, path: str) -> str:
 
 
 def size(tree: Tree, path: str) -> int:
-    """Return the number of values of a path; raise ModelError for an unknown one."""
+    """Return the number of values of a path; raise ModelError as `numbers`."""
     return len(numbers(tree, path))
 
 
 def value(tree: Tree, path: str) -> np.ndarray:
-    """Return the robot's values of a path, flat; raise ModelError for an unknown one.
+    """Return the robot's values of a path as floats, (size,).
 
-    Symbolic values raise the TypeError of their conversion to floats.
+    Raises:
+        ModelError: As `numbers`.
+        TypeError: A value is a symbol.
     """
     return np.array(numbers(tree, path), float)
 
 
 def numbers(tree: Tree, path: str) -> list[Scalar]:
-    """Return the values of a path, floats or symbols, flat.
+    """Return the values of a path, floats or symbols, as a flat list.
+
+    Numbers and units are described in KINDS. Of a parameter with one number for several
+    coordinates, such as damping, the first coordinate's number is returned.
 
     Raises:
         ModelError: The path is unknown, or its owner has no such parameter.
@@ -327,9 +364,9 @@ def numbers(tree: Tree, path: str) -> list[Scalar]:
 
 
 def _robot_numbers(tree: Tree, path: str) -> list[Scalar]:
-    """Return gravity, time, or armature of all independent joints.
+    """Return gravity (3), time (1), or armature of all independent joints (nv).
 
-    The time is 0 if no joint is driven.
+    `path` is gravity, time or armature. The time is 0 if no joint is driven.
     """
     if path == "gravity":
         return list(tree.a_grav.lin)
@@ -339,7 +376,10 @@ def _robot_numbers(tree: Tree, path: str) -> list[Scalar]:
 
 
 def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
-    """Return mass, com, inertia or payload of a link; its present payload is zeros."""
+    """Return mass (1), com (3), inertia (6) or payload (10) of a link's inertia I.
+
+    A payload is an addition, so its ten numbers are zero. The orders are as in KINDS.
+    """
     if what == "mass":
         return [I.m]
     if what == "com":
@@ -350,7 +390,8 @@ def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
 def _joint_numbers(tree: Tree, name: str, what: str) -> list[Scalar]:
     """Return the values of a joint's parameter.
 
-    A parameter of one number, such as damping, is read from the first coordinate.
+    Of damping, armature and other parameters with one number for all coordinates, the
+    first coordinate's number is returned.
 
     Args:
         tree: Robot.
@@ -358,7 +399,8 @@ def _joint_numbers(tree: Tree, name: str, what: str) -> list[Scalar]:
         what: Last component of the path.
 
     Raises:
-        ModelError: The joint has no such parameter.
+        ModelError: The joint has no such parameter; or it is fixed, and the parameter
+            is not origin or plug.
     """
     spec = specs_of(tree).get(name)
     if what in PLACES:
@@ -386,9 +428,15 @@ GEOMETRY = ("axis", "axes", "pitch")
 
 
 def _rule_numbers(spec: JointSpec | None, name: str, what: str) -> list[Scalar]:
-    """Return ratio or offset of a follower.
+    """Return ratio (row by row) or offset of a follower's own rule.
 
-    Raises ModelError if the joint follows no other.
+    Args:
+        spec: Joint of the description; None: it is not in the description.
+        name: Name of the joint.
+        what: ratio or offset.
+
+    Raises:
+        ModelError: The joint follows no other joint.
     """
     if spec is None or spec.mimic is None:
         raise ModelError(f"joint '{name}' follows no joint and has no {what}", name)
@@ -405,9 +453,10 @@ def _loop(tree: Tree, name: str) -> Loop:
 
 
 def _loop_numbers(loop: Loop, what: str) -> list[Scalar]:
-    """Return a frame, the length or the radius of a loop.
+    """Return a frame (6), the length (1) or the radius (1) of a loop [m, rad].
 
-    Raises ModelError if its kind has no such number.
+    `what` is at_a, at_b, length or radius. Raises ModelError if the loop's kind has no
+    such number.
     """
     if what in ("at_a", "at_b"):
         return loop.place(what)
@@ -423,13 +472,16 @@ def _loop_numbers(loop: Loop, what: str) -> list[Scalar]:
 def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree:
     """Return the robot with parameters replaced by numbers or symbols.
 
+    The inertias of bodies are updated. Whether values are physically meaningful is not
+    checked.
+
     Args:
         tree: Robot.
         values: Values by path; a path of one number accepts a bare number.
 
     Raises:
-        ModelError: Unknown path, wrong number of values, or values that are not
-            numbers. Whether they are physically meaningful is not checked.
+        ModelError: `values` is not a mapping, a path is unknown, or its values are not
+            numbers or not as many as `size` returns.
     """
     if not isinstance(values, Mapping):
         valid = "a mapping of parameter paths to values"
@@ -477,6 +529,8 @@ def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another gravity, time or armature.
 
     The second argument is not used: all functions in _CHANGES have the same arguments.
+    `what` is gravity (3 values), time (1, for all driven joints) or armature (nv, of
+    the independent joints).
     """
     if what == "gravity":
         return replace(tree, a_grav=gravity(values))
@@ -494,7 +548,9 @@ def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
 def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
     """Return a link's frame with another mass, com, inertia or added payload.
 
-    Inertia stays the same about the centre of mass where only mass or com change.
+    Missing values are unchanged; without `inertia`, the inertia about the centre of
+    mass is. The payload is added after the other changes. `values` has the numbers by
+    the last component of the path, in the order of KINDS.
     """
     I = frame.inertia
     if values.keys() - {"payload"}:
@@ -509,7 +565,8 @@ def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
 def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another value of one parameter of a joint.
 
-    A single number, such as damping, is set for all coordinates of the joint.
+    One number, such as damping, is set for all coordinates of the joint. The inertias
+    of the bodies (tree.I) are not updated.
 
     Args:
         tree: Robot.
@@ -533,7 +590,8 @@ def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTr
 def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
     """Return the robot with another value of one parameter of a point spring.
 
-    `what` is stiffness, rest_length or damping; `values` has one number.
+    `name` is the spring's name, `what` stiffness, rest_length or damping; `values` has
+    one number.
     """
     forces = [
         part.with_number(name, what, values[0])
