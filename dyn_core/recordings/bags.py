@@ -51,8 +51,9 @@ def read_bag(
             commands; empty: the joints of the first message.
 
     Raises:
-        SettingError: The bag cannot be read, has no such topic, or no message with the
-            required joints.
+        SettingError: The bag cannot be read, has no such topic, several possible topics
+            of joint states, or no message with the required joints.
+        ShapeError: Arrays of the motion do not match each other.
         UnsupportedError: rosbags is not installed.
     """
     with opened(path) as bag:
@@ -75,8 +76,8 @@ def _accelerations(messages: Sequence[Any], record: MotionRecord) -> np.ndarray:
         record: Motion whose rows and joints are required.
 
     Raises:
-        ValueError: Their number differs from the rows, or a joint is missing; says
-            which.
+        ValueError: There are not as many messages as rows, a message lacks a joint, or
+            it has not one point with an acceleration for each of its joints.
     """
     if len(messages) != len(record.t):
         raise ValueError(f"{len(messages)} messages for {len(record.t)} joint states")
@@ -99,7 +100,9 @@ def _accelerations(messages: Sequence[Any], record: MotionRecord) -> np.ndarray:
 
 
 def check_joints(record: MotionRecord, path: Path) -> None:
-    """Check that each joint has one coordinate, as a JointState requires.
+    """Check that each joint of a motion has one coordinate, as a JointState requires.
+
+    The names of the columns decide. `path` is the file, for messages.
 
     Raises:
         UnsupportedError: A joint has several; names the valid formats.
@@ -144,7 +147,11 @@ def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
 
 
 def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) -> None:
-    """Write the messages of all rows.
+    """Write the messages of all rows to an open bag.
+
+    Times begin at _FIRST with the first row. Each row is a JointState, with empty
+    velocities or efforts if the motion has none, and a JointTrajectory if the motion
+    has accelerations.
 
     Args:
         library: rosbags.typesys.
@@ -204,7 +211,12 @@ def rosbags() -> Any:
 
 @contextmanager
 def opened(file: Path) -> Iterator[Bag]:
-    """Open a bag as a context manager; other errors inside become a SettingError.
+    """Open a bag as a context manager that gives a Bag and closes it at the end.
+
+    Errors inside the `with` block that are no DynError become a SettingError.
+
+    Args:
+        file: File or folder of the bag.
 
     Raises:
         SettingError: The bag cannot be read.
@@ -255,7 +267,7 @@ class Bag(NamedTuple):
         return sorted({c.topic for c in self.reader.connections if c.msgtype == kind})
 
     def messages(self, kind: str, topic: str) -> Iterator[tuple[float, Any]]:
-        """Yield arrival time [s] and message of a topic, in the order of arrival.
+        """Yield arrival time since the epoch [s] and message, in order of arrival.
 
         Args:
             kind: Message type.
@@ -303,8 +315,8 @@ def joint_motion(
             joints of the first message.
 
     Raises:
-        SettingError: The topic of joint states is missing or ambiguous, or no message
-            has the required joints.
+        SettingError: A requested topic is not in the bag, the topic of joint states is
+            missing or ambiguous, or no message has the required joints.
     """
     topic = bag.chosen(STATES, joint_states, "joint_states", "joint states")
     if not topic:
@@ -343,9 +355,10 @@ class _States:
         self._orders: Mapping[tuple[str, ...], Any] = {}
 
     def add(self, arrival: float, message: Any) -> None:
-        """Add a message received at time `arrival` [s].
+        """Add a JointState message received at time `arrival` [s].
 
-        A message in which a joint is missing or repeated is only counted.
+        A message in which a required joint is missing or repeated is only counted in
+        `left_out`. A field of another size than the names is stored as NaN.
         """
         names = tuple(message.name)
         self.names = self.names or names
@@ -363,9 +376,10 @@ class _States:
         self.stamps.append(_seconds(message.header.stamp))
 
     def motion(self, topic: str, command: np.ndarray | None) -> MotionRecord:
-        """Return the motion of all messages; needs at least one.
+        """Return the motion of all messages; at least one must have been added.
 
-        Times are stamps, or arrival times if a stamp is missing, minus the first time.
+        Times are stamps, or arrival times if any stamp is missing, minus the first
+        time. Velocities or joint forces without any finite number are None.
 
         Args:
             topic: Name of the topic, for notes.
@@ -405,11 +419,17 @@ def _or_none(array: np.ndarray) -> np.ndarray | None:
 def _commands(
     bag: Bag, topic: str, states: _States, joints: Sequence[str]
 ) -> np.ndarray | None:
-    """Return the last command before each joint state, (rows, joints).
+    """Return the last command at or before each joint state, (rows, joints).
 
-    NaN before the first command. None if there is no message, or one has another size.
-    Float64MultiArray has neither names nor a stamp: the order of the joints is assumed,
-    and arrival times are compared.
+    Rows before the first command are NaN. The result is None if there is no message, or
+    any message has another size. Float64MultiArray has neither names nor a stamp: the
+    order of the joints is assumed, and arrival times are compared.
+
+    Args:
+        bag: Open bag.
+        topic: Full name of the topic of commands.
+        states: All joint states.
+        joints: Joints of the commands; empty: the joints of `states`.
     """
     width = len(joints or states.names)
     pairs = [(t, np.asarray(m.data, float)) for t, m in bag.messages(ARRAY, topic)]

@@ -86,9 +86,10 @@ def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
 
 
 def _reported(run: Recording) -> np.ndarray:
-    """Return the reported energies of each row, summed over steps, (rows - 1, 4).
+    """Return the energies [J] reported in each row but the last, (rows - 1, 4).
 
-    Columns as in StepEnergy: work, dissipation, constraints, correction.
+    They are summed over the steps of the row. Columns as in StepEnergy: work,
+    dissipation, constraints, correction.
     """
     energies = [[step.energy for step in row] for row in run.reports[: len(run.t) - 1]]
     sums = [np.sum(row, axis=0) for row in energies]
@@ -96,7 +97,9 @@ def _reported(run: Recording) -> np.ndarray:
 
 
 def _of_steps(model: Model, run: Recording) -> np.ndarray:
-    """Return the energies of each row, computed from its steps, (rows - 1, 4).
+    """Return the energies [J] of each row but the last, computed from its steps.
+
+    The shape is (rows - 1, 4). If run.steps is None, each row is one explicit step.
 
         implicit:  h v . tau,   h v . (D + B (qd+ - qd)),   v = (qd + qd+) / 2
         explicit:  (q+ - q) . tau,   h (D . qd + D+ . qd+) / 2
@@ -133,7 +136,10 @@ def _of_steps(model: Model, run: Recording) -> np.ndarray:
 
 
 def joint_friction(model, qd):  # type: ignore[no-untyped-def]
-    """Return joint friction and its slopes as implicit steps use them, (nv,) each."""
+    """Return joint friction [N·m | N] and its derivative by qd, (nv,) each.
+
+    The derivative (friction_slope) is the one of implicit steps, never negative.
+    """
     return friction_force(model, qd), friction_slope(model, qd)
 
 

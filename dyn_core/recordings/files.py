@@ -88,6 +88,8 @@ def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
 def read_csv(file: Path) -> MotionRecord:
     """Return the motion of a CSV file; columns with other labels are ignored.
 
+    Without a line of units, all coordinates have the unit "rad | m".
+
     Raises:
         ValueError: Times or positions are missing, a column is missing or repeated, or
             a unit is unknown.
@@ -148,9 +150,14 @@ def _record(
 def _with_units(
     coordinates: Coordinates, units: dict[str, dict[str, str]]
 ) -> Coordinates:
-    """Return coordinates with the units of a file; "rad | m" where it has none.
+    """Return the coordinates with the units of a file; "rad | m" where it has none.
 
-    `units`: coordinate units by kind and name.
+    Position units are those of q. Velocity units are those of the first kind in
+    VELOCITIES that has units, else of q.
+
+    Args:
+        coordinates: Names of the coordinates.
+        units: Coordinate units (rad, m, 1 or "rad | m") by kind and name.
     """
     of_q, unknown = units.get("q", {}), "rad | m"
     of_v = next((units[x] for x in VELOCITIES if x in units), of_q)
@@ -161,7 +168,9 @@ def _with_units(
 
 
 def _own_unit(kind: str, unit: str, label: str) -> str:
-    """Return the coordinate's unit, rad, m or 1, derived from a column's unit.
+    """Return the coordinate's unit, derived from a column's unit.
+
+    It is rad, m, 1, or "rad | m" if the file leaves it open, as in "rad/s | m/s".
 
     Args:
         kind: Kind of the column, such as qd.
@@ -169,7 +178,7 @@ def _own_unit(kind: str, unit: str, label: str) -> str:
         label: Label of the column, for messages.
 
     Raises:
-        ValueError: The unit is unknown.
+        ValueError: A column of this kind cannot have the unit.
     """
     if kind not in SUFFIXES:
         bases = {force: base for base, force in FORCE_UNITS.items()}
@@ -248,7 +257,12 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
 
 
 def _facts(text: str) -> dict[str, Any]:
-    """Return the facts in a JSON string; ValueError if malformed or of wrong type."""
+    """Return the facts in a JSON string.
+
+    Raises:
+        ValueError: The string is no JSON object, or a fact in _FACTS has another type
+            or, for effort_limit, an entry that is neither a number nor null.
+    """
     try:
         facts = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -267,9 +281,14 @@ def _facts(text: str) -> dict[str, Any]:
 
 
 def _contacts(content: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Remove and return the arrays of contacts; empty if there are none.
+    """Remove the arrays of contacts from `content` and return them; {} without any.
 
-    Raises ValueError if one of row, point and force is missing or malformed.
+    The keys of the result are row (count,), point and force (count, 3), and any other
+    name that begins with contacts. in the file.
+
+    Raises:
+        ValueError: There are such arrays, but row, point or force is missing or has
+            another shape or type.
     """
     names = [name for name in content if name.startswith(_CONTACTS)]
     contacts = {name.removeprefix(_CONTACTS): content.pop(name) for name in names}
@@ -286,9 +305,10 @@ def _contacts(content: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _labels(content: dict[str, np.ndarray], name: str) -> tuple[str, ...]:
-    """Remove and return an array of names or units; empty if it is missing.
+    """Remove the array `name` from `content` and return its strings, names or units.
 
-    Raises ValueError if it has more than one axis.
+    The result is empty if the array is missing. Raises ValueError if it has more than
+    one axis.
     """
     array = np.atleast_1d(content.pop(name, ()))
     if array.ndim != 1:
@@ -303,15 +323,18 @@ def _coordinates(
 ) -> Coordinates:
     """Return names and units of the columns.
 
-    If the file has no names, the model's are used; without a model, numbers from 1.
+    They are the arrays `positions`, `velocities` and their units in the file. Without
+    these, the names are the array `names`, else those of the model (with its units),
+    else numbers from 1; units are then "rad | m".
 
     Args:
-        content: Arrays of the file; arrays of names are removed.
-        columns: Arrays of columns by kind.
+        content: Arrays of the file; arrays of names that are used are removed.
+        columns: Arrays of columns by kind; q is needed.
         model: Robot or None.
 
     Raises:
-        ValueError: The numbers of names and units differ.
+        ValueError: There are not as many units as names, or an array of names has more
+            than one axis.
     """
     if all(name in content for name in _NAMES):
         parts = Coordinates(*(_labels(content, name) for name in _NAMES))
@@ -349,8 +372,9 @@ def read_motion(
 
     Raises:
         SettingError: The file cannot be read, its content is not valid, or a column is
-            missing; or a topic is given for an NPZ or CSV file.
-        ShapeError: Arrays of a bag do not match each other.
+            missing or repeated; or a topic is given for an NPZ or CSV file.
+        ShapeError: Arrays of a bag do not match each other, or the file has no names
+            and not as many columns as the robot has coordinates.
         UnsupportedError: The file is a bag, and rosbags is not installed.
     """
     file = Path(path)
@@ -367,9 +391,10 @@ def read_motion(
 
 
 def is_recording(name: str) -> bool:
-    """Return whether a name is a recorded run: a file of its types, or a bag folder.
+    """Return whether a path names a recorded run: a file or the folder of a bag.
 
-    A file need not exist; its suffix decides.
+    For a file the extension decides (.npz, .csv, .mcap, .db3, .bag); it need not exist.
+    A folder must have a metadata.yaml.
     """
     path = Path(name)
     return path.suffix in (*bags.TABLES, *bags.BAGS) or (
@@ -405,7 +430,8 @@ def check_output(path: str, option: str = "out") -> None:
 
     Args:
         path: Name of the file.
-        option: Command option that has the name, for messages; empty: none.
+        option: Name of the command option with this path, without dashes, for messages;
+            empty: none.
 
     Raises:
         SettingError: The extension is unknown, the folder is missing, or the path is a

@@ -106,7 +106,10 @@ class MotionRecord:
         return names.positions if kind in POSITIONS else names.velocities
 
     def column_indices(self, kind: str) -> dict[str, int]:
-        """Return the index of each column of a kind by name; the last if repeated."""
+        """Return the index of each column of a kind by name.
+
+        Of columns with the same name, the last one counts.
+        """
         return {name: k for k, name in enumerate(self.names(kind))}
 
     def units(self, kind: str) -> tuple[str, ...]:
@@ -122,9 +125,10 @@ class MotionRecord:
 
     @property
     def effort_limits(self) -> np.ndarray:
-        """Limits of the joint forces, (nv,); infinity where there is none.
+        """Limits of the joint forces, (nv,) [N·m | N]; infinity: no limit.
 
-        They are facts of the motion. All are infinity if it has no valid list of them.
+        They are read from facts["effort_limit"]. All are infinity if that is not a list
+        of nv entries.
         """
         limits = self.facts.get("effort_limit")
         if not isinstance(limits, list) or len(limits) != len(self.names("tau")):
@@ -148,7 +152,7 @@ class MotionRecord:
 
         Raises:
             UnsupportedError: matplotlib is not installed; says how to install it.
-            SettingError: The file cannot be written.
+            SettingError: The name of the file is not valid, or it cannot be written.
         """
         if path is not None:
             check_plot(path)
@@ -178,10 +182,10 @@ class MotionRecord:
         return array
 
     def of(self, model: Model) -> MotionRecord:
-        """Return the columns of a robot's coordinates, in its order.
+        """Return the motion with the columns of a robot's coordinates, in its order.
 
-        Names and units become the robot's; other columns are left out. Numbered columns
-        get the robot's names, see `named_by`.
+        Names and units become the robot's; other columns are left out. Kinds that the
+        motion lacks stay None. Numbered columns get the robot's names, see `named_by`.
 
         Raises:
             SettingError: A coordinate has no column, or more than one.
@@ -200,10 +204,11 @@ class MotionRecord:
         return replace(motion, coordinates=wanted, **columns)
 
     def named_by(self, model: Model) -> MotionRecord:
-        """Return the motion with a robot's names if its columns are only numbered.
+        """Return the motion with a robot's names and units if its columns are numbered.
 
-        A file without names has such columns; they are the robot's, in its order. Other
-        motions are returned unchanged.
+        Columns of a file without names are called 1, 2, ... with the unit "rad | m";
+        they are taken as the robot's, in its order. Other motions are returned
+        unchanged, also if the robot itself has such a name.
 
         Raises:
             ShapeError: The columns are numbered, and not as many as the robot's.
@@ -245,8 +250,10 @@ class MotionRecord:
     def checked(self, kinds: Sequence[str]) -> MotionRecord:
         """Check times and numbers; return the record itself.
 
+        Times must be finite and strictly increasing.
+
         Args:
-            kinds: Kinds of columns that must exist and be finite.
+            kinds: Kinds of columns, such as "qd", that must exist and be finite.
 
         Raises:
             SettingError: A kind is missing, or times do not increase; names the row,
@@ -291,7 +298,7 @@ def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> Non
 def _order(
     kind: str, wanted: Sequence[str], there: Sequence[str], robot: str
 ) -> list[int]:
-    """Return the column indices of a robot's coordinates.
+    """Return for each of a robot's coordinates the index of its column.
 
     Args:
         kind: Kind of the columns, for messages.

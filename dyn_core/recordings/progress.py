@@ -43,6 +43,6 @@ class RowProgress:
             self._width = len(line)
 
     def end(self) -> None:
-        """End the line, if one was shown."""
+        """Print a line break on standard error, if a progress line was shown."""
         if self.shown > self.start:
             print(file=sys.stderr)

@@ -47,7 +47,7 @@ class Recording:
             (dyn_core.contact.stepping.reports); empty without a world.
         counters: Number of refused, late or not converged events, by name.
         cycle_time: Wall time of controller and steps in each row, (rows,) [s].
-        steps: All steps without a World; None if unknown.
+        steps: All steps of a run without a World; None with a World, or if unknown.
         joint_friction, joint_springs: Whether joint friction and joint springs acted.
     """
 
@@ -118,7 +118,7 @@ class Recording:
         forwards.save_run(self, path)
 
     def show(self, model: Model | None = None) -> Any:
-        """Return a view of the run for a notebook; needs the extra `view`.
+        """Return an animated view of the run for a notebook; needs the extra `view`.
 
         Args:
             model: Robot; None: the model of the run.

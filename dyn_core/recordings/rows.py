@@ -31,7 +31,8 @@ def inverse_dynamics(
 ) -> MotionRecord:
     """Return the motion with the joint forces that cause it; joint springs act.
 
-    Joint forces that the motion has are replaced.
+    Joint forces that the motion has are replaced; `record` is unchanged. The result has
+    only the robot's columns, in its order, and the velocities and accelerations used.
 
     Args:
         model: Robot.
@@ -50,6 +51,7 @@ def inverse_dynamics(
             estimated, or the cut-off frequency is out of range or has no effect.
         NonFiniteError: A number is not finite; says the row.
         UnsupportedError: The solver is of another kind, or does not support this robot.
+        SolverNotFound: No solver has this name.
     """
     motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
     program = _program(INVERSE_DYNAMICS, model, solver_name, joint_friction, engine)
@@ -66,7 +68,8 @@ def forward_dynamics(
 ) -> MotionRecord:
     """Return the motion with the accelerations that its joint forces cause.
 
-    Joint springs act. Accelerations that the motion has are replaced.
+    Joint springs act. Accelerations that the motion has are replaced; `record` is
+    unchanged. The result has only the robot's columns, in its order.
 
     Args:
         model: Robot.
@@ -78,8 +81,10 @@ def forward_dynamics(
         progress: Whether to show progress on a terminal.
 
     Raises:
-        SettingError, NonFiniteError: The motion is invalid; says the row.
+        SettingError: A column is missing, times do not increase, or there is no row.
+        NonFiniteError: A number or a result is not finite; says the row.
         UnsupportedError: The solver is of another kind, or does not support this robot.
+        SolverNotFound: No solver has this name.
     """
     motion = record.of(model).checked(["q", "qd", "tau"])
     program = _program(FORWARD_DYNAMICS, model, solver_name, joint_friction, engine)

@@ -91,9 +91,11 @@ def _contacts(run: Recording) -> dict[str, np.ndarray]:
 
 
 def contact_forces(run: Recording) -> dict[str, np.ndarray]:
-    """Return `row`, `point` [m] and `force` [N] of contacts in each row's last step.
+    """Return the contacts in the last step of each row, as arrays by name.
 
-    Empty without reports.
+    The arrays have one entry for each contact: `row` (count,), the index of the row,
+    `point` [m] and `force` [N] in the world frame, (count, 3). The dict is empty for a
+    run without reports.
     """
     if not run.reports:
         return {}
@@ -125,7 +127,12 @@ def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
 
 
 def robot_facts(model: Model) -> dict[str, Any]:
-    """Return facts on a robot for a report: name, hash, source, joints, limits."""
+    """Return facts on a robot for a report, by name, of JSON types.
+
+    They are robot (its name), model_hash, read_from (file or kind of the source),
+    source (name, else file, else empty), root_joint, joints (kind by name), and
+    effort_limit as in limit_facts.
+    """
     return {
         "robot": model.name,
         "model_hash": model_hash(model),
@@ -138,15 +145,20 @@ def robot_facts(model: Model) -> dict[str, Any]:
 
 
 def limit_facts(model: Model) -> dict[str, Any]:
-    """Return the fact `effort_limit` of a robot: a list, None where it has no limit."""
+    """Return {"effort_limit": limits} of a robot, a list of nv entries [N·m | N].
+
+    An entry is None if the limit is infinite or not above 0.
+    """
     finite = [None if not 0 < x < np.inf else float(x) for x in model.effort_limit]
     return {"effort_limit": finite}
 
 
 def model_hash(model: Model) -> str:
-    """Return 16 hexadecimal digits that change with any change of the dynamics.
+    """Return 16 hexadecimal digits that identify a robot's dynamics.
 
-    They depend on names, tree, joints, inertias, passive forces, limits, gravity.
+    They depend on names of joints and loops, tree, joints, inertias, damping, friction,
+    springs and armature of joints, limits and gravity. Frames, sizes and functions of
+    loops, and point springs, do not count.
     """
     parts: list[Any] = [tuple(model.names[1:]), tuple(model.parent), model.nv]
     for i in model.bodies:
@@ -170,7 +182,7 @@ def model_hash(model: Model) -> str:
 
 
 def _shown(item: tuple[str, Any]) -> str:
-    """Return an attribute of a joint as text; a function by its name."""
+    """Return an attribute of a joint (key, value) as text; a function by its name."""
     key, value = item
     return f"{key} {getattr(value, '__name__', value)}"
 
@@ -181,7 +193,11 @@ def _numbers(values: Any) -> list[float]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python, the packages that compute, and the machine."""
+    """Return the versions of Python and the packages that compute, and the machine.
+
+    The keys are python, the names in _DISTRIBUTIONS ("not installed" if a package is
+    missing), and machine, the operating system and processor architecture.
+    """
     known = {"python": platform.python_version()}
     for name in _DISTRIBUTIONS:
         try:

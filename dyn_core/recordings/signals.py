@@ -30,7 +30,13 @@ def interpolated(t: np.ndarray, columns: np.ndarray, samples: np.ndarray) -> np.
 def without_turns(model: Model, name: str, column: np.ndarray) -> np.ndarray:
     """Return positions of a joint, (rows,), without full turns if it is continuous.
 
-    Jumps by full turns are removed; numbers that are not finite stay.
+    Differences between consecutive finite positions become at most half a turn; numbers
+    that are not finite stay. The column of any other joint is returned itself.
+
+    Args:
+        model: Robot.
+        name: Name of the joint.
+        column: Positions, (rows,) [rad | m].
     """
     if model.joint_kind(name) != "continuous":
         return column
@@ -40,10 +46,15 @@ def without_turns(model: Model, name: str, column: np.ndarray) -> np.ndarray:
 
 
 def checked_cutoff(cutoff: float, rate: float) -> float:
-    """Return the cut-off frequency of a low-pass filter [Hz].
+    """Check the cut-off frequency of a low-pass filter and return it as a float [Hz].
+
+    Args:
+        cutoff: Cut-off frequency [Hz].
+        rate: Sampling rate [Hz].
 
     Raises:
-        SettingError: It is not above 0, or above NYQUIST times the sampling rate.
+        SettingError: The cut-off frequency is not a number above 0 and at most NYQUIST
+            times the sampling rate.
     """
     if not isinstance(cutoff, Real) or not 0 < cutoff <= NYQUIST * rate:
         shown = f"{cutoff:g} Hz" if isinstance(cutoff, Real) else f"is {cutoff!r}"
@@ -56,7 +67,9 @@ def checked_cutoff(cutoff: float, rate: float) -> float:
 
 
 def low_pass(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Return columns filtered forward and backward, without phase, (samples, n).
+    """Return columns filtered forward and backward, without phase shift, (samples, n).
+
+    The filter is a Butterworth filter of order ORDER; NaN spreads to its column.
 
     Args:
         x: Signals on an even grid, (samples, n).

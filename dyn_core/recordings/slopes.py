@@ -27,7 +27,8 @@ def with_slopes(
     """Return a motion with velocities and accelerations; given ones are unchanged.
 
     Accelerations are derivatives of given velocities, else second derivatives of the
-    positions. Positions of continuous joints may jump by full turns.
+    positions. Positions of continuous joints may jump by full turns. What was estimated
+    is a note in the result; a motion with both is returned itself.
 
     Args:
         model: Robot whose coordinates the motion has, in its order.
@@ -73,8 +74,8 @@ def with_slopes(
 def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
     """Return positions with one column for each velocity, (rows, nv).
 
-    Jumps of continuous joints by full turns are removed. Raises a SettingError for a
-    joint of several coordinates.
+    Jumps of continuous joints by full turns are removed. `q` has the positions,
+    (rows, nq). Raises a SettingError for a joint with several coordinates.
     """
     columns = np.empty((len(q), model.nv))
     for name in model.joint_names:
@@ -97,7 +98,8 @@ def _slope(
     Args:
         t: Times, increasing, (rows,) [s].
         x: Columns, (rows, n).
-        cutoff: Cut-off frequency of a low-pass filter before it [Hz]; None: no filter.
+        cutoff: Cut-off frequency of the low-pass filter that is applied to x before
+            [Hz]; None: no filter.
         order: Order of the derivative, 1 or 2.
 
     Raises:
