@@ -38,14 +38,17 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _take_one() -> list[int]:
-    """Set each library to one thread; return the previous numbers."""
+    """Set each library to one thread; return the previous numbers of threads.
+
+    The numbers are in the order of _switches().
+    """
     before = [read() for read, _ in _switches()]
     _set_back([1] * len(before))
     return before
 
 
 def _set_back(counts: list[int]) -> None:
-    """Set the number of threads of each library."""
+    """Set the number of threads of each library, in the order of _switches()."""
     for (_, set_threads), count in zip(_switches(), counts, strict=True):
         set_threads(count)
 
@@ -55,7 +58,7 @@ _ONE_THREAD = CommonSetting(_take_one, _set_back)
 
 @once
 def _switches() -> tuple[Switch, ...]:
-    """Return (read, set) functions for each OpenBLAS beside NumPy and SciPy."""
+    """Return (read, set) functions for each OpenBLAS installed with NumPy or SciPy."""
     import scipy
 
     switches: list[Switch | None] = []
@@ -67,9 +70,9 @@ def _switches() -> tuple[Switch, ...]:
 
 
 def _switch(path: Path) -> Switch | None:
-    """Return (read, set) functions of a library.
+    """Return functions that read and set the number of threads of a library.
 
-    None if it lacks them or fails to load.
+    The result is None if the library lacks them or fails to load. `path` is its file.
     """
     try:
         library = ctypes.CDLL(str(path))

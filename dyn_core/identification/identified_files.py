@@ -138,9 +138,10 @@ def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
 
 
 def _write_whole_sidecar(path: Path, model: Model) -> None:
-    """Write a sidecar to `path`: the robot's own, with identified joints and springs.
+    """Write the robot's sidecar, with identified joints and springs, to `path`.
 
-    Without a sidecar of the robot, joints and springs alone.
+    It is the sidecar that the robot was read with, in which friction, rotors and
+    springs of joints are replaced; without such a file, it has only these.
     """
     content: dict[str, Any] = {}
     source = model.source.sidecar
@@ -158,7 +159,9 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
 
 
 def urdf_of(model: Model) -> str:
-    """Return the robot's URDF with its masses, inertias, friction and placements.
+    """Return the text of the robot's URDF file with the robot's parameters.
+
+    They are masses, inertias, damping, dry friction and origins of joints.
 
     Only elements that differ from the file are replaced; comments are preserved.
 
@@ -199,9 +202,9 @@ def _differs(one: RigidInertia, other: RigidInertia) -> bool:
 
 
 def _put_inertia(link: ElementTree.Element, I: RigidInertia) -> None:
-    """Replace the inertia of a link element; remove it for a mass of zero.
+    """Replace the <inertial> of a <link>; remove it if the mass is zero.
 
-    The inertia is about the centre of mass, in the link's axes.
+    The new element has the inertia about the centre of mass, in the link's axes.
     """
     for old in link.findall("inertial"):
         link.remove(old)
@@ -220,7 +223,13 @@ def _put_inertia(link: ElementTree.Element, I: RigidInertia) -> None:
 
 
 def _put_joint(joint: ElementTree.Element, old: JointSpec, new: JointSpec) -> None:
-    """Write damping, friction and origin of a joint element where they differ."""
+    """Set damping, friction and origin of a <joint> to those of `new` if they differ.
+
+    Args:
+        joint: Element that is modified.
+        old: Joint in the file.
+        new: Joint of the robot.
+    """
     changed = {
         name: repr(float(getattr(new, name)))
         for name in ("damping", "friction")

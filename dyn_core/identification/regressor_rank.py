@@ -53,13 +53,15 @@ class BaseParameters:
     def gap(self) -> float:
         """Ratio of the smallest nonzero to the largest neglected singular value.
 
-        Infinite if all or none are neglected.
+        It is infinite if all singular values, or none, are neglected.
         """
         s, r = self.singular_values, self.rank
         return float(s[r - 1] / max(s[r], 1e-300)) if 0 < r < len(s) else np.inf
 
     def expression(self, k: int, digits: int = 4) -> str:
-        """Return base parameter k as a sum of parameters with factors.
+        """Return base parameter k as text, a sum of parameters with factors.
+
+        The parameter of the independent column comes first.
 
         Args:
             k: Index of the base parameter.
@@ -136,7 +138,7 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def regressor_of(layout: Layout) -> Any:
-    """Return the Program of a layout's regressor, (samples, nv, np)."""
+    """Return the Program of a layout's regressor: q, qd, qdd -> (samples, nv, np)."""
     choices = {"friction": "damping" in layout.groups}
     choices["rotors"] = "armature" in layout.groups
     return solver("regressor").build(layout.model, **choices)
@@ -160,10 +162,13 @@ class Labelled(Protocol):
 def column_lengths(layout: Labelled, A: np.ndarray, tolerance: float) -> np.ndarray:
     """Return the lengths of columns, (n,); zero for columns of rounding errors alone.
 
+    A column has only rounding errors if its length is at most `tolerance` times the
+    largest length of a column of the same kind.
+
     Args:
         layout: Names and kinds of the columns.
         A: Rows, (rows, n).
-        tolerance: Relative threshold among columns of the same kind.
+        tolerance: Relative threshold.
     """
     lengths = np.sqrt((A * A).sum(axis=0))
     kinds = np.array(layout.kinds)

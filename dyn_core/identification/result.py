@@ -85,7 +85,15 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
 
 
 def _value(path: str | os.PathLike[str], row: list[str]) -> float:
-    """Return the value in a row of a table; raise a SettingError if it has none."""
+    """Return the number in the second cell of a row of a table.
+
+    Args:
+        path: File, for messages.
+        row: Cells of the row: name, value, ...
+
+    Raises:
+        SettingError: There is no second cell, or it is no number.
+    """
     try:
         return float(row[1])
     except (ValueError, IndexError) as error:
@@ -93,7 +101,7 @@ def _value(path: str | os.PathLike[str], row: list[str]) -> float:
 
 
 def _no_table(path: str | os.PathLike[str], reason: str) -> SettingError:
-    """Return the error for a file that is no table."""
+    """Return (not raise) the error for a file that is no table of parameters."""
     valid = "rows of name, value"
     message = f"{path}: no table of parameters: {reason}; valid: {valid}"
     return SettingError(message, "parameters")
@@ -104,13 +112,16 @@ def _with_names(
 ) -> Model:
     """Return the robot with values of parameter paths; a delay is ignored.
 
+    Numbers of a path that have no value are unchanged.
+
     Args:
         model: Robot.
         path: File, for messages.
         values: Values by name, such as PATH, PATH:part or PATH[k].
 
     Raises:
-        SettingError: The robot has no such parameter.
+        SettingError: The robot has no such parameter, or the parameter no such number.
+        ModelError: No robot can have the values.
     """
     values = {k: v for k, v in values.items() if k != "delay"}
     paths = dict.fromkeys(re.sub(r"(:\w+|\[\d+\])$", "", name) for name in values)
@@ -151,7 +162,10 @@ class CrossValidation:
 
     @property
     def ratio(self) -> float:
-        """Ratio of residuals on held-out to fitted rows; near 1: no overfitting."""
+        """Ratio of residuals on held-out to fitted rows; near 1: no overfitting.
+
+        It is the root mean square over the coordinates of new / fitted.
+        """
         return float(np.sqrt(np.mean((self.new / self.fitted) ** 2)))
 
 
@@ -215,10 +229,14 @@ class Identification:
         )
 
     def __getitem__(self, name: str) -> float | np.ndarray:
-        """Return a parameter by name, or all numbers of a path as an array.
+        """Return the identified value of a parameter, or all values of a path.
+
+        Args:
+            name: Name of a parameter, such as "tool.payload:m", for a float; or the
+                part of names before the colon, such as "tool.payload", for an array.
 
         Raises:
-            SettingError: There is no such parameter.
+            SettingError: No name, and no part before a colon, is equal to `name`.
         """
         places = [
             k for k, x in enumerate(self.names) if name in (x, x.partition(":")[0])
@@ -235,14 +253,20 @@ class Identification:
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Names of parameters that no joint force of this motion depends on."""
+        """Names of parameters that are in no base parameter.
+
+        No joint force of this motion depends on them.
+        """
         seen = np.zeros(len(self.names), bool)
         seen[np.abs(self.base.regrouping).sum(axis=0) > 0] = True
         return tuple(x for x, s in zip(self.names, seen, strict=True) if not s)
 
     @property
     def combined(self) -> tuple[str, ...]:
-        """Base parameters of several parameters, as sums with factors."""
+        """Base parameters that combine several parameters, each as a sum with factors.
+
+        Base parameters that are a single parameter are left out.
+        """
         many = np.count_nonzero(self.base.regrouping, axis=1) > 1
         return tuple(self.base.expression(int(k)) for k in np.flatnonzero(many))
 
@@ -279,8 +303,10 @@ class Identification:
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Return a matplotlib figure of the parameters with their priors.
 
-        It contains parameters that changed or are determined by themselves, smallest
-        relative deviation first, at most MOST_PARAMETERS.
+        It contains parameters that changed or have a finite standard deviation, at most
+        MOST_PARAMETERS. The order is by standard deviation relative to the value (the
+        larger of result and prior), smallest first. The picture is written if `path` is
+        given.
 
         Args:
             path: Picture file; None: no file is written.
@@ -310,6 +336,10 @@ class Identification:
     def plot_friction(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Return a matplotlib figure of joint friction over speed, before and after.
 
+        The speeds go up to the velocity limit of each joint (of its first coordinate),
+        or to 1 rad/s or m/s without a limit. Without `before`, both curves are of the
+        identified robot.
+
         Args:
             path: Picture file; None: no file is written.
 
@@ -336,7 +366,7 @@ class Identification:
         return figure
 
     def save(self, path: str | os.PathLike[str]) -> tuple[Path, ...]:
-        """Write the identified robot; return the files.
+        """Write the identified robot or its parameters; return the paths of the files.
 
         Args:
             path: NAME.urdf: copy of the robot's URDF with identified masses, inertias
@@ -359,7 +389,7 @@ class Identification:
 
 
 def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
-    """Return a joint's friction at speeds, same shape [N·m | N].
+    """Return a joint's friction at speeds, an array of their shape [N·m | N].
 
         t = tanh(speed / friction_speed)
         damping speed + t (friction + friction_asymmetry t
@@ -367,8 +397,11 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
 
     Args:
         model: Robot.
-        joint: Name of the joint.
+        joint: Name of a moving joint; of several coordinates the first one counts.
         speed: Joint velocities [rad/s | m/s].
+
+    Raises:
+        ModelError: The robot has no such moving joint.
     """
     numbers = (
         "damping",

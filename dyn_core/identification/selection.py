@@ -84,7 +84,11 @@ class Unknowns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names: JOINT:m or JOINT.damping of the layout, PATH or PATH:part, delay."""
+        """Name of each parameter.
+
+        First those of the layout, such as JOINT:m or JOINT.damping; then those of the
+        paths, PATH, PATH:part or PATH[k]; last "delay".
+        """
         every = [name for path in self.paths for name in number_names(self.model, path)]
         mine = self.layout.names if self.layout else ()
         return (*mine, *(every[k] for k in self.chosen), *("delay",) * self.delay)
@@ -140,10 +144,11 @@ class Unknowns:
         return self.scale_of(self.values)
 
     def scale_of(self, prior: np.ndarray) -> np.ndarray:
-        """Return the largest absolute value in a prior of each parameter's kind, (n,).
+        """Return a typical size of each parameter, (n,).
 
-        Where it is zero: a typical size of the kind, or 1 with a layout (except speeds
-        and the delay).
+        It is the largest absolute value of the parameter's kind in the prior (n,). If
+        this is zero, it is a typical size of the kind, or with a layout 1 (except for
+        speeds and the delay).
         """
         kinds = np.array(self.kinds)
         usual = {k: 1.0 if self.layout else _SIZES.get(k, 1.0) for k in self.kinds}
@@ -154,7 +159,9 @@ class Unknowns:
         return np.array([largest[k] for k in self.kinds])
 
     def path_values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """Return all numbers of each path, the sought ones replaced.
+        """Return all numbers of each path, by path, with the sought ones replaced.
+
+        Numbers that are not sought are the robot's. The dict is empty without paths.
 
         Args:
             numbers: Values of all unknowns, (n,).
@@ -177,8 +184,9 @@ class Unknowns:
             consistent: Whether bodies, friction and rotors must be physical.
 
         Raises:
-            SettingError: A name is unknown, an interval is empty, or with `consistent`
-                a bound applies to a body.
+            SettingError: `more` is not a mapping, a name is unknown, an interval is
+                empty or not two numbers, or with `consistent` a bound applies to one of
+                the ten inertial parameters of a body.
         """
         high = np.full(len(self.kinds), np.inf)
         low = -high
@@ -205,14 +213,15 @@ class Unknowns:
         return low, high
 
     def places(self, what: str, name: str) -> list[int]:
-        """Return the indices of a parameter, or of all parameters of a path.
+        """Return the indices of a parameter, or of all sought parameters of a path.
 
         Args:
             what: Name of the setting, for messages.
-            name: Name of a parameter or path.
+            name: Name of a parameter, such as "tool.payload:m", or the part of names
+                before the colon, such as "tool.payload".
 
         Raises:
-            SettingError: It is not sought.
+            SettingError: No sought parameter has this name.
         """
         names = self.names
         places = [k for k, x in enumerate(names) if name in (x, x.partition(":")[0])]
@@ -231,7 +240,7 @@ class Unknowns:
                 None: the robot's values.
 
         Raises:
-            ShapeError: The number of values is wrong.
+            ShapeError: The number of values is wrong, or they are no numbers.
             SettingError: A name is unknown, or a deviation is not above 0.
         """
         deviations = np.full(len(self.kinds), np.inf)
@@ -257,10 +266,12 @@ class Unknowns:
 
 
 def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
-    """Return prior values as an array: one number, or `count` numbers.
+    """Return prior values as an array: one number, (), or `count` numbers, (count,).
+
+    `name` is the parameter or path, for errors.
 
     Raises:
-        ShapeError: The number of values is different.
+        ShapeError: The number of values is different, or they are no numbers.
     """
     array = float_array(f"prior of {name}", values, f"{count} numbers")
     if array.ndim > 1 or (array.ndim == 1 and len(array) != count):
@@ -269,7 +280,11 @@ def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
 
 
 def _interval(name: str, pair: Any) -> tuple[float, float]:
-    """Return the ends of an interval; SettingError unless it is (least, largest)."""
+    """Return the ends (least, largest) of an interval as floats.
+
+    SettingError unless `pair` is two numbers, the first less than the second. `name` is
+    the parameter, for the error.
+    """
     try:
         low, high = (float(x) for x in pair)
     except (TypeError, ValueError):
@@ -282,7 +297,11 @@ def _interval(name: str, pair: Any) -> tuple[float, float]:
 
 
 def number_names(model: Model, path: str) -> list[str]:
-    """Return the names of a path's numbers: PATH, PATH:part or PATH[k]."""
+    """Return the names of a path's numbers, in the order of model.parameter(path).
+
+    They are PATH for one number, else PATH:part for numbers with names, such as
+    LINK.com:x, else PATH[k], k from 0. Raises ModelError for an unknown path.
+    """
     size = len(model.parameter(path))
     parts = _PARTS.get(path.rpartition(".")[2])
     if parts and len(parts) == size:
@@ -360,7 +379,10 @@ def select(
 
 
 def _asked(only: Any) -> list[str]:
-    """Return groups and paths as a list; SettingError if it is empty or no names."""
+    """Return groups and paths as a list of strings; a single string is accepted.
+
+    SettingError if the list is empty or has an entry that is no string.
+    """
     one = isinstance(only, str) or not isinstance(only, Iterable)
     asked = [only] if one else list(only)
     if not asked or not all(isinstance(x, str) for x in asked):
@@ -413,7 +435,8 @@ def _names_of(
         covered: Joint parameters that the layout contains already.
 
     Raises:
-        SettingError: There is no such group or path.
+        SettingError: There is no such group or path, or for the group payload the robot
+            has not exactly one link that can carry it.
     """
     joints = [n for n in model.joint_names if len(model.parameter(f"{n}.damping"))]
     if entry == "friction":
@@ -441,7 +464,10 @@ def _names_of(
 
 
 def _point_springs(model: Model) -> list[str]:
-    """Return the paths of springs between points: rest lengths, then stiffnesses."""
+    """Return the parameter paths of springs between points.
+
+    First SPRING.rest_length of all springs, then SPRING.stiffness of all.
+    """
     return [x for x in parameter_paths.paths(model) if x.endswith(".rest_length")] + [
         f"{x.rpartition('.')[0]}.stiffness"
         for x in parameter_paths.paths(model)
@@ -450,10 +476,12 @@ def _point_springs(model: Model) -> list[str]:
 
 
 def _tool(model: Model) -> str:
-    """Return the link that carries a payload: the only moving link without children.
+    """Return the name of the link that carries a payload.
+
+    It is the only moving link that is no parent of a joint, fixed joints included.
 
     Raises:
-        SettingError: There are none or several.
+        SettingError: There is no such link, or several.
     """
     joints = model.build.description.joints
     parents = {joint.parent for joint in joints}

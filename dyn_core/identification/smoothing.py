@@ -53,9 +53,9 @@ class SmoothMotion:
         return self.rate_of(self.tau)
 
     def rate_of(self, x: np.ndarray) -> np.ndarray:
-        """Return the time derivative of signals on the same grid, (samples, n).
+        """Return the time derivative of signals x on the same grid, (samples, n).
 
-        Differences are taken within each part.
+        It is computed by central differences within each part.
         """
         pieces = np.split(x, list(self.parts))
         return np.concatenate([_derivative(y, self.rate) for y in pieces])
@@ -63,10 +63,9 @@ class SmoothMotion:
     def earlier(self, seconds: float) -> SmoothMotion:
         """Return the motion at t - seconds together with the joint forces at t.
 
-        The motion itself if `seconds` is 0.
-
-        Positions, velocities and accelerations are interpolated by cubic splines;
-        samples whose motion lies outside of their part are left out.
+        Positions, velocities, accelerations and slope are interpolated by cubic
+        splines; samples whose motion lies outside of their part are left out. The
+        motion itself is returned if `seconds` is 0.
 
         Args:
             seconds: Delay of the joint forces [s].
@@ -103,7 +102,10 @@ class SmoothMotion:
         return replace(self, **changes, parts=tuple(starts[1:]))
 
     def filtered(self, x: np.ndarray) -> np.ndarray:
-        """Return signals on the same grid, (samples, n), through the same filter."""
+        """Return signals x on the same grid, (samples, n), through the same filter.
+
+        Each part is filtered by itself.
+        """
         pieces = np.split(x, list(self.parts))
         return np.concatenate([low_pass(y, self.rate, self.cutoff) for y in pieces])
 
