@@ -66,7 +66,7 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
 
 
 def _check_robot_attributes(robot: Element, findings: Findings) -> None:
-    """Add findings for a namespace, an unknown version and unknown attributes."""
+    """Add notes on namespace, unknown version and unknown attributes of <robot>."""
     for key, value in robot.attrib.items():
         if key == "xmlns":
             what = f'the namespace of <robot xmlns="{value}"> is left out'
@@ -101,12 +101,15 @@ def _note_left_out(
 
 
 def _has_xacro(robot: Element) -> bool:
-    """Return whether a robot has unexpanded xacro elements."""
+    """Return whether a direct child of <robot> is an unexpanded xacro element."""
     return any(child.tag.startswith("xacro:") for child in robot)
 
 
 def _add_world(robot: Element, findings: Findings) -> None:
-    """Add the link `world`, with a finding, if joints refer to it and it is missing."""
+    """Add an empty link `world` if it is the parent of a joint and missing.
+
+    The addition is a note in `findings`.
+    """
     if any(link.get("name") == WORLD for link in robot.iter("link")):
         return
     if any(parent.get("link") == WORLD for parent in robot.iter("parent")):
@@ -121,9 +124,10 @@ def _parts(
     many: Iterable[str],
     findings: Findings,
 ) -> tuple[dict[str, Element], list[Element]]:
-    """Return the known children by tag, and the list of those that may be repeated.
+    """Return two results: children in `single` by tag, and the list of those in `many`.
 
-    Unknown and repeated children are findings.
+    Unknown children, and repeated children in `single`, of which the first counts, are
+    left out with a note.
 
     Args:
         owner: link or joint, and its name.
