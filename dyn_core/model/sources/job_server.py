@@ -21,7 +21,10 @@ Read = Callable[[int], bytes]
 
 
 def write(target: int, head: Mapping[str, Any], data: bytes = b"") -> None:
-    """Write a message (JSON mapping, bytes) to a file descriptor."""
+    """Write a message, the JSON mapping `head` and bytes, to a file descriptor.
+
+    Waits until all is written. BrokenPipeError if the other side is gone.
+    """
     line = json.dumps(head).encode()
     for part in (_SIZES.pack(len(line), len(data)), line, data):
         rest = memoryview(part)
@@ -58,7 +61,12 @@ def _exactly(source: Read, size: int) -> bytes:
 
 
 def main() -> None:
-    """Serve jobs until the parent is gone, or for IDLE seconds without a job."""
+    """Serve jobs from standard input until it ends, or for IDLE seconds without a job.
+
+    The first message has `path` (sys.path) and `job` (the job's file); each further one
+    is a job, which runs in a forked process. Results, questions and `status`, the exit
+    status of a job that failed, are written to standard output.
+    """
     target = os.dup(1)
     os.dup2(2, 1)  # output of libraries must not mix with messages
 
@@ -88,7 +96,8 @@ def _serve(
 ) -> None:
     """Run one job within its bounds, write its result, and end this process.
 
-    Exit status 0: result written, 2: out of memory, 1: any other failure.
+    It never returns. Exit status 0: result written, 2: out of memory, 1: any other
+    failure. The process ends by SIGXCPU if its CPU time is over.
 
     Args:
         job: Globals of the job's file, with the function `run`.

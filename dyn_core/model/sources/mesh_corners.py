@@ -87,7 +87,10 @@ def _numbers(rows: list[list[bytes]]) -> np.ndarray:
 
 
 def _stl_corners(content: bytes) -> np.ndarray:
-    """Return the vertices of a binary or ASCII STL, three for each face."""
+    """Return the vertices of a binary or ASCII STL, (n, 3), three for each face.
+
+    Raises ValueError if a vertex of an ASCII file is not three numbers.
+    """
     count = struct.unpack_from("<I", content, 80)[0] if len(content) >= 84 else 0
     size = 84 + 50 * count
     # Some binary files also begin with "solid": the size decides.
@@ -99,9 +102,9 @@ def _stl_corners(content: bytes) -> np.ndarray:
 
 
 def _obj_corners(content: bytes) -> np.ndarray:
-    """Return the vertices of the faces of an OBJ.
+    """Return the vertices of the faces of an OBJ, (n, 3), repeated for each face.
 
-    Raise ValueError for invalid lines.
+    Raises ValueError if a vertex is not three numbers, or a face has no valid index.
     """
     rows: list[list[bytes]] = []
     used: list[int] = []
@@ -117,10 +120,15 @@ def _obj_corners(content: bytes) -> np.ndarray:
 
 
 def _corner(entry: bytes, count: int) -> int:
-    """Return the index of a face's vertex; negative numbers count back from the last.
+    """Return the index, from 0, of a face's vertex in an OBJ.
+
+    Args:
+        entry: Entry of the face, such as 3, -1 or 3/1/2: the number counts from 1, or
+            if negative back from the last vertex.
+        count: Number of vertices so far.
 
     Raises:
-        ValueError: The entry is no number, or there is no such vertex among `count`.
+        ValueError: The entry does not begin with a number, or there is no such vertex.
     """
     try:
         number = int(entry.partition(b"/")[0])
@@ -135,10 +143,10 @@ def _corner(entry: bytes, count: int) -> int:
 
 
 def _other_corners(path: Path) -> np.ndarray:
-    """Return the vertices of a mesh of another kind, such as DAE, read by coal.
+    """Return the vertices (n, 3) of a mesh of another kind, such as DAE, read by coal.
 
     Raises:
-        ValueError: coal is not installed, or cannot read the file.
+        ValueError: coal is not installed, or cannot read the file in time.
     """
     if importlib.util.find_spec("coal") is None:
         raise ValueError(

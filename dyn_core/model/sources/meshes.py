@@ -48,7 +48,10 @@ def mesh_file(
 
 
 def _missing(file: str, link: str, reason: str) -> ModelError:
-    """Return the ModelError of a missing mesh."""
+    """Return (not raise) the ModelError of a missing mesh.
+
+    `file` is its path or address, `link` the name of the link.
+    """
     return ModelError(
         f"link '{link}': no mesh {file}: {reason}; valid: a file, and packages in"
         " dyn.load(..., package_paths=[FOLDER]) or World(packages={NAME: FOLDER})",

@@ -25,8 +25,10 @@ Folders = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
 def package_folders(paths: Folders) -> tuple[Path, ...]:
     """Return the folders of `package_paths`, one or several, as absolute paths.
 
+    ~ is expanded.
+
     Raises:
-        ModelError: An entry is not an existing folder, or not a path.
+        ModelError: An entry is not an existing folder, is empty, or not a path.
     """
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if not isinstance(several, Sequence) or not all(
@@ -58,7 +60,7 @@ class Packages:
         self.used: dict[str, Path] = {}
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a package.
+        """Return the folder of a package, and record it in `used`.
 
         Raises:
             ModelError: The package is not found, or the name is not valid; names the
@@ -69,8 +71,11 @@ class Packages:
     def resolve(self, address: str) -> Path:
         """Return the path of the file or folder of a package:// address.
 
+        The folder of the package is recorded in `used`.
+
         Raises:
-            ModelError: It does not exist; names the folders searched.
+            ModelError: The package or file does not exist, or the name of the package
+                is not valid; names the folders searched.
         """
         name, _, rest = address.removeprefix(SCHEME).lstrip("/").partition("/")
         return self._first(name, rest, f"nothing is at {address}") / rest
@@ -80,7 +85,8 @@ class Packages:
 
         It is recorded in `used`, unless another folder of this package is.
 
-        Raises ModelError with the text `fault` if there is none.
+        Raises ModelError with the text `fault` if there is none, or the name is not
+        valid.
         """
         if not _NAME.fullmatch(name):
             raise ModelError(f"{fault}: '{name}' is no name of a package")
@@ -91,7 +97,10 @@ class Packages:
         raise ModelError(f"{fault}; searched: {self.searched()}", name)
 
     def _candidates(self, name: str) -> Iterator[Path]:
-        """Yield possible folders of a package, in order of priority."""
+        """Yield possible folders of a package, in order of priority.
+
+        They need not exist.
+        """
         for path in self.paths:
             yield from _below(path, name)
         for folder in self.file.parents if self.file is not None else ():
@@ -119,7 +128,10 @@ def _environment(variable: str) -> list[Path]:
 
 
 def _below(path: Path, name: str) -> Iterator[Path]:
-    """Yield possible folders of a package at or below a search path."""
+    """Yield possible folders of a package at or below a search path, path/NAME first.
+
+    The first need not exist. `name` is the name of the package.
+    """
     yield path / name
     if _is_package(path, name):
         yield path

@@ -95,7 +95,10 @@ def _run(name: str) -> dict[str, Any]:
         raise ModelError(f"{TITLE} is not installed; pip install {TITLE}", name)
 
     def cached(repository: str, commit: str | None = None) -> str:
-        """Return the cached folder of a repository, in place of clone_to_cache."""
+        """Return the cached folder of a repository, in place of clone_to_cache.
+
+        Arguments and errors as in `_cached`.
+        """
         return str(_cached(name, repository, commit))
 
     def importing(
@@ -122,15 +125,17 @@ def _run(name: str) -> dict[str, Any]:
 
 
 def _cached(name: str, repository: str, commit: str | None) -> Path:
-    """Return the folder of a repository in the cache.
+    """Return the folder of a repository in the cache; nothing is downloaded.
 
     Args:
         name: Name of the robot, for the error.
-        repository: Name of the repository.
-        commit: Commit that the module asks for; None: the package's.
+        repository: Name of the repository, a key of the package's REPOSITORIES.
+        commit: Commit that the robot's module asks for; None: the commit in
+            REPOSITORIES.
 
     Raises:
-        ModelError: It is not in the cache, or in another version.
+        ModelError: The repository is not in the cache, or in another version.
+        KeyError: The repository is unknown.
     """
     known = importlib.import_module(f"{TITLE}._repositories").REPOSITORIES[repository]
     cache = Path(os.environ.get("ROBOT_DESCRIPTIONS_CACHE", _CACHE)).expanduser()

@@ -84,7 +84,11 @@ class _Arguments(dict[str, str]):
         self.declared: set[str] = set()
 
     def facts(self) -> dict[str, list[str]]:
-        """Return `unknown`: names never looked up, and `declared`, sorted."""
+        """Return two lists of names: `unknown` and `declared`.
+
+        `unknown` are given arguments that the file never looked up and that are not
+        optional; `declared` are names with an <xacro:arg>, sorted.
+        """
         unknown = [name for name in self if name not in self.asked]
         return {"unknown": unknown, "declared": sorted(self.declared)}
 
@@ -107,7 +111,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a failure, on one line."""
+    """Return the reason of a failure of xacro as a clause, on one line."""
     causes = list(_causes(error))
     last = causes[-1]
     if isinstance(last, _NoPackage):
