@@ -240,9 +240,10 @@ class _Fit:
         return int(np.isfinite(self.deviations).sum())
 
     def rows(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weighted rows A and right sides b with A z = b, linearised about z.
+        """Return weighted rows A (rows, np) and right sides b, linearised about z.
 
-        Last come one row for each parameter whose prior has a standard deviation.
+        First come the reduced rows of the measurements (Measurements.linearized), then
+        one row for each parameter whose prior has a standard deviation.
         """
         A, b = data.linearized(z)
         sure = np.flatnonzero(np.isfinite(self.deviations))
@@ -257,8 +258,9 @@ class _Fit:
         """Fit the parameters with known or estimated noise.
 
         Args:
-            data: Measurements; their noise is set.
-            weights: One over the noise of each coordinate, (nv,); None: estimated.
+            data: Measurements; noise and trust are set.
+            weights: One over the noise of each coordinate, (nv,); None: the noise is
+                estimated from the residuals of FITS fits.
 
         Returns:
             Parameters, number of evaluations, and whether the fit converged.
@@ -285,11 +287,12 @@ class _Fit:
     ) -> tuple[np.ndarray, int, bool]:
         """Fit the parameters by repeated linearisation.
 
-        One round is enough if the problem is linear.
+        A linear problem that is not robust takes one round. Others end when a round
+        changes the weighted rows little, or are not converged after `most` rounds.
 
         Args:
-            data: Measurements.
-            z: Parameters to begin with.
+            data: Measurements; trust is set.
+            z: Parameters to begin with, (np,).
             most: Maximum number of rounds.
 
         Returns:
@@ -320,10 +323,11 @@ class _Fit:
     def _shortened(
         self, data: Measurements, z: np.ndarray, new: np.ndarray
     ) -> np.ndarray:
-        """Return `new`, with the step from z halved until the cost does not increase.
+        """Return parameters `new`, (np,), with the step from z shortened.
 
-        Speeds change by a factor of FASTER at most. After six halvings the step is
-        accepted anyway.
+        Speed parameters change by a factor of FASTER at most. If the joint forces are
+        nonlinear in the parameters, the step is halved until the cost does not
+        increase, six times at most. `new` itself is not changed.
         """
         kinds = np.array(data.unknowns.kinds)
         speeds = np.isin(kinds, list(SPEEDS))
@@ -423,18 +427,18 @@ def _refuse_hidden_inertia(
     tolerance: float,
     partial: bool,
 ) -> None:
-    """Check that the data determine all base parameters of the bodies.
+    """Check that the data determine all base parameters of the robot's layout.
 
     Args:
         data: Measurements.
-        whole: Base parameters of the robot.
+        whole: Base parameters of the robot, for random motion.
         known: Prior and scale.
         tolerance: Relative threshold for singular values.
         partial: Whether to accept any data.
 
     Raises:
-        IdentificationError: They do not, and `partial` is false; names the worst
-            parameters.
+        IdentificationError: The data determine fewer base parameters, and `partial` is
+            false; names the least determined ones.
     """
     layout, count = data.unknowns.layout, data.unknowns.linear
     assert layout is not None
@@ -471,8 +475,8 @@ def _refuse_hidden_paths(
         partial: Whether to accept any data.
 
     Raises:
-        IdentificationError: They do not, and `partial` is false; names the worst
-            parameters.
+        IdentificationError: The data do not determine a parameter by itself, and
+            `partial` is false; names the least determined ones.
     """
     unknowns: Unknowns = data.unknowns
     base = base_of(unknowns, data.linearized(z)[0], z, tolerance)

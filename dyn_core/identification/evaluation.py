@@ -94,18 +94,19 @@ class Evaluation:
 
     @property
     def share(self) -> np.ndarray:
-        """Root mean square of the residual by the measured force's, (nv,).
+        """Rms of the residual divided by the rms of the measured force, (nv,).
 
-        NaN or infinite where no force was measured.
+        It is NaN or infinite for a joint whose measured force is always zero.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.rms / _rms(self.motion.tau))
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Cause that explains most of each joint's residual, a key of `explained`.
+        """For each joint, the cause that explains most of its residual.
 
-        Empty where the residual is below NOTABLE, or no cause explains NAMED of it.
+        It is a key of `explained`; empty if `share` is below NOTABLE, or no cause
+        explains the fraction NAMED of the residual's mean square.
         """
         names, parts = list(self.explained), np.array([*self.explained.values()])
         notable = ~(self.share < NOTABLE)
@@ -139,7 +140,7 @@ class Evaluation:
         return lines + [f"note: {sentence}" for sentence in self.notes]
 
     def _unit(self, name: str) -> str:
-        """Return the unit of a joint's force."""
+        """Return the unit of a joint's force, N or N·m, by the joint's name."""
         return "N" if self.model.joint_kind(name) == "prismatic" else "N·m"
 
     def identify(self, delay: bool = False, **options: Any) -> Identification:
@@ -171,7 +172,8 @@ class Evaluation:
     def without_delay(self, seconds: float) -> Evaluation:
         """Return the evaluation without a delay of the joint forces.
 
-        The motion is shifted to later times, and the model's forces computed again.
+        The joint forces at t are compared with the motion at t - seconds; the model's
+        forces are computed again. Samples without such a motion are left out.
 
         Args:
             seconds: Delay of the joint forces, as in `Identification.delay` [s].
@@ -316,16 +318,16 @@ def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
 def _chosen(count: int, step: int, thin: int) -> np.ndarray:
     """Return indices of samples: every `thin`-th block of `step` consecutive samples.
 
-    `count`: number of samples.
+    `count` is the number of all samples; an incomplete last block is left out.
     """
     blocks = np.arange(count // step * step).reshape(-1, step)
     return np.asarray(blocks[::thin].ravel())
 
 
 def _check_model(model: Model) -> None:
-    """Raise an UnsupportedError for a robot whose joint states are not sufficient.
+    """Raise an UnsupportedError unless a robot can be compared with joint states.
 
-    It must have joints, of one coordinate each, and no loops.
+    The robot must have joints, of one coordinate each, and no loops.
     """
     if model.loops:
         raise UnsupportedError(
@@ -347,10 +349,12 @@ def _columns(model: Model, name: str) -> range:
 
 
 def _measured_forces(record: MotionRecord) -> tuple[np.ndarray, str]:
-    """Return the measured joint forces and their kind, "effort" or "command".
+    """Return the measured joint forces, (rows, nv), and "effort" or "command".
+
+    They are record.tau if each joint has a finite number in it, else record.command.
 
     Raises:
-        IdentificationError: A joint has neither.
+        IdentificationError: In both, a joint has no finite number, or they are None.
     """
     for against, array in (("effort", record.tau), ("command", record.command)):
         if array is not None and np.isfinite(array).any(axis=0).all():
@@ -374,7 +378,10 @@ def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _torque(model: Model, motion: SmoothMotion, joint_friction: bool) -> np.ndarray:
-    """Return the model's joint forces with springs, filtered, (samples, nv)."""
+    """Return the model's joint forces with springs, filtered, (samples, nv) [N·m | N].
+
+    They are computed from the motion, and filtered like the measured ones.
+    """
     return motion.filtered(_unfiltered_torque(model, motion, joint_friction))
 
 
@@ -432,9 +439,10 @@ def _explained(
 
 
 def _fitted(y: np.ndarray, signals: list[np.ndarray]) -> float:
-    """Return the mean square of the least-squares fit of signals to y.
+    """Return the mean square of the fit A x, A x nearest to y.
 
-    The mean is subtracted from each signal.
+    The columns of A are the signals (samples,) without their means; y (samples,) is
+    used as it is.
     """
     A = np.column_stack([x - x.mean() for x in signals])
     fit = A @ np.linalg.lstsq(A, y, rcond=None)[0]
@@ -442,7 +450,11 @@ def _fitted(y: np.ndarray, signals: list[np.ndarray]) -> float:
 
 
 def _notes(model: Model, record: MotionRecord, motion: SmoothMotion) -> list[str]:
-    """Return sentences on doubtful properties of the measurement."""
+    """Return sentences on doubtful properties of the measurement.
+
+    They are about omitted samples, gaps, velocities that are not the slope of the
+    positions, and joints that hardly move. `record` is the motion before filtering.
+    """
     notes = []
     if motion.dropped:
         notes.append(

@@ -30,9 +30,9 @@ class Spread(NamedTuple):
 def condition_number(rows: np.ndarray) -> float:
     """Return the condition number of rows whose columns are scaled to unit length.
 
-        largest over least singular value of Y diag(1 / |Y_k|)
+        largest / smallest singular value of Y diag(1 / |Y_k|)
 
-    Infinite if a column is zero or the rows are rank-deficient.
+    It is infinite if a column or the smallest singular value is zero.
 
     Args:
         rows: Y, (rows, columns).
@@ -67,9 +67,10 @@ def weakest_joint(model: Model, base: BaseParameters, rows: np.ndarray) -> str:
 
 
 def conditions_and_levels(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return condition numbers and `level`s of many motions, (motions,) each.
+    """Return condition numbers and mean logarithms of column lengths, (motions,) each.
 
-    Condition numbers are computed from Gram matrices, and limited to about 1e7.
+    Columns are scaled to unit length for the condition numbers, which are computed from
+    Gram matrices, and limited to about 1e7. The second result is as in `level`.
 
     Args:
         rows: Regressor rows, (motions, rows, columns).
@@ -99,8 +100,9 @@ def spread(rows: np.ndarray, power: float) -> Spread:
 
         value = log(tr G^p tr G^-p) / (2 p),   G = diag(1 / |Y_k|) Y.T Y diag(1 / |Y_k|)
 
-    It is never below the logarithm of the condition number, at most log(n) / p above
-    it, and it is smooth where singular values cross.
+    The value is never below the logarithm of the condition number, at most log(n) / p
+    above it, and smooth where singular values cross. Eigenvalues of G below FLOOR times
+    the largest count as that.
 
     Args:
         rows: Y, (rows, columns), without a zero column.

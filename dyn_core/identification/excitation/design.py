@@ -127,7 +127,11 @@ class DesignProblem:
         return (self.series.size - (self.start is not None)) * self.nv
 
     def coefficients(self, x: np.ndarray) -> np.ndarray:
-        """Return the variables of `series`, (size, nv), for the scaled x, (count,)."""
+        """Return the variables of `series`, (size, nv), for the scaled x, (count,).
+
+        Row 0 has the positions at the start, which are self.start if given; the others
+        are coefficients of the basis.
+        """
         if self.start is None:
             full = x.reshape(self.series.size, self.nv) * self.scale
             full[0] += self.limits.middle
@@ -141,7 +145,10 @@ class DesignProblem:
         return MotionSamples(*(matrix @ c for matrix in self.matrices))
 
     def ratios(self, motion: MotionSamples, tau: np.ndarray) -> list[np.ndarray]:
-        """Return limited quantities by their limits, (samples, nv) for each of KINDS.
+        """Return limited quantities divided by their limits, in the order of KINDS.
+
+        Each is an array (samples, nv); beyond -1..1 the limit is violated. Positions
+        are relative to the middle of their range.
 
         Args:
             motion: Samples.
@@ -156,7 +163,8 @@ class DesignProblem:
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Return random variables of a motion within the joint limits, (count,).
 
-        Effort limits and distances are not considered.
+        Limits of positions, velocities and accelerations hold at the samples; effort
+        limits and distances are not considered.
         """
         x = rng.normal(size=(self.series.size, self.nv))
         x[0] = rng.uniform(-0.5, 0.5, self.nv)
@@ -199,13 +207,15 @@ class DesignProblem:
     def _evaluated(
         self, x: np.ndarray, multipliers: np.ndarray | None, weight: float
     ) -> tuple[float, np.ndarray, np.ndarray, float]:
-        """Return value, gradient, violations and condition number.
+        """Return value, gradient (count,), violations and condition number.
+
+        The value is the augmented Lagrangian, or the objective if `multipliers` is
+        None; the gradient is then empty. Violations are as in DesignOutcome.excess.
 
         Args:
             x: Variables, (count,).
-            multipliers: Multiplier of each limit; None: the plain objective, with an
-                empty gradient.
-            weight: Penalty weight.
+            multipliers: Multiplier of each limit, (constraints,), or None.
+            weight: Penalty weight, above 0; not used without multipliers.
         """
         motion = self.motion(x)
         results = np.asarray(self.programs.rows(*motion))
@@ -443,8 +453,9 @@ def _costly_joint(
 ) -> CostlyJoint | None:
     """Return the joint that increases the condition number most, or None.
 
-    None if locking this joint does not improve the condition number of random motions
-    by more than MUCH.
+    It is the weakest_joint of the result. The result is None unless locking this joint
+    divides the smallest condition number of random motions by more than MUCH, or if the
+    robot then has no base parameters.
 
     Args:
         problem: Problem of the design.
@@ -474,7 +485,10 @@ def _costly_joint(
 
 
 def _check_choices(choices: Mapping[str, Any]) -> None:
-    """Raise a SettingError if an option, by name, is out of range."""
+    """Raise a SettingError if an option of `excite` is out of range.
+
+    `choices` has the options by name; those of limits are not checked here.
+    """
     for name, kind in (
         ("duration", Quantity(0.0, 1e4, above=True)),
         ("harmonics", Whole(2, MOST)),
@@ -512,7 +526,8 @@ def _start(start: Any, limits: MotionLimits) -> np.ndarray:
     """Return the positions at the start as an array, (nv,).
 
     Raises:
-        SettingError: The shape is wrong, or a position is outside its range.
+        SettingError: The shape is wrong, or a position is not inside its range.
+        ShapeError: The positions are no numbers.
     """
     n = len(limits.names)
     q = float_array("start", start, f"shape ({n},)")
@@ -570,7 +585,7 @@ def _problem(
 
 
 def _columns(layout: Layout, base: BaseParameters) -> list[int]:
-    """Return the indices of base parameters among the columns of motion_rows."""
+    """Return the column index, as in motion_rows, of each base parameter's column."""
     every = Layout.of(layout.model, True, True).names
     return [every.index(layout.names[k]) for k in base.independent]
 
@@ -580,7 +595,8 @@ def _random_motions(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return variables, condition numbers and objectives of TRIALS random motions.
 
-    The shapes are (TRIALS, count), (TRIALS,) and (TRIALS,).
+    The shapes are (TRIALS, count), (TRIALS,) and (TRIALS,). The objective is log of the
+    condition number minus problem.signal times the mean logarithm of the lengths.
     """
     rng = np.random.default_rng(seed)
     x = np.array([problem.random(rng) for _ in range(TRIALS)])
@@ -598,6 +614,9 @@ def _best(
     problem: DesignProblem, starts: int, seed: int, progress: Report | None
 ) -> tuple[Optimum, float]:
     """Return the best optimum, and the smallest condition number of random motions.
+
+    The random motions with the least objectives are optimised. The best optimum may
+    still violate limits.
 
     Args:
         problem: Optimisation problem.
@@ -620,7 +639,10 @@ def _best(
 
 
 def _rank(optimum: Optimum) -> tuple[float, float]:
-    """Return the sort key of an optimum: violation of limits, then the objective."""
+    """Return the sort key of an optimum, smaller is better: violation, then objective.
+
+    Violations up to 0.01 count as equal.
+    """
     return max(optimum.excess, 0.01), optimum.value
 
 
@@ -629,7 +651,9 @@ def _repaired(
 ) -> Excitation:
     """Return the checked motion of an optimum, optimised again if limits are violated.
 
-    Limits that are violated between samples are tightened first, up to REPAIRS times.
+    Before each of at most REPAIRS optimisations, the violated kinds of limits are
+    tightened. Distances of meshes are only checked. The result may still violate
+    limits, see Excitation.broken.
 
     Args:
         problem: Optimisation problem; its tightening is changed.
@@ -654,7 +678,10 @@ def _repaired(
 
 
 def _size(broken: BrokenLimit, problem: DesignProblem) -> float:
-    """Return the unit by which a violation is scaled in the problem."""
+    """Return the size that scales a violation in the problem.
+
+    It is REACH for a distance [m], else the joint's entry of problem.sizes.
+    """
     if broken.kind == "distance":
         return REACH
     k = problem.limits.names.index(broken.name)

@@ -57,9 +57,9 @@ POINTS_PULL = Signature(
 
 
 def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds):  # type: ignore[no-untyped-def]
-    """Return columns of the regressor, row by row, then joint forces.
+    """Return columns of the regressor, row by row, then joint forces, in one Vector.
 
-        [Y_1k, Y_2k, ..., tau],   tau without dry friction
+        [Y_1k, Y_2k, ..., tau],   tau without dry friction, with damping and springs
 
     Columns of dry friction are tanh(qd / v), with v wide enough that samples resolve
     the reversal of a joint.
@@ -89,7 +89,11 @@ def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds)
 
 
 def _friction_columns(model, qd, speeds):  # type: ignore[no-untyped-def]
-    """Return the columns of damping, then of dry friction, (nv,) each."""
+    """Return the regressor's columns of damping, then of dry friction, (nv,) each.
+
+    There are two for each coordinate of the bodies' joints: qd, and tanh(qd / v) with v
+    from `speeds`, as in motion_rows.
+    """
     none = [Vector.zeros(joint.nv) for joint in model.joint]
     parts, columns = split_v(model, qd), []
     for smooth in (False, True):
@@ -103,7 +107,7 @@ def _friction_columns(model, qd, speeds):  # type: ignore[no-untyped-def]
 
 
 def motion_pull(model, q, qd, qdd, weights, **choices):  # type: ignore[no-untyped-def]
-    """Return the gradient of weighted motion_rows by q, qd and qdd.
+    """Return the gradient of weighted motion_rows by q, qd and qdd, (3 nv,).
 
         g = d(weights . motion_rows) / d(q, qd, qdd)
 

@@ -98,7 +98,7 @@ class MotionLimits:
     ) -> list[BrokenLimit]:
         """Return the worst violation for each kind and joint; empty if there is none.
 
-        In the order of KINDS, then of joints. NaN counts as a violation.
+        The list is in the order of KINDS, then of joints. NaN counts as a violation.
 
         Args:
             t: Times, (samples,) [s].
@@ -183,8 +183,9 @@ def motion_limits(
 def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper position limits, (nv,).
 
-    A turning joint without both limits has a range of one turn, 2 TURN. Raises a
-    SettingError for an empty range, or a prismatic joint without limits.
+    A turning joint of which one limit or both are missing has a range of one turn,
+    2 TURN. Raises a SettingError for an empty range, or a prismatic joint of which a
+    limit is missing.
     """
     lower, upper = model.lower.copy(), model.upper.copy()
     for k, name in enumerate(model.joint_names):
@@ -239,7 +240,10 @@ def _replaced(
 
 
 def _read(name: str, kind: Quantity, value: Any) -> float:
-    """Return a number that satisfies `kind`; raise a SettingError for others."""
+    """Return `value` as a float; raise a SettingError if it does not satisfy `kind`.
+
+    `name` is the name of the setting, for the error.
+    """
     try:
         return float(kind.read(name, value))
     except ValueError as error:

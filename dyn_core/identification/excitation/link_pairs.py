@@ -177,7 +177,10 @@ class CapsulePairs:
         return len(self.pairs)
 
     def distances(self, q: np.ndarray) -> Distances:
-        """Return the distances of `pairs` in positions q, (samples, nv)."""
+        """Return the distances of `pairs` in positions q, (samples, nv).
+
+        There must have been at least one possible pair at the start.
+        """
         places = np.asarray(self._places(q)).reshape(len(q), -1, 2, 3)
         axes = np.ascontiguousarray(
             places.transpose(2, 3, 0, 1)
@@ -327,14 +330,17 @@ class HullPairs:
         return len(self.pairs)
 
     def of(self, chosen: np.ndarray) -> HullPairs:
-        """Return the pairs selected by a mask, bool, (pairs,)."""
+        """Return a HullPairs with the pairs selected by the mask `chosen`, (pairs,)."""
         some = copy(self)
         some._poses = np.zeros_like(self._poses)
         some._choose(self.pairs[chosen])
         return some
 
     def _choose(self, pairs: np.ndarray) -> None:
-        """Set the pairs that `distances` computes, (pairs, 2); bind their kernel."""
+        """Set self.pairs to `pairs`, and bind the compiled function of their distances.
+
+        `pairs` are indices in model.shapes, (pairs, 2), among those of the constructor.
+        """
         self.pairs = pairs
         sides = np.array([[self._used.index(k) for k in pair] for pair in pairs])
         first, second = (np.array(x, np.int64) for x in sides.reshape(-1, 2).T)
@@ -345,7 +351,11 @@ class HullPairs:
         )
 
     def _frames(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return rotations (samples, bodies, 3, 3) and origins (..., 3) [m]."""
+        """Return rotations and origins of the bodies' frames in the world.
+
+        The shapes are (samples, bodies, 3, 3) and (samples, bodies, 3) [m]. Bodies are
+        those of the used shapes, in ascending order. q: positions, (samples, nv).
+        """
         places = np.asarray(self._places(q)).reshape(len(q), -1, 4, 3)
         origin = places[:, :, 0]
         return (places[:, :, 1:] - origin[:, :, None]).swapaxes(2, 3), origin
@@ -395,8 +405,8 @@ class HullPairs:
     def meshes_apart(self, q: np.ndarray, k: int) -> np.ndarray:
         """Return the distances of a pair's meshes, not their hulls, (samples,) [m].
 
-        Zero or less where they touch. For a pair without a mesh, the distances of the
-        hulls.
+        They are zero or less if the meshes touch. A pair without a mesh has the
+        distances of its convex shapes.
 
         Args:
             q: Positions, (samples, nv).
@@ -440,7 +450,7 @@ class HullPairs:
 
 
 def _frame(placed: PlacedShape) -> np.ndarray:
-    """Return the frame of a shape in its body, a row of 12 numbers."""
+    """Return the frame of a shape in its body, (12,): rotation by rows, position."""
     return np.asarray(frame_rows(*placed.X.pose)[0])
 
 
@@ -537,7 +547,9 @@ class LinkPairs:
         return self._names[pair[0]], self._names[pair[1]]
 
     def _judged(self, close: HullPairs, q: np.ndarray, clearance: float) -> Any:
-        """Yield a NearPair for each pair of close capsules.
+        """Yield a NearPair for each pair of close capsules, in their order.
+
+        Hulls that touch are replaced by meshes; if these touch, too, by is "nothing".
 
         Args:
             close: Hulls of the pairs.
@@ -580,10 +592,11 @@ class LinkPairs:
         return result
 
     def of_meshes(self, q: np.ndarray) -> list[tuple[NearPair, np.ndarray]]:
-        """Return pairs kept apart by meshes, with their distances, (samples,) [m].
+        """Return pairs kept apart by meshes, each with its distances, (samples,) [m].
 
-        Where the distance of the hulls is large enough it is used instead of the
-        meshes'.
+        If the distance of the hulls is at least the limit and the distance at the
+        start, it is used instead of the distance of the meshes. The list is empty
+        without such pairs.
 
         Args:
             q: Positions, (samples, nv).

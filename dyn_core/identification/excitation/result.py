@@ -93,7 +93,10 @@ class Excitation:
 
     @property
     def left_out(self) -> tuple[tuple[str, str], ...]:
-        """Links of pairs that touch at the start and are therefore not checked."""
+        """Names of both links of each pair that touches at the start.
+
+        These pairs are not checked. Each pair of links occurs once.
+        """
         pairs = [pair.links for pair in self.near if pair.by == "nothing"]
         return tuple(dict.fromkeys(pairs))
 
@@ -210,6 +213,9 @@ class DenseCheck:
     ) -> Excitation:
         """Return a motion as an Excitation, with all limits that it violates.
 
+        Joint limits and distances are checked along the interpolated trajectory, at
+        most CHECKED apart. The number of points is at least 11.
+
         Args:
             series: Fourier series.
             c: Variables of the series, (size, nv): start, then basis coefficients.
@@ -247,9 +253,10 @@ class DenseCheck:
     def _distances(
         self, t: np.ndarray, q: np.ndarray
     ) -> tuple[float, int, list[BrokenLimit]]:
-        """Return the smallest distance, the number of pairs, and violated distances.
+        """Return smallest distance [m], number of pairs, and violated distances.
 
-        The smallest distance is infinite without pairs.
+        The smallest distance is infinite without pairs. Each violated pair is listed
+        once, at its smallest distance.
 
         Args:
             t: Times, (samples,) [s].

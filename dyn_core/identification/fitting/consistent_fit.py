@@ -34,7 +34,7 @@ Bounds = tuple[np.ndarray, np.ndarray]
 
 
 def check_fit(fitted: bool, most_evaluations: Any, progress: Any) -> None:
-    """Check the arguments of this fit.
+    """Check the arguments of a fit with bounds or consistent bodies.
 
     Args:
         fitted: Whether such a fit takes place.
@@ -132,7 +132,11 @@ def fit_consistent(
 def _minimum(
     problem: _Problem, x: np.ndarray, most_evaluations: int, enough: float
 ) -> tuple[np.ndarray, bool]:
-    """Minimise the cost from a start; return parameters and whether it converged.
+    """Minimise the cost from a start; return parameters (n,) and whether it converged.
+
+    The search also ends, not converged, after `most_evaluations` evaluations of the
+    problem in all; it counts as converged if no step decreases the cost. The problem's
+    number of evaluations is increased.
 
     Args:
         problem: Convex problem.
@@ -160,7 +164,10 @@ def _minimum(
 
 
 def _decrease(step: np.ndarray, gradient: np.ndarray, H: np.ndarray) -> float:
-    """Return the decrease of the cost's second-order model by a step."""
+    """Return the decrease of the cost by a step (n,), predicted to second order.
+
+    `gradient` (n,) and `H` (n, n) are the cost's; a negative result is an increase.
+    """
     return -float(gradient @ step) - 0.5 * float(step @ H @ step)
 
 
@@ -263,21 +270,25 @@ class _Problem:
         return cls(R, rest, known.bounds, places, np.linalg.inv(J), progress)
 
     def inside(self, start: np.ndarray) -> np.ndarray:
-        """Return a start within the bounds, with all blocks consistent, (n,)."""
+        """Return `start` clipped to the bounds, with all blocks consistent, (n,).
+
+        A block that is not consistent is replaced by a nearby body, which need not be
+        within the bounds.
+        """
         x = np.clip(start, *self.bounds)
         for row in self.places:
             x[row] = _lifted(x[row])
         return x
 
     def squares(self, x: np.ndarray) -> float:
-        """Return half the sum of squared residuals."""
+        """Return half the sum of squared residuals at x, |R x - rest|² / 2."""
         left = self.R @ x - self.rest
         return 0.5 * float(left @ left)
 
     def cost(self, x: np.ndarray) -> float:
-        """Return the cost; infinite if a block is not consistent.
+        """Return the cost at x; infinite if a block has det(J0^-1 J) <= 0.
 
-        Counts an evaluation, and calls `progress`.
+        Increases `evaluations` by one and calls `progress`.
         """
         J = pseudo_inertia(x[self.places])
         signs, logs = np.linalg.slogdet(self.anchors @ J)
@@ -292,8 +303,8 @@ class _Problem:
     def way_out(self, x: np.ndarray, step: np.ndarray) -> float:
         """Return the multiple of a step that reaches the boundary of consistency.
 
-        Infinite if there is no boundary in this direction. The blocks must be
-        consistent at x.
+        It is infinite if there is no boundary in this direction, or no block. The
+        blocks must be consistent at x; otherwise NumPy's LinAlgError is raised.
         """
         if not len(self.places):
             return np.inf
@@ -304,7 +315,10 @@ class _Problem:
         return 1 / -least if least < 0 else np.inf
 
     def expansion(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the cost, its gradient (n,) and Hessian (n, n)."""
+        """Return the cost at x, its gradient (n,) and Hessian (n, n).
+
+        The blocks must be consistent at x. No evaluation is counted.
+        """
         left = self.R @ x - self.rest
         gradient, H = self.R.T @ left, self.R.T @ self.R
         J = pseudo_inertia(x[self.places])
@@ -321,7 +335,7 @@ class _Problem:
 
 
 def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return few rows and right sides with the same least-squares solution."""
+    """Return rows R, at most n + 1, and right sides c, with |R x - c| = |A x - b|."""
     if len(A) <= A.shape[1] + 1:
         return A, b
     R = np.asarray(np.linalg.qr(np.column_stack([A, b]), mode="r"))
@@ -329,14 +343,18 @@ def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lifted(ten: np.ndarray) -> np.ndarray:
-    """Return ten inertial parameters, replaced by a nearby body if not consistent."""
+    """Return ten inertial parameters; if not consistent, those of a nearby body.
+
+    The nearby body is that of _roundish.
+    """
     return ten if is_consistent(ten, -SLIM) else _roundish(ten)
 
 
 def _roundish(ten: np.ndarray) -> np.ndarray:
-    """Return a body with the same mass and centre, and no small principal moment.
+    """Return the ten parameters of a body with the same mass and centre of mass.
 
-    For a mass of zero or less, the body USUAL with 1 kg.
+    The principal values of its mass distribution about the centre are raised to THICK
+    times the largest one. For a mass of zero or less, the result is USUAL, 1 kg.
     """
     if ten[0] <= 0:
         return USUAL

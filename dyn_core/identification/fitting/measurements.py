@@ -73,9 +73,11 @@ class PathForces:
         }  # fmt: skip
 
     def at_numbers(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return tau (rows, nv) and its derivatives by the sought parameters of paths.
+        """Return the model's tau (rows, nv) and its derivatives by parameters of paths.
 
-        The derivatives have the shape (rows, nv, chosen). z: all parameters.
+        The derivatives, (rows, nv, chosen), are by the sought numbers of the paths. z
+        has the values of all parameters to identify; those of a layout are ignored:
+        tau is computed with the robot's own values of them.
         """
         unknowns = self.unknowns
         values = unknowns.path_values(z)
@@ -109,7 +111,7 @@ class PathForces:
         return averaged(function, self.motion, self.average)
 
     def _once(self, build: Callable[[], Any]) -> Any:
-        """Return the Program; it is cached if p is an input of it."""
+        """Return the Program of `build`; it is cached unless `built_anew`."""
         if self._program is None or self.built_anew:
             self._program = build()
         return self._program
@@ -117,7 +119,9 @@ class PathForces:
     def _of_payloads(
         self, slopes: np.ndarray, values: dict[str, np.ndarray]
     ) -> np.ndarray:
-        """Return the joint forces of payloads, (rows, nv), which are no inputs.
+        """Return the joint forces of payloads, (rows, nv).
+
+        The Program has no payloads as inputs; it is linear in them.
 
         Args:
             slopes: Derivatives by all numbers of the paths, (rows, nv, numbers).
@@ -135,10 +139,11 @@ class PathForces:
 def averaged(
     function: Callable[..., np.ndarray], arrays: tuple[np.ndarray, ...], average: int
 ) -> np.ndarray:
-    """Return function(*arrays), averaged over consecutive samples.
+    """Return function(*arrays), averaged over consecutive samples, (rows, ...).
 
     Args:
-        function: Function of arrays with the same number of samples.
+        function: Function of arrays with the same number of samples; its result has one
+            row for each sample.
         arrays: Arrays, (samples, ...); processed in blocks of about AT_ONCE samples.
         average: Number of samples of each mean; an incomplete last group is left out.
     """
@@ -225,9 +230,10 @@ class Measurements:
         )
 
     def rows(self, chosen: np.ndarray) -> Measurements:
-        """Return the measurements of the rows with given indices.
+        """Return the measurements of the rows with the indices `chosen`.
 
-        Noise, and the trust of these rows, are those of this object.
+        The result shares the noise and the compiled Program of this object, and has a
+        copy of the trust of these rows.
         """
         n, forces = self.forces.average, self.forces
         samples = (chosen[:, None] * n + np.arange(n)).ravel()
@@ -257,7 +263,8 @@ class Measurements:
     def _of_paths(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ID, (rows, nv), and its derivatives by paths, (rows, nv, chosen).
 
-        They are cached until the parameters of the paths change.
+        z has the values of all parameters. The results are cached until parameters of
+        the paths or the delay change; then the cached factorisation is discarded.
         """
         key = z[self.unknowns.linear :]
         old = self.unknowns.paths and not np.array_equal(self._key, key)
@@ -271,16 +278,18 @@ class Measurements:
         return self.tau - self.torques(z)
 
     def linearized(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weighted rows A and right sides b with A z = b, linearised about z.
+        """Return weighted rows A (few, n) and right sides b (few,), linearised about z.
 
-        The rows are reduced by QR factorisation.
+        The least-squares solution of A z' = b is that of all measured rows, divided by
+        the noise and weighted by trust. The rows of the coordinates follow each other;
+        each coordinate's rows are reduced by QR factorisation.
         """
         blocks = self._factored(z)
         rows = np.concatenate([x / s for x, s in zip(blocks, self.noise, strict=True)])
         return rows[:, :-1], rows[:, -1]
 
     def reduced(self, z: np.ndarray) -> list[int]:
-        """Return the number of rows of each coordinate in `linearized`."""
+        """Return the number of rows of each coordinate in `linearized`, nv numbers."""
         return [len(x) for x in self._factored(z)]
 
     def slowness(self, z: np.ndarray) -> np.ndarray:
@@ -309,10 +318,11 @@ class Measurements:
         return slowness
 
     def _factored(self, z: np.ndarray) -> list[np.ndarray]:
-        """Return, for each coordinate, few rows with the same squares as all rows.
+        """Return for each coordinate few rows, (few, n + 1), with the same squares.
 
-        Column n holds the right sides. The factorisation is independent of the noise,
-        and is cached until the parameters of paths or the trust change.
+        The last column holds the right sides. The rows are weighted by the trust, not
+        by the noise. The factorisation is cached until parameters of paths, the delay
+        or the trust change.
         """
         _, slopes = self._of_paths(z)
         if self._factors is not None:
@@ -332,9 +342,9 @@ class Measurements:
         return self._factors
 
     def cost(self, z: np.ndarray) -> float:
-        """Return the sum of the squares of residuals divided by the noise.
+        """Return the sum over all rows of (residual / noise)².
 
-        If `robust`, Huber's function replaces the square.
+        If `robust`, Huber's function replaces the square. z: parameters, (n,).
         """
         sizes = np.abs(self.residual(z)) / self.noise
         if self.robust:
@@ -343,19 +353,22 @@ class Measurements:
         return float((sizes**2).sum())
 
     def rms(self, z: np.ndarray, fitted: float = 0.0) -> np.ndarray:
-        """Return the root mean square of the residual, (nv,).
+        """Return the root mean square of the residual, (nv,) [N·m | N].
 
         Args:
-            z: Parameters.
-            fitted: Number of fitted parameters per coordinate, subtracted from the
-                rows.
+            z: Parameters, (n,).
+            fitted: Number of fitted parameters per coordinate, which is subtracted from
+                the number of rows.
         """
         left = self.residual(z)
         count = max(len(left) - fitted, 1.0)
         return np.asarray(np.sqrt((left * left).sum(axis=0) / count))
 
     def measure_noise(self, z: np.ndarray, fitted: float) -> None:
-        """Set the noise from the residual at z; from its median if robust.
+        """Set self.noise from the residual at z: its rms, or its median if robust.
+
+        It is at least NOISE_FLOOR times the largest force of the coordinate, and 1 if
+        that is zero.
 
         Args:
             z: Parameters.
@@ -370,7 +383,10 @@ class Measurements:
         self.noise[self.noise == 0.0] = 1.0
 
     def measure_trust(self, z: np.ndarray) -> None:
-        """Set the weights: below 1 for residuals beyond HUBER deviations, if robust."""
+        """Set self.trust from the residual at z, if robust; otherwise do nothing.
+
+        It is 1 up to HUBER times the noise, and HUBER noise / |residual| beyond.
+        """
         if self.robust:
             sizes = np.abs(self.residual(z)) / self.noise
             self.trust = HUBER / np.maximum(sizes, HUBER)
@@ -383,7 +399,7 @@ def _mean_square(x: np.ndarray) -> np.ndarray:
 
 
 def _few(rows: np.ndarray) -> np.ndarray:
-    """Return few rows with the same squares by QR; zero columns remain zero."""
+    """Return few rows R with R.T R = rows.T rows, by QR; zero columns remain zero."""
     used = rows.any(axis=0)
     part = rows[:, used]
     if len(part) > part.shape[1]:
@@ -394,14 +410,15 @@ def _few(rows: np.ndarray) -> np.ndarray:
 
 
 def checked(model: Model, measured: Mapping[str, ArrayLike]) -> list[np.ndarray]:
-    """Return the measurements as arrays of floats with the same number of samples.
+    """Return the measurements as arrays of floats, in the order of `measured`.
 
     Args:
         model: Robot.
         measured: Mapping from name to array, (samples, nq) for q, else (samples, nv).
 
     Raises:
-        ShapeError: An array has a wrong shape.
+        ShapeError: An array has a wrong shape, another number of samples than the
+            first, or is no numbers.
         NonFiniteError: An array holds NaN or infinity; names the samples.
     """
     arrays: list[np.ndarray] = []

@@ -98,12 +98,12 @@ def _with_possible_friction(
     """Return the parameters with friction that brakes in both directions.
 
     An asymmetry larger than the dry friction would drive the joint in one direction.
-    Such an excess is cut if it is below three standard deviations or a hundredth of the
-    joint's force; a larger one remains.
+    The asymmetry is reduced to the dry friction if the excess is at most three standard
+    deviations or a hundredth of the joint's rms force; a larger excess remains.
 
     Args:
         data: Measurements.
-        values: Parameters, (n,).
+        values: Parameters, (n,); not changed.
         deviations: Standard deviations, (n,).
     """
     names, model, result = data.unknowns.names, data.unknowns.model, values.copy()

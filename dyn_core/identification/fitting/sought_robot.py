@@ -23,8 +23,8 @@ def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
     """Return the robot with given values of the unknowns.
 
     Args:
-        unknowns: Parameters.
-        z: Their values, (n,).
+        unknowns: Parameters to identify.
+        z: Values of all of them, (n,); a delay is ignored.
 
     Raises:
         ModelError: No robot can have the values; names the fault.
