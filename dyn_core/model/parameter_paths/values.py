@@ -32,7 +32,7 @@ from dyn_core.validation import shown
 
 
 def specs_of(tree: Tree) -> dict[str, JointSpec]:
-    """Return the joints of a robot's description by name, also fixed and locked ones."""
+    """Return the joints of a robot's description by name, fixed and locked included."""
     return {spec.name: spec for spec in tree.build.description.joints}
 
 
