@@ -415,7 +415,7 @@ class _Joined:
         """Add a fixed joint between two links, named CHILD_fixed.
 
         `pose` is the pose of the child in the parent: position [m] and quaternion
-        (x, y, z, w). A name that is in use gets a suffix.
+        (x, y, z, w). Underscores are appended to a name that is in use.
         """
         name = self.builder.unused("joint", f"{child}_fixed")
         xyz, quaternion = pose

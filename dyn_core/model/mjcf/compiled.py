@@ -159,7 +159,10 @@ class Compiled:
         return name or f"{kind}{number}"
 
     def _named(self, kind: str, count: int) -> list[str]:
-        """Return the names of the first `count` elements of a kind; "" for unnamed."""
+        """Return the names of the first `count` elements of a kind; "" for unnamed.
+
+        `kind` is a name of mjtObj without mjOBJ_, in lower case, such as "body".
+        """
         code = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         name = self.mujoco.mj_id2name
         return [name(self.model, code, k) or "" for k in range(count)]
@@ -168,7 +171,8 @@ class Compiled:
     def links(self) -> tuple[str, ...]:
         """Name of the link of each body; body 0 is `world`.
 
-        An unnamed body k is called bodyK, with a suffix if that name is in use.
+        An unnamed body k is called bodyK, with underscores appended if that name is in
+        use.
         """
         names = self._named("body", self.model.nbody)
         taken = set(names)
@@ -181,7 +185,7 @@ class Compiled:
         """Name of each joint.
 
         An unnamed joint is called LINK_joint, or LINK_joint1, LINK_joint2, ... if its
-        body has several joints, with a suffix if that name is in use.
+        body has several joints, with underscores appended if that name is in use.
         """
         names = self._named("joint", self.model.njnt)
         taken = set(names)
