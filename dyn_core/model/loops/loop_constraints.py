@@ -273,22 +273,25 @@ def _tilt(name: str, R: Matrix) -> tuple[Scalar, Scalar]:
 
 
 def _point(R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a point: the position of B in A."""
+    """Return the residual of a point, three numbers: the position of B in A [m]."""
     return list(p)
 
 
 def _pin(R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a pin: x and y of B in A."""
+    """Return the residual of a pin, two numbers: x and y of B in A [m]."""
     return [p[0], p[1]]
 
 
 def _planar_weld(R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a planar weld: x, y and angle about z of B in A."""
+    """Return the residual of a planar weld: x, y [m], angle about z [rad] of B in A."""
     return [p[0], p[1], atan2(R[1, 0], R[0, 0])]
 
 
 def _weld(R: Matrix, p: Vector) -> list[Scalar]:
-    """Return the residual of a weld: position and rotation vector of B in A."""
+    """Return the residual of a weld, six numbers.
+
+    They are position [m], then rotation vector [rad] of B in A.
+    """
     return [*p, *log3(R)]
 
 

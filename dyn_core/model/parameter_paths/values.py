@@ -85,7 +85,7 @@ def with_place(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
 
 
 def _plug(spec: JointSpec) -> Transform:
-    """Return the transform from the child link's frame to the plug of a joint."""
+    """Return the transform from the child link's frame to the plug frame of a joint."""
     return origin(spec.plug_xyz, spec.plug_rpy)
 
 
@@ -282,7 +282,7 @@ def _names(tree: Tree, owner: str) -> list[str]:
 
 
 def _springs(tree: Tree) -> list[PointSprings]:
-    """Return the force functions of springs between points."""
+    """Return the PointSprings among the force functions of a robot."""
     return [part for part in tree.forces if isinstance(part, PointSprings)]
 
 
