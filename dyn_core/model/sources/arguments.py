@@ -23,13 +23,13 @@ _PAIR = re.compile(r"([^=]*?):?=(.*)", re.DOTALL)
 
 
 def add_robot(parser: argparse.ArgumentParser) -> None:
-    """Add the argument `robot`, and the options of add_reading."""
+    """Add the positional argument `robot`, and the options of add_reading."""
     parser.add_argument("robot", help=ROBOT)
     add_reading(parser)
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add options for reading a robot: root joint, sidecar, packages, xacro."""
+    """Add --root-joint, --extras and the options of add_search."""
     parser.add_argument(
         "--root-joint",
         choices=("fixed", "floating"),

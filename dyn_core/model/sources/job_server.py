@@ -127,7 +127,10 @@ def _serve(
 
 
 def _bound(seconds: float, memory: int) -> None:
-    """Limit CPU time [s] and memory [bytes] of this process, where the system can."""
+    """Limit CPU time [s], rounded up, and address space [bytes] of this process.
+
+    Nothing happens where the system cannot.
+    """
     try:
         import resource
 

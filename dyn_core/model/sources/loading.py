@@ -90,7 +90,7 @@ def expand(
         raise ModelError(f"{where} needs the package xacro, which is missing: {EXTRA}")
 
     def folder_of(name: str) -> dict[str, str]:
-        """Return the `folder` of a package, or the `fault` why it is not found."""
+        """Return {"folder": path} of a package, or {"fault": reason} if not found."""
         try:
             return {"folder": str(packages.folder(name))}
         except ModelError as error:
