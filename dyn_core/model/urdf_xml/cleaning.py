@@ -155,7 +155,7 @@ def _parts(
 def _note_unknown(
     owner: tuple[str, str], element: Element, known: Iterable[str], findings: Findings
 ) -> None:
-    """Add findings for attributes that are not in `known`."""
+    """Add a note on each attribute of an element that is not in `known`."""
     for key in element.attrib:
         if key not in known:
             what = f"unknown attribute '{key}' of <{element.tag}> is left out"
@@ -282,7 +282,11 @@ def _add_part(
 
 
 def _note_no_limits(owner: tuple[str, str], values: Texts, findings: Findings) -> None:
-    """Add findings for limits that mean none: rates of zero, and an infinite effort."""
+    """Add notes on limits that mean none: an infinite effort, and limits of zero.
+
+    Zero means none for velocity, acceleration, deceleration and jerk. `owner` is
+    "joint" and its name, `values` the limits as text by name.
+    """
     for key in ("velocity", "acceleration", "deceleration", "jerk"):
         if key in values and float(values[key]) == 0.0:
             findings.note(*owner, f"{key} limit 0 is read as none")
