@@ -388,7 +388,10 @@ def _torque(model: Model, motion: SmoothMotion, joint_friction: bool) -> np.ndar
 def _unfiltered_torque(
     model: Model, motion: SmoothMotion, joint_friction: bool
 ) -> np.ndarray:
-    """Return the model's joint forces, springs included, (samples, nv) [N·m | N]."""
+    """Return the model's joint forces for a motion, (samples, nv) [N·m | N].
+
+    Springs act, and joint friction if `joint_friction`; the result is not filtered.
+    """
     program = solver("rnea").build(
         model, joint_friction=bool(joint_friction), joint_springs=True
     )

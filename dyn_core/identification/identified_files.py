@@ -88,7 +88,10 @@ def joints_sidecar(model: Model) -> dict[str, Any]:
 
 
 def _rest(joint: JointSpec) -> float | list[float]:
-    """Return the rest position of a spring; a list if a joint has several numbers."""
+    """Return the rest position of a joint's spring for a sidecar [rad | m].
+
+    It is a list if the joint has several numbers.
+    """
     rest = joint.rest
     return [float(x) for x in rest] if isinstance(rest, tuple) else float(rest)
 
@@ -196,7 +199,7 @@ def urdf_of(model: Model) -> str:
 
 
 def _differs(one: RigidInertia, other: RigidInertia) -> bool:
-    """Return whether inertias differ by more than rounding errors."""
+    """Return whether parameters of two inertias differ by more than rounding errors."""
     a, b = (np.array(x.parameters, float) for x in (one, other))
     return not np.allclose(a, b, rtol=1e-12, atol=1e-15)
 

@@ -310,7 +310,10 @@ def number_names(model: Model, path: str) -> list[str]:
 
 
 def _kinds(model: Model, path: str) -> list[str]:
-    """Return the kind of each number of a path."""
+    """Return the kind of each number of a path, such as mass, a key of _UNITS if known.
+
+    The order is that of model.parameter(path).
+    """
     what, size = path.rpartition(".")[2], len(model.parameter(path))
     if what == "payload":
         return ["mass", *["moment"] * 3, *["inertia"] * 6]

@@ -543,7 +543,7 @@ class LinkPairs:
         return len(self.limits)
 
     def _links(self, pair: np.ndarray) -> tuple[str, str]:
-        """Return the names of the links of a pair of capsules."""
+        """Return the names of both links of a pair, the indices of two capsules."""
         return self._names[pair[0]], self._names[pair[1]]
 
     def _judged(self, close: HullPairs, q: np.ndarray, clearance: float) -> Any:
@@ -566,7 +566,11 @@ class LinkPairs:
             yield NearPair(self._links(close.pairs[k]), by, apart, limit)
 
     def distances(self, q: np.ndarray) -> LinkDistances:
-        """Return the distances in positions q, (samples, nv), of capsules and hulls."""
+        """Return the distances of pairs by capsules and hulls in positions q.
+
+        q has the shape (samples, nv). Pairs kept apart by meshes are not included, see
+        of_meshes.
+        """
         capsules = self.capsules.distances(q) if len(self.capsules) else None
         hulls = None if self.hulls is None else self.hulls.distances(q)
         parts = [x.values for x in (capsules, hulls) if x is not None]

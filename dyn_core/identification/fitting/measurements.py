@@ -250,7 +250,10 @@ class Measurements:
         return part
 
     def torques(self, z: np.ndarray) -> np.ndarray:
-        """Return the joint forces predicted by parameters z, (rows, nv)."""
+        """Return the joint forces predicted by parameters z (n,), (rows, nv) [N·m | N].
+
+        A delay in z shifts them to first order.
+        """
         tau, layout, m = (
             self._of_paths(z)[0],
             self.unknowns.layout,
