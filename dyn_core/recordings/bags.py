@@ -239,7 +239,11 @@ def opened(file: Path) -> Iterator[Bag]:
 
 
 def _check_place(file: Path) -> None:
-    """Raise a SettingError if a path is not a bag, before it is opened."""
+    """Raise a SettingError unless a path may be a bag; the content is not read.
+
+    It must be an existing folder with a metadata.yaml, or a file with an extension in
+    BAGS.
+    """
     if not file.exists():
         raise SettingError(f"{file}: no such file or folder", "file")
     if file.is_dir() and not (file / "metadata.yaml").is_file():

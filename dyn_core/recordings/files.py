@@ -204,7 +204,7 @@ _NAMES = ("positions", "velocities", "position_units", "velocity_units")
 
 
 def write_npz(record: MotionRecord, file: Path) -> None:
-    """Write all fields of a motion; an existing file is replaced."""
+    """Write all fields of a motion as NPZ; an existing file is overwritten."""
     arrays: dict[str, Any] = {"t": record.t, "names": np.array(record.names("qd"))}
     for kind in KINDS:
         if getattr(record, kind) is not None:

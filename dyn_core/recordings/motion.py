@@ -113,7 +113,10 @@ class MotionRecord:
         return {name: k for k, name in enumerate(self.names(kind))}
 
     def units(self, kind: str) -> tuple[str, ...]:
-        """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s"."""
+        """Return the unit of each column of a kind, such as "qd": "rad/s" or "m/s".
+
+        A unit that is unknown lists both, such as "rad/s | m/s".
+        """
         if kind in POSITIONS:
             return self.coordinates.position_units
         units = self.coordinates.velocity_units
@@ -332,7 +335,10 @@ def _numbers(count: int) -> tuple[str, ...]:
 
 
 def numbered_coordinates(positions: int, velocities: int) -> Coordinates:
-    """Return coordinates with numbers, from 1, for names, and the unit "rad | m"."""
+    """Return coordinates called "1", "2", ..., with the unit "rad | m".
+
+    `positions` and `velocities` are their numbers.
+    """
     wide = named_coordinates(_numbers(velocities))
     narrow = named_coordinates(_numbers(positions))
     return Coordinates(
@@ -341,7 +347,10 @@ def numbered_coordinates(positions: int, velocities: int) -> Coordinates:
 
 
 def named_coordinates(names: Sequence[str]) -> Coordinates:
-    """Return coordinates with given names and the unknown unit "rad | m"."""
+    """Return coordinates with the same names of positions and of velocities.
+
+    The unit is "rad | m", which means unknown.
+    """
     return Coordinates(
         tuple(names), tuple(names), ("rad | m",) * len(names), ("rad | m",) * len(names)
     )
