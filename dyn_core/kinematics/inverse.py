@@ -136,8 +136,13 @@ class InverseKinematics:
             |p_i - p|²/s² + |R_i - R|² = const - 2 (p_i.p/s² + R_i:R) + |p_i|²/s²
 
         s is half the root mean square distance of the positions p_i from their mean.
-        Sets _pool (pool, nq), with joints that do not move at neutral, _half and
-        _weighted.
+        The results are stored: _pool, the positions (pool, nq), in which joints that do
+        not move are neutral inside their limits, and the terms _half (pool,) and
+        _weighted (16, pool).
+
+        Args:
+            pool: Number of positions.
+            rng: Random numbers.
         """
         model, still = self.model, _inside_limits(self.model, self.model.neutral())
         self._pool = np.array([model.random(rng) for _ in range(pool)])

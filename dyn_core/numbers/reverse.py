@@ -107,9 +107,10 @@ class Record:
             d(sum_i w_i y_i) / dx_k
 
         Args:
-            results: y, numbers computed from the variables, or constants.
-            weights: w, numbers of a lower rank, as many as results.
-            by: x, numbers that `variables` returned.
+            results: y, numbers computed from the variables of this record, or
+                constants.
+            weights: w, numbers of a lower rank, as many as results (else ValueError).
+            by: x, numbers that `variables` of this record returned.
 
         Returns:
             One derivative for each entry of `by`; 0.0 where no result depends on it.

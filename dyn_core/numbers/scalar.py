@@ -57,8 +57,8 @@ class Number:
         """Return the entries of a matrix product, row by row.
 
         Args:
-            a, b, c: Entries of A, B and C, row by row; c is empty without a C.
-            shape: Sizes and signs.
+            a, b, c: Entries of A, B and C, row by row; c is empty unless shape.onto.
+            shape: Sizes, inner >= 1, and signs.
         """
         return unrolled_product(a, b, c, shape)
 
@@ -94,7 +94,10 @@ class Number:
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, **options: Any
     ) -> Any:
-        """Apply an operator with NumPy numbers or arrays; return an array of objects.
+        """Return the result of an operator with NumPy numbers or arrays as operands.
+
+        It is computed entry by entry: an array of objects, or one number if no operand
+        has an axis.
 
         Raises:
             TraceError: `ufunc` is not an operator (np.sin), is called as a method other

@@ -232,7 +232,10 @@ def _loop(
 
 
 def _compare(op: str, *values: Any) -> Any:
-    """Return a comparison of values; the operand of the highest rank computes it."""
+    """Return the result of a comparison or logical operation on values.
+
+    The operand of the highest rank computes it.
+    """
     numbers = [x for x in values if isinstance(x, Number)]
     if not numbers:
         return OPERATIONS[op].on_float(*values)
@@ -243,7 +246,11 @@ Parts = tuple[Any, Any, Any]
 
 
 def _each(function: Callable[..., Any], *numbers: Taylor) -> Parts:
-    """Return a linear function, applied to the values and to each derivative."""
+    """Return value, first and second derivative of a linear function of numbers.
+
+    The second derivative is None if the numbers have none. All numbers have second
+    derivatives, or none has.
+    """
     d2 = None
     if numbers[0].d2 is not None:
         d2 = function(*(a.d2 for a in numbers))

@@ -192,7 +192,10 @@ class Adapter:
         return resistance(model, values["q"], self._speed(model, values), *acts)
 
     def _speed(self, model: Model, values: Mapping[str, Any]) -> Vector:
-        """Return the velocity at which friction acts; zeros at rest."""
+        """Return the velocity at which friction acts, (nv,); zeros at rest.
+
+        values: Inputs by name; the velocity that signature.friction_at names is read.
+        """
         name = self.signature.friction_at
         return Vector.zeros(model.nv) if name in (None, REST) else values[name]
 

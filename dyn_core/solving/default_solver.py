@@ -82,7 +82,10 @@ class DefaultSolver(Solver):
         return changed
 
     def refusal(self, model: Any) -> str | None:
-        """Return why the chosen solver does not support this robot, or None."""
+        """Return why the chosen solver does not support this robot, or None.
+
+        Raises UnsupportedError as `for_model` does.
+        """
         return self.for_model(model).refusal(model)
 
     def describe(
@@ -90,7 +93,10 @@ class DefaultSolver(Solver):
         inputs: Sequence[Port] | None = None,
         outputs: Sequence[Port] | None = None,
     ) -> str:
-        """Return the names of the default solvers, then the page of that for trees."""
+        """Return the names of the default solvers and the help page of one of them.
+
+        The page is of the solver for trees; arguments are as in Solver.describe.
+        """
         return f"{self}\n\n{self.of_trees.describe(inputs, outputs)}"
 
     def names(self) -> str:

@@ -124,9 +124,11 @@ class Solver(ABC, Generic[Built]):
     def lack(self, model: Any, options: Mapping[str, Any]) -> str | None:
         """Return why no solution exists for lack of inertia, or None.
 
+        It is None for every robot if the Signature does not divide by inertia.
+
         Args:
             model: Robot.
-            options: Options of the solver.
+            options: Values of the solver's options, by name.
         """
         if not self.signature.divides_by_inertia:
             return None

@@ -68,7 +68,11 @@ class BlockFactored:
             left = [k for k in left if k not in ends]
 
     def _coupled(self, rest: list[list[Any]], k: int, left: Sequence[int]) -> bool:
-        """Return whether a later block in `left` is coupled to block k in `rest`."""
+        """Return whether a later block in `left` is coupled to block k in `rest`.
+
+        It is coupled if its rows have entries in the columns of block k that are not
+        structural zeros.
+        """
         return any(
             not is_structural_zero(rest[x][y])
             for m in reversed(left)
@@ -217,9 +221,10 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
 def _alike_there(
     M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Sequence[int]
 ) -> list[list[int]]:
-    """Return runs of adjacent columns in which some rows are all filled or all zero.
+    """Return runs of adjacent columns, all filled or all zero in the given rows.
 
-    Operands and results of a product over such a run are contiguous.
+    A column is filled if one of the rows is not a structural zero there. Operands and
+    results of a product over such a run are contiguous.
     """
     filled = set(_filled(M, rows, columns))
     runs: list[list[int]] = []
@@ -251,5 +256,5 @@ def _put(
 
 
 def _filled(M: Sequence[Sequence[Any]], rows: Any, columns: Any) -> list[int]:
-    """Return the columns in which one of the rows is not a structural zero."""
+    """Return the columns, in order, in which a row of `rows` is no structural zero."""
     return [y for y in columns if not all(is_structural_zero(M[x][y]) for x in rows)]

@@ -37,10 +37,17 @@ from dyn_core.validation import (
 
 
 def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ...]:
-    """Return the limits of n angles from a list or mapping; `none` where not given.
+    """Return the limits of the joint angles, n floats [rad].
 
-    Raises ModelError for NaN, and for a finite limit of the last joint, which has no
-    angle.
+    Args:
+        name: Name of the argument for errors.
+        values: Limits, as in by_joint.
+        n: Number of joints.
+        none: Limit of joints without one: -inf or inf.
+
+    Raises:
+        ModelError: `values` is invalid (see by_joint), a limit is NaN or no number, or
+            the last joint, which has no angle, has a finite limit.
     """
     limits = []
     for i, value in enumerate(by_joint(name, values, n, none)):
@@ -62,7 +69,8 @@ def constraints_of(kind: Any, n: int, constraints: Any) -> Any:
     Args:
         kind: The class Constraints.
         n: Number of joints.
-        constraints: An instance, a mapping of arguments of `of`, or None.
+        constraints: An instance, which is returned unchanged; a mapping of arguments
+            of `of`; or None: all joints are free.
 
     Raises:
         ModelError: Another type, an unknown key, or what `of` refuses.
@@ -116,7 +124,11 @@ def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
 
 
 def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
-    """Return n pairs of finite numbers, zeros where not given."""
+    """Return n pairs of finite numbers, (0.0, 0.0) for joints without one.
+
+    Raises ModelError for `values` that by_joint or finite_pair refuses; `name` is for
+    errors.
+    """
     return [
         finite_pair(f"{name}[{i}]", row)
         for i, row in enumerate(by_joint(name, values, n, (0.0, 0.0)))
@@ -124,15 +136,24 @@ def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
 
 
 def finite_pair(name: str, row: Any) -> tuple[float, float]:
-    """Return two finite numbers as floats; an empty row is (0.0, 0.0)."""
+    """Return two finite numbers as floats.
+
+    An empty row is (0.0, 0.0), a single number stands for both. ModelError for other
+    values; `name` is for errors.
+    """
     x, y = finite_array(name, row, 2)
     return x, y
 
 
 def joint_flags(values: Any, n: int) -> tuple[bool, ...]:
-    """Return n booleans from n booleans, or from the indices of the true ones.
+    """Return n booleans by joint.
 
-    Raises ModelError for an index that is not 0..n-1.
+    Args:
+        values: n booleans, or the indices of the joints that are true.
+        n: Number of joints.
+
+    Raises:
+        ModelError: An entry is not an index 0..n-1; the message is about `active`.
     """
     flags = list(values)
     if len(flags) == n and all(isinstance(x, (bool, np.bool_)) for x in flags):
@@ -320,9 +341,12 @@ class ChainModel(System):
 
     @property
     def shares(self) -> tuple[tuple[Any, Any, Any], ...]:
-        """By link: inertia added to its start, to its end, and between them.
+        """Coefficients (start, end, between) of the links' kinetic energy, n-1 [kg].
 
-            start: m (1-c)² + I/L²,  end: m c² + I/L²,  between: m c (1-c) - I/L²
+            T_i = (start |v_i|² + end |v_{i+1}|² + 2 between v_i . v_{i+1}) / 2
+            start = m (1-c)² + I/L²,  end = m c² + I/L²,  between = m c (1-c) - I/L²
+
+        c is the distance of the centre of mass from the link's start, divided by L.
 
         Source: WAW-13.4.
         """
@@ -340,7 +364,11 @@ class ChainModel(System):
 
     @property
     def weights(self) -> tuple[Any, ...]:
-        """By joint: mass on which gravity acts, with shares of its links [kg]."""
+        """By joint: mass on which gravity acts, n [kg].
+
+        It is the joint's point mass plus m (1 - com/L) of the link that starts there
+        and m com/L of the link that ends there.
+        """
         weights = list(self.masses)
         for i, (L, m, com, _) in enumerate(self._links()):
             weights[i] = weights[i] + m * (1 - com / L)
@@ -352,7 +380,10 @@ class ChainModel(System):
         return list(zip(*parts, strict=True))
 
     def parameter(self, path: str) -> list[Any]:
-        """Return the numbers of a parameter; ModelError unless it is a key of UNITS."""
+        """Return the numbers of a parameter as a list.
+
+        Raises ModelError unless `path` is a key of UNITS.
+        """
         if not isinstance(path, str) or path not in UNITS:
             valid = ", ".join(UNITS)
             raise ModelError(f"no parameter path '{label(path)}'; valid: {valid}", path)
@@ -366,7 +397,11 @@ class ChainModel(System):
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> ChainModel:
         """Return the chain with parameters replaced by numbers or symbols, unchecked.
 
-        Raises ModelError for an unknown path.
+        Args:
+            values: All numbers of a parameter, by its name, a key of UNITS.
+
+        Raises:
+            ModelError: A name is unknown.
         """
         for path in values:
             self.parameter(path)
@@ -377,6 +412,11 @@ class ChainModel(System):
         """Return the chain with the constraints Constraints.of(n, **parts), checked.
 
         Constraints that are not among `parts` are reset to the defaults of that method.
+
+        Raises:
+            ModelError: A constraint is invalid, or a joint that becomes free or is on a
+                line has no mass.
+            TypeError: `parts` has a name that is no argument of Constraints.of.
         """
         return make_chain_like(self, constraints=Constraints.of(self.n, **parts))
 
@@ -391,14 +431,17 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
     """Return a checked planar chain.
 
     Args:
-        lengths: Of the links, n-1 [m].
-        masses: Of the joints, n [kg].
-        parts: The other attributes of ChainModel; gravity may be one number g, which
-            means (0, -g); lower and upper may be mappings joint -> angle. constraints
-            may be a mapping of the arguments of Constraints.of.
+        lengths: Lengths of the links, n-1 [m].
+        masses: Point masses of the joints, n [kg].
+        parts: The other attributes of ChainModel. k_omega, k_v and the numbers of links
+            may be one number for all; an empty list means zeros. gravity may be one
+            number g, which means (0, -g). lower and upper may be mappings joint ->
+            angle; an empty list means no limits. constraints may be a mapping of the
+            arguments of Constraints.of. Half-planes of the list `ground` may be
+            mappings.
 
     Raises:
-        ModelError: An invalid or unknown argument; it names field and index.
+        ModelError: An argument is invalid or unknown; names field and index.
     """
     lengths = finite_array("lengths", lengths)
     masses = finite_array("masses", masses)
@@ -445,7 +488,10 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
 
 
 def _listed(name: str, parts: dict[str, Any]) -> Sequence[Any]:
-    """Remove and return an argument that is a list; raise ModelError for others."""
+    """Remove an argument from `parts` and return it; () if it is missing.
+
+    Raises ModelError unless it is a list or a tuple.
+    """
     entries = parts.pop(name, ())
     if not isinstance(entries, (list, tuple)):
         raise ModelError(f"{name} is {shown(entries)}; valid: a list", name)
@@ -464,8 +510,10 @@ def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
 def _check(chain: ChainModel) -> None:
     """Raise ModelError for a chain whose motion is undefined; it names field and index.
 
-    Lengths must be positive, joints that are not guided need mass, resistances and
-    inertias must not be negative, and lower limits must not exceed upper ones.
+    Lengths must be at least SHORTEST. Resistances, and masses and inertias of links,
+    must not be negative. The mass at a joint, with `shares` of its links, must be
+    positive, or at least 0 if the joint is guided. Lower limits must not exceed upper
+    ones, and the constraints must be for n joints.
     """
     for i, length in enumerate(chain.lengths):
         if length <= 0:
@@ -511,9 +559,16 @@ def _kind(value: Any, i: int) -> float:
 
 
 def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
-    """Return a checked HalfPlane with a unit normal, from a HalfPlane or a mapping.
+    """Return a checked HalfPlane with a unit normal.
 
-    Raises ModelError for a zero normal or a joint that is not 0..n-1.
+    Args:
+        plane: HalfPlane, or a mapping of its attributes.
+        k: Index of the half-plane, for errors.
+        n: Number of joints.
+
+    Raises:
+        ModelError: The normal is zero, a joint is not 0..n-1, or an attribute is
+            unknown or invalid.
     """
     if isinstance(plane, HalfPlane):
         plane = {key: x for key, x in vars(plane).items() if x is not None}
@@ -529,7 +584,10 @@ def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
 
 
 def _direction(row: Any) -> tuple[float, float]:
-    """Return the vector at length one; within 1e-15 of it, exactly as it is."""
+    """Return the vector, not zero, scaled to length one.
+
+    If its length is one within 1e-15, it is returned unchanged.
+    """
     x, y = row
     size = float(np.hypot(x, y))
     return (x, y) if abs(size - 1.0) <= 1e-15 else (x / size, y / size)

@@ -182,9 +182,11 @@ def save_chain(
     Args:
         chain: Planar chain.
         path: Of the file; an existing file is replaced.
-        start: Initial state of a simulation: x0, v0, theta, theta_dot.
-        dt, window: Step, and time constant with which drift decays [s].
-        scheme: Integration scheme between events.
+        start: Initial state of a simulation: x0, v0 (2), theta, theta_dot (n-1) by
+            name; a missing entry is zero. None: no state is written.
+        dt, window: Step, and time constant with which drift decays [s]; None: not
+            written.
+        scheme: Integration scheme between events; None: not written.
 
     Raises:
         ModelError: An argument is invalid; nothing is written.
@@ -264,7 +266,11 @@ class _Reader:
         self.names = data.get("joint_names") or [f"joint{i}" for i in range(self.n)]
 
     def joint(self, where: str, name: str | int) -> int:
-        """Return the index of a joint by name or index; ModelError if unknown."""
+        """Return the index of a joint by name or index.
+
+        Raises ModelError for an unknown joint; `where` is the place in the file, for
+        the message.
+        """
         if name in self.names:
             return self.names.index(name)
         if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < self.n:
@@ -275,7 +281,9 @@ class _Reader:
         )
 
     def by_joint(self, key: str) -> dict[int, Any]:
-        """Return the entries of a mapping by joint index; {} if the key is missing.
+        """Return the entries by joint index of a mapping from joints to values.
+
+        `key` is the mapping's key in the file; if it is missing, the result is {}.
 
         Raises ModelError for an unknown joint, or one that is given twice.
         """
@@ -288,7 +296,7 @@ class _Reader:
         return entries
 
     def file(self) -> ChainFile:
-        """Return the ChainFile."""
+        """Return the ChainFile; ModelError if a part of the file is invalid."""
         data, parts = self.data, {}
         for key in LINKS:
             if key in data:
@@ -343,7 +351,10 @@ class _Reader:
         return {**parts, "active": sorted(alpha), "alpha_w": alpha}
 
     def ground(self) -> list[dict[str, Any]]:
-        """Return the half-planes as mappings, with joint indices for names."""
+        """Return the half-planes as mappings, with joint indices instead of names.
+
+        Raises ModelError for an unknown joint.
+        """
         planes = [dict(plane) for plane in self.data.get("ground", ())]
         for k, plane in enumerate(planes):
             if "joints" in plane:

@@ -63,11 +63,12 @@ class JointModes(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Links between two guided joints and the free joints between them.
+    """Links between two consecutive guided joints.
 
-    When taut the free joints cannot move: every displacement off the straight line
-    would lengthen the links, but only by its square, which no equation of accelerations
-    contains. The forces are then unbounded.
+    The joints between them, which are free or on a line, are the inner joints. When the
+    links are taut, the inner joints cannot move: every displacement off the straight
+    line would lengthen the links, but only by its square, which no equation of
+    accelerations contains. The forces are then unbounded.
 
     Attributes:
         first, last: Indices of the guided joints.
@@ -97,16 +98,22 @@ class Stretch(NamedTuple):
         return self.reach - math.hypot(way[0], way[1])
 
     def between(self, values: np.ndarray) -> np.ndarray:
-        """Return the linear interpolation of the ends' vectors at the inner joints.
+        """Return vectors at the inner joints, interpolated between those at the ends.
 
-        values: Vectors by joint, (n, 2).
+        The interpolation is linear in the distance along the links.
+
+        Args:
+            values: Vectors by joint, (n, 2).
+
+        Returns:
+            One row for each inner joint, (last - first - 1, 2).
         """
         first = values[self.first]
         return first + self.shares[:, None] * (values[self.last] - first)
 
 
 def stretches_of(chain: ChainModel) -> tuple[Stretch, ...]:
-    """Return the Stretches between guided joints, with at least one inner joint."""
+    """Return a Stretch for each two consecutive guided joints with joints between."""
     guided = [i for i, kind in enumerate(chain.constraints.kind) if kind == GUIDED]
     stretches = []
     for first, last in zip(guided, guided[1:], strict=False):
@@ -169,12 +176,14 @@ class UnilateralConstraints:
 
     Attributes:
         chain: Planar chain.
-        keys: All keys, sorted.
+        keys: All keys, sorted: finite limits of angles that are not active, and ground
+            for joints that are not guided.
         stretches: Links between guided joints.
-        on: Active keys.
+        on: Active keys; none at construction.
         anchors: By ground key: the joint's position on the edge when the key was last
             activated [m]; keys that are inactive again remain.
-        start: x and theta at construction.
+        start: Joint positions x, (n, 2) [m], and angles theta, n-1 [rad], at
+            construction: the reference for lines and locked angles.
 
     Source: WAW-12.1, WAW-15.3.
     """
@@ -211,7 +220,15 @@ class UnilateralConstraints:
         )
 
     def add(self, key: Key, x: np.ndarray) -> None:
-        """Activate a constraint; a ground key anchors its joint on the edge, at x."""
+        """Activate a constraint.
+
+        For a ground key, the anchor becomes the joint's position, projected on the
+        edge.
+
+        Args:
+            key: Constraint.
+            x: Positions of the joints, (n, 2) [m].
+        """
         self.on.add(key)
         if key.rank:
             z0, z = self.plane(key)
@@ -223,12 +240,18 @@ class UnilateralConstraints:
         self.on.discard(key)
 
     def plane(self, key: Key) -> tuple[np.ndarray, np.ndarray]:
-        """Return a point of the edge and the normal of a ground key."""
+        """Return a point of the edge [m] and the unit normal of a ground key, 2 each."""
         plane = self.chain.ground[key.which]
         return np.array(plane.z0), np.array(plane.z)
 
     def gap(self, key: Key, x: np.ndarray, theta: np.ndarray) -> float:
-        """Return the distance of a constraint to its bound [m | rad], < 0 beyond it."""
+        """Return the distance of a constraint to its bound [m | rad], < 0 beyond it.
+
+        Args:
+            key: Constraint.
+            x: Positions of the joints, (n, 2) [m].
+            theta: Unwrapped angles of the joints [rad].
+        """
         if key.rank:
             z0, z = self.plane(key)
             return float(z @ (x[key.joint] - z0))
@@ -236,27 +259,29 @@ class UnilateralConstraints:
         return float(key.which * (bounds[key.joint] - theta[key.joint]))
 
     def rate(self, key: Key, of_joints: np.ndarray, of_angles: np.ndarray) -> float:
-        """Return the first or second derivative of the gap.
+        """Return the first or second time derivative of the gap.
 
         Args:
             key: Constraint.
-            of_joints: Velocities or accelerations of the joints, (n, 2).
-            of_angles: The same of the angles.
+            of_joints: Velocities of the joints for the first derivative, accelerations
+                for the second, (n, 2).
+            of_angles: Rates of the angles, or their second derivatives.
         """
         if key.rank:
             return float(self.plane(key)[1] @ of_joints[key.joint])
         return float(-key.which * of_angles[key.joint])
 
     def push(self, key: Key, support: np.ndarray, couples: np.ndarray) -> float:
-        """Return the force or couple into the free side; negative if it pulls.
+        """Return the force or couple of a constraint; negative if it pulls.
 
-        In a corner, where two half-planes touch a joint, the force is split along their
-        normals.
+        Positive values act into the free side. With impulses as arguments, the result
+        is an impulse. If other half-planes are active at the joint of a ground key, the
+        force is split along all their normals (least squares).
 
         Args:
             key: Constraint.
-            support: Force or impulse of the supports, (n, 2).
-            couples: Couples of the angles.
+            support: Forces or impulses of the supports on the joints, (n, 2).
+            couples: Couples on the angles, or impulses of couples.
         """
         normals = [
             self.plane(k)[1]
@@ -276,7 +301,12 @@ class UnilateralConstraints:
         omega: np.ndarray,
         window: float,
     ) -> JointModes:
-        """Return the JointModes: the chain's own constraints and the active ones.
+        """Return the constraints of all joints, arrays for a Program.
+
+        They are the chain's own constraints, changed by the active ones: a joint on
+        ground is guided, or on a line if the half-plane's mode is slide and the joint
+        is free; an angle at a limit is active; inner joints of taut links are guided.
+        The accelerations correct errors:
 
             error'' = -error / window² - 2 error' / window
 
@@ -321,9 +351,11 @@ class UnilateralConstraints:
     def _own_drift(
         self, modes: JointModes, pd: _Pull, x: Any, v: Any, theta: Any, omega: Any
     ) -> None:
-        """Add accelerations that correct joints on lines and locked angles, to `modes`.
+        """Correct the chain's own constraints: change `modes` in place.
 
-        The references are the positions and angles at construction.
+        Adds to modes.a_w of joints on lines, and sets modes.alpha_w of locked angles:
+        active ones with alpha_w = 0. The references are the positions and angles at
+        construction. Other arguments are as in `arrays`.
         """
         x0, theta0 = self.start
         for i in range(self.chain.n):
@@ -338,12 +370,14 @@ class UnilateralConstraints:
         return set(self.on), dict(self.anchors)
 
     def restore(self, saved: tuple[set[Key], dict[Key, np.ndarray]]) -> None:
-        """Set the active set and the anchors from a snapshot."""
+        """Set the active set and the anchors to copies of a snapshot's."""
         self.on, self.anchors = set(saved[0]), dict(saved[1])
 
     @staticmethod
     def most_held(sets: Sequence[frozenset[Key]]) -> frozenset[Key]:
         """Return the largest of some sets of active constraints.
+
+        Of equally large sets, it is the one with the last keys in sorted order.
 
         Source: WAW-12.8.
         """
@@ -352,7 +386,11 @@ class UnilateralConstraints:
 
 @dataclass
 class _Pull:
-    """Correction of an error with a double pole at -1/window; 0 for an infinite one."""
+    """Function of an error and its rate: the acceleration that corrects the error.
+
+    The error decays with a double pole at -1/window; the result is 0 for an infinite
+    window.
+    """
 
     window: float
 

@@ -69,9 +69,11 @@ class MovingChain:
         x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
         theta: Angles of the joints but the last, unwrapped, n-1 [rad].
         t: Time [s].
+        steps: Number of steps.
+        modes: Unilateral constraints with their active set.
         events: The latest `keep` events.
-        evaluation: Accelerations, couples and reactions of the last evaluation, or
-            None.
+        evaluation: Outputs of CHAIN_ACCELERATIONS (a, F_d, tau_w, alpha, reaction,
+            dropped) in the last evaluation, or None before it.
         dropped: Descriptions of the equations not met in the last evaluation.
         taut: Links stretched straight between guided joints, and so at rest.
         lost: Energy lost in impacts so far [J].
@@ -109,10 +111,10 @@ class MovingChain:
             scheme: Integration scheme between events: rk4, semi_implicit or quantum.
             halve_above: Maximum change of velocity by changed accelerations within a
                 step [m/s]: above it the step is halved; None: never.
-            engine: Engine of the Programs.
-            on_event: Called with each Event.
-            keep: Maximum number of stored events, the latest.
-            near: Angles for unwrapping (set_state).
+            engine: Engine of the Programs; None: the default.
+            on_event: Called with each Event; None: nothing is called.
+            keep: Maximum number of stored events; the latest are stored.
+            near: Angles for unwrapping, as in set_state.
 
         Raises:
             SettingError: A setting is invalid, or the state is beyond a bound.
@@ -159,7 +161,11 @@ class MovingChain:
             chain: Planar chain.
             theta, theta_dot: n-1 [rad], [rad/s]; theta_dot None for rest.
             x0, v0: Position and velocity of joint 0, 2 [m], [m/s].
-            settings: Arguments of the class.
+            settings: Other arguments of the class, without x, v and near.
+
+        Raises:
+            ShapeError: Angles or rates do not have n-1 entries. Other errors as in
+                __init__.
         """
         rates = np.zeros(chain.n - 1) if theta_dot is None else theta_dot
         state = from_angles(chain, x0, v0, theta, rates)
@@ -206,7 +212,11 @@ class MovingChain:
         self.taut: tuple[Stretch, ...] = ()
 
     def _middle(self, theta: np.ndarray) -> np.ndarray:
-        """Return by angle the middle of its limits if both are finite, else theta's."""
+        """Return reference angles for unwrapping, n-1 [rad].
+
+        By angle: the middle of its limits if both are finite, else its value in
+        `theta`.
+        """
         lower, upper = np.array(self.chain.lower[:-1]), np.array(self.chain.upper[:-1])
         both = np.isfinite(lower) & np.isfinite(upper)
         middle = np.where(both, lower, 0.0) / 2 + np.where(both, upper, 0.0) / 2
@@ -232,19 +242,20 @@ class MovingChain:
         return {name: copy.deepcopy(getattr(self, name)) for name in names}
 
     def restore(self, saved: Any) -> None:
-        """Set the state of a snapshot."""
+        """Set the state of a snapshot, which is copied and may be used again."""
         for name, value in saved.items():
             setattr(self, name, copy.deepcopy(value))
 
     def motion(self) -> Any:
         """Return the state of motion, for `return_to`: without latches and events.
 
-        Arrays are not copied, because steps replace them; only the active set is.
+        The active set and the anchors are copied. Arrays are not copied, because steps
+        replace them.
         """
         return {name: getattr(self, name) for name in MOTION}, self.modes.snapshot()
 
     def return_to(self, motion: Any) -> None:
-        """Set a state of motion, as `motion` returns it."""
+        """Restore a state that `motion` returned; latches and events stay."""
         values, modes = motion
         vars(self).update(values)
         self.modes.restore(modes)
@@ -297,13 +308,19 @@ class MovingChain:
         return np.concatenate([torques, np.zeros(n - len(torques))])
 
     def _accelerations(self, x: Any, v: Any, theta: Any, since: float = 0.0) -> Any:
-        """Return a named tuple (a, tau_w, alpha, ...) under the active constraints.
+        """Return the outputs of CHAIN_ACCELERATIONS under the active constraints.
 
-        Raises NonFiniteError if an acceleration is not finite.
+        Torques and additional forces are the arguments of the current step, which must
+        have started. Nothing is changed.
 
         Args:
-            x, v, theta: Positions, velocities and angles.
-            since: Time of the state minus the simulator's time [s].
+            x, v: Positions and velocities of the joints, (n, 2) [m], [m/s].
+            theta: Unwrapped angles, n-1 [rad].
+            since: Time of the state minus the simulator's time `t` [s].
+
+        Raises:
+            NonFiniteError: An acceleration, or an additional force, is not finite.
+            ShapeError: The function of additional forces returns another shape.
         """
         state = ChainState(x, v)
         F = self._forces(x, v, self._tau)
@@ -331,7 +348,10 @@ class MovingChain:
             self.on_event(event)
 
     def _not_met(self, dropped: np.ndarray) -> tuple[str, ...]:
-        """Return descriptions of dropped equations; record an event on a change.
+        """Return descriptions of the dropped equations; () if there are none.
+
+        An event is recorded if there are some, and other ones than in the attribute
+        `dropped`, which is not changed.
 
         dropped: Output of CHAIN_ACCELERATIONS, (n, 2).
         """

@@ -46,10 +46,11 @@ class ChainRobot(SimulatedPlant):
         window: Time constant with which drift of constraints decays [s]; None: 5 dt,
             infinite: drift is not corrected.
         scheme: Integration scheme between events: rk4, semi_implicit or quantum.
-        start: Initial state; None: joint 0 at the origin, angles zero, at rest.
+        start: Initial state x, v, (n, 2) [m], [m/s]; None: joint 0 at the origin,
+            angles zero, at rest.
         q0, qd0: Initial angles and rates, n-1 [rad], [rad/s]; None: those of `start`.
         command_timeout: Age from which a command is stale and replaced by zero [s].
-        engine: Engine of the Programs.
+        engine: Engine of the Programs; None: the default.
         counters: Numbers of refused and late commands, by name.
         happened: Numbers of events since the start or reset, by kind.
 
@@ -153,7 +154,8 @@ class ChainRobot(SimulatedPlant):
             qd: Rates, n-1 [rad/s]; None for zero.
 
         Raises:
-            DynError: They are invalid, or beyond a limit; nothing is changed.
+            DynError: They are invalid, or the state is beyond a limit or ground;
+                nothing is changed.
         """
         q = self._vector("positions", q)
         qd = np.zeros_like(q) if qd is None else self._vector("velocities", qd)
@@ -177,7 +179,11 @@ class ChainRobot(SimulatedPlant):
         )
 
     def _warning(self) -> str | None:
-        """Return a warning on constraints or recent events, or None."""
+        """Return a warning as text, or None.
+
+        It names the unmet equations; if there are none, the last event of the kinds in
+        TROUBLE within the last RECENT seconds of simulated time.
+        """
         if unmet := self.unmet:
             return f"cannot be met: {', '.join(unmet)}"
         trouble = self.trouble_since(self.t - RECENT)
@@ -187,7 +193,11 @@ class ChainRobot(SimulatedPlant):
         return None
 
     def _diagnostic_values(self) -> dict[str, Any]:
-        """Return event counts, energies and constraints, by name."""
+        """Return the entries of the diagnostics, by their label with the unit.
+
+        They are simulated time, step, counts of events by kind, energies, active and
+        dropped constraints, and the last event.
+        """
         events = self.simulator.events
         last = events[-1] if events else None
         return {
@@ -237,25 +247,29 @@ class ChainRobot(SimulatedPlant):
         return tuple(self.simulator.modes.named(key) for key in self.simulator.holding)
 
     def events_since(self, t: float) -> list[Event]:
-        """Return the stored events after a simulated time t [s]."""
+        """Return the stored events later than a simulated time t [s], oldest first."""
         return [event for event in self.simulator.events if event.time > t]
 
     def trouble_since(self, t: float) -> list[Event]:
-        """Return the stored events after a time t [s] of the kinds in TROUBLE."""
+        """Return the stored events of the kinds in TROUBLE later than a time t [s]."""
         return [event for event in self.events_since(t) if event.kind in TROUBLE]
 
     # ---- machinery
 
     def _begin_period(self) -> Any:
-        """Return the state of motion, for `_return_to`."""
+        """Return the state of motion before a period, for `_return_to`."""
         return self.simulator.motion()
 
     def _return_to(self, state: Any) -> None:
-        """Set a state of motion."""
+        """Restore a state that `_begin_period` returned."""
         self.simulator.return_to(state)
 
     def _step(self, t: float, dt: float) -> None:
-        """Move by one step; raise NonFiniteError if the motion diverges."""
+        """Move by one step with the torques `tau`; `t` and `dt` are ignored.
+
+        The simulator has its own time and step. Raises NonFiniteError if the motion is
+        not finite.
+        """
         self.simulator.step(self.tau)
         self._check_finite()
 
@@ -273,7 +287,7 @@ class ChainRobot(SimulatedPlant):
         return array
 
     def _check_finite(self) -> None:
-        """Raise NonFiniteError, naming step and joint, for a state not finite."""
+        """Raise NonFiniteError if the state is not finite; names step and joint."""
         good = np.isfinite(np.hstack(self.state)).all(1)
         if not good.all():
             bad = self.chain.joint_names[int(np.flatnonzero(~good)[0])]
@@ -287,10 +301,11 @@ class ChainRobot(SimulatedPlant):
 def chain_poses(chain: ChainModel, state: ChainState) -> list[JointPose]:
     """Return the pose of each joint of a chain, in the axes of the next link.
 
-    Position and orientation are relative to the fixed frame of the chain, not to the
+    The chain must have a link. Position and orientation are relative to the fixed frame of the chain, not to the
     previous link. The plane's x axis is the frame's X axis and its y axis is Z, so that
     angles are about -Y. The last joint has the axes of the last link. The linear
-    velocity is relative to the fixed frame, in the axes of the link.
+    velocity is relative to the fixed frame, in the axes of the link; velocities are
+    [angular; linear], 6 [rad/s, m/s].
 
     Source: WAW-15.2.
     """

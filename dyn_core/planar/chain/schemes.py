@@ -38,7 +38,7 @@ def quantum(
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
 
-    Arguments as in Scheme.step.
+    Arguments as in Scheme.step; `accelerate` is unused.
 
     Source: WAW-3.1.
     """
@@ -126,7 +126,7 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
 
 
 def first_root(gap: Callable[[float], float], end: float) -> float:
-    """Return a root of a function that is >= 0 at 0 and < 0 at `end`.
+    """Return a root of a function that is >= 0 at 0 and < 0 at `end` > 0.
 
     Regula falsi with a halved value at the retained end (Illinois). The function is <=
     0 at the result, and not below -ROOT unless floats are too coarse.

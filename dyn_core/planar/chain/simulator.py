@@ -63,8 +63,8 @@ class ChainSimulator(MovingChain):
         theta: Angles of the joints but the last, unwrapped, n-1 [rad].
         t: Time [s].
         events: The latest `keep` events.
-        evaluation: Accelerations, couples and reactions of the last evaluation, or
-            None.
+        evaluation: Outputs of CHAIN_ACCELERATIONS (a, F_d, tau_w, alpha, reaction,
+            dropped) in the last evaluation, or None before it.
         dropped: Descriptions of the equations not met in the last evaluation.
         lost: Energy lost in impacts so far [J].
 
@@ -72,13 +72,13 @@ class ChainSimulator(MovingChain):
     """
 
     def step(self, tau: Any = None, forces: Any = None) -> ChainState:
-        """Move by one step and return the state.
+        """Move by one step `dt` and return copies of the positions and velocities.
 
         Args:
             tau: Torques at the joints but the last, n-1 (or n with 0 at the end) [N·m];
-                None for none.
+                None: zero.
             forces: Additional forces on the joints, (n, 2) [N], or a function of (t,
-                state) that returns them.
+                state) that returns them, state a ChainState; None: zero.
 
         Raises:
             ShapeError: Torques or forces have the wrong size.
@@ -104,13 +104,13 @@ class ChainSimulator(MovingChain):
         return self.state
 
     def _consistent_modes(self) -> Any:
-        """Make the active set consistent and return its evaluation.
+        """Make the active set consistent; return its outputs of CHAIN_ACCELERATIONS.
 
-        It activates or releases one constraint at a time, sets `modes`, `evaluation`,
-        `dropped` and `taut`, and records events. A taut link, or a joint that slides
-        where it should stick, causes an impact, which changes `v` and `lost`. If the
-        sets repeat, the largest set of the cycle is used and an event recorded;
-        `dropped` is then not updated.
+        One constraint at a time is activated or released. The method updates `modes`,
+        `evaluation`, `dropped` and `taut`, and records events. A taut link, or a joint
+        that slides where it should stick, causes an impact, which changes `v` and
+        `lost`. If the sets repeat, the largest set of the cycle is used and an event
+        recorded; `dropped` is then not updated.
 
         Source: WAW-7.4, WAW-12.5, WAW-12.8.
         """
@@ -143,9 +143,11 @@ class ChainSimulator(MovingChain):
     def _stop_taut(self) -> None:
         """Stop taut links between their ends by an impact.
 
-        Sets `taut`; records an event for each link that becomes taut. An impact changes
-        `v`, `lost` and the active set. Taut links are fixed: the less slack a chain
-        has, the less it can move. The forces on the ends are unbounded.
+        The method updates `taut`, and records an event for each Stretch that becomes
+        taut. An impact is applied only if the velocities of taut links differ from the
+        interpolation between their ends; it changes `v`, `lost` and the active set.
+        Taut links are fixed: the less slack a chain has, the less it can move. The
+        forces on the ends are unbounded.
         """
         taut = self.modes.taut(self.x)
         wrong = [self.v[part.inner] - part.between(self.v) for part in taut]
@@ -157,7 +159,7 @@ class ChainSimulator(MovingChain):
         self.taut = taut
 
     def _nearly_taut(self) -> str:
-        """Return a description of links with very little slack; "" for none."""
+        """Return a description of links with a slack up to STIFF reach; "" for none."""
         return ", ".join(
             f"{part.label} have a slack of {part.slack(self.x):.3g} m only"
             for part in self.modes.stretches
@@ -167,8 +169,13 @@ class ChainSimulator(MovingChain):
     def _inconsistent(self, evaluation: Any) -> Key | None:
         """Return a constraint to activate, else one to release, else None.
 
-        It changes no mode. The latch records a release that it allows; a release that
-        it refuses is recorded as a chatter event.
+        An inactive constraint is to be activated if its gap and the gap's rate are 0
+        within TOUCH and the gap accelerates to below 0. An active one is to be released
+        if it pulls and the latch allows it. The active set is not changed. The latch
+        records a release that it allows; a release that it refuses is recorded as a
+        chatter event.
+
+        evaluation: Outputs of CHAIN_ACCELERATIONS at the state.
         """
         modes, omega = self.modes, self.omega
         for key in modes.keys:
@@ -185,7 +192,11 @@ class ChainSimulator(MovingChain):
         return None
 
     def _covered(self, key: Key) -> bool:
-        """Return whether other contacts of the joint make this one redundant."""
+        """Return whether active contacts of the joint make a ground contact redundant.
+
+        It is redundant if another half-plane of mode stick, or two others, are active
+        at the joint. False for a limit.
+        """
         ground, on = self.chain.ground, self.modes.on
         others = [k for k in on if k.rank and key.rank and k.joint == key.joint]
         return len(others) > 1 or any(ground[k.which].mode == "stick" for k in others)
@@ -196,7 +207,10 @@ class ChainSimulator(MovingChain):
         return bool(sticks) and np.abs(self.v[key.joint]).max() > TOUCH
 
     def _may_go(self, key: Key) -> bool:
-        """Return whether the latch allows a release; record a chatter event if not."""
+        """Return whether the latch allows a release now, and record the answer.
+
+        The latch records an allowed release; a refused one is a chatter event.
+        """
         if self.latch.release(key, self.t):
             return True
         self._note("chatter", f"{key.label} is kept on for a while", key.joint)
@@ -213,7 +227,10 @@ class ChainSimulator(MovingChain):
             self.modes.add(key, self.x)
 
     def _halved(self, dt: float, depth: int) -> None:
-        """Move by dt, in halves if accelerations change much within it.
+        """Move by dt [s], in two halves if accelerations change much within it.
+
+        The change of an acceleration, times dt, is compared with `halve_above`. The
+        state, the active set and `t` are updated.
 
         depth: Number of halvings so far; HALVINGS is the maximum.
 
@@ -239,7 +256,10 @@ class ChainSimulator(MovingChain):
         self._halved(dt / 2, depth + 1)
 
     def _moved(self, a: np.ndarray, dt: float) -> Arrival:
-        """Return the Arrival after dt, from accelerations a at the start."""
+        """Return the Arrival after dt [s], without hits; the state is not changed.
+
+        a: Accelerations of the joints at the start, (n, 2).
+        """
 
         def accelerate(x: np.ndarray, v: np.ndarray, since: float) -> np.ndarray:
             theta = joint_angles(self.chain, ChainState(x, v), near=self.theta)
@@ -251,13 +271,14 @@ class ChainSimulator(MovingChain):
         )
 
     def _meet_hits(self, evaluation: Any, end: Arrival, dt: float, depth: int) -> None:
-        """Move to the end of dt, handling hits in their order.
+        """Move by dt, handling hits in their order; update the state and `t`.
 
         Args:
-            evaluation: Accelerations at the start.
-            end: Arrival without hits.
+            evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
+            end: Arrival after dt without hits.
             dt: Time to move [s].
-            depth: Number of hits before in this step; from DEPTH on hits are ignored.
+            depth: Number of earlier hits in this step; from DEPTH on an event is
+                recorded and hits are ignored.
 
         Source: WAW-7.2, WAW-7.3, WAW-12.2, WAW-12.4, WAW-12.12.
         """
@@ -280,7 +301,17 @@ class ChainSimulator(MovingChain):
     def _first_hit(
         self, evaluation: Any, end: Arrival, dt: float
     ) -> tuple[float, Arrival, list[Key]] | None:
-        """Return time, Arrival and constraints of the first hit within dt, or None."""
+        """Return the first hit within dt, or None.
+
+        Args:
+            evaluation: Outputs of CHAIN_ACCELERATIONS at the start.
+            end: Arrival after dt without hits.
+            dt: Time to move [s].
+
+        Returns:
+            Time of the hit since the start [s], Arrival then, and the keys that are
+            hit.
+        """
         modes = self.modes
         broken = [
             key
@@ -301,6 +332,10 @@ class ChainSimulator(MovingChain):
         """Return the first hit under constant accelerations, in closed form, or None.
 
             d - w eps + u eps² / 2 = 0,   eps the time since the hit
+
+        with d, w, u the gap, its rate and its acceleration at the end. `broken` are the
+        constraints that are violated there; other arguments and the result are as in
+        `_first_hit`.
 
         Angles are not quadratic in time: for them this is the source's estimate.
 
@@ -329,6 +364,9 @@ class ChainSimulator(MovingChain):
         """Return the first hit on the path, by steps of varied length, or None.
 
             minimum of gap(position after `when`) = 0
+
+        `broken` are the constraints that are violated at the end; other arguments and
+        the result are as in `_first_hit`.
 
         Source: WAW-7.2.
         """
@@ -365,9 +403,11 @@ class ChainSimulator(MovingChain):
     def _handle_hits(self, keys: list[Key]) -> None:
         """Apply an impact to the active constraints and `keys`; release pulling ones.
 
-        Sets `modes` and `v`, adds the loss to `lost`, and records events. Released
-        constraints are restored if the chain would move on into them, or if
-        they chatter.
+        The method updates `modes` and `v`, adds the loss to `lost`, and records events.
+        Constraints that were released are active again if the chain would move on into
+        one of them, or if the latch refuses a release.
+
+        keys: Constraints that are hit; none for an impact of taut links alone.
 
         Source: WAW-7.1, WAW-7.5, WAW-12.3.
         """
@@ -411,8 +451,10 @@ class ChainSimulator(MovingChain):
     def _solve_impact(self, keys: list[Key]) -> tuple[Any, dict[Key, float]]:
         """Return the outputs of chain_impact, and the push of each active constraint.
 
-        It changes nothing. The velocities at `keys` are stopped, as far as they are
-        active. A push is an impulse into the free side, see UnilateralConstraints.push.
+        The state is not changed. The joint of an active ground key in `keys` stops, as
+        does the angle of an active limit in `keys`; inactive keys have no effect. A
+        push is an impulse into the free side [N·s | N·m·s], see
+        UnilateralConstraints.push.
         """
         modes, n = self.modes, self.chain.n
         joints = modes.arrays(self.x, self.v, self.theta, self.omega, math.inf)

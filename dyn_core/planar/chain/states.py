@@ -51,7 +51,11 @@ def from_angles(
 def to_angles(
     chain: ChainModel, state: ChainState
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return x0, v0, theta and theta_dot of a state, angles in (-pi, pi].
+    """Return the arguments x0, v0, theta, theta_dot of from_angles for a state.
+
+    x0 and v0, (..., 2) [m], [m/s], are the position and velocity of joint 0; theta,
+    (..., n-1) [rad], are in (-pi, pi]; theta_dot are their rates [rad/s]. Errors of the
+    link lengths are lost.
 
     Source: WAW-2.1.
     """
@@ -119,8 +123,10 @@ def repair_drift(
 ) -> ChainState:
     """Return the state with reduced errors of link lengths and stretching rates.
 
-    The ends of a link share its error by their mobility, first of positions, then of
-    velocities; the momentum of a free chain is conserved.
+    The links are corrected in their order, first all positions, then all velocities.
+    The ends of a link share its error by their mobility; the momentum of a free chain
+    is conserved. A link whose ends cannot move along it is not corrected. The argument
+    is not changed.
 
     Args:
         chain: Planar chain; guided joints stay, joints on a line stay on it.
@@ -155,7 +161,11 @@ def repair_drift(
 
 
 def _chained(start: Any, steps: np.ndarray) -> np.ndarray:
-    """Return `start`, (..., 2), and its sums with the steps, (..., n, 2)."""
+    """Return the cumulative sums of steps from a start, (..., n, 2).
+
+    Row 0 is `start`, (..., 2); row k is `start` plus the first k rows of `steps`,
+    (..., n-1, 2).
+    """
     start = np.asarray(start, float)[..., None, :]
     shape = (*np.broadcast_shapes(start.shape[:-2], steps.shape[:-2]), 1, 2)
     first = np.broadcast_to(start, shape)

@@ -55,8 +55,9 @@ def to_urdf(chain: ChainModel) -> ChainURDF:
 
     Joint 0 is fixed to the base, slides along its line, or along X and then Z. Point
     masses are links named like their joints, without inertia; a body between two
-    sliding joints is massless. Zeros are written as zeros: the loader accepts both.
-    Rolling resistance becomes damping.
+    sliding joints is massless. A joint without two finite limits is continuous. Rolling
+    resistance becomes damping. Limits of effort and speed are written as 0, which means
+    none.
 
     Raises:
         ModelError: A link has inertia and no mass, which no URDF may have.
@@ -188,7 +189,10 @@ def _check_links(chain: ChainModel) -> None:
 def _base(robot: ElementTree.Element, chain: ChainModel, taken: set[str]) -> None:
     """Add ground, base joints and the point mass of joint 0 to the XML of a robot.
 
-    taken: Names in use, extended in place.
+    Args:
+        robot: XML element, extended in place.
+        chain: Planar chain.
+        taken: Names in use, extended in place.
     """
     kind, first = chain.constraints.kind[0], chain.joint_names[0]
     ground = _new("ground", taken)
@@ -210,10 +214,10 @@ def _base(robot: ElementTree.Element, chain: ChainModel, taken: set[str]) -> Non
 def _link(
     robot: ElementTree.Element, name: str, mass: float, com: float = 0.0, I: float = 0.0
 ) -> None:
-    """Add a link with its centre of mass at (com, 0, 0).
+    """Add a link with its centre of mass at (com, 0, 0) to the XML of a robot.
 
-    I is used for all three axes except x; inertia about axes in the plane has no
-    effect.
+    I is the inertia about all three axes through the centre of mass [kg·m²]; inertia
+    about axes in the plane has no effect. For mass 0, com and I are ignored.
     """
     link = ElementTree.SubElement(robot, "link", name=name)
     if mass:
@@ -233,7 +237,14 @@ def _joint(
     child: str,
     axis: str = "",
 ) -> ElementTree.Element:
-    """Add a joint and return its element; `axis` is left out if empty."""
+    """Add a joint to the XML of a robot, and return its element.
+
+    Args:
+        robot: XML element, extended in place.
+        name, kind: Name and URDF type of the joint.
+        parent, child: Names of the links.
+        axis: Axis as text, three numbers separated by blanks; "": none is written.
+    """
     joint = ElementTree.SubElement(robot, "joint", name=name, type=kind)
     ElementTree.SubElement(joint, "parent", link=parent)
     ElementTree.SubElement(joint, "child", link=child)
@@ -251,13 +262,19 @@ def _fixed(
 
 
 def _limit(joint: ElementTree.Element, low: float, high: float) -> None:
-    """Add position limits; effort and speed limits are 0, which means none."""
+    """Add position limits [rad | m] to the XML element of a joint.
+
+    Effort and speed limits are written as 0, which means none.
+    """
     numbers = {"lower": repr(low), "upper": repr(high), "effort": "0", "velocity": "0"}
     ElementTree.SubElement(joint, "limit", numbers)
 
 
 def _new(name: str, taken: set[str]) -> str:
-    """Return a name that is not in `taken`, and add it: the name with "_" appended."""
+    """Return a name that is not in `taken`, and add it to `taken`.
+
+    "_" is appended to `name` until it is new.
+    """
     while name in taken:
         name += "_"
     taken.add(name)
@@ -270,7 +287,12 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the properties that URDF cannot express, as text and for from_model."""
+    """Return the chain's properties that URDF cannot express.
+
+    Returns:
+        Their descriptions; and the properties as arguments of from_model, by name.
+        Both are empty if there are none.
+    """
     left_out: list[str] = []
     side: dict[str, Any] = {}
     if chain.gravity != (0.0, -9.81):

@@ -30,7 +30,7 @@ def state_to_chain(
 
     Args:
         model: Robot.
-        chain: Chain with its links.
+        chain: Chain with as many links as the robot, of the same lengths.
         q: Joint positions, nq [rad | m].
         qd: Joint velocities, nv [rad/s | m/s].
         tip: Link at whose origin the last chain link ends; None: see from_model.
@@ -86,7 +86,7 @@ def state_to_model(
 
     Args:
         model: Robot.
-        chain: Chain with its links.
+        chain: Chain with as many links as the robot, of the same lengths.
         state: x, v, (n, 2) [m], [m/s]; errors of lengths and bend angles are ignored.
         tip: Link at whose origin the last chain link ends; None: see from_model.
 
@@ -130,7 +130,11 @@ def state_to_model(
 
 
 def _geometry(model: Model, chain: ChainModel, tip: str | None) -> PlanarChainGeometry:
-    """Return the robot's geometry; ModelError for another number of links."""
+    """Return the robot's geometry.
+
+    Raises ModelError if the robot is not a planar chain, or the chain has another
+    number of links.
+    """
     geometry = read(model, tip)
     if len(geometry.segments) != chain.n - 1:
         raise ModelError(
@@ -149,13 +153,14 @@ def _rotated(vector: np.ndarray, angle: float) -> np.ndarray:
 def _float(
     geometry: PlanarChainGeometry, q: Any, qd: Any, pose: Any, speed: Any
 ) -> None:
-    """Write pose and twist of a floating root into q and qd.
+    """Write pose and twist of a floating root into q[:7] and qd[:6].
 
     Args:
         geometry: Of the robot.
-        q, qd: Arrays, changed in place.
-        pose: (position in the plane, angle).
-        speed: (velocity in the plane, angular rate).
+        q, qd: Position (nq,) and velocity (nv,) of the robot, changed in place.
+        pose: Displacement of the root body from its neutral position, in the plane,
+            (2,) [m], and angle [rad].
+        speed: Its velocity, (2,) [m/s], and angular rate [rad/s].
     """
     (to, angle), (u, rate) = pose, speed
     home = geometry.poses[1][0].T
@@ -170,7 +175,8 @@ def _slide(
 ) -> None:
     """Write the motion of sliding joints, or of a planar root, into q and qd.
 
-    Arguments as in _float. Raises ModelError if the joints cannot reach the position or
+    Arguments as in _float, and the Model; the angle and its rate are used for a planar
+    root only. Raises ModelError if the joints cannot reach the displacement or the
     velocity.
     """
     bodies = [1] if geometry.free else geometry.slides

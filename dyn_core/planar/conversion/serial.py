@@ -31,9 +31,10 @@ class Segment(NamedTuple):
     Attributes:
         name: Of the joint at its start.
         body: Index of the body that contains it.
-        turns: Whether its start is a joint of the robot; else a bend with a fixed
+        turns: Whether its start is a joint of the robot; else it is a bend with a fixed
             angle.
-        vector: From its start to its end in the neutral position, in the plane [m].
+        vector: Vector from its start to its end in the neutral position, in the plane,
+            (2,) [m].
         mass, com, inertia: Mass [kg], centre of mass from the start [m], inertia about
             it [kg·m²].
         tip: Point mass at its end [kg].
@@ -55,7 +56,12 @@ class Segment(NamedTuple):
 
 
 def refuse(name: str | None, why: str) -> NoReturn:
-    """Raise ModelError: no planar chain, and why; `name`: faulty element or None."""
+    """Raise the ModelError of a robot that is no planar chain.
+
+    Args:
+        name: Joint, link or loop that is the cause; None: none of them.
+        why: Reason, for the message.
+    """
     raise ModelError(f"no planar chain: {why}", name)
 
 
@@ -101,10 +107,17 @@ class PlanarBody:
                 self.parts.append((float(I.m), com, float(about), is_point(I)))
 
     def free_start(self, tip: str | None) -> np.ndarray:
-        """Return the start of the link of a freely moving root, in the plane [m].
+        """Return the start of the link of a freely moving root, in the plane, (2,) [m].
 
-        The body's origin if its inertia and end allow it; else the centre of mass,
-        where a point mass must be, or a point beside it.
+        It is the body's origin or, for a point mass or if the link ends at the origin,
+        the centre of mass. If the link ends there too, it is a point beside the end in
+        direction -x, at the radius of gyration, or at 1 m for a point mass.
+
+        Args:
+            tip: As in `end`.
+
+        Raises:
+            ModelError: `tip` is not a link of the last body.
         """
         mass, com, about = _summed(self.parts)
         end, _ = self.end(np.zeros(2), tip)
@@ -114,11 +127,20 @@ class PlanarBody:
         return end - np.array((math.sqrt(about / mass) if about > 0 else 1.0, 0.0))
 
     def end(self, start: np.ndarray, tip: str | None) -> tuple[np.ndarray, str]:
-        """Return the end of the link in the plane [m], and its name.
+        """Return the end of the body's link in the plane, (2,) [m], and its name.
 
-        The next joint (with an empty name); for the last body the link `tip`, the
-        farthest link from `start`, or a point derived from the centre of mass. Raises
-        ModelError if `tip` is not a link of the body.
+        It is the next joint, with an empty name. For the last body it is the origin of
+        the link `tip`; if `tip` is None, of the farthest link from `start`. If all
+        links are at the start, it is the point at twice the distance of the centre of
+        mass or, if this is at the start too, at the radius of gyration along x; the
+        name is JOINT_end.
+
+        Args:
+            start: Start of the link, in the plane [m].
+            tip: Name of a link of the last body, or None; ignored for other bodies.
+
+        Raises:
+            ModelError: `tip` is not a link of the last body.
         """
         if not self.last:
             return self.E @ np.array(self.model.Xtree[self.body + 1].r, float), ""
@@ -138,9 +160,11 @@ class PlanarBody:
     def segments(self, start: np.ndarray, tip: str | None) -> tuple[list[Segment], str]:
         """Return the Segments of this body, and the name of its end ("" for a joint).
 
-        Two if its centre of mass is off the line from start to end: the joint between
-        them, at the centre of mass, keeps its angle; each has half the mass, there, and
-        half the inertia. Raises ModelError for a link without length.
+        Point masses at the end are the `tip` of the last Segment. There is one Segment
+        if the other links' centre of mass is on the line from start to end, or they
+        have no mass. Else there are two with half the mass and half the inertia each;
+        the joint between them, at the centre of mass, keeps its angle, and the centres
+        of mass of both are there. Raises ModelError for a link without length.
 
         Args:
             start: Start of the link, in the plane [m].
@@ -173,9 +197,12 @@ class PlanarBody:
 
 
 def _summed(parts: list[Any]) -> tuple[float, np.ndarray, float]:
-    """Return mass, centre of mass, and inertia about it of parts (m, com, I, point).
+    """Return the total mass, centre of mass (2,), and inertia about it of parts.
 
-    Zeros if the mass is not positive.
+    All are zero if the mass is not positive. The inertia is 0.0 up to 1e-14 m |c|².
+
+    parts: Entries (m, com, I, point): mass [kg], centre of mass [m], inertia about it
+        [kg·m²], and a flag that is not used.
     """
     mass = float(sum(m for m, *_ in parts))
     if not mass > 0:
@@ -196,15 +223,16 @@ class PlanarChainGeometry:
 
     Attributes:
         axes: x and y of the plane and its normal in the robot's base frame, 3x3.
-        slides: Indices of the bodies that slide.
-        root: Index of the body that carries joint 0's link.
+        slides: Indices of the bodies that slide, at most two.
+        root: Index of the body of the first link; without links, of the last body that
+            slides, or 0.
         free: Whether the root's joint is planar or floating.
         poses: Rotation and position of each body in the base frame, in the neutral
             position; entry 0 is the base.
         start: From the root's origin to joint 0, in the plane [m].
         mass: Point mass at joint 0 [kg].
-        segments: The links.
-        tip: Name of the end.
+        segments: The links of the chain, in order.
+        tip: Name of the last joint of the chain.
     """
 
     axes: np.ndarray
@@ -226,7 +254,10 @@ class PlanarChainGeometry:
         return np.asarray(vector, float) @ self.axes[:2]
 
     def sense(self, model: Model, body: int) -> float:
-        """Return 1.0 if the body's joint turns counter-clockwise, else -1.0."""
+        """Return 1.0 if the body's joint turns counter-clockwise for qd > 0, else -1.0.
+
+        Counter-clockwise is about the plane's normal, axes[2].
+        """
         axis: Any = model.joint[body]
         turned = self.poses[body][0] @ np.array(axis.axis)
         return 1.0 if self.axes[2] @ turned > 0 else -1.0
@@ -248,10 +279,12 @@ def read(model: Model, tip: str | None = None) -> PlanarChainGeometry:
     Args:
         model: Robot.
         tip: Link at whose origin the last chain link ends; None: the farthest link
-            fixed to the last body, or twice the distance of its centre of mass.
+            fixed to the last body, or a point that depends on its centre of mass
+            (PlanarBody.end).
 
     Raises:
-        ModelError: It is not one; names the joint or link and the reason.
+        ModelError: The robot is no planar chain; names the joint or link and the
+            reason.
     """
     _unmixed(model)
     slides, turning = _order(model)
@@ -280,9 +313,10 @@ def read(model: Model, tip: str | None = None) -> PlanarChainGeometry:
 
 
 def place(model: Model, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return rotation (3, 3) and position of each body in the base frame, at q.
+    """Return a list of rotation (3, 3) and position (3,) [m] of each body, at q.
 
-    A rotation is from body to base coordinates; entry 0 is the base.
+    Both are relative to the base frame: a rotation is from body to base coordinates.
+    Entry 0 is the base.
     """
     return [(np.array(R.rows), np.array(p)) for R, p in _placed(model, q)]
 
@@ -298,7 +332,11 @@ def _placed(model: Model, q: np.ndarray) -> list[Any]:
 def speed(
     model: Model, q: np.ndarray, qd: np.ndarray, body: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return angular velocity and velocity of the origin of a body, base axes."""
+    """Return angular velocity and velocity of the origin of a body, in base axes.
+
+    They are arrays (3,) [rad/s], [m/s]. The bodies must be a chain: the parent of body
+    i is i - 1.
+    """
     v = Motion.zero()
     for i in range(1, body + 1):
         x = Vector(float(y) for y in q[model.q_slices[i]])
@@ -353,10 +391,13 @@ def _unmixed(model: Model) -> None:
 
 
 def _order(model: Model) -> tuple[list[int], list[int]]:
-    """Return the indices of the bodies that slide, and of those that turn.
+    """Return the indices of the bodies that slide, and of the bodies after them.
 
-    Raises ModelError for a third slide, another kind of joint, a damped slide or
-    floating joint, or mass between two slides.
+    The first joints that are prismatic slide. The others turn; the first body may
+    instead have a planar or floating joint.
+
+    Raises ModelError for a third slide, another kind of joint, a prismatic, planar or
+    floating joint with damping, or mass between two slides.
     """
     kinds = {i: model.joint[i].kind for i in model.bodies}
     turning = list(model.bodies)
@@ -397,7 +438,9 @@ def _order(model: Model) -> tuple[list[int], list[int]]:
 def _plane(
     model: Model, poses: list[Any], slides: list[int], turning: list[int]
 ) -> Any:
-    """Return x, y and normal of the plane, y along the base's z if possible, (3, 3).
+    """Return x, y and normal of the plane as rows in the base frame, (3, 3).
+
+    y is along the base's z if possible, see `_basis`.
 
     Raises ModelError if axes are not parallel, slides leave the plane or coincide, or
     gravity is not in the plane.
@@ -443,7 +486,11 @@ def _all_across(axis: np.ndarray, lines: list[np.ndarray]) -> bool:
 
 
 def _basis(n: np.ndarray) -> np.ndarray:
-    """Return x, y, normal of the plane across n: (X, Z), (Y, Z) or (X, Y) for axes."""
+    """Return x, y and normal of the plane across a unit vector n, as rows (3, 3).
+
+    y is the direction of Z in the plane, and x points to positive X, or to positive Y
+    if it has no X component. For n along Z, x and y are X and Y.
+    """
     up = np.array(Z) - n * n[2]
     if np.linalg.norm(up) < NEAR:
         return np.array((X, Y, Z))
@@ -461,7 +508,17 @@ def _shown(vector: Any) -> str:
 def _fits_floating(
     model: Model, poses: list[Any], axes: np.ndarray, turning: list[int]
 ) -> None:
-    """Raise ModelError for a floating robot that would leave the plane."""
+    """Raise ModelError for a floating robot that would leave the plane.
+
+    It leaves the plane if a body has products of inertia with the normal, or the
+    centres of mass are not in one plane.
+
+    Args:
+        model: Robot, with mass.
+        poses: Rotation and position of each body, neutral.
+        axes: Rows x, y, normal of the plane, (3, 3).
+        turning: Indices of the bodies.
+    """
     heights = {}
     for i in turning:
         I, (R, p) = model.I[i], poses[i]
@@ -490,12 +547,19 @@ def _fits_floating(
 
 
 def _carried(model: Model, slides: list[int]) -> str:
-    """Return a name for the end of a chain without links: the last slide or "base"."""
+    """Return the name of the only joint of a chain without links.
+
+    It is the name of the link that slides last, or "base".
+    """
     return model.child_links[slides[-1]] if slides else "base"
 
 
 def _mass_at(model: Model, slides: list[int], root: int, poses: list[Any]) -> float:
-    """Return the point mass at joint 0: the cart, or one of the base there [kg]."""
+    """Return the point mass at joint 0 [kg].
+
+    It is the mass of the body that slides last; without slides, the sum of the point
+    masses of the base at the origin of body `root`.
+    """
     if slides:
         return float(model.I[slides[-1]].m)
     joint = poses[root][1]

@@ -27,7 +27,9 @@ def coulomb(limit: Any, rate: Any) -> Any:
 
 
 def driven(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
-    """Return the forces along the coordinates if each has its own effort: u.
+    """Return the forces along the coordinates if each has its own effort: list(u).
+
+    p and qd are not used.
 
     Source: WAW-13.1, WAW-13.2, WAW-13.3.
     """
@@ -78,7 +80,8 @@ def acrobot(
 
         B qdd + c + h = tau,  c1 = -k sin t2 (t2'² + 2 t1' t2'),  c2 = k sin t2 t1'²
 
-    with k = m2 l1 lc2.
+    with k = m2 l1 lc2. An inertia matrix B that is not positive definite is a
+    SingularError.
 
     Args:
         p: l1, l2, lc1, lc2 [m], m1, m2 [kg], I1, I2 about the centres [kg·m²],
@@ -119,6 +122,8 @@ def weight_lifter(
     """Return the accelerations of three unit links, masses 1, 1, m at the ends.
 
         B qdd + c + h = tau
+
+    An inertia matrix B that is not positive definite (m <= 0) is a SingularError.
 
     Args:
         p: m, the weight [kg], g [m/s²].
@@ -230,6 +235,9 @@ def cart_two_poles(
 
         B qdd + C qd + h = (u, 0, 0)
 
+    The angles are from upright. An inertia matrix B that is not positive definite is a
+    SingularError.
+
     Args:
         p: m0 of the cart, m1, m2 [kg], L1, L2 [m], g [m/s²].
         q, qd: x, theta_1, theta_2, and rates [m, rad, rad], [m/s, rad/s, rad/s].
@@ -282,6 +290,9 @@ def cart_three_poles(
     """Return the accelerations of a cart, moved by a motor, with three poles in a row.
 
         B qdd + C qd + h = f
+
+    The angles are from upright. An inertia matrix B that is not positive definite is a
+    SingularError.
 
     Args:
         p: g [m/s²], M, m1..3 [kg], lengths L1..3, centres l1..3 [m], I1..3 about them

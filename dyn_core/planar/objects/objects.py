@@ -27,7 +27,7 @@ class PlanarObject(System):
 
     Attributes:
         name: Its name.
-        coordinates: Names of q, nq.
+        coordinates: Names of the nq coordinates q.
         nu: Number of efforts u.
         parameters: Numbers by name.
         units: Their units; kg and m must be > 0, m/s² and N/V may have either sign, all
@@ -102,7 +102,11 @@ class PlanarObject(System):
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> PlanarObject:
         """Return the object with parameters replaced by numbers or symbols, unchecked.
 
-        Raises ModelError for an unknown name.
+        Args:
+            values: A list of one number by name of the parameter.
+
+        Raises:
+            ModelError: A name is unknown.
         """
         for path in values:
             self._known(path)
@@ -140,7 +144,17 @@ class PlanarObject(System):
     ) -> tuple[tuple[Any, Any], tuple[Any, Any], list[Any], list[Any]]:
         """Return x0, v0, theta, theta_dot of to_chain(split), for from_angles.
 
-        Raises ShapeError for another number of coordinates, ModelError without rods.
+        Args:
+            q, qd: Coordinates and their rates, nq each.
+            split: Whether rods of the chain are split, as given to to_chain.
+
+        Returns:
+            Position and velocity of joint 0, 2 each [m], [m/s]; angles and rates of the
+            joints but the last [rad], [rad/s].
+
+        Raises:
+            ShapeError: q or qd has another number of entries.
+            ModelError: The object has no rods.
 
         Source: WAW-2.1, WAW-13.4.
         """
@@ -152,10 +166,12 @@ class PlanarObject(System):
     ) -> tuple[list[Any], tuple[Any, Any]]:
         """Return the torques at the joints of to_chain(split) and the force on joint 0.
 
-        Raises ShapeError for another number of entries, ModelError without rods.
+        The torques are a list with one entry for each joint, 0 for the last [N·m]; the
+        force has x and y [N]. Raises ShapeError for another number of entries of u or
+        qd, ModelError without rods.
 
         Args:
-            u: Efforts.
+            u: Efforts, nu.
             qd: Rates of the coordinates, for friction; None: at rest, without friction.
             split: Whether rods of the chain are split, as given to to_chain.
 

@@ -248,7 +248,10 @@ class Rods:
         return [-w for w in rates] if self.upright else list(accumulate(rates))
 
     def _directions(self, q: Sequence[Any]) -> list[tuple[Any, Any]]:
-        """Return the unit vectors along the rods."""
+        """Return the unit vectors (x, y) along the rods, y upwards.
+
+        q: All coordinates; the position of the cart, if there is one, is ignored.
+        """
         angles = self._angles(q)
         if self.upright:
             return [(sin(t), cos(t)) for t in angles]
@@ -257,7 +260,12 @@ class Rods:
     def _relative(self, angles: list[Any], from_x: float) -> list[Any]:
         """Return counter-clockwise angles relative to the previous rod.
 
-        The first is from_x - angles[0] if angles are upright; else all are unchanged.
+        Upright angles are converted: from_x - angles[0], then angles[i-1] - angles[i].
+        Others are returned unchanged.
+
+        Args:
+            angles: Angle of each rod, or its rate.
+            from_x: pi/2 for angles, 0 for rates.
         """
         if not self.upright:
             return angles
@@ -278,9 +286,10 @@ class Rods:
 
 
 def _points(rod: Rod, who: str) -> tuple[Any, Any, Any]:
-    """Return the point masses of a split rod: start, centre of mass, end.
+    """Return the point masses of a split rod: at start, centre of mass, end [kg].
 
-    Raises ModelError if one would not be positive; traced numbers are not checked.
+    Raises ModelError if one would not be positive; rods with traced numbers are not
+    checked. `who` names the rod in the message.
 
     Source: WAW-13.4.
     """

@@ -8,10 +8,7 @@ import numpy as np
 
 
 def swap_blocks(x: Any) -> np.ndarray:
-    """Return x with angular and linear halves of the last axis swapped.
-
-    Self-inverse.
-    """
+    """Return x (..., 6) with the two halves of its last axis swapped; self-inverse."""
     x = np.asarray(x)
     return np.concatenate([x[..., 3:], x[..., :3]], axis=-1)
 
@@ -83,6 +80,7 @@ def quaternion(R: Any) -> np.ndarray:
     """Return quaternions (x, y, z, w), w >= 0, of rotation matrices (..., 3, 3).
 
     The row of 4 q q.T with the largest diagonal entry is used, so no angle is singular.
+    The quaternions have unit length; that R is a rotation is not checked.
     """
     R = np.asarray(R, float)
     a, b, c = (R[..., k, k] for k in range(3))
@@ -117,7 +115,7 @@ def pose_of_parts(R: Any, p: Any) -> np.ndarray:
 
 
 def turned(R: Any, x: Any) -> np.ndarray:
-    """Return both halves of x (..., 6) rotated by R: (R x_1, R x_2)."""
+    """Return x (..., 6) with both halves rotated by R (..., 3, 3): (R x_1, R x_2)."""
     x = np.asarray(x)
     halves = [np.einsum("...ij,...j->...i", R, h) for h in (x[..., :3], x[..., 3:])]
     return np.concatenate(halves, axis=-1)

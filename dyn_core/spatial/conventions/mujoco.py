@@ -259,7 +259,10 @@ def mujoco_inertia(I: Any) -> MujocoInertia:
 
 
 def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.ndarray:
-    """Return our 6x6 about the body's origin of the fields of MujocoInertia."""
+    """Return our 6x6 inertias about the body's origin, (..., 6, 6).
+
+    The arguments are the fields of MujocoInertia.
+    """
     R = rotation(quaternion_from_wxyz(iquat))
     Ic = (R * np.asarray(inertia)[..., None, :]) @ transposed(R)
     return inertia_of_parts(mass, ipos, Ic)

@@ -111,7 +111,10 @@ def from_pinocchio_action_inverse(M: Any) -> np.ndarray:
 
 
 def from_pinocchio_action(M: Any) -> np.ndarray:
-    """Return our X of SE3.toActionMatrix(), which acts in the inverse direction."""
+    """Return our transforms X of the matrices M = SE3.toActionMatrix(), (..., 6, 6).
+
+    X transforms in the opposite direction, like toActionMatrixInverse().
+    """
     return from_adjoint(swap_matrix(M))
 
 

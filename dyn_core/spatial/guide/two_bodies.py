@@ -126,7 +126,7 @@ def _tilde(r: np.ndarray) -> np.ndarray:
 
 
 def _inertia_along_joint(inertia: float) -> float:
-    """Return s . I2 s; raise ValueError if it is not positive."""
+    """Return the argument, s . I2 s [kg·m²]; ValueError if it is not positive."""
     if not inertia > 0:
         raise ValueError(
             f"the inertia of body 2 along the joint is {inertia}; it must be positive:"
@@ -173,8 +173,8 @@ def two_body_spatial(I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force) ->
 
     Args:
         I1, I2: Inertias of the bodies.
-        s: Axis of the joint.
-        f: Force on body 1.
+        s: Motion of the joint at unit rate, at the origin.
+        f: Force on body 1, at the origin.
 
     Raises:
         ValueError: Body 2 has no inertia along the joint.
