@@ -100,8 +100,10 @@ class InverseKinematics:
         Raises:
             SettingError: A keyword is unknown, a number is out of range, or the pool is
                 smaller than seeds (1 + restarts).
-            ModelError: The robot has no such link or joint. Other errors come from the
-                solver.
+            ModelError: The robot has no such link.
+            UnsupportedError: `part`, `fixed`, `tolerance`, `engine` or `threads` is
+                invalid, such as an unknown joint in `fixed`, or the solver does not
+                support the robot.
         """
         for name, number, least in (
             ("seeds", seeds, 1), ("restarts", restarts, 0), ("pool", pool, 1),
@@ -394,7 +396,9 @@ def inverse_kinematics(
 
     Raises:
         SettingError: A keyword is unknown, or a number is out of range.
-        ModelError: The robot has no such link or fixed joint.
+        ModelError: The robot has no such link.
+        UnsupportedError: Another setting is invalid, such as an unknown joint in
+            `fixed`.
         ShapeError, NonFiniteError, RotationError: The pose or `near` is not valid.
     """
     return InverseKinematics(model, frame, **settings)(pose, near)

@@ -38,10 +38,15 @@ class Reverse(Number):
         self.x, self.record, self.place = x, record, place
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Return the result of an operation and record it.
+        """Record an operation and return its result, a Reverse number.
 
         Comparisons and floor are evaluated on the values and not recorded: their
-        derivative is zero. "require" checks the condition on its value.
+        derivative is zero, and their result is no Reverse number. "require" checks the
+        condition on its value.
+
+        Args:
+            op: Name in OPERATIONS, or "require".
+            operands: Reverse numbers of one record, numbers of a lower rank, floats.
 
         Raises:
             UnsupportedError: The operation is not in OPERATIONS.

@@ -274,7 +274,7 @@ def _mul(a: Taylor, b: Taylor) -> Parts:
 
 
 def _div(a: Taylor, b: Taylor) -> Parts:
-    """Return the quotient y = a / b; its derivatives follow from y b = a."""
+    """Return the quotient y = a / b and its derivatives, which follow from y b = a."""
     y = a.x / b.x
     if a.d2 is None:
         return y, (a.d1 - y * b.d1) / b.x, None
@@ -285,7 +285,10 @@ def _div(a: Taylor, b: Taylor) -> Parts:
 
 
 def _atan2(y: Taylor, x: Taylor) -> Parts:
-    """Return the angle; its rate is (x y' - y x') / (x² + y²)."""
+    """Return the angle atan2(y, x) and its derivatives.
+
+    The first derivative is (x y' - y x') / (x² + y²).
+    """
     n = x.x * x.x + y.x * y.x
     d1, d2 = (x.x * y.d1 - y.x * x.d1) / n, None
     if x.d2 is not None:

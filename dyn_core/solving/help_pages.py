@@ -49,8 +49,8 @@ def describe_solver(
 def summary(solver: Any) -> str:
     """Return the first paragraph of a solver's docstring on one line.
 
-    A leading "Return the" and the final full stop are removed. Without a docstring it
-    is the Signature's meaning.
+    A leading "Return the" and the final full stop are removed; the first letter is a
+    capital. Without a docstring it is the Signature's meaning.
     """
     lines = _docstring(solver).strip().split("\n\n")[0].split()
     sentence = " ".join(lines).rstrip(".") or solver.signature.meaning

@@ -55,8 +55,9 @@ def solvers(offer: Any, who: str) -> list[Solver]:
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: An object is not a Solver, a name is invalid or occurs twice, or a
-            signature is not a Signature.
+        PluginError: An object is not a Solver, a name is invalid, occurs twice or is
+            "auto", or a signature is not a Signature.
+        TypeError: `offer` is not iterable.
     """
     offered: list[Solver] = _named(offer, Solver, "solver", "dyn_solvers", who)
     for solver in offered:
@@ -109,7 +110,9 @@ def new_problems(known: Any, offer: Any, who: str) -> dict[str, Signature]:
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: An object or name is invalid, or a name exists already.
+        PluginError: An object or name is invalid, or a name exists already or occurs
+            twice.
+        TypeError: `offer` is not iterable.
     """
     return _new(known, offer, Signature, "problem", "dyn_problems", who)
 
@@ -123,7 +126,9 @@ def new_systems(known: Any, offer: Any, who: str) -> dict[str, SystemKind]:
         who: Distribution and module of the plugin.
 
     Raises:
-        PluginError: An object or name is invalid, or a name exists already.
+        PluginError: An object or name is invalid, or a name exists already or occurs
+            twice.
+        TypeError: `offer` is not iterable.
     """
     return _new(known, offer, SystemKind, "kind of system", "dyn_systems", who)
 
@@ -141,6 +146,7 @@ def more_laws(
     Raises:
         PluginError: The offer is not a mapping of Signatures to functions, or two laws
             of a problem have one name.
+        TypeError: The functions of a problem are not iterable.
     """
     if not isinstance(offer, Mapping):
         raise PluginError(
@@ -171,13 +177,17 @@ def more_laws(
 def _new(
     known: Any, offer: Any, kind: type, what: str, hook: str, who: str
 ) -> dict[str, Any]:
-    """Return offered objects by name; raise PluginError if a name exists already.
+    """Return offered objects by name.
 
     Args:
         known: Names that exist already.
         offer: Return value of the hook.
         kind, what: Type of the objects, and the noun for them in messages.
         hook, who: Name of the hook, and the plugin; for messages.
+
+    Raises:
+        PluginError: A name exists already, or the offer is invalid (see `_named`).
+        TypeError: `offer` is not iterable.
     """
     offered = {item.name: item for item in _named(offer, kind, what, hook, who)}
     for name in offered:

@@ -386,13 +386,17 @@ def exp_transform(u: Motion) -> Transform:
 
         X = X(T) for T = exp(u)
 
+    u is a displacement [rad; m], a twist times a time.
+
     Source: KIM-S1; RBDA (2.24).
     """
     return Transform(exp3(u.ang).T, dexp3(u.ang) @ u.lin)
 
 
 def log_transform(X: Transform) -> Motion:
-    """Return the displacement of a Transform; inverse of exp_transform up to pi.
+    """Return the displacement [rad; m] of a Transform.
+
+    Inverse of exp_transform for angles up to pi.
 
     Source: KIM-S1.
     """

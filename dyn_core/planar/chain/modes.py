@@ -240,7 +240,7 @@ class UnilateralConstraints:
         self.on.discard(key)
 
     def plane(self, key: Key) -> tuple[np.ndarray, np.ndarray]:
-        """Return a point of the edge [m] and the unit normal of a ground key, 2 each."""
+        """Return a point of the edge [m] and the normal of a ground key, 2 each."""
         plane = self.chain.ground[key.which]
         return np.array(plane.z0), np.array(plane.z)
 

@@ -451,10 +451,10 @@ class ChainSimulator(MovingChain):
     def _solve_impact(self, keys: list[Key]) -> tuple[Any, dict[Key, float]]:
         """Return the outputs of chain_impact, and the push of each active constraint.
 
-        The state is not changed. The joint of an active ground key in `keys` stops, as
-        does the angle of an active limit in `keys`; inactive keys have no effect. A
-        push is an impulse into the free side [N·s | N·m·s], see
-        UnilateralConstraints.push.
+        The state is not changed. The joint of an active ground key in `keys` stops, or
+        only along the normal if it slides; the angle of an active limit in `keys`
+        stops; inactive keys have no effect. A push is an impulse into the free side
+        [N·s | N·m·s], see UnilateralConstraints.push.
         """
         modes, n = self.modes, self.chain.n
         joints = modes.arrays(self.x, self.v, self.theta, self.omega, math.inf)

@@ -62,7 +62,10 @@ class HingedPair:
     n: np.ndarray
 
     def axis(self) -> Motion:
-        """Return the motion of the hinge at unit rate, about the origin."""
+        """Return the motion of the hinge at unit rate, at the origin; s is normalised.
+
+        Raises ValueError if s is zero.
+        """
         return geometry.screw_axis(self.s, self.P)
 
     def load(self) -> Force:
