@@ -405,7 +405,7 @@ def inverse_kinematics(
 
 
 def _position(model: Model, q: ArrayLike) -> np.ndarray:
-    """Return `near` as one finite position (nq,).
+    """Return q, the argument `near`, as one finite position (nq,).
 
     Raises ShapeError or NonFiniteError if it is not one.
     """
@@ -416,7 +416,9 @@ def _position(model: Model, q: ArrayLike) -> np.ndarray:
 
 
 def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
-    """Return `near` as finite positions (count, nq); one position is repeated.
+    """Return q, the argument `near`, as finite positions (count, nq).
+
+    One position (nq,) is repeated.
 
     Raises ShapeError or NonFiniteError if `near` is not valid.
     """
@@ -430,7 +432,9 @@ def _positions(model: Model, q: ArrayLike, count: int) -> np.ndarray:
 
 
 def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
-    """Return the indices in q of joints that do not move the frame or are fixed.
+    """Return the indices into q of all joints that do not move the frame or are fixed.
+
+    `frame` is the name of a link, `fixed` are names of joints.
 
     Raises ModelError for an unknown link or joint.
     """

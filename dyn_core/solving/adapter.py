@@ -184,7 +184,8 @@ class Adapter:
     def _friction(self, model: Model, values: Mapping[str, Any]) -> Vector:
         """Return the joint forces, (nv,), that overcome friction and springs.
 
-        They are zero where this Adapter adds neither.
+        They are zero where this Adapter adds neither. `values` are the inputs by name,
+        of which q and the velocity are read.
         """
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is None or not any(acts):
@@ -356,7 +357,15 @@ class _Slot:
         return results[0] if len(results) == 1 else results
 
     def _by_name(self, signature: Signature, args: Sequence[Any]) -> dict[str, Any]:
-        """Return the inputs by name, without the base entry of lists by body."""
+        """Return the inputs by name, without the base entry of lists by body.
+
+        A list of nb + 1 entries by body becomes a Vector of independent coordinates, or
+        the list of external forces from body 1 on.
+
+        Args:
+            signature: Its inputs give names and kinds.
+            args: Inputs in their order; the last ones may be missing.
+        """
         inputs = {}
         for port, x in zip(signature.inputs, args, strict=False):
             by_body = isinstance(x, (list, tuple)) and port.kind in _BY_BODY

@@ -234,7 +234,8 @@ class BuildOptions:
     def _check_acting(self, name: str, signature: Signature) -> None:
         """Raise UnsupportedError for options without effect on this kind of problem.
 
-        finite=True is refused as well where the Signature answers non-finite inputs.
+        `name` is the solver's name, for the message. finite=True is refused as well
+        where the Signature answers non-finite inputs.
         """
         if self.finite and signature.answers_all:
             raise UnsupportedError(

@@ -118,6 +118,14 @@ class DefaultSolver(Solver):
 
 
 def _look_up(lookup: Lookup, problem: str, options: dict[str, Any]) -> Solver:
-    """Return the default solver of a problem, with changed options if there are any."""
+    """Return the default solver of a problem, with changed options if there are any.
+
+    Used by pickle.
+
+    Args:
+        lookup: As in DefaultSolver.
+        problem: Name of the problem.
+        options: Options that with_options changed.
+    """
     chosen = lookup(AUTO, problem)
     return chosen.with_options(**options) if options else chosen

@@ -220,7 +220,11 @@ class _ArrayProgram(RowProgram):
         return flat
 
     def _friction(self, values: Mapping[str, np.ndarray]) -> Any:
-        """Return the resistance of friction and springs, (nv,), or 0.0."""
+        """Return the resistance of friction and springs, (nv,) [N·m | N].
+
+        It is 0.0 if neither acts, or the Signature has no friction_at. `values` are the
+        inputs by name, of which q and the velocity are read.
+        """
         velocity = self.signature.friction_at
         if not any(self.acts) or velocity is None:
             return 0.0

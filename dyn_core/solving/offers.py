@@ -232,7 +232,10 @@ def _named(offer: Any, kind: type, what: str, hook: str, who: str) -> list[Any]:
 
 
 def _refuse_twice(what: str, names: list[str], who: str) -> None:
-    """Raise PluginError if a name occurs twice; `what` is the noun of the message."""
+    """Raise PluginError if a name occurs twice.
+
+    `what` is the noun for the named objects, and `who` the plugin, in the message.
+    """
     for name in names:
         if names.count(name) > 1:
             raise PluginError(f"{who} offers the {what} '{name}' twice", who)

@@ -194,7 +194,15 @@ class Solver(ABC, Generic[Built]):
 
 
 def _look_up(lookup: Lookup, name: str, options: Mapping[str, Any]) -> Solver:
-    """Return the registered solver of a name, with changed options if there are any."""
+    """Return the registered solver of a name, with changed options if there are any.
+
+    Used by pickle.
+
+    Args:
+        lookup: Returns the solver of a name.
+        name: Name of the solver.
+        options: Options that with_options changed.
+    """
     return lookup(name).with_options(**options) if options else lookup(name)
 
 

@@ -69,7 +69,11 @@ def has_slope(thing: Any) -> bool:
 
 
 def _each(function: Callable[[Any], Any], thing: Any) -> Any:
-    """Return a number or spatial value with a function applied to each number."""
+    """Return a number or spatial value with a function applied to each number.
+
+    Spatial values are Motion, Force, Vector, Matrix, MotionSubspace, Symmetric,
+    RigidInertia and Transform; any other value is given to the function.
+    """
     if isinstance(thing, (Motion, Force)):
         return type(thing).of(map(function, thing))
     if isinstance(thing, Vector):

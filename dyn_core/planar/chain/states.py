@@ -99,6 +99,8 @@ def link_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
 
         omega_i = L_i . (v_{i+1} - v_i),  L_i = r_i turned by +90 degrees / l_i
 
+    r_i is the unit vector along link i, l_i the nominal length.
+
     Source: WAW-2.1.
     """
     x, v = _checked(chain, state)
@@ -110,6 +112,8 @@ def link_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
 
 def joint_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
     """Return the rates of the joint angles, (..., n-1) [rad/s].
+
+        rate_0 = omega_0,   rate_i = omega_i - omega_{i-1},   omega of link_rates
 
     Source: WAW-2.1.
     """

@@ -316,7 +316,7 @@ def place(model: Model, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return a list of rotation (3, 3) and position (3,) [m] of each body, at q.
 
     Both are relative to the base frame: a rotation is from body to base coordinates.
-    Entry 0 is the base.
+    Entry 0 is the base. q are the joint positions, (nq,).
     """
     return [(np.array(R.rows), np.array(p)) for R, p in _placed(model, q)]
 
@@ -336,6 +336,12 @@ def speed(
 
     They are arrays (3,) [rad/s], [m/s]. The bodies must be a chain: the parent of body
     i is i - 1.
+
+    Args:
+        model: Robot.
+        q: Joint positions, (nq,).
+        qd: Joint velocities, (nv,).
+        body: Index of the body, 1..nb.
     """
     v = Motion.zero()
     for i in range(1, body + 1):
@@ -441,6 +447,11 @@ def _plane(
     """Return x, y and normal of the plane as rows in the base frame, (3, 3).
 
     y is along the base's z if possible, see `_basis`.
+
+    Args:
+        model: Robot.
+        poses: Rotation and position of each body in the base frame, neutral.
+        slides, turning: Indices of the bodies that slide, and of the others.
 
     Raises ModelError if axes are not parallel, slides leave the plane or coincide, or
     gravity is not in the plane.
@@ -558,7 +569,8 @@ def _mass_at(model: Model, slides: list[int], root: int, poses: list[Any]) -> fl
     """Return the point mass at joint 0 [kg].
 
     It is the mass of the body that slides last; without slides, the sum of the point
-    masses of the base at the origin of body `root`.
+    masses of the base at the origin of body `root`. `poses` are rotation and position
+    of each body in the base frame, in the neutral position.
     """
     if slides:
         return float(model.I[slides[-1]].m)

@@ -37,7 +37,7 @@ def driven(p: Parameters, qd: Coordinates, u: Coordinates) -> list[Any]:
 
 
 def pendulum_rods(p: Parameters) -> list[Rod]:
-    """Return the rod of the pendulum: massless, a mass at its end.
+    """Return the rod of the pendulum, of length l [m]: massless, m [kg] at its end.
 
     Source: WAW-13.1.
     """
@@ -66,7 +66,7 @@ def pendulum(
 
 
 def acrobot_rods(p: Parameters) -> list[Rod]:
-    """Return the two rods of the acrobot.
+    """Return the two rods of the acrobot: l1, m1, lc1, I1 and l2, m2, lc2, I2 of p.
 
     Source: WAW-13.2.
     """
@@ -109,7 +109,7 @@ def acrobot(
 
 
 def weight_lifter_rods(p: Parameters) -> list[Rod]:
-    """Return the three rods of the weight lifter: of length 1, masses at their ends.
+    """Return the three rods of the weight lifter: 1 m long, 1, 1 and m kg at the ends.
 
     Source: WAW-13.3.
     """
@@ -160,7 +160,7 @@ def weight_lifter(
 
 
 def cart_pole_rods(p: Parameters) -> list[Rod]:
-    """Return the pole: uniform, of length 2 l.
+    """Return a list with the pole: uniform, of length 2 l [m] and mass mp [kg].
 
     Source: WAW-14.1.
     """
@@ -172,7 +172,10 @@ def cart_pole_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[An
 
         F - mu_c sgn x',   -mu_p theta'
 
-    u: Force F on the cart [N].
+    Args:
+        p: Parameters, of which mu_c [N] and mu_p [N·m·s] are used.
+        qd: x' [m/s] and theta' [rad/s].
+        u: Force F on the cart [N].
 
     Source: WAW-14.1.
     """
@@ -212,7 +215,7 @@ def cart_pole(
 
 
 def two_poles_rods(p: Parameters) -> list[Rod]:
-    """Return two uniform poles, one on the other.
+    """Return two uniform poles, one on the other, of lengths L1, L2 and masses m1, m2.
 
     Source: WAW-14.2.
     """
@@ -255,7 +258,7 @@ def cart_two_poles(
 
 
 def three_poles_rods(p: Parameters) -> list[Rod]:
-    """Return three poles, one on the other.
+    """Return three poles, one on the other: pole i has Li, mi, li and Ii of p.
 
     Source: WAW-14.3.
     """
@@ -269,8 +272,9 @@ def three_poles_efforts(p: Parameters, qd: Coordinates, u: Coordinates) -> list[
         Ks u - Cc x' - mu_x A37 sgn x'
         -C_i (t_i' - t_{i-1}') + C_{i+1} (t_{i+1}' - t_i') - mu_i A_{37+i} sgn t_i'
 
-    with t_0' = 0. The source prints the signs of positions; A38 and A40 look like
-    misprints of m1 and m3, but stay.
+    with t_0' = 0, and without the terms of C_4 for i = 3. u is the voltage [V], qd are
+    x' and t_1'..t_3', p are the parameters of cart_three_poles. The source prints the
+    signs of positions; A38 and A40 look like misprints of m1 and m3, but stay.
 
     Source: WAW-14.3.
     """

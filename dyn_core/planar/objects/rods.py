@@ -273,7 +273,10 @@ class Rods:
         return [from_x - angles[0], *(before - t for before, t in pairs)]
 
     def _joints(self, p: Mapping[str, Any], split: bool) -> list[int]:
-        """Return the index of the chain's joint at the start of each rod."""
+        """Return the index of the chain's joint at the start of each rod.
+
+        p and split are as in `chain`.
+        """
         joint, joints = 0, []
         for rod in self.of(p):
             joints.append(joint)
@@ -281,7 +284,7 @@ class Rods:
         return joints
 
     def _links(self, p: Mapping[str, Any], split: bool) -> int:
-        """Return the number of the chain's links."""
+        """Return the number of the chain's links; p and split are as in `chain`."""
         return sum(2 if split and rod.massive else 1 for rod in self.of(p))
 
 

@@ -163,9 +163,9 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
 
 
 def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Return the entries of symmetric 3x3 matrices that `order` names, (..., 6).
+    """Return the entries of symmetric matrices M (..., 3, 3) that `order` names.
 
-    `order` has six names such as xy.
+    `order` has six names such as xy; the result is (..., 6).
     """
     M = np.asarray(M, float)
     return np.stack([M[(..., *_place(name))] for name in order], axis=-1)

@@ -67,6 +67,9 @@ def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
     Args:
         q: Our pose, (..., 7).
         v: Our velocity of the joint, (..., 6).
+
+    Returns:
+        [linear; angular], (..., 6).
     """
     v = np.asarray(v)
     world = np.einsum("...ij,...j->...i", rotation(np.asarray(q)[..., 3:]), v[..., 3:])
@@ -113,9 +116,14 @@ def from_mujoco_free_acceleration(q: Any, v: Any, qacc: Any) -> np.ndarray:
 
 
 def mujoco_free_force(q: Any, tau: Any) -> np.ndarray:
-    """Return MuJoCo's qfrc of our joint force [moment; force], with equal power.
+    """Return MuJoCo's qfrc of our free joint's force, with equal power, (..., 6).
 
-    q is our pose (..., 7).
+    Args:
+        q: Our pose, (..., 7).
+        tau: Our force of the joint, [moment; force] in body axes, (..., 6).
+
+    Returns:
+        Force in world axes, then moment in body axes.
     """
     return mujoco_free_velocity(q, tau)
 

@@ -105,7 +105,7 @@ def tazz_transform(X: Any) -> np.ndarray:
 
 
 def from_tazz_transform(X: Any) -> np.ndarray:
-    """Return our 6x6 X of tazz's transform for motions."""
+    """Return our transforms X, (..., 6, 6), of tazz's transforms for motions."""
     return swap_matrix(X)
 
 
@@ -189,7 +189,13 @@ def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
 
 
 def from_tazz_velocity_product(C: Any, V_c: Any, X: Any, V_p: Any) -> np.ndarray:
-    """Return our c (..., 6) of tazz's C_pc; X, V_c and V_p are tazz's."""
+    """Return our velocity-product acceleration c (..., 6) of tazz's C_pc.
+
+    Args:
+        C: Tazz's C_pc, (..., 6).
+        V_c, V_p: Tazz's velocities of child and parent, (..., 6).
+        X: Tazz's transform for motions, from parent to child, (..., 6, 6).
+    """
     k_c, k_p = (classical_term(swap_blocks(V)) for V in (V_c, V_p))
     moved = np.asarray(X, float) @ k_p[..., None]
     return swap_blocks(np.asarray(C) - k_c + moved[..., 0])

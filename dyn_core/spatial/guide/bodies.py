@@ -156,7 +156,10 @@ def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInerti
 
 
 def _lengths(name: str, x: Any, n: int) -> np.ndarray:
-    """Return n lengths as an array; raise ModelError for negative ones."""
+    """Return n lengths as an array [m]; raise ModelError for negative ones.
+
+    Raises ShapeError or NonFiniteError as `finite` does; `name` is for errors.
+    """
     lengths = finite(name, tuple(x), n)
     if (lengths < 0).any():
         raise ModelError(f"{name}: {lengths.tolist()} m; lengths must be >= 0")
@@ -235,7 +238,9 @@ def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:
 
 
 def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
-    """Return the acceleration caused by a force; inverse of equation_of_motion.
+    """Return the acceleration caused by a force: a = I^-1 (f - v x* I v).
+
+    I is the inertia of the body, v its velocity, f the total force on it.
 
     Raises numpy's LinAlgError for a body without mass, or with a principal moment of
     zero.

@@ -216,7 +216,12 @@ K8 = Moving(Motion.of((0.2, -0.3, 0.5, 0.4, 0.1, -0.2)), qd=0.8, tau=0.35)
 def _biases(
     I1: RigidInertia, I2: RigidInertia, s: Motion, state: Moving
 ) -> tuple[Force, Force, Motion]:
-    """Return the bias forces p1, p2 (with gravity) and the acceleration c = v1 x v2."""
+    """Return the bias forces p1, p2 of the bodies and the acceleration c = v1 x v2.
+
+        p = v x* I v - weight,   v2 = v1 + s qd
+
+    Arguments as in two_body_moving.
+    """
     v2 = state.v1 + s * state.qd
     p1 = bodies.bias_force(I1, state.v1, bodies.gravity_force(I1, state.g))
     p2 = bodies.bias_force(I2, v2, bodies.gravity_force(I2, state.g))
@@ -297,7 +302,8 @@ def two_body_kkt(
 def same_inertia(case: HingedPair, IA: np.ndarray) -> np.ndarray:
     """Return the 6x6 matrix of the 3-D solution from IA: shift to C1, swap the blocks.
 
-    A congruence: if IA is symmetric positive definite, so is the result.
+    A congruence: if IA is symmetric positive definite, so is the result. `case` gives
+    the centre of mass C1; IA is about the origin.
 
     Source: GUIDE (S27); SV-10.3.
     """
@@ -310,7 +316,7 @@ def same_answer(case: HingedPair, answer: Answer) -> Answer3D:
     """Return a spatial answer for bodies at rest in terms of 3-D mechanics.
 
     At rest the classical acceleration of C1 is the linear part about C1. The answer
-    must have IA.
+    must have IA; `case` gives C1.
 
     Source: GUIDE appendix B; SV-10.4.
     """
