@@ -259,8 +259,8 @@ class InverseKinematics:
         converged, the one with the least error.
 
         Args:
-            result: q, error, iterations and status, by start.
-            near: Position (nq,) or None.
+            result: q, error, iterations and status (0: converged), by start.
+            near: Position (nq,) to which the result is to be near, or None.
             first: Index of the first start, added to the index in `seed`.
         """
         q, error, iterations, status = result

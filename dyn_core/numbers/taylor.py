@@ -60,7 +60,14 @@ class Taylor(Number):
     def apply(self, op: str, *operands: Any) -> Any:
         """Return the result of an operation with its derivatives.
 
-        Comparisons and floor return values without derivatives.
+        The result is a Taylor number, or its value if all derivatives are constants 0.
+        Comparisons and floor return values without derivatives; "loop" returns the
+        final state, a tuple.
+
+        Args:
+            op: Name in OPERATIONS, or "loop".
+            operands: Operands in order, of which this number is one; constants have
+                derivatives 0.
 
         Raises:
             UnsupportedError: The operation has no derivative rule.

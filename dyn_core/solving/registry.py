@@ -262,7 +262,10 @@ class Registry:
         raise SolverNotFound(name, known, failures, wanted.name if wanted else "")
 
     def default(self, problem: Signature) -> DefaultSolver | None:
-        """Return the default solver of a problem, or None if no solver is marked."""
+        """Return the default solver of a problem, or None if no solver is marked.
+
+        Its `lookup` is the function `solver` of this module, not of this Registry.
+        """
         marked = [
             each
             for each in self._solvers.values()

@@ -147,7 +147,7 @@ class Solver(ABC, Generic[Built]):
             )
 
     def bound(self, origin: str, lookup: Lookup) -> Solver[Built]:
-        """Set origin and lookup, and return this Solver.
+        """Change origin and lookup of this Solver in place, and return it.
 
         Args:
             origin: Distribution and module that offered it.

@@ -154,8 +154,8 @@ def swing_twist_rows(R: Matrix, item: str = ITEM) -> Matrix:
         item: Name of the joint or angle in a SingularError.
 
     Returns:
-        2x3, over angular velocities in socket axes; times the angular rows of J they
-            are rows over qd.
+        2x3, swing first, over angular velocities in socket axes; times the angular rows
+        of J they are rows over qd.
 
     Raises:
         SingularError: The z axes are opposite: 1 + R_zz <= 1e-10.
@@ -279,11 +279,12 @@ def exp3(w: Vector) -> Matrix:
 
 
 def dexp3(w: Vector) -> Matrix:
-    """Return the left Jacobian of exp3, 3x3: exp6(w, v) moves the origin by dexp3(w) v.
+    """Return the left Jacobian of exp3 at the rotation vector w [rad], 3x3.
 
         dexp[w] = 1 + (1 - cos t)/t² [w] + (t - sin t)/t³ [w]²
 
-    Its transpose dexp3(-w) is the body Jacobian: vee(R.T dR) = dexp3(-w) dw.
+    Its transpose dexp3(-w) is the body Jacobian: vee(R.T dR) = dexp3(-w) dw. The pose
+    exp([w; v]) has its origin at dexp3(w) v.
 
     Source: KIM-S1.
     """

@@ -135,7 +135,9 @@ class Factored:
     def _eliminated(
         self, A: Matrix, pivot_tolerances: Sequence[float], items: Sequence[str]
     ) -> Iterator[None]:
-        """Set L and over_D: eliminate one row at each iteration, and yield after it.
+        """Compute L and over_D: eliminate a row at each iteration, and yield after it.
+
+        The constructor and `together` exhaust the iterator; arguments as in the class.
 
         In each sum the newest term comes last, so that the others need not wait for it.
         Raises SingularError for a pivot at or below its tolerance.

@@ -32,7 +32,7 @@ class VelocityProduct:
 
     @classmethod
     def of(cls, I: RigidInertia, v: Motion) -> VelocityProduct:
-        """Return the factor of one body with inertia I at velocity v, its axes."""
+        """Return the factor of one body with inertia I at velocity v, in its axes."""
         w, o = v.ang, v.lin
         columns = [cross3(w, Vector(row)) for row in I.second_moments.full().rows]
         inner = I.h @ o

@@ -275,8 +275,9 @@ class UnilateralConstraints:
         """Return the force or couple of a constraint; negative if it pulls.
 
         Positive values act into the free side. With impulses as arguments, the result
-        is an impulse. If other half-planes are active at the joint of a ground key, the
-        force is split along all their normals (least squares).
+        is an impulse. If several half-planes are active at the joint of a ground key,
+        the support is split along their normals (least squares), and the result is the
+        part along this key's normal.
 
         Args:
             key: Constraint.
@@ -370,7 +371,7 @@ class UnilateralConstraints:
         return set(self.on), dict(self.anchors)
 
     def restore(self, saved: tuple[set[Key], dict[Key, np.ndarray]]) -> None:
-        """Set the active set and the anchors to copies of a snapshot's."""
+        """Replace the active set and the anchors by copies of `saved`, a snapshot."""
         self.on, self.anchors = set(saved[0]), dict(saved[1])
 
     @staticmethod

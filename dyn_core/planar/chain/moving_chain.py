@@ -173,7 +173,7 @@ class MovingChain:
 
     @property
     def state(self) -> ChainState:
-        """Copies of positions and velocities."""
+        """Copies of positions and velocities, (n, 2) [m], [m/s]."""
         return ChainState(self.x.copy(), self.v.copy())
 
     def set_state(self, x: Any, v: Any, near: Any = None) -> None:
@@ -184,8 +184,9 @@ class MovingChain:
 
         Args:
             x, v: Positions and velocities, (n, 2) [m], [m/s].
-            near: Angles to which the state's are unwrapped, n-1 [rad]; None: the middle
-                of two limits, else within half a turn.
+            near: Angles, n-1 [rad]: the state's angles are unwrapped to within pi of
+                them. None: by angle, the middle of its limits if both are finite, else
+                0.
 
         Raises:
             DynError: The state is invalid, or beyond a bound; nothing is changed.
@@ -242,7 +243,7 @@ class MovingChain:
         return {name: copy.deepcopy(getattr(self, name)) for name in names}
 
     def restore(self, saved: Any) -> None:
-        """Set the state of a snapshot, which is copied and may be used again."""
+        """Return to the state of a snapshot, which is copied and may be used again."""
         for name, value in saved.items():
             setattr(self, name, copy.deepcopy(value))
 

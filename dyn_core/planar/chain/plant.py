@@ -48,7 +48,8 @@ class ChainRobot(SimulatedPlant):
         scheme: Integration scheme between events: rk4, semi_implicit or quantum.
         start: Initial state x, v, (n, 2) [m], [m/s]; None: joint 0 at the origin,
             angles zero, at rest.
-        q0, qd0: Initial angles and rates, n-1 [rad], [rad/s]; None: those of `start`.
+        q0, qd0: Initial angles and rates, n-1 [rad], [rad/s], in place of the angles
+            and rates of `start`; None: as in `start`.
         command_timeout: Age from which a command is stale and replaced by zero [s].
         engine: Engine of the Programs; None: the default.
         counters: Numbers of refused and late commands, by name.
@@ -130,9 +131,12 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def effort(self) -> np.ndarray:
-        """Torques at the joints: commanded ones plus those of limits and active joints.
+        """Torques at the joints, n-1 [N·m].
 
-            effort = tau + tau_w, of the last evaluation, n-1 [N·m]
+            effort = tau + tau_w
+
+        tau are the commanded torques, tau_w the torques of limits and active joints in
+        the last evaluation; zero before it.
 
         Source: WAW-12.5.
         """

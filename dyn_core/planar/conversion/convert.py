@@ -334,7 +334,7 @@ def _left_out(chain: ChainModel) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 def _constraints_left_out(chain: ChainModel) -> list[str]:
-    """Return descriptions of the constraints that URDF cannot express."""
+    """Return descriptions of the constraints that URDF cannot express; [] for none."""
     constraints, names, left_out = chain.constraints, chain.joint_names, []
     inner = [
         n

@@ -242,7 +242,7 @@ class Rods:
     def _rates(self, qd: Sequence[Any]) -> list[Any]:
         """Return the angular velocities of the rods, counter-clockwise.
 
-        qd: Rates of all coordinates; that of the cart, if there is one, is ignored.
+        qd: Rates of all coordinates; the cart's velocity is ignored.
         """
         rates = self._angles(qd)
         return [-w for w in rates] if self.upright else list(accumulate(rates))
