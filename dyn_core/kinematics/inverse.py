@@ -177,7 +177,8 @@ class InverseKinematics:
 
         Args:
             pose: Pose of the link in the base, (4, 4), or (x, y, z, qx, qy, qz, qw).
-            near: Position (nq,) that is used as the first start.
+            near: Position (nq,) that is used as the first start, and whose values the
+                joints that do not move keep; None: no such position.
 
         Raises:
             ShapeError: `pose` or `near` has another shape, or is not numeric.
@@ -286,7 +287,8 @@ class InverseKinematics:
         Args:
             poses: Wanted poses, (n, 4, 4), or (n, 7) as (x, y, z, qx, qy, qz, qw).
             near: Positions that are used as first starts, (n, nq), or (nq,) for all
-                poses.
+                poses; None: the first starts are from the pool. Joints that do not move
+                keep their values of `near`.
 
         Raises:
             ShapeError, NonFiniteError, RotationError: As for a single pose; the errors

@@ -353,7 +353,7 @@ class Column(Number):
         self.values = values
 
     def apply(self, op: str, *operands: Any) -> Column:
-        """Return the result for all rows.
+        """Return the result of an operation for all rows, from Columns and numbers.
 
         Raises:
             TypeError: The operation is not in OPERATIONS, such as a loop.

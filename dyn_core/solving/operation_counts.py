@@ -33,7 +33,10 @@ class Folding(Counting):
     __slots__ = ()
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Return the result; operations with structural zeros and ones are free."""
+        """Return the result of an operation, counted as in Counting.
+
+        Operations with structural zeros and ones (also -1) are not counted.
+        """
         if op in ("add", "sub", "mul", "div"):
             a, b = operands
             free = _FREE[op](a, b)

@@ -196,7 +196,11 @@ class BlockFactored:
         return Matrix([self.L[x][y] for y in columns] for x in rows)
 
     def _alike(self, B: Matrix) -> list[list[int]]:
-        """Return runs of adjacent columns of B that are nonzero in the same blocks."""
+        """Return runs of adjacent columns of B that are nonzero in the same blocks.
+
+        A column is nonzero in a block if an entry is not a structural zero. All columns
+        of B are in one of the runs.
+        """
         groups: list[list[int]] = []
         last: list[bool] = []
         for y in range(B.shape[1]):

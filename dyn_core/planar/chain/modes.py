@@ -150,10 +150,11 @@ class Latch:
         return self.until.get(key, -np.inf) > t
 
     def release(self, key: Any, t: float) -> bool:
-        """Record a release at time t and return True; False if it is not allowed.
+        """Record a release at time t [s] if it is allowed; return whether it is.
 
-        After max_releases within the window, the constraint is held until the oldest of
-        these releases is one window ago.
+        It is not allowed while the constraint is held. After max_releases within the
+        window, the constraint is held until the oldest of these releases is one window
+        ago.
         """
         if self.holds(key, t):
             return False
@@ -167,7 +168,7 @@ class Latch:
         return True
 
     def keep(self, key: Any, until: float) -> None:
-        """Hold a constraint until a time, or longer if it is held already."""
+        """Hold a constraint until a time [s]; a later end that is known remains."""
         self.until[key] = max(until, self.until.get(key, -np.inf))
 
 

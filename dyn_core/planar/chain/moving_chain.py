@@ -280,7 +280,7 @@ class MovingChain:
 
     @property
     def holding(self) -> tuple[Key, ...]:
-        """Sorted keys of the active limits and ground contacts."""
+        """Keys of the active limits and ground contacts: limits first, by joint."""
         return tuple(sorted(self.modes.on))
 
     @property
