@@ -23,18 +23,18 @@ from dyn_core.contact.collision.detection.polygons import CUT
 
 
 def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
-    """Return the name of a feature: a point, or the corners, ends and edges that touch.
+    """Return a feature's name: the point, or the corners, ends and edges that touch.
 
     Args:
-        kind_a, kind_b: Kinds of both shapes (detection_arrays.py). In names, a is the
-            shape of the smaller kind, or the first of the pair.
-        feature: Number of the feature in the pair, from the id of a contact.
+        kind_a, kind_b: Kinds of both shapes (detection_arrays.py), in any order. In
+            names, "a" is the shape of the smaller kind, or the first of the pair.
+        feature: Number of the feature in the pair: the id of a contact modulo FEATURES.
 
     Returns:
-        An integer for a candidate point on a half-space, or a single contact; "closest"
-        for closest points; (point, 0 or 1 + triangle) or ("top", corner) on a height
-        field; else a tuple of a word or shape ("a", "b") and numbers of corners, ends
-        or edges.
+        On a half-space: the index of the candidate point. Two spheres, or a sphere with
+            a capsule, box or cylinder: `feature`. On a height field: (point, 0 or 1 +
+            triangle), or ("top", corner). Two capsules: "closest" or ("a" or "b", end).
+            Other pairs: as _of_boxes and _of_convex_shapes.
     """
     low, high = min(kind_a, kind_b), max(kind_a, kind_b)
     if high == PLANE or (high <= CYLINDER and low == SPHERE):

@@ -82,9 +82,9 @@ class HeightField:
         return self.point[2] + min(min(row) for row in self.heights)
 
     def covers(self, x: Sequence[float]) -> bool:
-        """Return whether the grid extends over x and y of a point of the world.
+        """Return whether the grid, with its border, extends over x and y of a point.
 
-        `x` is the point, 3 [m]; its z is ignored. The border belongs to the grid.
+        x: The point in the world, 3 [m]; its z is ignored.
         """
         counts = len(self.heights), len(self.heights[0])
         return all(

@@ -64,9 +64,9 @@ class Hull:
 
     @cached_property
     def mesh(self) -> Any:
-        """The mesh itself as an object of coal, read on first use.
+        """The mesh itself as an object of coal, read from its file on first use.
 
-        Errors of coal pass through.
+        Errors of coal pass through, for example if the file has been removed.
         """
         return self._read()
 
@@ -90,6 +90,10 @@ class Hulls:
 
     def __call__(self, mesh: Mesh, link: str) -> Hull:
         """Return the hull of a mesh of a link, cached by file and scale.
+
+        Args:
+            mesh: File and scale of the mesh.
+            link: Name of the link, for messages and to find the file.
 
         Raises:
             UnsupportedError: coal is not installed.

@@ -141,7 +141,7 @@ class ContactPairs:
         self._ids = [(*names[a], *names[b]) for a, b in tested]
 
     def _apart(self, a: str, b: str) -> bool:
-        """Return whether a group contains both of two links or surfaces."""
+        """Return whether a group contains both names, of links or surfaces."""
         return any(a in group and b in group for group in self._groups)
 
     def _with_world(self) -> dict[tuple[int, int], Material]:
@@ -205,7 +205,9 @@ class ContactPairs:
         return table.shapes()
 
     def contacts(self, q: Any) -> list[Contact]:
-        """Return all contacts at a position, in a fixed order; empty if there are none.
+        """Return all contacts at a position with a gap up to `margin`.
+
+        They are sorted by pair, in the order of pair_table.
 
         Args:
             q: Joint positions, (nq,) [rad | m].
@@ -219,10 +221,13 @@ class ContactPairs:
         return self.contacts_from_poses(*body_poses(self.model, q))
 
     def contacts_from_poses(self, R: np.ndarray, p: np.ndarray) -> list[Contact]:
-        """Return all contacts of bodies at some poses, in a fixed order.
+        """Return all contacts of bodies at some poses with a gap up to `margin`.
+
+        They are sorted by pair, in the order of pair_table.
 
         Args:
-            R: Rotation of each body, body 0 too: x_world = R x + p, (nb + 1, 3, 3).
+            R: Rotation of each body, body 0 (the world) too: x_world = R x + p, (nb +
+                1, 3, 3).
             p: Position of each body, (nb + 1, 3) [m].
 
         Raises:
@@ -242,15 +247,16 @@ class ContactPairs:
     def fallen(self, q: Any) -> dict[str, float]:
         """Return the depth of links that have fallen beside and below height fields.
 
-        Only shapes that are tested with height fields and with no half-space count.
+        A shape has fallen if its origin lies beside all height fields that it is tested
+        with, and below the lowest corner of all of them. Shapes that are also tested
+        with a half-space do not count.
 
         Args:
             q: Joint positions, (nq,) [rad | m].
 
         Returns:
-            Depth of the origin of the link's shape below the lowest corner of its
-            height fields, by link, above 0 [m]; of the last fallen shape where a link
-            has several. Empty if none has fallen.
+            By link, the depth of the shape's origin below this corner, above 0 [m]; of
+            the link's last fallen shape if there are several. Empty if none has fallen.
 
         Raises:
             ShapeError: q has the wrong shape.
@@ -274,7 +280,8 @@ class ContactPairs:
     def contact_arrays(self, poses: np.ndarray) -> tuple[Contacts, int]:
         """Return arrays of the contacts at some poses, and the number of rows in use.
 
-        The arrays are overwritten by the next call.
+        The arrays are sorted by pair. They are memory of this object, which the next
+        call overwrites, and may be longer than that number.
 
         Args:
             poses: Frame of each body, body 0 first: a rotation row by row and a
@@ -295,7 +302,7 @@ class ContactPairs:
         )
 
     def contact(self, arrays: Contacts, m: int) -> Contact:
-        """Return row m of arrays of contacts as a Contact with copied vectors."""
+        """Return row m of this object's arrays as a Contact with copied vectors."""
         pair, kinds = int(arrays.pair[m]), self.shape_table.kind
         a, b = (int(x[pair]) for x in self.pair_table[:2])
         feature = feature_name(kinds[a], kinds[b], int(arrays.id[m]) % FEATURES)
@@ -320,7 +327,7 @@ def body_poses(model: Model, q: Any) -> tuple[np.ndarray, np.ndarray]:
         q: Joint positions, (nq,) [rad | m].
 
     Returns:
-        Rotations (nb + 1, 3, 3) and positions (nb + 1, 3) [m].
+        Rotations (nb + 1, 3, 3) and positions (nb + 1, 3) [m], in the order of bodies.
 
     Raises:
         ShapeError: q has the wrong shape.
@@ -340,8 +347,9 @@ def body_poses(model: Model, q: Any) -> tuple[np.ndarray, np.ndarray]:
 def neighbours(model: Model) -> frozenset[frozenset[int]]:
     """Return the pairs of bodies connected by a joint, as sets of two body numbers.
 
-    Joints of six degrees of freedom do not count. Bodies without links are skipped:
-    their successors are neighbours of their predecessor.
+    The world, body 0, counts as a body. Joints of six degrees of freedom do not
+    connect. Bodies without links are skipped: their successors are neighbours of their
+    predecessor.
     """
     with_links = {0} | {frame.body for frame in model.frames.values()}
     pairs = set()

@@ -44,10 +44,14 @@ from dyn_core.engines.machine_code import FloatArray2, IntArray, machine_code
 def place_shapes(shapes: Shapes, poses: FloatArray2, work: Work) -> None:
     """Write the frame of each shape in the world, and the box about it, to `work`.
 
+    A box is the axis-aligned one about the shape, enlarged by the factor LARGER; the
+    half lengths of a half-space are 0.
+
     Args:
         shapes: Table.
         poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
-        work: frames, middle and half are written.
+        work: frames (frame of each shape), middle and half (centre and half lengths of
+            its box, in the world [m]) are written.
     """
     for k in range(len(shapes.kind)):
         F = work.frames[k]
@@ -77,15 +81,17 @@ def contacts_of_pair(
 ) -> int:
     """Add the contacts of two shapes to `contacts`.
 
-    Points, normals from b to a and gaps are written, and the feature as the id; pair
-    and bodies are not.
+    Points, normals from b to a, and gaps are written, and the feature as the id; the
+    fields pair, body_a, body_b and turn are not. Contacts beyond the capacity are
+    counted, not written.
 
     Args:
         shapes: Table.
         a, b: Indices of the shapes; the kind of a is not larger than the kind of b.
         margin: Maximum gap of a contact [m].
-        contacts, count: Contacts, and their number.
-        work: Memory, with the frames of both shapes.
+        contacts, count: Contacts, and their number so far.
+        work: Memory; work.frames has the frames of both shapes, the rest is
+            overwritten.
 
     Returns:
         The new number of contacts, which may exceed the capacity.
@@ -143,14 +149,15 @@ def add_pair(
 ) -> int:
     """Add the contacts of a pair with ids and bodies; return the new number.
 
-    It may exceed the capacity. Normals point from the second shape of the pair to the
-    first.
+    The number may exceed the capacity; contacts beyond it are not written. Normals
+    point from the second shape of the pair to the first. The id is FEATURES pair +
+    feature, and `turn` is 0.
 
     Args:
         shapes, pairs, pair: Tables, and index of the pair.
         margin: Maximum gap of a contact [m].
-        contacts, count: Contacts, and their number.
-        work: Memory, with the frames of both shapes.
+        contacts, count: Contacts, and their number so far.
+        work: Memory; work.frames has the frames of both shapes, see place_shapes.
     """
     a, b = pairs.first[pair], pairs.second[pair]
     before = count
@@ -184,12 +191,14 @@ def find_contacts(
 
         gap = n . (x_a - x_b),   point = (x_a + x_b) / 2
 
+    The normal n points from shape b, the pair's second, to shape a.
+
     Args:
         shapes, pairs: Tables (shape_tables.py).
         poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
         margin: Maximum gap of a contact [m].
         contacts: The contacts are written here, sorted by pair.
-        work: Memory.
+        work: Memory; overwritten.
 
     Returns:
         The number of contacts; if it exceeds the capacity of `contacts`, minus that
@@ -215,7 +224,7 @@ def separations(
     results: FloatArray2,
     work: Work,
 ) -> int:
-    """Write the distances of pairs of convex shapes at any distance.
+    """Compute the signed distances of pairs of convex shapes, however far apart.
 
         distance = n . (x_a - x_b),   negative in an overlap
 
@@ -224,9 +233,9 @@ def separations(
         first, second: Indices of both shapes of each pair, a and b, (pairs,); no
             half-spaces or height fields.
         poses: Frame of each body in the world, (nb + 1, 12).
-        results: Distance, normal n from b to a, closest or deepest points x_a and x_b,
-            world, (pairs, 10).
-        work: Memory.
+        results: Written, (pairs, 10): distance [m], unit normal n from b to a, and the
+            closest (in an overlap: deepest) points x_a and x_b, in the world.
+        work: Memory; overwritten.
 
     Returns:
         The number of pairs.

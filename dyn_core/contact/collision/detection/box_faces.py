@@ -43,11 +43,12 @@ def corner_bits(x: float, y: float, z: float) -> int:
 
 @machine_code
 def edge_number(direction: int, bits: int) -> int:
-    """Return the number of an edge, 8 direction + corner, below 24.
+    """Return the number of a box's edge, 8 direction + corner, below 24.
 
     Args:
-        direction: Axis along the edge.
-        bits: Number of one of its two corners; the bit of the direction is cleared.
+        direction: Axis along the edge, 0 to 2.
+        bits: Number of either corner of the edge, see corner_bits; `corner` is the one
+            on the negative side.
     """
     weight = 1
     if direction > 0:
@@ -62,8 +63,8 @@ def clip(polygon: FloatArray2, size: int, h_x: float, h_y: float, tol: float) ->
     """Clip a polygon to |x| <= h_x, |y| <= h_y; return the number of its corners.
 
     Args:
-        polygon: Corners x, y, height in the first POLYGON rows, before and after; the
-            other rows are overwritten.
+        polygon: Corners (x, y, height) from row 0 on [m], replaced by the corners of
+            the clipped polygon; rows from POLYGON on are overwritten.
         size: Number of corners before.
         h_x, h_y: Half lengths of the rectangle [m].
         tol: Distance up to which a corner beyond a side is not clipped [m].
@@ -103,16 +104,18 @@ def facing(
     out: float,
     top: float,
 ) -> int:
-    """Write the opposite face of the other shape; return its number of corners.
+    """Write the other shape's face opposite to a box's face; return its corner count.
 
     Args:
-        work: The corners are written to `polygon`: coordinates along the axes (k + 1) %
-            3 and (k + 2) % 3 of the box, and height over the face.
-        half: Half lengths of the other shape; 0, 0, half length of a segment.
-        other: Its frame in the box with the face.
-        segment: Whether it is a segment along its z, with two corners.
-        k, out: Axis and side (-1 or 1) of the face.
-        top: Distance of the face from the box's centre.
+        work: The corners are written to work.polygon from row 0 on: coordinates along
+            the axes (k + 1) % 3 and (k + 2) % 3 of the box, and height over its face
+            [m].
+        half: Half lengths of the other shape, (3,) [m]; 0, 0, half length of a segment.
+        other: Frame of the other shape in the box with the face, (12,).
+        segment: Whether the other shape is a segment along its z, with two corners;
+            else it is a box, with four.
+        k, out: Axis and side (-1 or 1) of the box's face.
+        top: Distance of the face from the box's centre [m].
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     a = 2
@@ -144,14 +147,16 @@ def facing(
 
 @machine_code
 def segment_features(work: Work, size: int) -> int:
-    """Keep the two outermost points of a clipped segment; return their number.
+    """Keep the two outermost points of a clipped segment; return their number, 0 to 2.
 
-    Points are labelled by the nearer end, so that labels persist over time. Points that
-    coincide count as one.
+    The feature of a point is END for the one nearer the segment's first end, END + 1
+    for the other. Two points closer than _DISTINCT of the segment's length become one,
+    with the feature of the nearer end.
 
     Args:
-        work: `polygon` has the clipped points, and in rows POLYGON + 32 and + 33 the
-            ends of the segment; points and `tags` are written.
+        work: work.polygon has the clipped points from row 0 on, and the ends of the
+            segment in rows POLYGON + 32 and + 33. The kept points are written to its
+            first rows, the features to the first column of work.tags.
         size: Number of clipped points, may be 0.
     """
     polygon, first = work.polygon, POLYGON + 32
@@ -193,13 +198,16 @@ def edge_beside(
     """Return the corner or edge of a box nearest to a point of a face.
 
     Args:
-        x, y, z: The point in the box's frame.
-        half: Half lengths.
-        normal: Axis of the face.
-        tol: Distance up to which the point is at a corner.
+        x, y, z: The point in the box's frame [m].
+        half: Half lengths of the box, (3,) [m].
+        normal: Axis of the face's normal, 0 to 2; only edges and corners of this face
+            are compared.
+        tol: Largest offset along either axis up to which the point counts as a corner
+            [m].
 
     Returns:
-        The number of the corner, or 8 plus the number of the edge.
+        The number of the corner (corner_bits), or 8 plus the number of the edge
+        (edge_number).
     """
     off_x, off_y, off_z = abs(abs(x) - half[0]), abs(abs(y) - half[1]), 0.0
     off_z = abs(abs(z) - half[2])
@@ -238,17 +246,21 @@ def point_feature(
     out: float,
     tol: float,
 ) -> int:
-    """Return the feature of a point of the overlap of two faces.
+    """Return the feature of a point of the overlap of two box faces.
 
-    A corner of a or b, or a pair of edges; the same whichever box has the first face.
+    It is CORNER_OF_A or CORNER_OF_B plus the number of a corner, or EDGES + 24 e_a +
+    e_b for a pair of edges; a and b are the pair's first and second box. It is the same
+    whichever of them has the face.
 
     Args:
-        work, m: Polygon, and row of the point.
+        work, m: Memory, and row of the point in work.polygon: x, y and height over the
+            face, see facing.
         of_b: Whether the face belongs to the pair's second shape.
-        half, half_other: Half lengths of the box with the face, and of the other box.
-        other: Frame of the other box in the box with the face.
+        half, half_other: Half lengths of the box with the face, and of the other box,
+            (3,) [m].
+        other: Frame of the other box in the box with the face, (12,).
         k, out: Axis and side (-1 or 1) of the face.
-        tol: Distance up to which the point is at a corner.
+        tol: Distance up to which the point counts as a corner [m].
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     u, v = work.polygon[m, 0], work.polygon[m, 1]
@@ -295,17 +307,18 @@ def face_points(
     out: float,
     tol: float,
 ) -> int:
-    """Write the points of the other shape over a face, and their features.
+    """Find the points of the other shape over a face of a box, and their features.
 
     Args:
-        work: Points x, y, height over the face are written to `polygon`, features to
-            the first column of `tags`.
-        half, half_other: Half lengths of the box with the face, and of the other shape.
-        other: Frame of the other shape in the box with the face.
-        segment: Whether the other shape is a segment.
+        work: The points (x, y, height over the face, see facing) are written to
+            work.polygon from row 0 on, their features to the first column of work.tags.
+        half, half_other: Half lengths of the box with the face, and of the other shape,
+            (3,) [m].
+        other: Frame of the other shape in the box with the face, (12,).
+        segment: Whether the other shape is a segment along its z, not a box.
         of_b: Whether the face belongs to the pair's second shape.
         k, out: Axis and side (-1 or 1) of the face.
-        tol: Distance up to which a point beyond the rim is over the face.
+        tol: Distance up to which a point beyond the rim is over the face [m].
 
     Returns:
         The number of points, whose features differ; 0: none is over the face.

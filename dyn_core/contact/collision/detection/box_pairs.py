@@ -44,10 +44,11 @@ STEADY = 0.95  # relative depth below which edges are preferred to a face
 
 @machine_code
 def corner_of(F: FloatArray, half: FloatArray, bits: int) -> tuple[float, float, float]:
-    """Return corner `bits` of a box in the coordinates in which its frame F is given.
+    """Return x, y, z of a corner of a box in the coordinates in which F is given [m].
 
     Args:
-        F, half: Frame and half lengths.
+        F: Frame of the box, (12,).
+        half: Half lengths of the box, from index 0 on [m].
         bits: Number of the corner; see corner_bits.
     """
     x = half[0] if bits % 2 == 1 else -half[0]
@@ -62,7 +63,7 @@ def corner_of(F: FloatArray, half: FloatArray, bits: int) -> tuple[float, float,
 
 @machine_code
 def box_corner(half: FloatArray, bits: int) -> tuple[float, float, float]:
-    """Return corner `bits` of a box in its own frame; see corner_bits."""
+    """Return x, y, z of corner `bits` (corner_bits) of a box in its own frame [m]."""
     x = half[0] if bits % 2 == 1 else -half[0]
     y = half[1] if bits // 2 % 2 == 1 else -half[1]
     z = half[2] if bits // 4 % 2 == 1 else -half[2]
@@ -71,11 +72,12 @@ def box_corner(half: FloatArray, bits: int) -> tuple[float, float, float]:
 
 @machine_code
 def edge_ends(number: int, box: bool) -> tuple[int, int, int]:
-    """Return both corners of an edge, and its number in features (edge_number).
+    """Return the numbers of both corners of an edge, and of the edge (edge_number).
 
     Args:
-        number: Index of the edge: along x from 0, along y from 4, along z from 8. A
-            segment has one edge, along z, with any index and the number 0.
+        number: Index of the edge, 0 to 11: along x from 0, along y from 4, along z from
+            8. A segment has one edge, along z, with any index; its corners are 0 and 4,
+            its number 0.
         box: Whether the shape is a box; False: a segment.
     """
     if not box:
@@ -105,17 +107,21 @@ def edge_contacts(
 ) -> int:
     """Add the contact of the pair of edges with the largest separation, or the closest.
 
+    The pair of edges with the largest separation is taken if the shapes overlap (best
+    <= 0), or if its closest points attain the largest separation of all axes. Otherwise
+    all pairs of edges are compared, see closest_edges.
+
     Args:
-        contacts, count: Contacts, and their number.
-        work: Separations in `axis`, and the frame of a in b in `relative[0]`; only
-            read.
-        B: Frame of b in the world.
-        a, b: Half lengths and radius of both shapes.
+        contacts, count: Contacts, and their number so far.
+        work: Only read: separations in work.axis, from face_axes and edge_axes, and the
+            frame of a in b in work.relative[0].
+        B: Frame of b in the world, (12,).
+        a, b: Half lengths and radius of both shapes, (4,) [m].
         box: Whether a is a box; False: a segment.
-        best, best_edge: Largest separation of all axes, and of the axes of edges; -inf:
-            there are none [m].
+        best, best_edge: Largest separation of all axes, and of the axes of edges [m];
+            -inf: all edges are parallel.
         tol: Distance up to which separations are equal [m].
-        margin: Maximum gap of a contact [m].
+        margin: Maximum gap of a contact [m]; a larger one is not added.
 
     Returns:
         The new number of contacts.
@@ -210,11 +216,12 @@ def edges_apart(
 ) -> bool:
     """Return whether the balls about two edges are more than d apart.
 
-    If they are not, the edges may be apart all the same.
+    If not, the edges themselves may still be more than d apart.
 
     Args:
-        C: Frame of a in b.
-        a, b, box: Half lengths of both shapes; whether a is a box, else a segment.
+        C: Frame of a in b, (12,).
+        a, b: Half lengths of both shapes [m].
+        box: Whether a is a box; False: a segment.
         one, two: Indices of the edges of a and of b; see edge_ends.
         d: Distance [m].
     """
@@ -238,10 +245,13 @@ def edge_pair(
     """Return the closest points of an edge of a and an edge of b, in the frame of b.
 
     Args:
-        C: Frame of a in b.
-        a, b: Half lengths of both shapes.
+        C: Frame of a in b, (12,).
+        a, b: Half lengths of both shapes [m].
         box: Whether a is a box; False: a segment.
         one, two: Indices of the edges of a and of b; see edge_ends.
+
+    Returns:
+        x, y, z of the point of a, then of the point of b [m].
     """
     low, high, _ = edge_ends(one, box)
     ax, ay, az = corner_of(C, a, low)
@@ -459,12 +469,15 @@ def box_or_capsule_box(
 
         gap = n . (x_a - x_b) - radius
 
+    Contacts beyond the capacity are counted, not written.
+
     Args:
-        contacts, count: Contacts, and their number.
-        work: Memory.
-        A, B: Frames of both in the world.
-        a, b: Half lengths and radius of both; of a capsule 0, 0, half length, radius.
-        box: Whether a is a box.
+        contacts, count: Contacts, and their number so far.
+        work: Memory; relative, axis, polygon and tags are overwritten.
+        A, B: Frames of both in the world, (12,).
+        a, b: Half lengths and radius of both, (4,) [m]; of a capsule 0, 0, half length,
+            radius.
+        box: Whether a is a box; False: a capsule.
         margin: Maximum gap of a contact [m].
     """
     C, axis, radius = work.relative[0], work.axis, a[3]
@@ -506,12 +519,14 @@ def face_contacts(
     tol: float,
     margin: float,
 ) -> int:
-    """Add the contacts of a face, if its points attain the separation.
+    """Add the contacts of a face, if its points attain the separation along its normal.
 
     Args:
-        contacts, count: Contacts, and their number.
-        work: Memory, with the separations in `axis` and the frame of a in b.
-        A, a, B, b: Frames in the world, and half lengths and radius, of both shapes.
+        contacts, count: Contacts, and their number so far.
+        work: Memory. work.axis has the separations and work.relative[0] the frame of a
+            in b; polygon, tags and relative[1] are overwritten.
+        A, a, B, b: Frames in the world, (12,), and half lengths and radius, (4,), of
+            both shapes.
         box: Whether a is a box; False: a capsule.
         face: Row of the face in work.axis: 0 to 2 of b, 3 to 5 of a.
         tol: Distance up to which separations are equal [m].

@@ -49,7 +49,7 @@ class SlopeRoom(NamedTuple):
 
 
 def allocate_slopes(capacity: int) -> SlopeRoom:
-    """Return memory for pairs of up to `capacity` contacts."""
+    """Return memory for pairs of up to `capacity` contacts; more are ignored."""
     ahead, behind = (allocate_contacts(capacity) for _ in range(2))
     return SlopeRoom(ahead, behind, np.zeros(12))
 
@@ -67,7 +67,7 @@ def contact_slopes(
     work: Work,
     slopes: FloatArray3,
 ) -> int:
-    """Write the derivatives of contacts by the motion of their first body.
+    """Compute the derivatives of contacts by the motion of their first body.
 
         (dp, dn) = sum_j h_j slopes[c, j],   h the motion of body_a, [angular; linear]
 
@@ -78,15 +78,16 @@ def contact_slopes(
         shapes, pairs: Tables.
         poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
         margin: Maximum gap of a displaced contact [m].
-        contacts, touching: Contacts of find_contacts, and their number.
+        contacts, touching: Contacts of find_contacts, and their number; not changed.
         wanted: By contact: not 0 if its derivatives are wanted, (capacity,).
         room: Memory for contacts at displaced poses.
-        work: Memory.
-        slopes: Written, (capacity, 6, 6): by contact, motion of the point at the
-            world's origin, and component of point and normal.
+        work: Memory; overwritten.
+        slopes: Written for wanted contacts, (capacity, 6, 6): by contact; by component
+            j of the motion of the point at the world's origin, world axes; and by
+            component of point, then normal.
 
     Returns:
-        Number of one-sided or unknown differences, over contacts and motions.
+        Number of one-sided or unknown differences, over wanted contacts and motions.
     """
     place_shapes(shapes, poses, work)
     first, lost = 0, 0
@@ -116,9 +117,10 @@ def _slopes_of_pair(
     work: Work,
     slopes: FloatArray3,
 ) -> int:
-    """Write the derivatives of the contacts of one pair, rows `first` to `last` - 1.
+    """Compute the derivatives of the contacts of one pair, rows `first` to `last` - 1.
 
-    Args and result as contact_slopes; shapes are placed in `work`.
+    Args and result as contact_slopes; work.frames has the frames of all shapes, and has
+    them again at the end.
     """
     pair, frame = contacts.pair[first], room.frame
     a, b = pairs.first[pair], pairs.second[pair]
@@ -175,14 +177,14 @@ def _find(contacts: Contacts, count: int, feature: int) -> int:
 def _displace(
     frame: FloatArray, j: int, sign: float, pivot: FloatArray, F: FloatArray
 ) -> None:
-    """Write to F a frame that is displaced by STEP.
+    """Write to F a frame that is displaced by STEP along one motion.
 
     Args:
-        frame: Frame before.
-        j, sign: Direction and sign: 0 to 2 a turn about an axis through the pivot, 3 to
-            5 a shift along an axis of the world.
-        pivot: Centre of turns, world, (3,) [m].
-        F: Written.
+        frame: Frame before, (12,).
+        j, sign: Component of the motion and sign: 0 to 2 a rotation about a world axis
+            through the pivot, 3 to 5 a translation along a world axis.
+        pivot: Centre of rotations, world, (3,) [m].
+        F: Written, (12,).
     """
     for i in range(12):
         F[i] = frame[i]
@@ -201,9 +203,15 @@ def _displace(
 
 @machine_code
 def _about_origin(pivot: FloatArray, slopes: FloatArray2) -> None:
-    """Convert derivatives by turns about the pivot to turns about the world's origin.
+    """Convert derivatives by rotations about the pivot to rotations about the origin.
 
-    A turn e about the origin is a turn about the pivot, and the shift e x pivot.
+    A rotation e about the world's origin is a rotation about the pivot, and the
+    translation e x pivot.
+
+    Args:
+        pivot: Centre of rotations, world, (3,) [m].
+        slopes: Derivatives of a contact, (6, 6), see contact_slopes; rows 0 to 2 are
+            changed.
     """
     for i in range(6):
         x, y, z = slopes[3, i], slopes[4, i], slopes[5, i]

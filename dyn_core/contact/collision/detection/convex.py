@@ -54,12 +54,14 @@ def convex_convex(
 
         gap = n . (x_a - x_b) - r_a - r_b
 
+    Contacts beyond the capacity are counted, not written.
+
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts, and their number so far.
         shapes: Table.
-        a, b: Indices of both shapes.
-        A, B: Their frames in the world.
-        work: Memory.
+        a, b: Indices of both shapes; neither a half-space nor a height field.
+        A, B: Their frames in the world, (12,).
+        work: Memory; overwritten.
         margin: Maximum gap of a contact [m].
     """
     C, r_a, r_b = work.relative[0], shapes.size[a, 3], shapes.size[b, 3]
@@ -141,19 +143,23 @@ def over_face(
 ) -> tuple[int, float]:
     """Add the points of a polygon over a face as contacts.
 
+    The polygon is clipped to the face; points with the same first tag are one contact.
+
     Args:
-        contacts, count: Contacts, and their number.
-        work: The polygon at OTHER, and the face at FACE.
-        B: Frame of b in the world.
+        contacts, count: Contacts, and their number so far.
+        work: The polygon at OTHER, which is replaced by the clipped one, and the face
+            at FACE, both in the frame of b.
+        B: Frame of b in the world, (12,).
         corners, sides: Numbers of corners of the polygon and of the face.
-        nx, ny, nz: Outward normal of the face, in the frame of b.
+        nx, ny, nz: Outward unit normal of the face, in the frame of b.
         of_b: Whether the face belongs to b; False: to a.
         r_other, r_face: Radii about the polygon and about the face [m].
         tol: Distance up to which a point beyond the rim is over the face [m].
-        margin: Maximum gap of a contact [m].
+        margin: Maximum gap of a contact [m]; a larger one is not added.
 
     Returns:
-        The new number of contacts, and the smallest gap of all points; inf: none.
+        The new number of contacts, and the smallest gap of all points, added or not
+            [m]; inf: no point is over the face.
     """
     polygon, tags = work.polygon, work.tags
     size = clip_to_face(work, corners, sides, nx, ny, nz, tol)
@@ -216,16 +222,16 @@ def along_lines(
     """Add contacts at both ends of the common length of two nearly parallel lines.
 
     Args:
-        contacts, count: Contacts, and their number.
-        work: The line of a at OTHER, and the line of b at FACE.
-        B: Frame of b in the world.
-        nx, ny, nz: Normal from b to a, in the frame of b.
-        r_a, r_b: Radii [m].
-        margin: Maximum gap of a contact [m].
+        contacts, count: Contacts, and their number so far.
+        work: The line of a at OTHER, and the line of b at FACE, both in the frame of b.
+        B: Frame of b in the world, (12,).
+        nx, ny, nz: Unit normal from b to a, in the frame of b.
+        r_a, r_b: Radii about both lines [m].
+        margin: Maximum gap of a contact [m]; a larger one is not added.
 
     Returns:
-        The new number of contacts, and the smaller gap; inf if the lines are not
-        parallel or not side by side.
+        The new number of contacts, and the smaller of both gaps, added or not [m]; inf
+        if the lines are not parallel or not side by side.
     """
     polygon, second, last = work.polygon, OTHER + 1, FACE + 1
     ux = polygon[second, 0] - polygon[OTHER, 0]

@@ -224,11 +224,12 @@ def put(
 ) -> int:
     """Write a contact to row `count`; return count + 1.
 
-    A contact beyond the capacity is counted and not written. Pair, bodies and turn are
-    left to all_pairs.add_pair, which also adds the pair to the id.
+    A contact beyond the capacity is counted and not written. The fields pair, body_a,
+    body_b and turn are not written here: all_pairs.add_pair writes them, and adds
+    FEATURES times the pair to the id.
 
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts, and their number so far.
         feature: Number of the feature in the pair, written as the id.
         x, y, z: Point midway between the surfaces, world [m].
         nx, ny, nz: Unit normal from the second shape to the first, world.
@@ -262,8 +263,10 @@ def put_in_frame(
 ) -> int:
     """Write a contact given in the coordinates of a frame; return count + 1.
 
+    A contact beyond the capacity is counted and not written.
+
     Args:
-        contacts, count, feature: Contacts, their number, and the id; see put.
+        contacts, count, feature: Contacts, their number so far, and the id; see put.
         F: Frame in the world, (12,).
         x, y, z, nx, ny, nz: Point [m], and unit normal from the second shape to the
             first, in coordinates of F.

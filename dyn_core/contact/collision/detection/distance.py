@@ -37,9 +37,13 @@ FLAT = 1e-10  # of the size: a difference this thin has no inside
 def support(
     shapes: Shapes, k: int, dx: float, dy: float, dz: float
 ) -> tuple[float, float, float]:
-    """Return the support point of core k along a direction, in the shape's frame [m].
+    """Return x, y, z of the support point of core k, in the shape's frame [m].
 
-    `dx`, `dy`, `dz`: direction of any length, in the shape's frame.
+    It is the point of the core farthest along the direction.
+
+    Args:
+        shapes, k: Table, and index of the shape; no half-space or height field.
+        dx, dy, dz: Direction of any length, in the shape's frame.
     """
     kind = shapes.kind[k]
     size = shapes.size[k]
@@ -79,13 +83,14 @@ def difference(
     P: FloatArray2,
     row: int,
 ) -> None:
-    """Write the support point of a - b along a direction, and its point of a.
+    """Write the support point of the Minkowski difference a - b along a direction.
 
     Args:
         shapes, a, b: Table, and indices of the shapes.
-        C: Frame of a in b.
+        C: Frame of a in b, (12,).
         dx, dy, dz: Direction of any length, in the frame of b.
-        P, row: Array and row that is written: a - b, then the point of a, (6,).
+        P, row: Array and row that is written, (6,): x_a - x_b, then the point x_a of
+            core a, in the frame of b [m].
     """
     x, y, z = support(
         shapes,
@@ -121,12 +126,15 @@ def closest_points(
     Args:
         shapes: Table.
         a, b: Indices of both shapes.
-        work: `relative[0]` is the frame of a in b.
-        reach: Maximum distance that is of interest [m].
+        work: Memory; work.relative[0] is the frame of a in b, simplex, weights and the
+            polytope are overwritten.
+        reach: Maximum distance that is of interest [m]; may be inf.
 
     Returns:
-        Distance, negative in an overlap, inf beyond the reach; unit normal from b to a;
-        point of a. The point of b is the point of a minus normal times distance.
+        Signed distance of the cores, negative in an overlap [m]; unit normal from b to
+        a; point of core a [m]. The point of b is the point of a minus normal times
+        distance. If the distance exceeds the reach, it is inf, and normal and point are
+        meaningless.
 
     Source: Ericson 9.5.4; the bound |v| - v.w/|v| of van den Bergen ends the search.
     """
@@ -193,13 +201,13 @@ def first_tetrahedron(
 
     Args:
         shapes, a, b: Table, and indices of the shapes.
-        C: Frame of a in b.
-        P: Rows 0 to 3 are written as by `difference`; 4 and 5 are memory.
+        C: Frame of a in b, (12,).
+        P: Rows 0 to 3 are written as by `difference`; rows 4 and 5 are overwritten.
         thin: Extent below which the difference is flat [m].
 
     Returns:
-        4, or fewer points if the difference is flat; and a unit vector normal to the
-        points found.
+        4, or if the difference is flat 1 for a point, 2 for a line, 3 for a plane; and
+            a unit vector, normal to this line or plane (for 1: along z).
     """
     best = -1.0
     for k in range(3):

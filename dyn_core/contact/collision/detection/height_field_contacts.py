@@ -143,16 +143,17 @@ def put_ball(
     """Add the contact of a ball at (x, y, z) with the point (p, q, r) of a surface.
 
     Args:
-        contacts, count: Contacts, and their number.
-        F: Frame of the field in the world; all others are in its coordinates.
+        contacts, count: Contacts, and their number so far.
+        F: Frame of the field in the world, (12,); points and normals are in the field's
+            coordinates.
         feature: Feature of the contact.
         x, y, z, radius: Centre and radius of the ball [m].
         p, q, r: Point of the surface [m].
         nx, ny, nz: Unit normal of the surface.
         side: 1 or -1 for a centre above or below the surface: the normal is along the
-            difference of the points, or (nx, ny, nz) if these coincide. 0: the normal
-            is (nx, ny, nz), and the distance is along it.
-        margin: Maximum gap of a contact [m].
+            difference of the points, or (nx, ny, nz) if the points coincide. 0: the
+            normal is (nx, ny, nz), and the distance is along it.
+        margin: Maximum gap of a contact [m]; a larger one is not added.
 
     Returns:
         The new number of contacts.
@@ -191,22 +192,25 @@ def ball_on_surface(
     """Add the contacts of a ball with the surface.
 
     A ball whose centre is above the surface touches every triangle that has its closest
-    point inside, and the closest edge or corner if that is closer than all triangles.
-    A ball whose centre is below touches the closest point only.
+    point inside, and the closest edge or corner if that is closer than all triangles. A
+    ball whose centre is below touches the closest point only.
 
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts, and their number so far.
         shapes, k: Table, and index of the height field.
-        F: Frame of the field in the world.
+        F: Frame of the field in the world, (12,).
         first_feature: Feature of a contact with an edge or corner; for a triangle one
             plus its number is added.
         x, y, z: Centre in the field's frame [m].
         radius, margin: Radius of the ball, and maximum gap of a contact [m].
-        which: The contacts to add: ALL, BORDERS, NONE, or the number of one triangle.
+        which: The contacts to add. ALL. BORDERS: with edges and corners, and with the
+            closest point of a ball below the surface. NONE: none; only the distance is
+            computed. From 0 on: only with the triangle of this number.
 
     Returns:
-        The new number of contacts, the signed distance of the centre (inf beyond the
-        reach, radius + margin), and the closest point.
+        The new number of contacts; the signed distance of the centre, negative below
+        the surface, and inf if the centre is above and farther than radius + margin;
+        and x, y, z of the closest point in the field's frame.
     """
     ground = surface_below(shapes, k, x, y)
     below = z < ground
@@ -259,12 +263,12 @@ def deepest_point(
 ) -> tuple[float, float, float]:
     """Return candidate point m of shape a, in the field's frame [m].
 
-    It is a point fixed in the shape, for any normal, or the point of a cylinder's rim
-    that is deepest against the normal, see local_point.
+    Vertices do not depend on the normal; a point of a cylinder's rim is the deepest
+    against the normal, see local_point.
 
     Args:
         shapes, a, m: Table, and indices of the shape and of the point.
-        C: Frame of the shape in the field.
+        C: Frame of the shape in the field, (12,).
         nx, ny, nz: Normal of the surface, in the field's frame.
     """
     x, y, z = local_point(
@@ -291,22 +295,23 @@ def rim_on_surface(
     F: FloatArray,
     margin: float,
 ) -> tuple[int, float]:
-    """Add the contacts of the deepest point of a rim, one for each triangle near.
+    """Add the contacts of a cylinder's rim with the surface, one per near triangle.
 
-    A point touches the triangle against whose normal it is deepest. Where an edge or a
-    corner is closer, the point of the rim next to it touches that.
+    For each triangle, the point of the rim that is deepest against its normal is
+    tested. If an edge or corner is closer than all touched triangles, the contact of
+    the rim's closest point with it is added.
 
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts, and their number so far.
         shapes: Table.
-        a, C: Index of the cylinder, and its frame in the field.
-        m: Index of the candidate point.
-        k, F: Index of the field, and its frame in the world.
+        a, C: Index of the cylinder, and its frame in the field, (12,).
+        m: Index of the candidate point: even for the rim at -z, odd at +z.
+        k, F: Index of the field, and its frame in the world, (12,).
         margin: Maximum gap of a contact [m].
 
     Returns:
-        The new number of contacts, and the smallest signed distance; inf beyond the
-        reach.
+        The new number of contacts, and the smallest signed distance of the rim's tested
+        points [m]; inf if it is above `margin`.
     """
     feature, rows = m * TRIANGLES, shapes.first[k, 2] - 1
     radius, end = shapes.size[a, 0], shapes.size[a, 2]
@@ -377,19 +382,19 @@ def rim_on_border(
     """Add the contact of a rim with an edge or corner closer than all its triangles.
 
     The closest point of the surface is projected on the rim, and back, at most TURNS
-    times.
+    times, as long as the distance decreases.
 
     Args:
-        contacts, count, shapes: Contacts, their number, and table.
+        contacts, count, shapes: Contacts, their number so far, and table.
         a, C, m: Cylinder, its frame in the field, and index of the candidate point.
         k, F, margin: Field, its frame in the world, and maximum gap of a contact [m].
         x, y, z: Initial point of the rim, in the field's frame [m].
-        p, q, r: The point of the surface closest to it [m].
+        p, q, r: The point of the surface closest to it, in the field's frame [m].
         least: Signed distance of these points [m].
-        touched: Smallest signed distance of the contacts with triangles; inf: none [m].
+        touched: Smallest signed distance of the contacts with triangles [m]; inf: none.
 
     Returns:
-        The new number of contacts, and the smallest signed distance.
+        The new number of contacts, and the smallest signed distance [m].
     """
     for _ in range(TURNS):
         nx, ny, nz = C[9] - p, C[10] - q, C[11] - r
@@ -427,15 +432,17 @@ def axis_on_edges(
 ) -> int:
     """Add the contact of the side of a capsule or cylinder with the closest edge.
 
-    Only if the edge is closer than `least`, and closest to a point within the axis.
+    It is added only if the axis point closest to the edge is not an end, lies above the
+    surface, and is closer to the edge than `least` and than any face of the surface.
 
     Args:
-        contacts, count: Contacts, and their number.
-        shapes, k, F: Table, index of the field, and its frame in the world.
-        feature: Feature of the first edge.
+        contacts, count: Contacts, and their number so far.
+        shapes, k, F: Table, index of the field, and its frame in the world, (12,).
+        feature: Feature of the field's edge 0; the number of the edge is added.
         ax, ay, az, bx, by, bz: Ends of the axis in the field's frame [m].
         radius, margin: Radius of the side, and maximum gap of a contact [m].
-        least: Distance of the axis's ends, or rims, from the surface [m].
+        least: Smallest signed distance of the capsule's ends, or of the cylinder's rims
+            plus its radius, from the surface [m].
 
     Returns:
         The new number of contacts.
@@ -497,14 +504,14 @@ def with_heights(
 ) -> int:
     """Add the contacts of a shape with a height field; return the new number.
 
-    Contacts beyond the capacity are counted and not written.
+    Contacts beyond the capacity are counted, not written.
 
     Args:
-        contacts, count: Contacts, and their number.
+        contacts, count: Contacts, and their number so far.
         shapes: Table.
-        a, A: Index of the shape, and its frame in the world.
-        k, F: Index of the field, and its frame in the world.
-        work: Memory.
+        a, A: Index of the shape, and its frame in the world, (12,).
+        k, F: Index of the field, and its frame in the world, (12,).
+        work: Memory; overwritten.
         margin: Maximum gap of a contact [m].
     """
     C = work.relative[0]

@@ -24,7 +24,7 @@ from dyn_core.numbers.scalar import where
 
 @machine_code
 def points_of(shapes: Shapes, k: int) -> int:
-    """Return the number of candidate points of shape k."""
+    """Return the number of candidate points of shape k, see local_point."""
     if shapes.kind[k] == CYLINDER:
         return fixed_points(shapes, k) + 2
     return fixed_points(shapes, k)
@@ -32,7 +32,10 @@ def points_of(shapes: Shapes, k: int) -> int:
 
 @machine_code
 def fixed_points(shapes: Shapes, k: int) -> int:
-    """Return the number of candidate points of shape k independent of the normal."""
+    """Return the number of vertices of shape k that are candidate points.
+
+    A cylinder has 2 more candidate points, which depend on the normal.
+    """
     return shapes.first[k, 1]
 
 
@@ -42,13 +45,15 @@ def local_point(
 ) -> tuple[float, float, float]:
     """Return a candidate point of a shape in its frame [m].
 
-    The points are the vertices of the table, then the deepest point of either rim of a
-    cylinder, first at -z.
+    The points are the vertices of the table; a cylinder has two more, the deepest
+    points of its rims at -z and +z. They lie in the direction opposite to (nx, ny), or
+    along x + y if the cylinder is upright (nx and ny almost 0).
 
     Args:
         shapes: Table.
-        k, m: Indices of the shape and of the point.
-        nx, ny: Components of the normal along x and y of the shape.
+        k, m: Indices of the shape and of the point, 0 to points_of(shapes, k) - 1.
+        nx, ny: Components of the contact's normal along x and y of the shape; used for
+            the rims only.
     """
     if m < fixed_points(shapes, k):
         return vertex(shapes, k, m)
@@ -73,10 +78,15 @@ def with_plane(
 
         gap = n . (R x + p) - n . p_0 - radius
 
+    Each candidate point with a gap up to `margin` is a contact. Its normal is the
+    normal of the half-space, its feature the index of the point, and its position is
+    half-way between the surfaces. Contacts beyond the capacity are counted, not
+    written.
+
     Args:
-        contacts, count: Contacts, and their number.
-        shapes, k, F: Table, index of the shape, and its frame in the world.
-        plane: Index of the half-space.
+        contacts, count: Contacts, and their number so far.
+        shapes, k, F: Table, index of the shape, and its frame in the world, (12,).
+        plane: Index of the half-space in the table.
         margin: Maximum gap of a contact [m].
     """
     nx, ny, nz = shapes.size[plane, 0], shapes.size[plane, 1], shapes.size[plane, 2]

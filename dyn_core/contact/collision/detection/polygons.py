@@ -41,10 +41,11 @@ def face_towards(
         dx, dy, dz: Unit direction in the shape's frame.
 
     Returns:
-        Index of the face and its outward normal in the shape's frame. The index is 2
-        axis for a box, one more on the positive side; 0 or 1 for the end of a cylinder
-        at -z or z; the row in Shapes.faces for a hull. -1: the shape has no face there,
-        and the normal is 0.
+        Index of the face and its outward unit normal in the shape's frame. The index of
+        a face is, for a box, 2 axis for its negative and 2 axis + 1 for its positive
+        side; for a cylinder, 0 or 1 for its end at -z or +z; for a hull, its row in
+        Shapes.faces. It is -1 and the normal is 0 for spheres and capsules, hulls
+        without faces, and directions closer to the side of a cylinder than to its axis.
     """
     kind = shapes.kind[k]
     if kind == BOX:
@@ -127,9 +128,9 @@ def face_corner(
 
 @machine_code
 def rim_point(turn: int) -> tuple[float, float]:
-    """Return point `turn` of CORNERS equally spaced points of the unit circle.
+    """Return x, y of point `turn` of CORNERS equally spaced points of the unit circle.
 
-    cos(pi/8), sin(pi/8) are square roots; the rest is symmetry.
+    Point 0 is (1, 0), and the order is counterclockwise; `turn` is 0 to CORNERS - 1.
     """
     eighth = math.sqrt(0.5)
     c, s = math.sqrt(0.5 + 0.5 * eighth), math.sqrt(0.5 - 0.5 * eighth)
@@ -167,12 +168,12 @@ def corners_of(shapes: Shapes, k: int, face: int) -> int:
 def write_point(
     work: Work, row: int, F: FloatArray, tag: int, x: float, y: float, z: float
 ) -> None:
-    """Write a corner of a polygon and its tags.
+    """Write a corner of a polygon, and `tag` as both of its tags.
 
     Args:
-        work, row: Memory, and row of polygon and tags.
-        F: Frame of the shape in the pair's second shape.
-        tag: Number of the vertex.
+        work, row: Memory, and row of work.polygon and work.tags that is written.
+        F: Frame of the corner's shape in the pair's second shape, (12,).
+        tag: Number of the vertex in its shape.
         x, y, z: Corner in coordinates of F [m].
     """
     work.polygon[row, 0] = F[0] * x + F[1] * y + F[2] * z + F[9]
@@ -186,9 +187,14 @@ def write_point(
 def write_face(
     shapes: Shapes, k: int, work: Work, F: FloatArray, start: int, face: int
 ) -> int:
-    """Write the corners of a face of shape k from row `start` on; return their number.
+    """Write the corners and tags of a face of shape k; return their number.
 
-    F is the frame of the shape in the pair's second shape.
+    Args:
+        shapes, k: Table, and index of the shape: a box, cylinder or hull.
+        work: Rows of work.polygon and work.tags from `start` on are written.
+        F: Frame of the shape in the pair's second shape, (12,).
+        start: First row.
+        face: Index of the face, from face_towards.
     """
     size = corners_of(shapes, k, face)
     for m in range(size):
@@ -212,14 +218,15 @@ def write_feature(
 
     Args:
         shapes, k: Table, and index of the shape.
-        work: Corners are written to `polygon` from row `start` on.
-        F: Frame of the shape.
+        work: Rows of work.polygon and work.tags from `start` on are written.
+        F: Frame of the shape in the pair's second shape, (12,).
         start: First row that is written.
         dx, dy, dz: Unit direction in the shape's frame.
 
     Returns:
-        The number of corners; 2 for a line along z (capsule, side of a cylinder), 0 for
-        a sphere, a flat hull and a line of length 0.
+        The number of corners: of the face of face_towards; 2 for a line along z of
+            length above 0 (axis of a capsule, or the line of a cylinder's side in this
+            direction); else 0 (spheres, hulls without faces, lines of length 0).
     """
     face, _, _, _ = face_towards(shapes, k, dx, dy, dz)
     if face >= 0:
@@ -258,8 +265,9 @@ def side_normal(
     Zeros for a side of length 0.
 
     Args:
-        polygon, e, size: Corners, index of the side, and number of corners.
-        nx, ny, nz: Normal of the polygon.
+        polygon, e, size: Corners, counterclockwise about the normal; index of the side
+            from corner e to the next one; and number of corners.
+        nx, ny, nz: Unit normal of the polygon's plane.
     """
     row, after = FACE + e, FACE + (e + 1) % size
     x = polygon[after, 0] - polygon[row, 0]
@@ -284,14 +292,16 @@ def clip_to_face(
 ) -> int:
     """Clip the polygon at OTHER to the prism over the polygon at FACE.
 
-    The tags of a corner are its vertex and the vertex at which the side after it
-    starts. A corner that is cut from a side by side e of the face has the tags
-    CUT + vertex of e and vertex of the side (see cut_tag).
+    A corner has two tags: its vertex, and the vertex at which the side after it starts.
+    A corner at which side e of the face cuts a side has a first tag from cut_tag. Its
+    second tag is CUT + the first vertex of e if the side after it lies on the face's
+    side e, else the second tag of the side that was cut.
 
     Args:
-        work: Polygons and tags; the polygon at OTHER is replaced, COPY overwritten.
-        size, size_face: Numbers of corners of both.
-        nx, ny, nz: Normal of the face.
+        work: Memory. In work.polygon and work.tags the rows at OTHER are read and
+            replaced, rows at FACE are read, and rows at COPY are overwritten.
+        size, size_face: Numbers of corners of the polygons at OTHER and at FACE.
+        nx, ny, nz: Unit normal of the face, about which it is counterclockwise.
         tol: Distance up to which a corner beyond a side is not clipped [m].
 
     Returns:
@@ -334,13 +344,12 @@ def clip_to_face(
 
 @machine_code
 def cut_tag(side: int, vertex: int) -> int:
-    """Return the tag of a corner at which a side of the face cuts another side.
-
-    CUT (1 + side) + vertex for a side of the clipped polygon, and CUT (1 + CUT + ...)
-    for a side made by an earlier cut: a corner of the face, named by both of its sides.
+    """Return the tag CUT (1 + side) + vertex of a corner where the face cuts a side.
 
     Args:
-        side: Second tag of the side that is cut.
+        side: Side that is cut: its first vertex for a side of the clipped polygon, or
+            CUT + its first vertex for a side of the face, which made an earlier cut. It
+            is the second tag of the corner before the cut.
         vertex: Vertex of the face at which the cutting side starts.
     """
     return CUT * (1 + side) + vertex
