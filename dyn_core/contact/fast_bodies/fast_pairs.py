@@ -65,7 +65,7 @@ def may_be_fast(
         fast: Tables of fast pairs.
         velocity: Velocity in the order of tables.column_place, (nv,).
         dt: Step [s].
-        memory: Work arrays; `reach` is set to a bound of each body's speed.
+        memory: Work arrays; memory.reach becomes a bound of each body's speed [m/s].
     """
     excess = -1.0
     memory.reach[0] = 0.0
@@ -80,14 +80,17 @@ def may_be_fast(
 
 @machine_code
 def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
-    """Find the contacts of a state whose pairs may be fast.
+    """Find all contacts of a state in which some pairs may be fast.
 
-    Fast pairs are followed along the free velocity, or for Moreau-Jean along the
-    velocity before the step.
+    A fast pair has the contacts of its first meeting along the free velocity
+    (Moreau-Jean: the velocity before the step), or none if it does not meet. Pairs that
+    are not fast have their contacts at the poses of the state.
 
     Args:
         scene: Robot, world and rule.
-        step: Arrays; step.contacts and step.fast are set.
+        step: Arrays. step.contacts is written, step.collision is overwritten. In
+            step.fast velocity 0, its motions and meetings are written, and `used`
+            becomes 1 if a pair is fast, else 0.
         state: Index of the state.
 
     Returns:
@@ -136,10 +139,11 @@ def find_fast_contacts(scene: Scene, step: StepArrays, state: int) -> int:
 def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
     """Return whether pairs may be fast at the velocity after a step.
 
-    The velocity is stored as the next one of step.fast.velocity. Returns False without
-    this once TURNS velocities have been used.
+    The velocity step.qd_next[state] is copied to the next row of step.fast.velocity.
+    Once TURNS velocities have been used, the result is False and nothing is copied.
 
-    state: Index of the state.
+    Args:
+        scene, step, state: Robot and world; arrays; index of the state.
     """
     memory, tables = step.fast, scene.tables
     if memory.used[0] == TURNS:
@@ -154,10 +158,14 @@ def is_passing(scene: Scene, step: StepArrays, state: int) -> bool:
 def find_passed(scene: Scene, step: StepArrays, state: int, touching: int) -> int:
     """Add contacts of pairs that pass through each other at the velocity after a step.
 
+    Pairs that have an acting contact from the start of the step are not tested, except
+    with height fields.
+
     Args:
         scene: Robot, world and rule.
-        step: Arrays, with the velocity stored by is_passing. Contacts are added, and
-            step.fast.changed is set to 1 if any is new or replaced, else 0.
+        step: Arrays, with the velocity stored by is_passing. Contacts are added to
+            step.contacts. step.fast.changed becomes 1 if any contact is new or
+            replaced, else 0; in the first case the velocity counts in step.fast.used.
         state: Index of the state.
         touching: Number of contacts so far; contacts of fast pairs may be replaced.
 
@@ -194,10 +202,16 @@ def find_passed(scene: Scene, step: StepArrays, state: int, touching: int) -> in
 
 @machine_code
 def follow(scene: Scene, step: StepArrays, state: int) -> int:
-    """Set the motions of all bodies at the current velocity, and the pairs near by.
+    """Compute the motions of all bodies along a velocity, and find the near pairs.
 
-    The velocity is step.fast.velocity[used]. Pairs whose swept boxes overlap go to
-    step.collision.near. The fields first, guarded and needed of step.fast are reset.
+    Args:
+        scene: Robot, world and rule.
+        step: Arrays. The velocity is row step.fast.used[0] of step.fast.velocity. The
+            pairs whose swept boxes overlap are written to step.collision.near; motions
+            and speeds are written to step.fast, and its fields first, guarded (of these
+            pairs) and needed are reset. step.collision has the frames of all shapes at
+            the start.
+        state: Index of the state.
 
     Returns:
         The number of these pairs.
@@ -240,9 +254,10 @@ def bound_of(m: FloatArray, arm: float) -> float:
 
 @machine_code
 def core_radius(shapes: Shapes, k: int) -> float:
-    """Return the radius of a ball about the centre of shape k with its core inside [m].
+    """Return the radius of a ball about the centre of shape k around its core [m].
 
-    A shape consists of all points within a radius of its core.
+    The core is the shape without its rounding: the shape consists of all points within
+    the radius shapes.size[k, 3] of the core. The centre is the middle of its bounds.
     """
     x, y, z = shapes.bounds[k, 3], shapes.bounds[k, 4], shapes.bounds[k, 5]
     return math.sqrt(x * x + y * y + z * z)
@@ -259,9 +274,13 @@ def distance(x: FloatArray, pose: FloatArray) -> float:
 def is_fast(scene: Scene, step: StepArrays, pair: int) -> bool:
     """Return whether a pair may move in a step by more than half of the thinner shape.
 
-    By a bound of the motion of all points of one shape in the frame of the other.
+    A bound of the motion of all points of one shape in the frame of the other is
+    compared; pairs with a half-space are never fast.
 
-    pair: Index of the pair. Pairs with a half-space are never fast.
+    Args:
+        scene: Robot, world and rule.
+        step: Arrays, after `follow`.
+        pair: Index of the pair.
     """
     a, b = scene.pairs.first[pair], scene.pairs.second[pair]
     if scene.shapes.kind[b] == PLANE:  # it has no other side
@@ -282,9 +301,10 @@ def thinner(scene: Scene, pair: int) -> float:
 
 @machine_code
 def fastest_closing(step: StepArrays, count: int, more: int) -> float:
-    """Return the largest closing speed of contacts `count` to `more` - 1 [m/s], or 0.
+    """Return the largest closing speed of contacts `count` to `more` - 1 [m/s].
 
-    Contacts past the end of the arrays are ignored.
+    It is 0 if none closes. Contacts beyond the capacity of the arrays are ignored.
+    Reads the spatial velocities in step.fast, set by set_motion.
     """
     contacts, spatial, fastest = step.contacts, step.fast.spatial, 0.0
     for row in range(count, min(more, len(contacts.id))):
@@ -319,8 +339,9 @@ def relative_speed(
     Args:
         shapes: Shapes.
         a, b: Indices of the shapes.
-        work: Work arrays of collision detection, with the centres of shapes.
-        memory: Work arrays, with the velocities of bodies.
+        work: Work arrays of collision detection, with the centres of shapes in
+            work.middle.
+        memory: Work arrays, with the velocities of bodies in memory.spatial.
     """
     V, W = memory.spatial[shapes.body[a]], memory.spatial[shapes.body[b]]
     wx, wy, wz = V[0] - W[0], V[1] - W[1], V[2] - W[2]
@@ -333,12 +354,12 @@ def relative_speed(
 def place_later(
     scene: Scene, step: StepArrays, state: int, k: int, time: float
 ) -> None:
-    """Set the frame of shape k in step.collision.frames to a time of the step.
+    """Set step.collision.frames[k] to the frame of shape k at a time of the step.
 
     Args:
-        scene, step, state: Robot and world; arrays; index of the state.
-        k: Index of the shape; shapes of the world do not move.
-        time: Time since the poses of the state [s].
+        scene, step, state: Robot and world; arrays, after `follow`; index of the state.
+        k: Index of the shape. The frame of a shape of the world does not change.
+        time: Time since the poses of the state [s]; may be negative.
     """
     memory, body, poses = step.fast, scene.shapes.body[k], step.terms.poses[state]
     if body == 0:
@@ -367,7 +388,9 @@ def pair_later(
     """Add the contacts of a pair at a time of the step.
 
     Args:
-        scene, step, state: Robot and world; arrays; index of the state.
+        scene, step, state: Robot and world; arrays; index of the state. Contacts are
+            added to step.contacts; the frames of both shapes in step.collision remain
+            at this time.
         pair: Index of the pair.
         time: Time since the poses of the state [s].
         margin: Largest gap of a contact [m].
@@ -375,8 +398,9 @@ def pair_later(
 
     Returns:
         The new number of contacts, which exceeds the length of the arrays if they are
-        too small; and the smallest gap of the added ones, `margin` if there is none.
-        Gaps of contacts that act from the start of the step do not count.
+        too small; and the smallest gap of the added contacts, `margin` if there is
+        none. For a pair guarded by acting contacts from the start of the step, contacts
+        with the same id as one of these do not count for the gap.
     """
     contacts, a, b = step.contacts, scene.pairs.first[pair], scene.pairs.second[pair]
     place_later(scene, step, state, a, time)
@@ -393,9 +417,9 @@ def pair_later(
 
 @machine_code
 def known(contacts: Contacts, count: int, row: int) -> bool:
-    """Return whether contact `row` exists since the start of the step, by its id.
+    """Return whether a contact from the start of the step has the id of contact `row`.
 
-    count: Number of contacts to compare with.
+    count: The contacts 0 to count - 1 are compared.
     """
     for other in range(count):
         if contacts.turn[other] == 0 and contacts.id[other] == contacts.id[row]:
@@ -409,14 +433,16 @@ def add_meeting(
 ) -> int:
     """Add the contacts of a pair that meets; return the new number of contacts.
 
-    The number exceeds the length of the arrays if they are too small. The contacts get
-    the time and the index of the velocity plus one, and memory.first the time.
+    The number exceeds the length of the arrays if they are too small. Each added
+    contact gets the time, and as `turn` one plus the index of the velocity. In
+    step.fast.first the time of both bodies' roots is lowered to this time.
 
     Args:
         scene, step, state: Robot and world; arrays; index of the state.
         pair: Index of the pair.
         count: Number of contacts so far.
-        time: Time of the meeting [s]; inf: the pair does not meet, nothing is added.
+        time: Time of the meeting since the poses of the state [s]; inf: the pair does
+            not meet, nothing is added.
     """
     if not time < math.inf:
         return count
@@ -444,7 +470,7 @@ def time_of_meeting(
     begin: float,
     end: float,
 ) -> float:
-    """Return the time at which a pair first meets in a step [s].
+    """Return the time since the poses of the state at which a pair first meets [s].
 
     Conservative advancement: each advance ends before any point can be deeper than a
     small part of the thinner shape, which grows from advance to advance, until the pair
@@ -454,11 +480,12 @@ def time_of_meeting(
         scene, step, state: Robot and world; arrays; index of the state.
         pair: Index of the pair.
         count: Number of contacts so far.
-        begin, end: Interval of time [s].
+        begin, end: Interval of time [s]; it starts later if a body of the pair has met
+            another at a previous velocity.
 
     Returns:
-        The time; inf if the pair does not meet, or if its contacts do not fit in the
-        arrays; memory.needed is then set.
+        The time; inf if the pair does not meet in PLACES advances, or if its contacts
+            do not fit in the arrays: step.fast.needed is then raised to their number.
     """
     shapes, memory = scene.shapes, step.fast
     a, b = scene.pairs.first[pair], scene.pairs.second[pair]
@@ -504,11 +531,11 @@ def closing_speed(scene: Scene, step: StepArrays, pair: int, row: int) -> float:
 
     A body whose joint connects it to the world counts by its velocity along the normal
     and its rotation, since its origin moves straight; any other by its speed bound.
+    Negative if the gap opens.
 
     Args:
-        scene, step: Robot and world; arrays.
-        pair: Index of the pair.
-        row: Index of the contact.
+        scene, step: Robot and world; arrays, after `follow`.
+        pair, row: Indices of the pair and of the contact.
     """
     n, total = step.contacts.normal[row], 0.0
     for end in range(2):
@@ -539,16 +566,18 @@ def refine(
 ) -> float:
     """Return the time at which a gap is zero, by the Illinois method [s].
 
+    Frames of the shapes, and contacts from `count` on, are overwritten.
+
     Args:
         scene, step, state: Robot and world; arrays; index of the state.
         pair: Index of the pair.
         count: Number of contacts so far.
-        low, gap_low: Time with an open gap, and the gap [m].
-        high, gap_high: Later time with an overlap, and its negative gap.
+        low, gap_low: Time with an open gap [s], and the gap [m].
+        high, gap_high: Later time with an overlap [s], and its negative gap [m].
 
     Returns:
-        The time of a gap within SMALL; `high` without a finite open gap at the earlier
-        time or after ROOTS iterations; `low` if the pair overlaps there already.
+        The time of a gap within SMALL of -gap_high; `high` if gap_low is 0 or inf; the
+        last time with an overlap after ROOTS iterations; `low` if gap_low is negative.
     """
     small, side = -SMALL * gap_high, 0
     for _ in range(ROOTS):
@@ -569,9 +598,10 @@ def refine(
 
 @machine_code
 def acts(scene: Scene, contacts: Contacts, row: int) -> bool:
-    """Return whether contact `row` gets rows.
+    """Return whether contact `row` gets rows in the step.
 
-    True if it was found within the step, or if its gap is small enough by the rule.
+    True if it was found within the step (its `turn` is positive), or if the rule lets
+    its gap take part, see takes_part.
     """
     return contacts.turn[row] > 0 or takes_part(scene.rule, contacts.gap[row])
 
@@ -582,10 +612,11 @@ def replace_known(
 ) -> tuple[int, bool]:
     """Replace contacts by new contacts with the same id; append the others.
 
-    Acting contacts of the start of the step, and first meetings, are not replaced.
+    Acting contacts of the start of the step, and first meetings, are not replaced: the
+    new contact is then dropped.
 
     Args:
-        scene, step: Robot and world; arrays with all contacts.
+        scene, step: Robot and world; arrays with all contacts, changed in place.
         count: Number of previous contacts; the new ones follow them.
         more: Number of previous and new contacts.
 
@@ -612,15 +643,16 @@ def finish_contacts(scene: Scene, step: StepArrays, start: int, count: int) -> i
     """Remove meetings after a body's first one; return the new number of contacts.
 
     Bodies that met another at a previous velocity keep all contacts. The first meetings
-    are stored in step.fast.met and met_time.
+    are stored in step.fast.met and met_time of the bodies' roots.
 
     Args:
-        scene, step: Robot and world; arrays with the contacts.
+        scene, step: Robot and world; arrays with the contacts, changed in place.
         start, count: Contacts from `start` to count - 1 are examined; the contacts
             before them remain.
 
     Returns:
-        The number of contacts; minus the needed number if the arrays are too small.
+        The number of contacts. Minus the needed number, and nothing is changed, if
+        contacts did not fit in the arrays.
     """
     # A body's velocity changes at its first meeting. Later ones, if they still occur,
     # are found with the new velocity.

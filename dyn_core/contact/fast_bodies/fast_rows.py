@@ -22,11 +22,14 @@ MOMENT = 1e-3  # shortest time in which a gap may close, relative to the step
 
 @machine_code
 def set_motion(scene: Scene, step: StepArrays, state: int, turn: int) -> None:
-    """Set motion, shift and spatial of all bodies, in step.fast.
+    """Compute motion, shift and spatial of all bodies in step.fast for one velocity.
+
+    `shift` is nonzero for bodies whose chain met another at a previous velocity.
+    `turned` of the world (body 0) becomes the identity.
 
     Args:
         scene, step, state: Robot and world; arrays; index of the state.
-        turn: Index of the velocity in step.fast.velocity.
+        turn: Index of the velocity in step.fast.velocity, from 0 on.
     """
     fast, memory = scene.fast, step.fast
     columns, poses = step.terms.columns[state], step.terms.poses[state]
@@ -86,7 +89,7 @@ def turn_terms(angle: float) -> tuple[float, float]:
 def carry(
     fast: FastTables, poses: FloatArray2, body: int, time: float, memory: FastMemory
 ) -> None:
-    """Set the rotation since the start, and the origin, of a body and its ancestors.
+    """Compute rotation and origin of a body and its ancestors at a time of the step.
 
         o(t) = o_p(t) + Q_p(t) (o - o_p + u t),   Q(t) = Q_p(t) exp(w t)
 
@@ -97,7 +100,8 @@ def carry(
         poses: Poses of all bodies at the start, (nb + 1, 12).
         body: Index of the body.
         time: Time since the start [s].
-        memory: Reads motion and shift; sets turned.
+        memory: Work arrays, after set_motion. memory.turned of these bodies is written:
+            rotation matrix Q since the start, and origin o.
     """
     for e in range(fast.line_start[body], fast.line_start[body + 1]):
         i = fast.line[e]
@@ -131,7 +135,8 @@ def carry(
 def is_late(scene: Scene, step: StepArrays, row: int) -> bool:
     """Return whether a body of contact `row` met another at a previous velocity.
 
-    Meetings of the body's whole chain count, in the same step.
+    Previous are velocities of this step before the one along which the contact was
+    found. Meetings of any body of the same chain count.
     """
     root, memory, contacts = scene.fast.root, step.fast, step.contacts
     a, b = root[contacts.body_a[row]], root[contacts.body_b[row]]
@@ -141,9 +146,10 @@ def is_late(scene: Scene, step: StepArrays, row: int) -> bool:
 
 @machine_code
 def last_meeting(scene: Scene, step: StepArrays, a: int, b: int, turn: int) -> float:
-    """Return the last time the chains of shapes a and b met others [s]; -inf: never.
+    """Return the last time at which the chains of shapes a and b met others [s].
 
-    Only meetings along velocities with an index below `turn` count.
+    The time counts from the poses of the state; -inf: no meeting. Only meetings along
+    velocities with an index below `turn` count.
     """
     time = -math.inf
     for end in range(2):
@@ -157,20 +163,26 @@ def last_meeting(scene: Scene, step: StepArrays, a: int, b: int, turn: int) -> f
 def meeting_rows(
     scene: Scene, step: StepArrays, state: int, c: int, block: int, count: int
 ) -> float:
-    """Set the Jacobian rows of a contact at the time when its pair meets.
+    """Write the Jacobian rows work.J of a contact at the time when its pair meets.
 
     The axes of each joint are rotated with its parent, and act at the joint's origin at
     that time. A free body has the axes of the start, along which its velocity is
-    expressed.
+    expressed. Columns of work.J are the coordinates in the block's support.
 
     Args:
-        scene, step, state: Robot and world; arrays, with work.where set for the block;
-            index of the state.
-        c: Index of the contact.
-        block, count: Index of its block, and number of rows; work.J is set.
+        scene: Robot, world and rule.
+        step: Arrays. step.work.where has the index of each coordinate in the block's
+            support, see `locate`. step.work.J[: count] is written, motions in step.fast
+            are overwritten.
+        state: Index of the state.
+        c: Index of the contact; its `turn` is positive.
+        block: Index of its block.
+        count: Number of rows: 1; 3 with friction; 4 with torsional, 6 with rolling
+            friction.
 
     Returns:
-        The speed at which the gap opens at the velocity of the meeting [m/s].
+        The rate of the gap [m/s] at the velocity of step.fast.velocity along which the
+            pair met; negative: it closes.
     """
     contacts, memory, work = step.contacts, step.fast, step.work
     velocity = memory.velocity[contacts.turn[c] - 1]
@@ -208,16 +220,18 @@ def add_row(
     dy: float,
     dz: float,
 ) -> None:
-    """Add a body's part to row r of a contact's Jacobian, work.J.
+    """Add a body's part to row r of a contact's Jacobian, step.work.J.
 
     Rows 0 to 2 are velocities along a direction, rows from 3 on rotations about it.
 
     Args:
-        scene, step, state: Robot and world; arrays; index of the state.
+        scene, step, state: Robot and world; arrays, after `carry` of the body to the
+            time of the contact; index of the state.
         c: Index of the contact.
         body: Index of the body.
         r: Index of the row within the contact.
-        dx, dy, dz: Direction, world coordinates.
+        dx, dy, dz: Direction in world coordinates, reversed for the contact's second
+            body.
     """
     fast, memory, poses = scene.fast, step.fast, step.terms.poses[state]
     columns, point = step.terms.columns[state], step.contacts.point[c]
@@ -254,14 +268,19 @@ def close_meeting(
 ) -> None:
     """Add the bias of a contact that begins at a meeting; set its compliance to 0.
 
-    A first meeting is an impact: the velocity from then on opens the gap, with
-    restitution. Smooth forces are taken as constant in a step. If one of the bodies has
-    met another before, the gap may close until the end of the step.
+    A first meeting with restitution that is faster than rule.threshold is an impact:
+    the velocity after it opens the gap by Newton's law. At slower or inelastic first
+    meetings, and for bodies that have already met another in the step, the gap may
+    close until the end of the step. Smooth forces are taken as constant in a step.
+
+    At a first meeting blocks.approach becomes the rate of the gap just before it; at a
+    later one blocks.gap becomes the remaining gap and blocks.restitution 0.
 
     Args:
-        scene, step: Robot and world; arrays.
+        scene, step: Robot and world; arrays. Bias and compliance of the normal row are
+            written.
         c, block: Index of the contact, and of its block, whose rows are complete.
-        speed: Speed at which the gap opens before the meeting [m/s].
+        speed: Rate of the gap before the meeting, from meeting_rows [m/s].
 
     Source: ours; Newton's law of LCP-10.
     """
@@ -293,12 +312,13 @@ def close_meeting(
 
 @machine_code
 def move_before_meetings(scene: Scene, step: StepArrays, state: int) -> bool:
-    """Move bodies until their first meeting by the velocity before it.
+    """Correct positions for the time before the first meeting, with its other velocity.
 
-    The difference to the velocity after the step is added to step.correction[state].
+    For each body that met another, met_time (velocity before the meeting - velocity
+    after the step) / rule.remaining is added to step.correction[state].
 
     Returns:
-        Whether any body met another.
+        Whether any body met another; if not, nothing is changed.
     """
     memory, any_met = step.fast, False
     for k in range(len(scene.tables.coordinate)):

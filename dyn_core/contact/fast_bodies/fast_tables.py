@@ -117,8 +117,8 @@ def fast_tables(
         model: Robot.
         tables: Structure of its coordinates.
         shapes, pairs: Shapes of robot and world, and the tested pairs.
-        follows: Whether a step can be solved again with more contacts; if False, no
-            pair is fast.
+        follows: Whether a step can be solved again with more contacts; if False,
+            `allowed` is NEVER for all bodies, so that no pair is fast.
     """
     parent, root = list(model.parent), [0]
     lines: list[list[int]] = [[]]
@@ -148,7 +148,7 @@ def fast_tables(
 
 
 def fast_memory(tables: FastTables, nv: int, shapes: int, pairs: int) -> FastMemory:
-    """Allocate FastMemory for a robot.
+    """Return FastMemory of zeros for a robot.
 
     Args:
         tables: Tables of the robot.
@@ -179,10 +179,12 @@ def _roots_of_places(
 ) -> np.ndarray:
     """Return the root of the body that each coordinate moves, (nv,).
 
+    The coordinates are in the order of Structure.column_place.
+
     Args:
         tables: Structure of the robot's coordinates.
-        root: Root of each body.
-        counts: Number of columns of each body's joint.
+        root: Root of each body, (nb + 1).
+        counts: Number of columns of each body's joint; the one of body 0 is ignored.
     """
     bodies = [i for i, count in enumerate(counts) if i for _ in range(count)]
     roots = np.zeros(tables.nv, np.int64)
@@ -194,8 +196,8 @@ def _roots_of_places(
 def _thin(shapes: Shapes, k: int) -> float:
     """Return half of the smallest thickness of shape k [m].
 
-    NEVER for half-spaces and height fields; a hull counts as FLAT times its size at
-    least.
+    NEVER for half-spaces and height fields. A hull counts as at least FLAT times its
+    largest half length; without faces it has this thickness.
     """
     kind, size, radius = shapes.kind[k], shapes.size[k], float(shapes.size[k, 3])
     if kind >= PLANE:
@@ -217,7 +219,13 @@ def _thin(shapes: Shapes, k: int) -> float:
 def _allowed(bodies: int, shapes: Shapes, pairs: Pairs, thin: np.ndarray) -> np.ndarray:
     """Return the distance that each body may move without a fast pair, (bodies,) [m].
 
+    It is the least half thickness of its pairs, halved if both bodies of the pair move.
     NEVER for a body without pairs, or with pairs with half-spaces alone.
+
+    Args:
+        bodies: Number of bodies with the world, nb + 1.
+        shapes, pairs: Shapes of robot and world, and the tested pairs.
+        thin: Half of the smallest thickness of each shape, from _thin.
     """
     allowed = np.full(bodies, NEVER)
     for a, b in zip(pairs.first, pairs.second, strict=True):
@@ -274,7 +282,8 @@ def _levers(model: Model, shapes: Shapes, arm: np.ndarray) -> np.ndarray:
 def _travel(model: Model, i: int) -> float:
     """Return the largest distance by which joint i moves its body's origin [m].
 
-    0 for joints that only rotate; the larger limit of a prismatic joint; else FAR.
+    0 for revolute, continuous, spherical and fixed joints; the larger absolute limit of
+    a prismatic joint without leader, at most FAR; FAR for all others.
     """
     joint = model.joint[i]
     if joint.kind in ("revolute", "continuous", "spherical", "fixed"):
